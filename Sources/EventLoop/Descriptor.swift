@@ -23,6 +23,11 @@ package struct Descriptor: ~Copyable {
 }
 
 extension Descriptor {
+    /// Writes to an open descriptor; see write(2) for the result and `errno`.
+    package static func write(_ bytes: ArraySlice<UInt8>, to raw: CInt) -> Int {
+        bytes.withUnsafeBytes { Glibc.write(raw, $0.baseAddress, $0.count) }
+    }
+
     /// How many descriptors this process may have open at one time (the soft limit RLIMIT_NOFILE).
     package static var limit: Int {
         var limit = rlimit()

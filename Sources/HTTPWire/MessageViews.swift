@@ -1,46 +1,69 @@
-/// A request's head that is only passed on. It borrows the bytes from their buffer for one call; an ``OwnedRequest``
-/// copies them.
-package struct RequestView: ~Escapable {
-    package let head: RequestHead
+package protocol MessageHead: Sendable {
+    /// In bytes, with the empty line.
+    var length: UInt32 { get }
+}
+
+extension RequestHead: MessageHead {}
+extension ResponseHead: MessageHead {}
+
+/// A head that is only passed on. It borrows the bytes from their buffer for one call; an ``OwnedMessage`` copies them.
+package struct HeadView<Head: MessageHead>: ~Escapable {
+    package let head: Head
     package let bytes: Span<UInt8>
 
+    @inlinable
     @_lifetime(copy bytes)
-    package init(_ head: RequestHead, _ bytes: Span<UInt8>) {
+    package init(_ head: Head, _ bytes: Span<UInt8>) {
         self.head = head
         self.bytes = bytes
     }
 }
 
-/// A request's head with its bytes: for a request that begins here, and for one that must be sent again.
-package struct OwnedRequest: Sendable {
-    package let head: RequestHead
-    fileprivate let bytes: [UInt8]
+package typealias RequestView = HeadView<RequestHead>
+package typealias ResponseView = HeadView<ResponseHead>
 
-    package init(_ view: borrowing RequestView) {
+/// A head with its bytes: for a message that begins here, and for one that must be sent again.
+package struct OwnedMessage<Head: MessageHead>: Sendable {
+    package let head: Head
+    @usableFromInline let bytes: [UInt8]
+
+    @inlinable
+    package init(_ view: borrowing HeadView<Head>) {
         head = view.head
         bytes = view.bytes.extracting(0..<Int(view.head.length)).array
     }
 
-    /// - Parameter bytes: a whole head, its empty line included.
-    package init(_ bytes: [UInt8]) throws(WireError) {
-        var parser = HeadParser(limit: bytes.count)
-        var head = RequestHead()
-        switch parser.parseRequest(bytes.span, into: &head) {
+    fileprivate init(
+        _ head: Head, _ bytes: [UInt8], _ progress: HeadProgress, defect: WireError.Code
+    ) throws(WireError) {
+        switch progress {
         case .complete: break
         case .malformed(let error): throw error
-        case .incomplete, .tooLarge, .tooManyFields: throw WireError(.requestLine, at: bytes.count)
+        case .incomplete, .tooLarge, .tooManyFields: throw WireError(defect, at: bytes.count)
         }
         self.head = head
         self.bytes = bytes
     }
 
-    package var view: RequestView {
+    @inlinable
+    package var view: HeadView<Head> {
         @_lifetime(borrow self)
-        get { RequestView(head, bytes.span) }
+        get { HeadView(head, bytes.span) }
     }
 }
 
+package typealias OwnedRequest = OwnedMessage<RequestHead>
+package typealias OwnedResponse = OwnedMessage<ResponseHead>
+
 extension OwnedRequest {
+    /// - Parameter bytes: a whole head, its empty line included.
+    package init(_ bytes: [UInt8]) throws(WireError) {
+        var parser = HeadParser(limit: bytes.count)
+        var head = RequestHead()
+        let progress = parser.parseRequest(bytes.span, into: &head)
+        try self.init(head, bytes, progress, defect: .requestLine)
+    }
+
     /// The same request with another target, body, or both (nil: its own). A new body drops the framing and digest
     /// fields of the old one.
     package func rewritten(target: [UInt8]? = nil, contentType: String? = nil, bodyLength: Int? = nil) throws(WireError) -> OwnedRequest {
@@ -66,44 +89,13 @@ extension OwnedRequest {
     package var message: [UInt8] { bytes }
 }
 
-/// A response's head that is only passed on, like a ``RequestView``.
-package struct ResponseView: ~Escapable {
-    package let head: ResponseHead
-    package let bytes: Span<UInt8>
-
-    @_lifetime(copy bytes)
-    package init(_ head: ResponseHead, _ bytes: Span<UInt8>) {
-        self.head = head
-        self.bytes = bytes
-    }
-}
-
-/// A response's head with its bytes: for one that is written again.
-package struct OwnedResponse: Sendable {
-    private let head: ResponseHead
-    private let bytes: [UInt8]
-
-    package init(_ view: borrowing ResponseView) {
-        head = view.head
-        bytes = view.bytes.extracting(0..<Int(view.head.length)).array
-    }
-
+extension OwnedResponse {
     /// - Parameter bytes: a whole head, its empty line included, of an answer to anything but HEAD and CONNECT.
     package init(_ bytes: [UInt8]) throws(WireError) {
         var parser = HeadParser(limit: bytes.count)
         var head = ResponseHead()
-        switch parser.parseResponse(bytes.span, to: .get, into: &head) {
-        case .complete: break
-        case .malformed(let error): throw error
-        case .incomplete, .tooLarge, .tooManyFields: throw WireError(.statusLine, at: bytes.count)
-        }
-        self.head = head
-        self.bytes = bytes
-    }
-
-    package var view: ResponseView {
-        @_lifetime(borrow self)
-        get { ResponseView(head, bytes.span) }
+        let progress = parser.parseResponse(bytes.span, to: .get, into: &head)
+        try self.init(head, bytes, progress, defect: .statusLine)
     }
 
     /// The same response with a body that ends where its bytes do, if the transfer coding was all that told its end.

@@ -1,21 +1,20 @@
 internal import Glibc
 
 struct DescriptorAllowance {
-    /// Free descriptors of a seemingly root-owned process: one that can't be traced (PR_SET_DUMPABLE of prctl(2)) looks
-    /// so, whatever user runs it.
+    /// Free for seemingly root-owned processes: untraceable ones (PR_SET_DUMPABLE of prctl(2)) of any user look so.
     private static let free = 64
 
     private let limit: Int
     private var taken: [UInt32: Int] = [:]
     private(set) var overdrawn: Set<UInt32> = []
-    /// Of the process that is being looked into: its directory, its user if that is known, and how many were looked at.
+    /// The current process: its directory, its user if known, and the descriptors examined.
     private var process: CInt = -1
     private var user: UInt32?
     private var count = 0
 
     init(limit: Int) { self.limit = limit }
 
-    /// - Parameter process: its directory, open as long as ``take()`` is called for it.
+    /// - Parameter process: its directory, open while ``take()`` is called.
     mutating func begin(_ process: CInt) {
         var status = stat()
         self.process = process
@@ -23,7 +22,7 @@ struct DescriptorAllowance {
         count = 0
     }
 
-    /// - Returns: whether one more of the process may be looked at.
+    /// - Returns: whether one more may be examined.
     mutating func take() -> Bool {
         count += 1
         if user == nil {

@@ -1,35 +1,35 @@
 internal import CShims
 internal import Glibc
 
-// One idea with ProcessTable.swift: the table reads births as a lineage does, and a lineage asks it for the holders of sockets.
+// One idea with ProcessTable.swift: each uses the other.
 
 package enum Lineage {
-    /// Adopts orphaned descendants (prctl(2), PR_SET_CHILD_SUBREAPER), so that background processes stay in it.
+    /// Keeps background processes in the lineage (prctl(2), PR_SET_CHILD_SUBREAPER).
     package static func adoptOrphans() { shim_adopt_orphans() }
 
-    /// Which sockets this process or a descendant holds; other users' and privileged processes aren't examined.
+    /// The sockets of this process or its descendants, except other users' and privileged processes.
     package static func sockets(among inodes: Set<UInt64>) -> Set<UInt64> {
         let own = getpid()
         var found: Set<UInt64> = []
-        // The kernel may leave one out while others end.
+        // The kernel may skip one while others end.
         for _ in 0..<2 where found.count < inodes.count {
-            // Where it lists no children (CONFIG_PROC_CHILDREN), all processes are looked at.
+            // Without CONFIG_PROC_CHILDREN all processes are examined.
             let holders = ProcessTable.holders(of: inodes.subtracting(found), among: descendants(of: own).map { [own] + $0 }, limit: .max)
                 .processes
-            // A number may be another process's by now.
+            // A number may be reused by now.
             found.formUnion(holders.filter { $0.value.contains { descends($0.id, from: own) } }.keys)
         }
         return found
     }
 
-    /// - Returns: nil: the kernel doesn't say.
+    /// Nil: the kernel doesn't tell.
     static func descendants(of ancestor: Int32) -> [Int32]? {
         guard let children = children(of: ancestor) else { return nil }
         var family = children
         var seen = Set(family)
         var next = 0
         while next < family.count {
-            // What is read while processes come and go may lead round in a circle.
+            // Data read while processes come and go may be circular.
             for child in self.children(of: family[next]) ?? [] where seen.insert(child).inserted { family.append(child) }
             next += 1
         }
@@ -38,7 +38,7 @@ package enum Lineage {
 
     private static func children(of id: Int32) -> [Int32]? {
         var children: [Int32]?
-        // Each belongs to the thread that has made it.
+        // Children belong to threads.
         for thread in ProcFile.numbers(in: "/proc/\(id)/task") {
             guard let list = ProcFile.read("/proc/\(id)/task/\(thread)/children") else { continue }
             children = (children ?? []) + list.split(separator: " ").compactMap { Int32($0) }
@@ -48,7 +48,6 @@ package enum Lineage {
 
     private static func descends(_ id: Int32, from ancestor: Int32) -> Bool {
         var id = id
-        // A circle as above.
         for _ in 0..<1000 where id > 1 {
             if id == ancestor { return true }
             guard let birth = ProcFile.read("/proc/\(id)/stat").flatMap(birth) else { return false }
@@ -59,7 +58,7 @@ package enum Lineage {
 
     struct Birth: Equatable {
         let parent: Int32
-        /// In clock ticks since the system did.
+        /// In clock ticks since boot.
         let started: UInt64
     }
 

@@ -6,7 +6,7 @@ enum ProcFile {
 
     static func read(_ path: String, longest: Int = longest) -> String? { read(open(path, O_RDONLY | O_CLOEXEC), longest) }
 
-    /// - Parameter directory: of the process, open.
+    /// - Parameter directory: an open process directory.
     static func read(_ name: String, in directory: CInt) -> String? { read(openat(directory, name, O_RDONLY | O_CLOEXEC), longest) }
 
     /// - Parameter raw: taken over.
@@ -36,7 +36,7 @@ enum ProcFile {
         return numbers
     }
 
-    /// What a symbolic link says; nil also if it is longer than any path that may be asked for.
+    /// A symbolic link's target; nil also if it is longer than 4095 bytes.
     static func link(_ name: String, in directory: CInt) -> String? {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { room -> String? in
             guard let base = room.baseAddress else { return nil }

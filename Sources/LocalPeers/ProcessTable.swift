@@ -3,28 +3,24 @@ internal import Glibc
 package struct SocketHolders: Sendable {
     /// Keyed by socket number; the process that started first comes first.
     package var processes: [UInt64: [LocalProcess]] = [:]
-    /// Users with more than ``ProcessTable/descriptorLimit`` descriptors: not all of their processes were looked into.
+    /// Users with more than ``ProcessTable/descriptorLimit`` descriptors, which were not all examined.
     package var overlooked: Set<UInt32> = []
 
     package init() {}
 }
 
-/// The processes of this machine, as `/proc` shows them (procfs(5)).
-///
-/// To find who holds a socket is to look at the descriptors of every process: milliseconds, so that it is done for many sockets
-/// at a time, and never where a client is served.
+/// The processes of this machine (procfs(5)). To find a socket's holder takes milliseconds, through all descriptors: so
+/// a search serves many sockets, and never blocks a client.
 package enum ProcessTable {
-    /// Descriptors of one user's processes that are looked at, root's excepted: nobody can make a look take seconds.
+    /// Examined descriptors of one user, except root's: nobody can make a search take seconds.
     package static let descriptorLimit = 1 << 16
 
-    /// The processes that hold each of these sockets.
-    ///
-    /// A number of a process may be used again while this looks. So every file is opened from the process's own directory,
-    /// which stays that process's, and the socket is looked for again after the rest was read.
+    /// The holders of sockets. Process numbers may be reused meanwhile: so files are opened from the process's own
+    /// directory, and the socket is checked again afterwards.
     /// - Parameters:
     ///   - inodes: of the sockets.
-    ///   - candidates: where to look; nil: everywhere.
-    ///   - limit: of descriptors of one user's.
+    ///   - candidates: processes; nil: all.
+    ///   - limit: descriptors of one user.
     package static func holders(
         of inodes: Set<UInt64>, among candidates: [Int32]? = nil, limit: Int = descriptorLimit
     ) -> SocketHolders {
@@ -51,7 +47,7 @@ package enum ProcessTable {
             return []
         }
         defer { closedir(directory) }
-        // Several descriptors may be of one socket.
+        // A socket may have several descriptors.
         var held: [UInt64: String] = [:]
         allowance.begin(process)
         while let entry = readdir(directory) {
@@ -61,11 +57,11 @@ package enum ProcessTable {
             held[inode] = name
         }
         guard !held.isEmpty, let description = describe(id, process) else { return [] }
-        // A process that has become another program meanwhile (execve(2)) may hold it no longer.
+        // After execve(2) it may no longer hold it.
         return held.filter { socket($0.value, in: descriptors) == $0.key }.map { ($0.key, description) }
     }
 
-    /// The number of the socket behind a descriptor; nil if it isn't one.
+    /// The socket's number; nil: no socket.
     private static func socket(_ name: String, in descriptors: CInt) -> UInt64? {
         guard let link = ProcFile.link(name, in: descriptors), link.hasPrefix("socket:["), link.hasSuffix("]") else { return nil }
         return UInt64(link.dropFirst(8).dropLast())
@@ -78,8 +74,7 @@ package enum ProcessTable {
             unit: ProcFile.read("cgroup", in: process).flatMap(ControlGroup.unit))
     }
 
-    /// The path of the program's file, if that is the same file here. Anybody can make a file system of his own (unshare(1))
-    /// in which /usr/bin/curl is another program.
+    /// The program's path, if it is the same file here: in a mount namespace (unshare(1)) it may be another.
     private static func executable(_ process: CInt) -> String? {
         var (own, named) = (stat(), stat())
         guard let path = ProcFile.link("exe", in: process), path.hasPrefix("/"), fstatat(process, "exe", &own, 0) == 0,

@@ -1,11 +1,10 @@
 internal import Glibc
 
-/// Which processes this one may examine. `/proc/PID/exe` and the links in `/proc/PID/fd` need PTRACE_MODE_READ of
-/// ptrace(2), `ProtectProc=invisible` hides others, and only the owner may open `/proc/PID/fd`.
+/// Processes that this one may examine. `/proc/PID/exe` and `/proc/PID/fd` need PTRACE_MODE_READ (ptrace(2)),
+/// `ProtectProc=invisible` hides others, and only the owner may open `/proc/PID/fd`.
 package enum Sight: Sendable, Equatable {
-    /// All of them: it has CAP_SYS_PTRACE, and CAP_DAC_READ_SEARCH or CAP_DAC_OVERRIDE.
+    /// All, with CAP_SYS_PTRACE, and CAP_DAC_READ_SEARCH or CAP_DAC_OVERRIDE.
     case everything
-    /// Those of its own user.
     case own(UInt32)
 
     package static var current: Sight {
@@ -18,7 +17,7 @@ package enum Sight: Sendable, Equatable {
         let line = status.split(separator: "\n").first { $0.hasPrefix("CapEff:") }
         let effective = line.flatMap { UInt64($0.dropFirst(7).drop { $0 == "\t" || $0 == " " }, radix: 16) } ?? 0
         let isEnough = effective & tracing != 0 && effective & reading != 0
-        // In another user namespace the capabilities are good for the processes in that one alone.
+        // In another user namespace capabilities only cover its own processes.
         return isEnough && isInitialNamespace ? .everything : .own(user)
     }
 
@@ -27,7 +26,7 @@ package enum Sight: Sendable, Equatable {
     /// CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
     private static let reading: UInt64 = 1 << 1 | 1 << 2
 
-    /// Whether the processes that hold the sockets of that user can be found.
+    /// Whether the user's processes can be examined.
     package func covers(_ user: UInt32) -> Bool {
         switch self {
         case .everything: true
@@ -36,9 +35,9 @@ package enum Sight: Sendable, Equatable {
     }
 }
 
-/// The user namespace that this process is in (user_namespaces(7)).
+/// This process's user namespace (user_namespaces(7)).
 package enum UserNamespace {
-    /// All users have the numbers that they have on the machine.
+    /// User numbers are the machine's.
     package static let isInitial = isComplete(map: ProcFile.read("/proc/self/uid_map") ?? "")
 
     /// - Parameter map: `/proc/self/uid_map`
@@ -46,9 +45,9 @@ package enum UserNamespace {
         map.split(separator: "\n").map { $0.split(whereSeparator: { $0 == " " || $0 == "\t" }) } == [["0", "0", "4294967295"]]
     }
 
-    /// The user of those who have no number here: any of them. The file can't be read with ProcSubset=pid.
+    /// The number of all unmapped users. The file can't be read with ProcSubset=pid.
     private static let overflow = ProcFile.read("/proc/sys/kernel/overflowuid").flatMap { UInt32($0.prefix { $0.isNumber }) } ?? 65534
 
-    /// Whether that number says who it is.
+    /// Whether the number identifies a user.
     static func knows(_ user: UInt32) -> Bool { isInitial || user != overflow }
 }

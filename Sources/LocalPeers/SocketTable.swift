@@ -2,8 +2,7 @@ internal import CMNL
 package import EventLoop
 internal import Glibc
 
-/// The kernel's table of sockets (sock_diag(7)): who has the other end of a local connection. A question takes some ten
-/// microseconds and no privilege. Belongs to one thread.
+/// The kernel's table of sockets (sock_diag(7)). A question takes some ten microseconds, unprivileged. Of one thread.
 package final class SocketTable {
     private let socket: NetlinkSocket
     private var sequence: UInt32 = 0
@@ -12,15 +11,14 @@ package final class SocketTable {
         socket = try NetlinkSocket(CInt(NETLINK_SOCK_DIAG))
     }
 
-    /// False if `listener`, handed over by a supervisor, belongs to another network with its own loopback.
+    /// False: a supervisor's `listener` belongs to another network namespace.
     package func knowsConnections(to listener: CInt) -> Bool {
         Self.namespace(of: listener) == Self.namespace(of: socket.descriptor)
     }
 
-    /// Who has the other end of an accepted loopback connection, of a listener that ``knowsConnections(to:)``.
-    ///
-    /// It is right even if the client ends and another takes its port: while our socket is connected, which is checked
-    /// after the answer, nobody else has its four numbers. A socket that its process has closed belongs to nobody.
+    /// The other end of an accepted loopback connection, of a listener that ``knowsConnections(to:)``. Reused ports are
+    /// harmless: our socket is still connected after the answer, so nobody else has its addresses. A closed socket
+    /// belongs to nobody.
     /// - Parameter accepted: the proxy's end.
     /// - Returns: nil: unknown, or not of this machine.
     package func peer(of accepted: CInt, from client: SocketAddress) -> LocalSocket? {
@@ -30,7 +28,7 @@ package final class SocketTable {
         return found
     }
 
-    /// The same of an accepted connection to a Unix socket.
+    /// The other end of an accepted Unix connection.
     package func peer(ofUnix accepted: CInt) -> LocalSocket? {
         guard let peer = UnixSocket.peer(of: accepted), UserNamespace.knows(peer.user) else { return nil }
         return LocalSocket(user: peer.user, inode: inode(atOtherEndOf: accepted))
@@ -48,7 +46,7 @@ package final class SocketTable {
         var state: UInt8 = 0
         var length = socklen_t(1)
         guard getsockopt(descriptor, CInt(IPPROTO_TCP), TCP_INFO, &state, &length) == 0 else { return false }
-        // TCP_ESTABLISHED, and TCP_CLOSE_WAIT: the client has sent all that it will.
+        // TCP_ESTABLISHED, and TCP_CLOSE_WAIT: the client has ended its side.
         return state == 1 || state == 8
     }
 
@@ -67,11 +65,11 @@ package final class SocketTable {
         request.id.idiag_cookie = (.max, .max)
         return ask(request) { answer in
             guard let found = answer.load(inet_diag_msg.self) else { return nil }
-            // Where there is no such connection the kernel tells of the socket that listens there.
+            // Without such a connection the kernel reports the listener.
             guard SocketAddress(found.id.idiag_src, found.id.idiag_sport, found.idiag_family) == client,
                 SocketAddress(found.id.idiag_dst, found.id.idiag_dport, found.idiag_family) == server
             else { return nil }
-            // Of a closed socket the kernel says that it is root's.
+            // The kernel reports closed sockets as root's.
             guard found.idiag_inode != 0, UserNamespace.knows(found.idiag_uid) else { return nil }
             return LocalSocket(user: found.idiag_uid, inode: UInt64(found.idiag_inode))
         }
@@ -114,14 +112,14 @@ package final class SocketTable {
             guard let answer = (try? socket.receive(into: buffer)) ?? nil, answer.count >= headerSize else { return nil }
             let header = answer.load(as: nlmsghdr.self)
             guard Int(header.nlmsg_len) <= answer.count, Int(header.nlmsg_len) >= headerSize else { return nil }
-            // What an earlier question left behind.
+            // Of an earlier question.
             guard header.nlmsg_seq == sequence else { continue }
             guard header.nlmsg_type == UInt16(SOCK_DIAG_BY_FAMILY) else { return nil }
             return read(Answer(bytes: UnsafeRawBufferPointer(rebasing: answer[headerSize..<Int(header.nlmsg_len)])))
         }
     }
 
-    /// What follows the header of a message.
+    /// A message without its header.
     private struct Answer {
         let bytes: UnsafeRawBufferPointer
 
@@ -147,7 +145,7 @@ package final class SocketTable {
 }
 
 extension SocketAddress {
-    /// As a message of the kernel has it, an IPv4-mapped address as the IPv4 address that it is.
+    /// Of a kernel message; IPv4-mapped addresses become IPv4.
     fileprivate init(_ words: (UInt32, UInt32, UInt32, UInt32), _ port: UInt16, _ family: UInt8) {
         let ip = IPAddress(words: words, isIPv6: CInt(family) == AF_INET6)
         self.init(ip: ip.unmapped, port: UInt16(bigEndian: port))

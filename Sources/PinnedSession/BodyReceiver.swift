@@ -3,12 +3,12 @@ import Glibc
 import Session
 import Transport
 
-/// Where the body of a task's response goes. Lives on the loop.
+/// Takes the body of a task's response. On the loop.
 protocol BodyReceiver: BodySink {
-    /// Told when it takes more after it took none, or when ``failure`` is there.
+    /// Called when it can take more again, or has a ``failure``.
     var isReady: (() -> Void)? { get set }
     var failure: SessionError? { get }
-    /// The body is complete. `completion` is called once on the loop, unless it is abandoned before.
+    /// - Parameter completion: called once on the loop, unless the body is abandoned.
     func finish(_ completion: @escaping (Result<StoredBody, SessionError>) -> Void)
     func abandon()
 }
@@ -18,7 +18,7 @@ struct StoredBody: Sendable {
     var path: String?
 }
 
-/// Collects a body in memory, up to a limit, and as far as the session's budget has room.
+/// Collects a body in memory, within a limit and the session's budget.
 final class CollectedBody: BodyReceiver {
     var isReady: (() -> Void)?
     private(set) var failure: SessionError?
@@ -48,7 +48,7 @@ final class CollectedBody: BodyReceiver {
         return .socket(ECANCELED)
     }
 
-    /// From here on the body is the program's.
+    /// The body is now the program's.
     func finish(_ completion: @escaping (Result<StoredBody, SessionError>) -> Void) {
         reservation = nil
         completion(.success(StoredBody(bytes: bytes)))
@@ -60,7 +60,7 @@ final class CollectedBody: BodyReceiver {
     }
 }
 
-/// Takes no more than a few bytes, of a body that nobody wants.
+/// Drops a body, and fails after a few bytes.
 final class DroppedBody: BodyReceiver {
     var isReady: (() -> Void)?
     var failure: SessionError? { nil }

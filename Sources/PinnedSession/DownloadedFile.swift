@@ -4,7 +4,7 @@ import Glibc
 import Session
 import Transport
 
-/// Writes a body beside its place, on a queue of bounded length, and moves it there when it is complete.
+/// Writes a body to a file beside its destination, on a bounded queue, and moves it there at the end.
 final class DownloadedFile: BodyReceiver {
     /// Bytes that may wait for the disk.
     private static let mostWaiting = 1 << 20
@@ -20,7 +20,7 @@ final class DownloadedFile: BodyReceiver {
     init(_ path: String, on loop: EventLoop) {
         self.loop = loop
         writer = FileWriter(path)
-        // That it can't be written is known before a long body has come.
+        // An unwritable file fails before a long body has arrived.
         write([])
     }
 
@@ -41,11 +41,8 @@ final class DownloadedFile: BodyReceiver {
 
     private func write(_ bytes: [UInt8]) {
         waiting += bytes.count
-        let file = LoopBound(WeakFile(self), on: loop)
-        let handle = loop.handle
-        writer.write(bytes) { error in
-            handle.post { file.value(on: $0).file?.wrote(bytes.count, error) }
-        }
+        let file = LoopWeak(self, on: loop)
+        writer.write(bytes) { error in file.post { $0.wrote(bytes.count, error) } }
     }
 
     private func wrote(_ count: Int, _ error: SessionError?) {
@@ -61,11 +58,8 @@ final class DownloadedFile: BodyReceiver {
 
     func finish(_ completion: @escaping (Result<StoredBody, SessionError>) -> Void) {
         self.completion = completion
-        let file = LoopBound(WeakFile(self), on: loop)
-        let handle = loop.handle
-        writer.finish { result in
-            handle.post { file.value(on: $0).file?.finished(result) }
-        }
+        let file = LoopWeak(self, on: loop)
+        writer.finish { result in file.post { $0.finished(result) } }
     }
 
     private func finished(_ result: Result<StoredBody, SessionError>) {
@@ -77,16 +71,11 @@ final class DownloadedFile: BodyReceiver {
         completion = nil
         writer.abandon()
     }
-
-    private final class WeakFile {
-        weak var file: DownloadedFile?
-        init(_ file: DownloadedFile) { self.file = file }
-    }
 }
 
-/// The blocking part, on a queue of its own.
+/// The blocking part, on its own queue.
 private final class FileWriter: @unchecked Sendable {
-    // All of it is touched on the queue alone.
+    // @unchecked: after init only the serial queue touches it.
     private let queue = DispatchQueue(label: "pinproxy.downloads", qos: .utility)
     private let path: String
     private let temporary: String
@@ -132,15 +121,13 @@ private final class FileWriter: @unchecked Sendable {
             if unsafe path.isEmpty || path.hasSuffix("/") || (stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR) {
                 return .file(path: path, "it is a directory; name the file")
             }
-            // The process' umask says who may read it, as for any other file.
+            // With the process's umask, as any other file.
             descriptor = unsafe open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o666)
             if descriptor < 0 { return problem(errno) }
         }
         var written = 0
         while written < bytes.count {
-            let count = unsafe bytes.withUnsafeBytes {
-                unsafe Glibc.write(descriptor, $0.baseAddress! + written, bytes.count - written)
-            }
+            let count = Descriptor.write(bytes[written...], to: descriptor)
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { return problem(errno) }
             written += count
@@ -149,7 +136,7 @@ private final class FileWriter: @unchecked Sendable {
     }
 
     private func moveIntoPlace() -> SessionError? {
-        // Else a loss of power could leave an empty file under the name.
+        // Or a power loss could leave an empty file.
         guard fsync(descriptor) == 0 else { return problem(errno) }
         close(descriptor)
         descriptor = -1

@@ -10,14 +10,14 @@ import Session
 /// ```
 /// The session writes fields of framing and connection (Host, Content-Length, Connection and so on) itself.
 public struct HTTPRequest: Sendable {
-    /// GET, if nothing else is said.
+    /// GET by default.
     public var method: MethodName
     /// A whole URL, or one relative to ``SessionConfiguration/baseURL``. A fragment isn't sent; user information
-    /// (`https://user:password@host/`) is refused when the request is made: see ``HostRule/credentials``.
+    /// (`https://user:password@host/`) is refused: see ``HostRule/credentials``.
     public var url: String
-    /// Sent in this order. A value that is secret is not shown by the request's description.
+    /// Sent in this order. The description hides secret values.
     public var fields: [HeaderField]
-    /// Empty, if nothing else is said.
+    /// Empty by default.
     public var body: RequestBody
 
     /// - Parameter url: see ``url``; it is read when the request is made.
@@ -30,15 +30,15 @@ public struct HTTPRequest: Sendable {
 
     /// - Parameters:
     ///   - url: see ``url``; it is read when the request is made.
-    ///   - method: in capitals; CONNECT is no request that a program could make.
+    /// - method: in capitals; not CONNECT.
     /// - Throws: if the method isn't one.
     public init(_ url: String, method: String = "GET", body: RequestBody = .none) throws(InvalidValue) {
         self.init(method: try MethodName(method), url: url, body: body)
     }
 
-    /// Gives a field one value, in the place of those that it has.
-    /// - Parameter isSecret: a token or password, which is not shown by the request's description.
-    /// - Throws: if the field is not one that can be set, or the value has a line break.
+    /// Replaces the field's values.
+    /// - Parameter isSecret: a token or password, hidden in the description.
+    /// - Throws: if the field can't be set, or the value has a line break.
     public mutating func set(_ name: String, _ value: String, isSecret: Bool = false) throws(InvalidValue) {
         let field = HeaderField(name: try HeaderName(name), value: try HeaderValue(value, isSecret: isSecret))
         fields.removeAll { $0.name == field.name }
@@ -46,7 +46,7 @@ public struct HTTPRequest: Sendable {
     }
 
     /// Puts parameters into the query or the body, as AFURLRequestSerialization does.
-    /// - Throws: if the serializer can't express them. The request stays as it was.
+    /// - Throws: if the serializer can't express them. The request is unchanged.
     public mutating func set(
         _ parameters: [ParameterValue.Pair], by serializer: some RequestSerializer
     ) throws(RequestSerializationError) {

@@ -11,18 +11,18 @@ public struct HTTPResponse: Sendable {
         public let value: String
     }
 
-    /// 200 to 599, mostly. The session judges none: see ``SessionManager/value(for:by:)`` for what does.
+    /// Usually 200 to 599. Only ``SessionManager/value(for:by:)`` judges it.
     public let status: Int
-    /// Where it comes from, after the redirects that were followed.
+    /// After followed redirects.
     public let url: String
-    /// In the order of the server.
+    /// In the server's order.
     public let fields: [Field]
-    /// What the security policy found of the connection that it came over.
+    /// The security policy's result for the connection.
     public let pinning: PinningResult
-    /// How long it took, and over which connections; empty until the task is over.
+    /// Empty until the task has completed.
     public internal(set) var metrics = TaskMetrics()
 
-    /// The values of a field, whatever the case of its name, joined by `, `; nil: there is no such field.
+    /// The field's values, joined by `, `; its name in any case. Nil: there is no such field.
     public subscript(name: String) -> String? {
         let wanted = name.lowercased()
         let values = fields.filter { $0.name.lowercased() == wanted }.map(\.value)
@@ -35,15 +35,15 @@ extension HTTPResponse: CustomStringConvertible {
     public var description: String { "\(status) \(ShownText(url))" }
 }
 
-/// What the security policy of a host found of a connection that it let through.
+/// The security policy's result for an accepted connection.
 public enum PinningResult: Sendable, Hashable {
     /// HTTP in the clear: nothing was verified.
     case insecure
-    /// The chain and the name are right; the host has no pins.
+    /// Chain and name were verified; the host has no pins.
     case unpinned
     /// This pin matched, as its owner wrote it.
     case matched(pin: String)
-    /// None matched, and `enforcement` is `report`.
+    /// None matched under `enforcement: report`.
     case reported(PinMismatch)
 }
 
@@ -53,8 +53,8 @@ public struct PinMismatch: Sendable, Hashable, CustomStringConvertible {
     public let host: String
     /// One line that says what failed.
     public let title: String
-    /// The keys (or certificates) of the verified chain, leaf first, as pins; empty if no chain verified. They may be
-    /// an attacker's: compare them with a second source before any of them is configured.
+    /// The verified chain as pins, leaf first; empty if no chain verified. They may be an attacker's: compare them with
+    /// a second source before you configure any.
     public let presentedPins: [String]
     /// The host's pins.
     public let configuredPins: [String]

@@ -5,7 +5,7 @@ import Serialization
 import Session
 import Transport
 
-/// The near door of an exchange that a Swift program asked for: one task, on the session's loop.
+/// The near door of a Swift program's exchange: one task, on the session's loop.
 final class ProgramDownstream {
     // unowned: the thread keeps the core until its loop has ended, and only that loop calls the downstream.
     unowned let core: SessionCore
@@ -13,7 +13,7 @@ final class ProgramDownstream {
     private let exchange: Exchange
     private(set) var request = RequestTraits()
     private var message: OwnedRequest?
-    /// What is asked for now, after the redirects that were followed.
+    /// After followed redirects.
     private var url: RequestURL?
 
     private var source: UploadBody?
@@ -24,16 +24,15 @@ final class ProgramDownstream {
     private var progress = TransferProgress()
 
     // The end.
-    /// Made in the place of what is under way, when that is over.
+    /// Sent after the current exchange, instead of it.
     private var replacement: HTTPRequest?
     private var replacements = 0
     private var metrics = TaskMetrics()
-    /// What went wrong on this side; it counts before what the exchange says.
+    /// A failure on this side, which overrides the exchange's.
     private var failure: SessionError?
     private var cause = ""
     private var isOver = false
     private var isSuspended = false
-    /// What begins when it goes on.
     private var postponed: (() -> Void)?
 
     init(_ task: SessionTask, of core: SessionCore) {
@@ -48,7 +47,7 @@ final class ProgramDownstream {
     func begin(_ wanted: HTTPRequest) {
         do throws(SessionError) {
             let url = try core.routing.url(of: wanted)
-            // Before a file is opened for it.
+            // Before any file is opened.
             _ = try core.destination(of: url)
             self.url = url
             makeSource(of: wanted.body, on: core.loop) { [weak self] made in self?.bodyIsReady(made, for: wanted) }
@@ -105,7 +104,7 @@ final class ProgramDownstream {
         }
     }
 
-    /// Ends it, wherever it stands. Not to be called by what the exchange calls.
+    /// Not to be called from the exchange's callbacks.
     func fail(_ error: SessionError) {
         guard !isOver else { return }
         if failure == nil { failure = error }
@@ -134,7 +133,7 @@ final class ProgramDownstream {
 
 extension ProgramDownstream: Downstream, ExchangeGuide {
     func withRequest(_ body: (borrowing RequestView) -> Void) {
-        // A copy in hand, since the view borrows from it.
+        // The view borrows from a local copy.
         guard let message else { return }
         body(message.view)
     }
@@ -174,7 +173,7 @@ extension ProgramDownstream: Downstream, ExchangeGuide {
         return self
     }
 
-    /// Where the body of a response goes, as the task and the program want it.
+    /// As the task and the hook want it.
     private func receiver(of arrived: HTTPResponse, length: UInt64?) -> any BodyReceiver {
         var purpose = task.purpose
         switch core.hooks.response?(arrived, task) ?? .allow {

@@ -7,9 +7,9 @@ import Session
 import TLS
 import Transport
 
-// One idea with ProgramDownstream.swift: a session keeps the downstreams of its tasks, and they run in it.
+// One idea with ProgramDownstream.swift: a session keeps its tasks' downstreams, which run in it.
 
-/// The part of a ``SessionManager`` that lives on its thread: its connections, and the tasks under way.
+/// The part of a ``SessionManager`` on its thread: connections and tasks.
 final class SessionCore {
     let loop: EventLoop
     let session: LoopSession
@@ -37,7 +37,7 @@ final class SessionCore {
         records.core = self
     }
 
-    /// Whom the loop's session tells.
+    /// Weak, since the loop's session keeps the hooks.
     private final class Records {
         weak var core: SessionCore?
     }
@@ -55,7 +55,7 @@ final class SessionCore {
     func resume(_ task: SessionTask) { underWay[task.id]?.resume() }
     func cancel(_ task: SessionTask) { underWay[task.id]?.fail(.cancelled) }
 
-    /// To be called once for each task that began, with nothing of it to follow.
+    /// Called once for each task that began, as its last call.
     func ended(_ task: SessionTask, metrics: TaskMetrics, _ outcome: SessionTask.Outcome) {
         if let completed = hooks.completed {
             var error: SessionError?

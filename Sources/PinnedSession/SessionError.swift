@@ -1,58 +1,57 @@
 public import Serialization
 import Session
 
-/// Why a task, or a session, failed. ``code`` is the number that NSURLErrorDomain, and so AFNetworking, has for it.
+/// Why a task, or a session, failed. ``code`` is the number of NSURLErrorDomain, as in AFNetworking.
 public enum SessionError: Error, Sendable {
-    /// A setting of the session is wrong; which, and what to write instead.
+    /// A wrong setting, and what to write instead.
     case configuration(String)
-    /// The request can't be sent as it is: its URL, mostly.
+    /// The request can't be sent, usually because of its URL.
     case invalidRequest(String)
-    /// `http://` to a host with pins: nothing could be compared with them.
+    /// `http://` to a host with pins.
     case plainToPinnedHost(String)
-    /// The program, or the Swift task that waited, has cancelled it.
+    /// Cancelled by the program, or with the waiting Swift task.
     case cancelled
-    /// The session has ended: by ``SessionManager/invalidate()``, or because nobody held it any more.
+    /// The session has ended: by ``SessionManager/invalidate()``, or its release.
     case invalidated
-    /// The host's name has no address, or none could be found out.
+    /// The host's name could not be resolved.
     case cannotFindHost(String)
     /// The server's addresses can't be reached.
     case cannotConnect(String)
-    /// This machine's network leads nowhere.
+    /// This machine has no network.
     case noNetwork(String)
-    /// Which step took too long.
+    /// A step took too long.
     case timedOut(String)
     /// The TLS handshake failed.
     case secureConnectionFailed(String)
-    /// The server's chain, or its name, is not what the policy trusts.
+    /// The policy doesn't trust the server's chain or name.
     case untrusted(String)
-    /// No pin matched, in a mode that enforces them.
+    /// No pin matched, and pins are enforced.
     case pinMismatch(PinMismatch)
-    /// The server wants a certificate of its client.
+    /// The server wants a client certificate.
     case clientCertificate(String)
-    /// The proxy of the configuration failed, or refused.
+    /// The configured proxy failed, or refused.
     case proxy(String)
-    /// The connection broke off, and could not be continued.
+    /// The connection was lost, and not resumed.
     case connectionLost(String)
-    /// What the server sent is not HTTP, or beyond the limits.
+    /// The response is not HTTP, or exceeds the limits.
     case badResponse(String)
-    /// A redirect can't, or may not, be followed.
+    /// A redirect that can't or mustn't be followed.
     case redirect(String)
-    /// The request's body could not be made, made again, or changed while it was sent.
+    /// The request's body could not be made (again), or changed while it was sent.
     case requestBody(String)
     /// The body is longer than ``SessionConfiguration/maximumBodyLength``.
     case bodyTooLong(limit: Int)
-    /// The bodies being collected are longer together than ``SessionConfiguration/maximumBodiesLength``.
+    /// All bodies together exceed ``SessionConfiguration/maximumBodiesLength``.
     case bodiesTooLong(limit: Int)
-    /// A download with a status other than 2xx; the file is left as it was.
+    /// A download's status isn't 2xx; an existing file is unchanged.
     case unacceptableStatus(HTTPResponse)
-    /// The response is not what the serializer accepts.
+    /// The serializer rejects the response.
     case unacceptable(ResponseSerializationError)
-    /// A download's file can't be written; the one that may have been there is left as it was.
+    /// A download's file can't be written; an existing file is unchanged.
     case file(path: String, String)
-    /// Something else of this machine failed.
+    /// Another local failure.
     case system(String)
 
-    /// The code of NSURLErrorDomain.
     public var code: Int {
         switch self {
         case .configuration, .invalidRequest: -1000
@@ -64,7 +63,7 @@ public enum SessionError: Error, Sendable {
         case .timedOut: -1001
         case .secureConnectionFailed: -1200
         case .untrusted: -1202
-        // What AFNetworking's "cancel the challenge" comes to.
+        // As AFNetworking's "cancel the challenge".
         case .pinMismatch: -999
         case .clientCertificate: -1206
         case .connectionLost: -1005
@@ -80,7 +79,7 @@ public enum SessionError: Error, Sendable {
 }
 
 extension SessionError: CustomStringConvertible {
-    /// What failed and, where that is known, what to do. Never a secret: URLs come without their query.
+    /// What failed and, if known, what to do. Never a secret: URLs have no query.
     public var description: String {
         switch self {
         case .configuration(let text), .invalidRequest(let text), .cannotFindHost(let text), .cannotConnect(let text),

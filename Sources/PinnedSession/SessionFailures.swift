@@ -5,7 +5,7 @@ import Serialization
 import Session
 import TLS
 
-/// What programs are told of an exchange that came to no response.
+/// Errors of exchanges without a response.
 extension SessionError {
     init(_ failure: ExchangeFailure, at destination: Destination) {
         let authority = destination.authority

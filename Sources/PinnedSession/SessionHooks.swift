@@ -1,69 +1,65 @@
 public import Serialization
 import Session
 
-/// What a program decides, or observes, of a session's tasks: the blocks of AFURLSessionManager. All are called on the
-/// session's own thread, one at a time, and must not wait. They may use tasks and make others.
+/// A program's decisions about and observations of tasks: the blocks of AFURLSessionManager. Called on the session's
+/// thread, one at a time. They must not block, but may use and create tasks.
 public struct SessionHooks: Sendable {
-    /// A redirect is to be followed (`setTaskWillPerformHTTPRedirectionBlock:`). Asked after the configuration, for
-    /// redirects that it follows and that could be.
+    /// A redirect that the configuration would follow (`setTaskWillPerformHTTPRedirectionBlock:`).
     public var redirect: (@Sendable (Redirect) -> RedirectChoice)?
-    /// A server over https wants credentials that no ``HostRule`` has
-    /// (`setTaskDidReceiveAuthenticationChallengeBlock:`). Asked once for each origin of a task; nil: the 401 is the
-    /// response. Server trust is never asked about: it is for the ``HostRule/policy``.
+    /// An https server wants credentials that no ``HostRule`` has (`setTaskDidReceiveAuthenticationChallengeBlock:`).
+    /// Asked once for each origin of a task; nil: the 401 is the response. ``HostRule/policy`` alone decides about
+    /// server trust.
     public var challenge: (@Sendable (AuthenticationChallenge) -> Credentials?)?
     /// A final response begins (`setDataTaskDidReceiveResponseBlock:`).
     public var response: (@Sendable (HTTPResponse, SessionTask) -> ResponseDisposition)?
-    /// A task is over (`setTaskDidFinishCollectingMetricsBlock:` and `setTaskDidCompleteBlock:`): called once for each
-    /// that began.
+    /// Called once for each task (`setTaskDidFinishCollectingMetricsBlock:`, `setTaskDidCompleteBlock:`).
     public var completed: (@Sendable (SessionTask, TaskMetrics, SessionError?) -> Void)?
 
-    /// Nothing is decided or heard.
+    /// No hooks.
     public init() {}
 }
 
 /// A redirect that could be followed.
 public struct Redirect: Sendable {
-    /// Whose it is.
     public let task: SessionTask
-    /// Where it comes from.
+    /// The redirecting URL.
     public let from: String
-    /// The method that it would be followed with: GET in the place of POST after 301, 302 and 303.
+    /// The method of the next request: GET instead of POST after 301, 302 and 303.
     public let method: String
-    /// Where it leads.
+    /// The target.
     public let to: String
 }
 
-/// What becomes of a redirect.
 public enum RedirectChoice: Sendable {
     /// It is followed.
     case follow
     /// It is the response.
     case pass
-    /// The task fails; why, for people.
+    /// The task fails with this reason.
     case refuse(String)
-    /// This request is made in its place. It carries nothing over from the one that was redirected.
+    /// This request replaces it, with nothing of the redirected one.
     case replace(HTTPRequest)
 }
 
-/// A server's wish for credentials (RFC 9110 section 11.6.1).
+/// A server's challenge (RFC 9110 section 11.6.1).
 public struct AuthenticationChallenge: Sendable, Hashable {
-    /// What is asked for; a response may offer several.
+    /// One of the challenge's schemes.
     public struct Offer: Sendable, Hashable {
         /// In lower case: `basic`, `digest`.
         public let scheme: String
-        /// As the server wrote it; nil: it didn't.
+        /// As the server wrote it; nil: none.
         public let realm: String?
     }
 
-    /// The URL that was asked.
+    /// The requested URL.
     public let url: String
-    /// In the order of the server. Basic and Digest can be answered; the strongest is.
+    /// In the server's order. The strongest of Basic and Digest is answered.
     public let offers: [Offer]
 }
 
-/// What becomes of a response whose head has arrived.
+/// The decision after a response's head.
 public enum ResponseDisposition: Sendable, Hashable {
-    /// It goes on.
+    /// It continues.
     case allow
     /// The task is cancelled.
     case cancel

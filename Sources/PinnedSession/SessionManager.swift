@@ -11,21 +11,19 @@ import Synchronization
 /// let (body, response) = try await session.data(for: HTTPRequest("https://api.example.com/v1/status"))
 /// ```
 ///
-/// Each has a thread of its own, which never waits for a disk or for a server, and connections that its tasks use one
-/// after another. It may be used from any thread. When nobody holds it any more its tasks are cancelled, and the thread
-/// ends.
+/// Thread-safe. Each has its own thread, which never blocks, and its own connections. When it is released, its tasks
+/// are cancelled and the thread ends.
 ///
 /// **What it guarantees.** A server's chain is verified and its pins are matched before the first byte of a request is
-/// sent, for each place that a redirect leads to anew; pins are matched against the chain that verification built and
-/// no other. Credentials go to the hosts that they are configured for. A body that ends early is an error, never a
-/// short body.
+/// sent, also after redirects; pins are matched only against the chain that verification built. Credentials only go to
+/// their configured hosts. A body that ends early is an error, never a short body.
 public final class SessionManager: Sendable {
     private let thread: LoopThread<SessionCore>
     private let lastID = Atomic<UInt64>(0)
     private let longestBody: Int
 
-    /// Starts its thread. Reads the trust anchors: not for a thread that serves others.
-    /// - Throws: ``SessionError/configuration(_:)`` for what is wrong in the configuration.
+    /// Starts its thread and blocks to read the trust anchors.
+    /// - Throws: ``SessionError/configuration(_:)`` for a wrong configuration.
     public init(
         configuration: SessionConfiguration = SessionConfiguration(), hooks: SessionHooks = SessionHooks()
     ) throws(SessionError) {
@@ -44,18 +42,15 @@ public final class SessionManager: Sendable {
 
     // MARK: One call each
 
-    /// Makes a request and collects the response's body, up to ``SessionConfiguration/maximumBodyLength``.
-    ///
-    /// Any status is a response. Cancelled with the Swift task that waits.
+    /// Makes a request and collects the response's body, up to ``SessionConfiguration/maximumBodyLength``. Any status
+    /// is a response. Cancelled with the Swift task that waits.
     /// - Returns: the body as the server sent it, in its content codings.
     public func data(for request: HTTPRequest) async throws(SessionError) -> (body: [UInt8], response: HTTPResponse) {
         let result = try await dataTask(for: request).result()
         return (result.body, result.response)
     }
 
-    /// Makes a request with a body in the place of its own, and collects the response's body.
-    ///
-    /// Cancelled with the Swift task that waits.
+    /// Makes a request with another body, and collects the response's body. Cancelled with the Swift task that waits.
     public func upload(
         for request: HTTPRequest, from body: RequestBody
     ) async throws(SessionError) -> (body: [UInt8], response: HTTPResponse) {
@@ -63,18 +58,16 @@ public final class SessionManager: Sendable {
         return (result.body, result.response)
     }
 
-    /// Makes a request, and puts the response's body into a file.
-    ///
-    /// It is written beside its place (`.NAME.….part`), and moved there when it is whole and synced, over a file that
-    /// may be there. If anything fails, or the status isn't 2xx, the place stays as it was and nothing is left behind.
-    /// Cancelled with the Swift task that waits.
+    /// Makes a request, and writes the response's body to a file: first beside it (`.NAME.….part`), then moved over an
+    /// existing one when it is whole and synced. On failure, or a status other than 2xx, nothing changes and nothing is
+    /// left behind. Cancelled with the Swift task that waits.
     @discardableResult
     public func download(for request: HTTPRequest, to path: String) async throws(SessionError) -> HTTPResponse {
         try await downloadTask(for: request, to: path).result().response
     }
 
-    /// Makes a request, and a value of its response (AFURLResponseSerialization): judges status and content type, takes
-    /// the content codings off (``SessionConfiguration/maximumBodyLength`` holds for what comes out, too), and parses.
+    /// Makes a request and a value of its response (AFURLResponseSerialization): judges status and content type,
+    /// decodes (within ``SessionConfiguration/maximumBodyLength``), and parses.
     /// - Returns: nil for a body without a value, such as an empty one.
     public func value<Serializer: ResponseSerializer>(
         for request: HTTPRequest, by serializer: Serializer
@@ -85,17 +78,17 @@ public final class SessionManager: Sendable {
 
     // MARK: Tasks
 
-    /// A task that collects the response's body, suspended.
+    /// A suspended task that collects the response's body.
     public func dataTask(for request: HTTPRequest) -> SessionTask { task(for: request, .data) }
 
-    /// A task that sends a body in the place of the request's own, suspended.
+    /// A suspended task that sends another body.
     public func uploadTask(for request: HTTPRequest, from body: RequestBody) -> SessionTask {
         var request = request
         request.body = body
         return task(for: request, .data)
     }
 
-    /// A task that puts the response's body into a file, suspended; see ``download(for:to:)``.
+    /// A suspended task that downloads to a file; see ``download(for:to:)``.
     public func downloadTask(for request: HTTPRequest, to path: String) -> SessionTask {
         task(for: request, .download(to: path))
     }
@@ -107,11 +100,10 @@ public final class SessionManager: Sendable {
 
     // MARK: The end
 
-    /// Cancels all tasks and ends the session (`invalidateAndCancel`): tasks fail with ``SessionError/invalidated``
-    /// from now on.
+    /// Cancels all tasks and ends the session (`invalidateAndCancel`). Tasks fail with ``SessionError/invalidated``.
     public func invalidate() { thread.perform { $0.invalidate() } }
 
-    /// Ends the session when the tasks that have begun are over (`finishTasksAndInvalidate`).
+    /// Ends the session after the running tasks (`finishTasksAndInvalidate`).
     public func finishTasksAndInvalidate() { thread.perform { $0.finishAndInvalidate() } }
 }
 

@@ -5,7 +5,7 @@ import Serialization
 import Session
 import TLS
 
-/// What a ``SessionConfiguration`` comes to, checked: where requests go, and what holds there.
+/// A checked ``SessionConfiguration``: destinations of requests, and their rules.
 struct SessionRouting: Sendable {
     struct Place: Sendable {
         let policy: SecurityPolicy
@@ -19,7 +19,7 @@ struct SessionRouting: Sendable {
     private let base: RequestURL?
     let userAgent: String?
     let longestBody: Int
-    /// Bytes of the bodies that are collected at one time.
+    /// Of the bodies being collected.
     let longestBodies: Int
     let redirectLimit: Int
 
@@ -45,7 +45,7 @@ struct SessionRouting: Sendable {
         timeouts.idleUpstream = configuration.keepAlive
         var limits = Limits()
         limits.responseHead = max(configuration.maximumHeadLength, 1024)
-        // What is too slow for it, the program knows.
+        // The program decides what is too slow.
         limits.minimumRate = nil
         terms = ExchangeTerms(timeouts: timeouts, limits: limits)
         longestBody = max(configuration.maximumBodyLength, 0)
@@ -99,7 +99,7 @@ struct SessionRouting: Sendable {
     private static func base(_ text: String) throws(SessionError) -> RequestURL {
         do {
             let url = try RequestURL(text)
-            // What is relative to it goes below it, and not beside its last segment.
+            // Relative URLs go below it, not beside its last segment.
             let path = Array(url.target.prefix { $0 != UInt8(ascii: "?") })
             let slash = UInt8(ascii: "/")
             return RequestURL(
@@ -136,7 +136,7 @@ struct SessionRouting: Sendable {
         return (destination, place.rules)
     }
 
-    /// The request's head as a client of a proxy sends it; the next hop's form is decided later.
+    /// As a proxy's client sends it; the next hop's form is decided later.
     func head(of request: HTTPRequest, to url: RequestURL, bodyLength: BodyLength) throws(SessionError) -> OwnedRequest {
         var head = Array("\(request.method) \(url) HTTP/1.1\r\nHost: \(url.origin.host)\r\n".utf8)
         let hasAgent = request.fields.contains { $0.name.description.lowercased() == "user-agent" }

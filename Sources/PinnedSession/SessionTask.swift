@@ -1,30 +1,27 @@
 import Session
 import Synchronization
 
-/// One task of a ``SessionManager``: NSURLSessionTask. Made suspended; ``resume()``, or waiting for its
-/// ``result()``, begins it.
-///
-/// May be used from any thread. A task whose session has gone fails with ``SessionError/invalidated``.
+/// One task of a ``SessionManager``: NSURLSessionTask. Made suspended; ``resume()``, or waiting for its ``result()``,
+/// begins it. Thread-safe. A task whose session has ended fails with ``SessionError/invalidated``.
 public final class SessionTask: Sendable {
     /// As NSURLSessionTaskState has it.
     public enum State: Sendable, Hashable {
         /// Bytes may move.
         case running
-        /// None do: it hasn't begun, or ``SessionTask/suspend()`` has stopped it.
+        /// Not begun, or stopped by ``SessionTask/suspend()``.
         case suspended
-        /// It was cancelled, and is about to end.
+        /// Cancelled, and about to end.
         case canceling
-        /// It is over: its result is known.
+        /// Its result is known.
         case completed
     }
 
-    /// What a task came to.
     public struct Result: Sendable {
         /// The final response, with the metrics of the task.
         public let response: HTTPResponse
-        /// As the server sent it, in its content codings; empty for a download.
+        /// As sent, in its content codings; empty for a download.
         public let body: [UInt8]
-        /// Where a download went; nil for others.
+        /// A download's path.
         public let file: String?
     }
 
@@ -35,9 +32,9 @@ public final class SessionTask: Sendable {
 
     typealias Outcome = Swift.Result<Result, SessionError>
 
-    /// Another for each task of this process' session, from 1.
+    /// Unique in the session, from 1.
     public let id: UInt64
-    /// As it was asked for, before any redirect.
+    /// Before any redirect.
     public let request: HTTPRequest
     let purpose: Purpose
     private let runner: any TaskRunner
@@ -60,10 +57,10 @@ public final class SessionTask: Sendable {
         self.runner = runner
     }
 
-    /// The state at this moment.
+    /// The current state.
     public var state: State { shared.withLock { $0.state } }
 
-    /// Begins it, or goes on after ``suspend()``. Harmless if it runs, or is over.
+    /// Begins it, or continues after ``suspend()``. Harmless otherwise.
     public func resume() {
         let begins: Bool? = shared.withLock { shared in
             guard shared.state == .suspended else { return nil }
@@ -75,7 +72,7 @@ public final class SessionTask: Sendable {
         tell(begins ? .begin : .resume)
     }
 
-    /// Stops reading, writing and the clock on this task until ``resume()``. Harmless if it is over.
+    /// Stops reading, writing and its timeouts until ``resume()``.
     public func suspend() {
         let isWanted = shared.withLock { shared in
             guard shared.state == .running else { return false }
@@ -86,7 +83,7 @@ public final class SessionTask: Sendable {
         tell(.suspend)
     }
 
-    /// Ends it with ``SessionError/cancelled``. Harmless if it is over.
+    /// Ends it with ``SessionError/cancelled``, unless it has completed.
     public func cancel() {
         let hasBegun: Bool? = shared.withLock { shared in
             guard shared.state == .running || shared.state == .suspended else { return nil }
@@ -102,7 +99,7 @@ public final class SessionTask: Sendable {
         if !runner.perform(order, for: self) { complete(.failure(.invalidated)) }
     }
 
-    /// Waits until it is over; begins it, if nobody has. If the waiting Swift task is cancelled, so is this one.
+    /// Waits for the end; begins it if needed. Cancelled with the waiting Swift task.
     public func result() async throws(SessionError) -> Result {
         let outcome = await withTaskCancellationHandler {
             if shared.withLock({ !$0.hasBegun }) { resume() }
@@ -121,8 +118,7 @@ public final class SessionTask: Sendable {
 
     // MARK: Progress
 
-    /// What has moved so far, now and whenever that changes. Who is slow sees the newest; the last is what there was at
-    /// the end.
+    /// The progress, now and at each change. Slow readers get the newest; the last is the final one.
     public var progress: AsyncStream<TransferProgress> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: TransferProgress.self, bufferingPolicy: .bufferingNewest(1))
@@ -172,13 +168,13 @@ public final class SessionTask: Sendable {
 
 /// How much of a task's bodies has moved: NSProgress of AFNetworking's uploads and downloads.
 public struct TransferProgress: Sendable, Hashable {
-    /// Bytes of the request's body that were handed on; less than before, if it has to be sent again.
+    /// Bytes of the request's body that were sent; it decreases when the body is sent again.
     public internal(set) var sent: UInt64 = 0
-    /// Of them in all; nil: unknown, or there is no body.
+    /// In all; nil: unknown, or no body.
     public internal(set) var sentTotal: UInt64?
     /// Bytes of the response's body that have arrived.
     public internal(set) var received: UInt64 = 0
-    /// Of them in all, as Content-Length says; nil: unknown.
+    /// In all, by Content-Length; nil: unknown.
     public internal(set) var receivedTotal: UInt64?
 
     init() {}
@@ -187,6 +183,6 @@ public struct TransferProgress: Sendable, Hashable {
 enum TaskOrder: Sendable { case begin, suspend, resume, cancel }
 
 protocol TaskRunner: Sendable {
-    /// - Returns: false: the session has ended, and nothing is done.
+    /// - Returns: false: the session has ended.
     func perform(_ order: TaskOrder, for task: SessionTask) -> Bool
 }

@@ -1,7 +1,7 @@
 import EventLoop
 import Session
 
-/// Pieces that a program makes, pulled one at a time.
+/// Generated pieces, pulled one at a time.
 final class StreamSource: UploadSource {
     let length: Int?
     var isEmpty: Bool { false }
@@ -36,18 +36,15 @@ final class StreamSource: UploadSource {
                 cannotBeMade = true
                 return .failed(.uploadFailed("the body's stream can't be made\(round > 0 ? " again" : "")"))
             }
-            let source = LoopBound(WeakSource(self), on: loop)
-            let handle = loop.handle
-            pull = Pull(stream) { [round] piece in
-                handle.post { source.value(on: $0).source?.received(piece, in: round) }
-            }
+            let source = LoopWeak(self, on: loop)
+            pull = Pull(stream) { [round] piece in source.post { $0.received(piece, in: round) } }
         }
         isWaiting = true
         pull?.next()
         return .waiting
     }
 
-    /// The length that was announced is kept to.
+    /// Enforces the announced length.
     private func checked(_ piece: BodyPiece) -> BodyPiece {
         guard let length else { return piece }
         switch piece {
@@ -63,7 +60,7 @@ final class StreamSource: UploadSource {
         isWaiting = false
         switch piece {
         case .bytes(let bytes):
-            // A chunk of no bytes would be the last.
+            // An empty chunk would be the last.
             if bytes.isEmpty {
                 isWaiting = true
                 pull?.next()
@@ -91,12 +88,7 @@ final class StreamSource: UploadSource {
         pull = nil
     }
 
-    private final class WeakSource {
-        weak var source: StreamSource?
-        init(_ source: StreamSource) { self.source = source }
-    }
-
-    /// Reads a stream in a Swift task, a piece each time that one is asked for. The task ends with it.
+    /// Reads a stream in a Swift task, a piece for each request.
     private final class Pull: Sendable {
         enum Piece: Sendable {
             case bytes([UInt8])

@@ -1,10 +1,9 @@
 import EventLoop
 import Session
 
-/// What a task took: NSURLSessionTaskMetrics. All instants are durations since ``SessionTask/resume()`` began it.
+/// NSURLSessionTaskMetrics. Instants are durations since ``SessionTask/resume()`` began the task.
 public struct TaskMetrics: Sendable, Hashable {
-    /// The way of one request over one connection: NSURLSessionTaskTransactionMetrics. A redirect, a challenge, a
-    /// connection that had gone and a download that broke off each begin another.
+    /// One request over one connection: NSURLSessionTaskTransactionMetrics. Redirects, challenges, retries add others.
     public struct Transaction: Sendable, Hashable {
         /// Of the server, or of the parent proxy: `192.0.2.1:443`.
         public let remoteAddress: String
@@ -12,31 +11,31 @@ public struct TaskMetrics: Sendable, Hashable {
         public let localAddress: String?
         /// As ALPN names it: `http/1.1`.
         public let networkProtocol: String
-        /// The connection had served before.
+        /// The connection had been used before.
         public let isReused: Bool
-        /// How long the look-up of the name took; nil for a connection that was reused, as for the next two.
+        /// Of the name look-up; nil for a reused connection, as the next two.
         public let nameLookup: Duration?
-        /// How long the connection to the address took.
+        /// Of the TCP connection.
         public let connect: Duration?
-        /// How long the TLS handshake took; nil without TLS.
+        /// Of the TLS handshake; nil without TLS.
         public let tls: Duration?
-        /// When the connection was there.
+        /// When the connection was ready.
         public let began: Duration
-        /// When the request's last byte had been sent.
+        /// When the last byte was sent.
         public let requestSent: Duration?
-        /// When the response's first byte came.
+        /// When the first byte arrived.
         public let firstByte: Duration?
-        /// When the response's last byte was passed on, or the try was given up.
+        /// When the last byte was delivered, or the try ended.
         public let ended: Duration?
     }
 
-    /// The first one first; at most the first 32, and the last.
+    /// In order; at most the first 32, and the last.
     public internal(set) var transactions: [Transaction] = []
-    /// Redirects that were followed.
+    /// Followed redirects.
     public internal(set) var redirects = 0
-    /// Bytes sent of the last request, its head included.
+    /// Bytes of the last request, with its head.
     public internal(set) var sent: UInt64 = 0
-    /// Bytes received of the last response, its head not counted where it was not passed on.
+    /// Bytes of the last response, with its head if it was delivered.
     public internal(set) var received: UInt64 = 0
     /// From the beginning to the end.
     public internal(set) var duration: Duration = .zero

@@ -3,7 +3,7 @@ import HTTPWire
 import Serialization
 import Session
 
-/// Makes the source of a body. `completion` is called once on the loop, perhaps before this returns.
+/// - Parameter completion: called once on the loop, perhaps before this returns.
 func makeSource(
     of body: RequestBody, on loop: EventLoop, _ completion: @escaping (Result<any UploadSource, SessionError>) -> Void
 ) {
@@ -27,12 +27,11 @@ private func openFiles(
     } catch {
         return completion(.failure(.requestBody("\(error)")))
     }
-    let handle = loop.handle
-    let completion = LoopBound(completion, on: loop)
+    let completion = LoopBound((loop, completion), on: loop)
     queue.async {
         let reader = Result { () throws(RequestSerializationError) in UploadReader(try open(), on: queue) }
-        handle.post { loop in
-            completion.value(on: loop)(reader.map { FileSource($0, on: loop) }.mapError { .requestBody($0.description) })
+        completion.post { loop, completion in
+            completion(reader.map { FileSource($0, on: loop) }.mapError { .requestBody($0.description) })
         }
     }
 }

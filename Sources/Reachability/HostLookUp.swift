@@ -1,7 +1,6 @@
 package import EventLoop
 
 extension NetworkMonitor {
-    /// Looks hosts up as the rest of the program does.
     package static func lookUp(by resolver: Resolver) -> LookUp {
         { name, completion in
             resolver.resolve(name) { result in

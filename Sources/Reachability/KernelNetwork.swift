@@ -2,7 +2,7 @@ internal import CMNL
 import EventLoop
 internal import Glibc
 
-/// Asks the kernel what the network looks like. The kernel answers within the call that asks, so that nobody waits.
+/// Asks the kernel for the network's state. It answers at once.
 final class KernelNetwork {
     private static let attempts = 5
 
@@ -21,7 +21,7 @@ final class KernelNetwork {
         buffer.deallocate()
     }
 
-    /// Links and addresses as they are now, and the routes to those destinations.
+    /// Links, addresses, and the routes to those destinations.
     func state(routesTo destinations: some Sequence<IPAddress>) throws(SystemError) -> NetworkState {
         var state = NetworkState()
         for case .link(let link) in try dump(RTM_GETLINK, header: ifinfomsg(), skippingStatistics: true) {
@@ -38,13 +38,13 @@ final class KernelNetwork {
         return state
     }
 
-    /// All of one kind. Asked for again if something changed meanwhile.
+    /// All of one kind; repeated if something changed meanwhile.
     private func dump(
         _ type: Int, header: some BitwiseCopyable, skippingStatistics: Bool = false
     ) throws(SystemError) -> [NetlinkMessage.Content] {
         for _ in 0..<Self.attempts {
             let request = begin(type, flags: CInt(NLM_F_DUMP), header: header)
-            // RTEXT_FILTER_SKIP_STATS of linux/rtnetlink.h: counters are most of what a link says.
+            // RTEXT_FILTER_SKIP_STATS of linux/rtnetlink.h: most of a link's data are counters.
             if skippingStatistics { mnl_attr_put_u32(request, UInt16(IFLA_EXT_MASK), 1 << 3) }
             try socket.send(request)
             if let found = try readDump() { return found }
@@ -52,7 +52,6 @@ final class KernelNetwork {
         throw SystemError(code: EINTR, call: "a dump of rtnetlink")
     }
 
-    /// Nil if it was interrupted.
     private func readDump() throws(SystemError) -> [NetlinkMessage.Content]? {
         var found: [NetlinkMessage.Content] = []
         var isWhole = true
@@ -92,7 +91,7 @@ final class KernelNetwork {
         return NetlinkSocket.question(type, flags: flags, sequence: sequence, header, in: buffer)
     }
 
-    /// What one datagram answers to the question asked last; what is left of an earlier one is passed over.
+    /// Answers of one datagram to the last question; earlier ones are skipped.
     private func answers() throws(SystemError) -> [NetlinkMessage] {
         guard let bytes = try socket.receive(into: buffer) else {
             throw SystemError(code: EAGAIN, call: "recvmsg(AF_NETLINK)")

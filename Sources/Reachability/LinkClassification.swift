@@ -1,8 +1,8 @@
 internal import CMNL
 
-/// What sysfs says of a link that netlink doesn't.
+/// Properties of a link from sysfs.
 struct LinkMarks: Equatable {
-    /// It has a folder `wireless` or `phy80211`.
+    /// A folder `wireless` or `phy80211`.
     var isWireless = false
     /// DEVTYPE of its `uevent`: `wlan`, `wwan`, `bridge`, `vlan`, …
     var deviceType: String?
@@ -30,7 +30,7 @@ extension LinkKind {
         }
     }
 
-    /// Links of modems: the WWAN subsystem's, and Qualcomm's multiplexed ones.
+    /// The WWAN subsystem's, and Qualcomm's multiplexed links.
     private static let cellularKinds: Set<String> = ["wwan", "rmnet"]
     private static let tunnelKinds: Set<String> = [
         "tun", "wireguard", "gre", "gretap", "ip6gre", "ip6gretap", "erspan", "ip6erspan", "ipip", "sit", "ip6tnl",

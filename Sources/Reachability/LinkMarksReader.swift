@@ -1,12 +1,12 @@
 internal import Glibc
 
-/// Reads the marks of links from sysfs. What can't be read is no mark.
+/// Reads marks of links from sysfs. Unreadable ones are absent.
 struct LinkMarksReader {
-    /// Where links are folders: `/sys/class/net`, but for tests.
+    /// `/sys/class/net`, except in tests.
     let folder: String
 
     func marks(of name: String) -> LinkMarks {
-        // The kernel allows neither, and a path must not be made of anything else.
+        // Guards the path; the kernel allows none of these.
         guard !name.isEmpty, name != ".", name != "..", !name.contains("/") else { return LinkMarks() }
         let link = "\(folder)/\(name)"
         return LinkMarks(

@@ -2,7 +2,7 @@ internal import Dispatch
 import EventLoop
 import Synchronization
 
-/// A thread that follows one target, with a resolver of its own.
+/// A thread that follows one target, with its own resolver.
 enum MonitorThread {
     private final class Started: Sendable {
         let result = Mutex<Result<EventLoop.Handle, any Error>?>(nil)
@@ -41,10 +41,10 @@ enum MonitorThread {
         let resolver = try Resolver(loop: loop, cache: ResolverCache())
         let lookUp = NetworkMonitor.lookUp(by: resolver)
         var listener = NetworkMonitor.Listener()
-        // Not at once: whoever starts it waits until it has begun, and may hold a lock that `tell` takes.
+        // Not at once: the starter waits until it has begun, and may hold a lock that `tell` takes.
         listener.changed = { change in loop.afterThisTurn { tell(change) } }
         let monitor = NetworkMonitor(loop: loop, targets: [target], listener: listener) { name, completion in
-            // Another network may have brought other name servers. If they can't be read, the old ones are asked.
+            // Another network may have other name servers; if they can't be read, the old ones are kept.
             try? resolver.reload()
             lookUp(name, completion)
         }

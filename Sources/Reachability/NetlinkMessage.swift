@@ -1,7 +1,7 @@
 internal import CMNL
 import EventLoop
 
-/// One message of rtnetlink(7), as far as it says something here.
+/// One message of rtnetlink(7).
 struct NetlinkMessage: Equatable {
     enum Content: Equatable {
         case link(LinkRecord)
@@ -10,13 +10,12 @@ struct NetlinkMessage: Equatable {
         case done
         /// The request failed with this `errno`; 0: it is acknowledged.
         case failed(CInt)
-        /// Anything else: it is passed over.
         case other
     }
 
-    /// The request's, in an answer; in what the kernel tells unasked, whoever's caused it.
+    /// The request's; in notifications, of the request that caused it.
     let sequence: UInt32
-    /// Something changed while the kernel wrote the dump that this belongs to: it has to be asked for again.
+    /// Something changed during the dump: it must be repeated.
     let isInterrupted: Bool
     let content: Content
 }
@@ -29,12 +28,12 @@ struct LinkRecord: Equatable {
     var hardwareType: UInt16
     /// IFF_*
     var flags: UInt32
-    /// IFLA_INFO_KIND: what ip-link(8) calls its type; nil for hardware.
+    /// IFLA_INFO_KIND, the type of ip-link(8); nil for hardware.
     var kind: String?
     /// The link below this one, e.g. of a VLAN, if it is in the same namespace.
     var lower: CInt?
 
-    /// It is up, and carries: RFC 2863's operational status is up, or unknown to the driver.
+    /// Up with a carrier: RFC 2863's operational status is up, or unknown to the driver.
     var isUsable: Bool { flags & UInt32(IFF_UP) != 0 && flags & UInt32(IFF_RUNNING) != 0 }
     var isLoopback: Bool { flags & UInt32(IFF_LOOPBACK) != 0 }
 }
@@ -48,7 +47,7 @@ struct AddressRecord: Equatable {
     /// IFA_F_*
     var flags: UInt32
 
-    /// It reaches beyond the link, and may be sent from: duplicate address detection (RFC 4862) has accepted it.
+    /// Not link-local, and accepted by duplicate address detection (RFC 4862).
     var isUsable: Bool {
         let tentative = UInt32(IFA_F_TENTATIVE) | UInt32(IFA_F_DADFAILED)
         let isOptimistic = flags & UInt32(IFA_F_OPTIMISTIC) != 0 && flags & UInt32(IFA_F_DADFAILED) == 0
@@ -62,6 +61,5 @@ struct RouteRecord: Equatable {
     var type: UInt8
     var link: CInt?
     var gateway: IPAddress?
-    /// The address that packets are sent from.
     var source: IPAddress?
 }

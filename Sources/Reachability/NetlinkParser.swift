@@ -1,17 +1,16 @@
 internal import CMNL
 import EventLoop
 
-/// Bytes that aren't what rtnetlink(7) says: the kernel's fault, or this program's.
+/// Malformed rtnetlink(7) messages.
 enum NetlinkDefect: Error, Equatable {
-    /// A message, an attribute or a header ends after the bytes that there are.
+    /// A message, an attribute or a header ends after the data.
     case truncated
-    /// An attribute is of another size than its type has.
     case attributeSize(type: UInt16)
 }
 
-/// Reads what the kernel sends over rtnetlink. Every length is checked before it is used.
+/// Parses rtnetlink messages, by pointers as libmnl does. Every length is checked before it is used.
 enum NetlinkParser {
-    /// The messages of one datagram, in order; the bytes are aligned to 4.
+    /// The messages of one datagram, aligned to 4 bytes.
     static func messages(in bytes: UnsafeRawBufferPointer) throws(NetlinkDefect) -> [NetlinkMessage] {
         var messages: [NetlinkMessage] = []
         guard let base = bytes.baseAddress else { return messages }
@@ -70,7 +69,7 @@ enum NetlinkParser {
             link: CInt(bitPattern: fixed.ifa_index), isIPv6: CInt(fixed.ifa_family) == AF_INET6,
             scope: fixed.ifa_scope, flags: UInt32(fixed.ifa_flags))
         try forEachAttribute(of: message, after: MemoryLayout<ifaddrmsg>.size) { attribute throws(NetlinkDefect) in
-            // The field of the header has room for eight of them only.
+            // The header's field has only eight.
             if attribute.type == UInt16(IFA_FLAGS) { address.flags = try attribute.integer() }
         }
         return address
@@ -105,7 +104,7 @@ enum NetlinkParser {
         let type: UInt16
         let payload: UnsafeRawBufferPointer
 
-        /// Up to the NUL that ends it.
+        /// Up to the final NUL.
         var text: String { String(decoding: payload.prefix { $0 != 0 }, as: UTF8.self) }
 
         func integer() throws(NetlinkDefect) -> UInt32 {
@@ -126,7 +125,7 @@ enum NetlinkParser {
         _ body: (Attribute) throws(NetlinkDefect) -> Void
     ) throws(NetlinkDefect) {
         let start = mnl_nlmsg_get_payload_offset(message, headerSize)
-        // Not mnl_nlmsg_get_payload_tail, which rounds up to what may be beyond the last message's end.
+        // Not mnl_nlmsg_get_payload_tail, which may round up past the last message.
         let end = mnl_nlmsg_get_payload(message) + mnl_nlmsg_get_payload_len(message)
         guard let start, start < end else { return }
         try forEachAttribute(in: UnsafeRawBufferPointer(start: start, count: end - start), body)

@@ -2,39 +2,38 @@ internal import CMNL
 package import EventLoop
 internal import Glibc
 
-/// Follows the status of targets on a loop. On any news from the kernel it asks anew for links, addresses and the route
-/// to each target, so that lost news (ENOBUFS) does no harm, and no status mixes different times.
+/// Follows the status of targets on a loop. On any notification it reads links, addresses and each target's route
+/// again: lost notifications (ENOBUFS) do no harm, and no status mixes different times.
 package final class NetworkMonitor: SocketHandler {
-    /// What came of a look-up.
     package enum LookUpResult: Sendable {
         case found([IPAddress])
         /// The name has no address; why, for people.
         case noSuchHost(String)
-        /// Not known at the moment: what was known before holds.
+        /// Unknown: earlier results stay.
         case failed
     }
 
     /// Looks up a host's addresses, and calls the completion once on the loop, at once or later.
     package typealias LookUp = (_ name: String, _ completion: @escaping (LookUpResult) -> Void) -> Void
 
-    /// Who hears of it. Called on the loop.
+    /// Called on the loop.
     package struct Listener {
         package var changed: (ReachabilityChange) -> Void = { _ in }
-        /// ``NetworkMonitor/statuses`` has changed: with a change, or because a reason did.
+        /// ``NetworkMonitor/statuses`` has changed, or a reason.
         package var updated: () -> Void = {}
-        /// The kernel can't be asked; once until it answers again. Statuses stay as they were.
+        /// The kernel can't be asked; once until it answers again. Statuses stay.
         package var failed: (SystemError) -> Void = { _ in }
 
         package init() {}
     }
 
-    /// Between two questions to the kernel, however much happens.
+    /// Between two questions to the kernel.
     private static let pauseNanoseconds: UInt64 = 50_000_000
     private static let retryNanoseconds: UInt64 = 1_000_000_000
     /// The resolver's cache decides when name servers are asked again.
     private static let lookUpNanoseconds: UInt64 = 30_000_000_000
     private static let failedLookUpNanoseconds: UInt64 = 5_000_000_000
-    /// Addresses of one host whose routes are asked for.
+    /// Addresses of one host with route look-ups.
     private static let mostAddresses = 16
 
     private struct Followed {
@@ -44,7 +43,7 @@ package final class NetworkMonitor: SocketHandler {
         var addresses: [IPAddress]?
         var noSuchHost: String?
         var isLookingUp = false
-        /// The network has changed since the look-up under way began.
+        /// The network has changed since the look-up began.
         var mustLookUpAgain = false
         var nextLookUp: MonotonicTime?
     }
@@ -65,8 +64,7 @@ package final class NetworkMonitor: SocketHandler {
     private lazy var nextLook = Deadline(loop: loop, owner: self) { $0.look() }
     private lazy var nextLookUps = Deadline(loop: loop, owner: self) { $0.lookUpDue() }
 
-    /// - Parameters:
-    ///   - sysfs: where links are folders.
+    /// - Parameter sysfs: where links are folders.
     package init(
         loop: EventLoop, targets: [ReachabilityTarget], sysfs: String = "/sys/class/net", listener: Listener,
         lookUp: @escaping LookUp
@@ -78,15 +76,15 @@ package final class NetworkMonitor: SocketHandler {
         followed = targets.map { Followed(target: $0) }
     }
 
-    /// The present statuses, in the order of the targets. All unknown while it is stopped.
+    /// In the order of the targets. All unknown while it is stopped.
     package var statuses: [(target: ReachabilityTarget, status: ReachabilityStatus)] {
         followed.map { ($0.target, $0.filter.current) }
     }
 
-    /// Begins to follow. Statuses are reported before this returns, a host's once its addresses are known.
+    /// Statuses are reported before this returns, a host's once its addresses are known.
     package func start() throws(SystemError) {
         guard news == nil else { return }
-        // Subscribed first, so that nothing that happens after the first look is missed.
+        // Subscribed before the first look, to miss nothing.
         let news = try NetlinkSocketSource(loop: loop, handler: self)
         kernel = try KernelNetwork(marksReader: LinkMarksReader(folder: sysfs))
         self.news = news
@@ -94,7 +92,7 @@ package final class NetworkMonitor: SocketHandler {
         lookUpNames()
     }
 
-    /// Nothing is told any more. It may be started again, and then begins with first statuses.
+    /// It may be started again, and then begins with first statuses.
     package func stop() {
         news = nil
         kernel = nil
@@ -107,7 +105,7 @@ package final class NetworkMonitor: SocketHandler {
         followed = followed.map { Followed(target: $0.target) }
     }
 
-    /// The targets change; those that stay keep what is known of them.
+    /// Targets that stay keep their status.
     package func follow(_ targets: [ReachabilityTarget]) {
         followed = targets.map { target in followed.first { $0.target == target } ?? Followed(target: target) }
         guard news != nil else { return }
@@ -124,7 +122,7 @@ package final class NetworkMonitor: SocketHandler {
     // MARK: News
 
     package func socketReady(_ readiness: Readiness) {
-        // What it is about doesn't matter, nor whether some was lost.
+        // Neither its content nor lost notifications matter.
         news?.discard()
         let asked = lastAsked?.advanced(byNanoseconds: Self.pauseNanoseconds) ?? loop.now
         lookAgain(at: max(asked, loop.now))
@@ -156,7 +154,7 @@ package final class NetworkMonitor: SocketHandler {
         let isAnother = lastState.map { $0.differs(from: state) } ?? false
         lastState = state
         tell(of: state)
-        // Addresses may come from other name servers now. Not at once: a link that flaps would flood them.
+        // Name servers may have changed. Not at once: a flapping link would flood them.
         if isAnother { lookUpSoon() }
     }
 
@@ -184,7 +182,7 @@ package final class NetworkMonitor: SocketHandler {
             case .unsettled(let until): lookAgain(at: until)
             }
         }
-        // After the loop: a listener may stop the monitor, or have it follow other targets.
+        // After the loop: a listener may stop the monitor, or change its targets.
         if isUpdated || !changes.isEmpty { listener.updated() }
         for change in changes { listener.changed(change) }
     }
@@ -197,7 +195,7 @@ package final class NetworkMonitor: SocketHandler {
         case .host:
             if let text = followed.noSuchHost { return .notReachable(.noSuchHost(text)) }
             if followed.addresses != nil { return state.status(of: destinations(of: followed)) }
-            // Looking it up failed: what keeps name servers out of reach is why.
+            // The look-up failed: the reason is why name servers are unreachable.
             guard followed.nextLookUp != nil else { return nil }
             let machine = state.machine
             return machine.isReachable ? .unknown : machine
@@ -260,22 +258,22 @@ package final class NetworkMonitor: SocketHandler {
         if followed[index].mustLookUpAgain { pause = StatusFilter.settlingNanoseconds }
         followed[index].nextLookUp = loop.now.advanced(byNanoseconds: pause)
         setNextLookUps()
-        // Not from here: the answer may have come before the call that asked for it returned.
+        // Not at once: the answer may come before the call has returned.
         lookAgain(at: loop.now)
     }
 }
 
 extension NetworkState {
-    /// Whether names may have other addresses than in `other`, or be answered by other servers.
+    /// Whether names may have other addresses, or other servers.
     fileprivate func differs(from other: NetworkState) -> Bool {
         routes != other.routes || addresses != other.addresses
             || links.mapValues(\.isUsable) != other.links.mapValues(\.isUsable)
     }
 }
 
-/// The socket on which the kernel tells of changes, and the interest in it.
+/// The kernel's notifications of changes.
 private final class NetlinkSocketSource {
-    /// What may change the way that packets take: RTNLGRP_* as bits.
+    /// Changes that affect routes: RTNLGRP_* as bits.
     private static let everyChange: UInt32 = [
         RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_IFADDR,
         RTNLGRP_IPV6_ROUTE, RTNLGRP_IPV6_RULE, RTNLGRP_NEXTHOP,
@@ -291,13 +289,13 @@ private final class NetlinkSocketSource {
         source.wantsRead = true
     }
 
-    /// Takes what there is, some of it if there is much: more is told of at the next turn.
+    /// Bounded; the rest waits for the next turn.
     func discard() {
         for _ in 0..<64 {
             do {
                 guard try socket.receive(into: buffer) != nil else { return }
             } catch {
-                // ENOBUFS: news were lost, which is news enough.
+                // ENOBUFS: lost notifications count as one.
                 continue
             }
         }

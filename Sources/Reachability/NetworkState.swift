@@ -2,23 +2,22 @@ internal import CMNL
 import EventLoop
 internal import Glibc
 
-/// What the kernel says of the network at one moment. A value: statuses follow from it without asking anybody.
+/// The network at one moment, by the kernel. A value, which determines statuses.
 struct NetworkState: Equatable {
-    /// The kernel's answer to the question how packets to an address would go.
+    /// The kernel's answer about a route.
     enum RouteAnswer: Equatable {
         case route(RouteRecord)
-        /// There is no way, by this `errno`.
+        /// No route, by this `errno`.
         case failed(CInt)
     }
 
     var links: [CInt: LinkRecord] = [:]
     var addresses: [AddressRecord] = []
     var routes: [IPAddress: RouteAnswer] = [:]
-    /// Those that sysfs has of the links that routes lead over, and of the links below these.
+    /// Of the links of routes, and the links below these.
     var marks: [CInt: LinkMarks] = [:]
 
-    /// One address of each family that stands for the internet, of a.root-servers.net. The kernel is only asked for its
-    /// route, which respects rules (ip-rule(8)), tables and halves of a default route, and nothing is sent.
+    /// The internet: a.root-servers.net. Only its route is asked for, with rules (ip-rule(8)); nothing is sent.
     static let internet = ["198.41.0.4", "2001:503:ba3e::2:30"].compactMap { IPAddress($0) }
 
     var machine: ReachabilityStatus {
@@ -30,12 +29,12 @@ struct NetworkState: Equatable {
         return .notReachable(reason == .noRoute ? .noDefaultRoute : reason)
     }
 
-    /// The status of what has these addresses; they must have been asked about. Unknown if there is none.
+    /// Of addresses with route look-ups; unknown if there are none.
     func status(of addresses: [IPAddress]) -> ReachabilityStatus {
         Self.status(of: addresses.map { finding(for: $0) })
     }
 
-    /// The links that these addresses' routes lead over, and those below.
+    /// The links of routes, and those below.
     func linksUsed() -> Set<CInt> {
         var used: Set<CInt> = []
         for case .route(let route) in routes.values {
@@ -55,10 +54,10 @@ struct NetworkState: Equatable {
     private static func status(of findings: [Result<NetworkPath, Failure>]) -> ReachabilityStatus {
         var paths: [NetworkPath] = []
         for case .success(let path) in findings where !paths.contains(path) { paths.append(path) }
-        // Nobody knows which of the paths a connection will take: one that may be cellular is.
+        // A connection may take any path: a cellular one counts.
         if let index = paths.firstIndex(where: { $0.link.kind == .cellular }) { paths.swapAt(0, index) }
         guard paths.isEmpty else { return .reachable(paths) }
-        // What is special says more than that there is no route, which is how the family looks that isn't used.
+        // Special reasons say more than `noRoute`, which an unused family has.
         let reasons = findings.compactMap { finding in
             if case .failure(let failure) = finding { failure.reason } else { nil }
         }
@@ -92,7 +91,7 @@ struct NetworkState: Equatable {
         }
         guard let link = route.link.flatMap({ links[$0] }) else { return .failure(Failure(reason: .noRoute)) }
         guard link.isUsable else { return .failure(Failure(reason: .linkDown(link.name))) }
-        // With no address but a link-local one nothing beyond the link would find the way back.
+        // From a link-local address nothing beyond the link is reachable.
         guard let source = route.source, !source.isLinkLocal || address.isLinkLocal || !address.isIPv6 else {
             return .failure(Failure(reason: .noAddress))
         }
@@ -111,7 +110,7 @@ struct NetworkState: Equatable {
         NetworkLink(name: link.name, index: Int(link.index), kind: kind(of: link, depth: 0))
     }
 
-    /// What is stacked on another link (VLAN, MACVLAN) is of that one's kind.
+    /// A stacked link (VLAN, MACVLAN) has the kind of the one below.
     private func kind(of link: LinkRecord, depth: Int) -> LinkKind {
         let stacked: Set<String> = ["vlan", "macvlan", "ipvlan", "macsec"]
         if let kind = link.kind, stacked.contains(kind), depth < 8, let lower = link.lower.flatMap({ links[$0] }) {
@@ -124,7 +123,7 @@ struct NetworkState: Equatable {
 }
 
 extension IPAddress {
-    /// An IPv4 address as it is, of an IPv6 one the /64 network.
+    /// The IPv4 address, or the IPv6 /64 network.
     fileprivate var network: String {
         guard isIPv6, let network = IPAddress(bytes: bytes.prefix(8) + [UInt8](repeating: 0, count: 8)) else {
             return description

@@ -11,9 +11,9 @@ import Synchronization
 /// monitor.status                                // and at any moment
 /// ```
 ///
-/// The status is unknown until monitoring has begun, and again when it is stopped. Then comes a first status, and after
-/// it each change once, in order, as soon as it has held for 200 ms. It may be started and stopped as often as one
-/// likes. Each monitor has a thread of its own while it runs, which mostly sleeps.
+/// The status is unknown until monitoring has begun, and again after a stop. Then comes a first status, and after it
+/// each change once, in order, as soon as it has held for 200 ms. It may be restarted. While it runs, it has its own
+/// thread.
 public final class ReachabilityMonitor: Sendable {
     /// What is watched.
     public let target: ReachabilityTarget
@@ -34,7 +34,7 @@ public final class ReachabilityMonitor: Sendable {
         var streamsMade = 0
     }
 
-    /// - Parameter target: by default the whole machine's way out. Nothing is watched before ``start(_:)``.
+    /// - Parameter target: by default the machine's route to the internet. Nothing is watched before ``start(_:)``.
     public init(_ target: ReachabilityTarget = .any) {
         self.target = target
     }
@@ -49,9 +49,7 @@ public final class ReachabilityMonitor: Sendable {
     /// The status at this moment.
     public var status: ReachabilityStatus { shared.withLock { $0.status } }
 
-    /// The changes from now on, to be read by one task. Ends when the monitor goes, not when it is stopped.
-    ///
-    /// If the task is slow, the last 64 are kept for it.
+    /// The changes from now on, for one task; a slow one gets the last 64. Ends with the monitor, not at a stop.
     public var changes: AsyncStream<ReachabilityChange> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: ReachabilityChange.self, bufferingPolicy: .bufferingNewest(64))
@@ -66,11 +64,10 @@ public final class ReachabilityMonitor: Sendable {
         return stream
     }
 
-    /// Begins to watch; harmless if it has begun.
+    /// Harmless if it has begun.
     /// - Parameter changed: called for the first status and for each change, on a thread of the monitor's own, one at
     ///   a time. It must not wait. It may stop and start the monitor.
-    /// - Throws: what describes the system call that failed, e.g. because this process may not open netlink sockets. The
-    ///   monitor is stopped then.
+    /// - Throws: the failed system call's error, e.g. if netlink sockets are forbidden. The monitor is stopped then.
     public func start(_ changed: @escaping @Sendable (ReachabilityChange) -> Void = { _ in }) throws {
         let run: Int? = shared.withLock { shared in
             guard shared.run == nil else { return nil }
@@ -98,8 +95,7 @@ public final class ReachabilityMonitor: Sendable {
         }
     }
 
-    /// Nothing is told any more, apart from a call that is under way on the monitor's thread. The status is unknown from now
-    /// on. Harmless if it was stopped.
+    /// Ends reports, except one in flight on the monitor's thread. The status becomes unknown. May be repeated.
     public func stop() {
         let run = shared.withLock { shared in
             defer { shared.run = nil }

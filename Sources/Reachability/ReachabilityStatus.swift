@@ -15,19 +15,19 @@ public enum ReachabilityStatus: Sendable, Hashable {
     /// The first path is the main one; others serve the other family or a host's other addresses. Never empty.
     case reachable([NetworkPath])
 
-    /// The path that is spoken of; nil where there is none.
+    /// The main path; nil: not reachable.
     public var path: NetworkPath? {
         if case .reachable(let paths) = self { paths.first } else { nil }
     }
 
-    /// Over whichever link.
+    /// Over any link.
     public var isReachable: Bool { path != nil }
     /// Reachable, and a connection may go over a cellular link.
     public var isReachableViaWWAN: Bool { path?.link.kind == .cellular }
-    /// Reachable over links that aren't cellular: WiFi, or another whose kind is named.
+    /// Reachable over WiFi or another link that isn't cellular.
     public var isReachableViaWiFi: Bool { isReachable && !isReachableViaWWAN }
 
-    /// Whether `other` is no change of status after `self`: another reason for being unreachable, or a further path.
+    /// Whether `other` is no change of status: another reason for being unreachable, or a further path.
     package func covers(_ other: ReachabilityStatus) -> Bool {
         switch (self, other) {
         case (.unknown, .unknown), (.notReachable, .notReachable): true
@@ -48,7 +48,7 @@ extension ReachabilityStatus: CustomStringConvertible {
         }
     }
 
-    /// Why it is so, on one line: `no default route`, `route via 192.0.2.1 from 192.0.2.7`; empty if it is unknown.
+    /// One line: `no default route`, `route via 192.0.2.1 from 192.0.2.7`; empty: unknown.
     public var reason: String {
         switch self {
         case .unknown: ""
@@ -60,19 +60,19 @@ extension ReachabilityStatus: CustomStringConvertible {
 
 /// Why a target can't be reached.
 public enum UnreachableReason: Sendable, Hashable, CustomStringConvertible {
-    /// No link but loopback is up and carries.
+    /// No link except loopback is up with a carrier.
     case noLink
-    /// Links are up, but this machine has no address on any of them, apart from link-local ones.
+    /// Links are up, but have only link-local addresses.
     case noAddress
-    /// No route leads to the internet. The networks that links are in may be reachable.
+    /// No route to the internet. The links' own networks may be reachable.
     case noDefaultRoute
-    /// No route leads to the address.
+    /// No route to the address.
     case noRoute
-    /// The route leads over a link that is down or has no carrier, by name.
+    /// The route's link, by name, is down or has no carrier.
     case linkDown(String)
     /// A route forbids it: `unreachable`, `blackhole` or `prohibit`, as ip-route(8) calls its type.
     case forbidden(String)
-    /// The name has no address, in the words of whoever looked it up.
+    /// The name has no address, in the resolver's words.
     case noSuchHost(String)
 
     public var description: String {
@@ -87,18 +87,17 @@ public enum UnreachableReason: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Nothing outside of this machine can be reached at all, not even the network that a link is in.
+    /// Nothing outside this machine can be reached.
     package var isIsolation: Bool { self == .noLink || self == .noAddress }
 }
 
-/// The way that packets to a target take out of this machine.
+/// The way of packets out of this machine.
 public struct NetworkPath: Sendable, Hashable, CustomStringConvertible {
-    /// Over which the first packet would leave.
+    /// The outgoing link.
     public let link: NetworkLink
     /// The router's address; nil: the target is in the link's own network.
     public let gateway: String?
-    /// The address that packets are sent from; for IPv6 its /64 network, within which privacy addresses change
-    /// (RFC 8981). Nil on loopback.
+    /// The source address; for IPv6 its /64 network, within which privacy addresses change (RFC 8981). Nil on loopback.
     public let source: String?
 
     package init(link: NetworkLink, gateway: String? = nil, source: String? = nil) {
@@ -118,7 +117,7 @@ public struct NetworkPath: Sendable, Hashable, CustomStringConvertible {
 public struct NetworkLink: Sendable, Hashable {
     /// As ip-link(8) shows it.
     public let name: String
-    /// The kernel's number of it.
+    /// The kernel's number.
     public let index: Int
     /// What it is made of.
     public let kind: LinkKind
@@ -130,7 +129,7 @@ public struct NetworkLink: Sendable, Hashable {
     }
 }
 
-/// What kind of link it is, by what the kernel says of it.
+/// The kind of a link, by the kernel.
 public enum LinkKind: String, Sendable, Hashable, CaseIterable {
     /// Ethernet and its like.
     case wired

@@ -1,6 +1,6 @@
 package import EventLoop
 
-/// What is to be reached.
+/// A target to reach.
 public struct ReachabilityTarget: Sendable, Hashable, CustomStringConvertible {
     package enum Kind: Sendable, Hashable {
         case any
@@ -15,7 +15,7 @@ public struct ReachabilityTarget: Sendable, Hashable, CustomStringConvertible {
         self.kind = kind
     }
 
-    /// The machine as a whole: whether a route leads to the internet, by IPv4 or IPv6.
+    /// The machine as a whole: its route to the internet, by IPv4 or IPv6.
     public static let any = ReachabilityTarget(.any)
 
     /// A host, by its name or its address. The status of a name follows from its addresses.
@@ -40,7 +40,7 @@ public struct ReachabilityTarget: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension IPAddress {
-    /// 169.254.0.0/16 (RFC 3927) or fe80::/10: good for the link alone.
+    /// 169.254.0.0/16 (RFC 3927) or fe80::/10.
     var isLinkLocal: Bool {
         let bytes = bytes
         return isIPv6 ? bytes[0] == 0xFE && bytes[1] & 0xC0 == 0x80 : bytes[0] == 169 && bytes[1] == 254

@@ -1,23 +1,21 @@
 import EventLoop
 
-/// Passes a status that has held for 200 ms, so that a flapping link doesn't flood; the first one passes at once. A
-/// network that keeps changing is reported after 2 s as it then is.
-///
-/// A more precise reason passes at once, except isolation, for which requests are refused.
+/// Passes a status that has held for 200 ms, or an unsettled one after 2 s; the first at once. A more precise reason
+/// passes at once, except isolation, for which requests are refused.
 struct StatusFilter {
     enum Outcome: Equatable {
         case same
-        /// The current status says more than before, and isn't another one.
+        /// The same status, with a better reason.
         case refined
         case changed(from: ReachabilityStatus)
-        /// Another status that hasn't settled; to be observed again at that time.
+        /// Not settled; to be observed again at that time.
         case unsettled(until: MonotonicTime)
     }
 
     static let settlingNanoseconds: UInt64 = 200_000_000
     static let longestNanoseconds: UInt64 = 2_000_000_000
 
-    /// What was told last.
+    /// The last reported status.
     private(set) var current = ReachabilityStatus.unknown
     private var candidate: (status: ReachabilityStatus, since: MonotonicTime)?
     private var unsettledSince: MonotonicTime?

@@ -14,6 +14,12 @@ package protocol ByteStreamOwner: AnyObject {
     func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>)
 }
 
+/// For owners that only read, or never begin a handshake.
+extension ByteStreamOwner {
+    package func streamIsWritable(_ stream: ByteStream) {}
+    package func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
+}
+
 package enum StreamError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The socket failed with this `errno`, e.g. ECONNRESET.
     case socket(CInt)

@@ -144,7 +144,6 @@ package final class Relay: ByteStreamOwner {
         if stream === downstream { carryDown(readable: false) } else { carryUp(readable: false) }
     }
 
-    package func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
 
     private func carryUp(readable: Bool) {
         guard upstreamFailure == nil else {

@@ -13,12 +13,8 @@ import Testing
         var writer = EventLineWriter(format: .journal)
         write(&writer)
         writer.end()
-        var fields: [String] = []
-        _ = JournalRecord.withFields(of: writer.bytes.dropFirst().dropLast()) { pieces in
-            fields = pieces.map { String(decoding: UnsafeRawBufferPointer(start: $0.iov_base, count: $0.iov_len), as: UTF8.self) }
-            return true
-        }
-        return fields
+        let (bytes, fields) = JournalRecord.fields(of: writer.bytes.dropFirst().dropLast())
+        return fields.map { String(decoding: bytes[$0], as: UTF8.self) }
     }
 
     @Test func anEventThatPeopleMatchOnHasOne() throws {

@@ -3,20 +3,20 @@ import Session
 
 /// What is known of a client when its connection is accepted.
 package struct Arrival: Sendable {
-    /// The PROXY header of a listener whose clients come by way of a load balancer.
+    /// The PROXY header that a load balancer sends first.
     package enum Header: Sendable {
-        /// None is spoken: a client's own bytes come first.
+        /// Not used: the client's own bytes come first.
         case none
-        /// It comes first, and says where the client is.
+        /// It comes first, and gives the client's address.
         case awaited
-        /// It would come from somebody whose word doesn't count (`proxy_protocol`).
+        /// The sender isn't trusted (`proxy_protocol`).
         case untrusted
     }
 
     package let source: Endpoint
     package let peer: ClientPeer
     package let header: Header
-    /// It comes by a ``DoorSocket``.
+    /// Over a ``DoorSocket``.
     package var isByDoor = false
 
     package init(from source: Endpoint, peer: ClientPeer, header: Header = .none) {
@@ -27,14 +27,13 @@ package struct Arrival: Sendable {
 }
 
 extension Arrival {
-    /// The same, of the client that a header names. Whatever address that is: nobody has it on this machine.
+    /// The client that a header names. Its peer is unknown to this machine.
     package func behind(_ header: ProxyHeader) -> Arrival {
         guard case .address(let address) = header.source else { return Arrival(from: source, peer: peer, header: self.header) }
         return Arrival(from: .network(address), peer: peer, header: self.header)
     }
 
-    /// As far as it matters to where it may be led. A load balancer's word, for itself or others, brings nobody near, and a
-    /// command's own network is not this machine's.
+    /// For address checks. Load balancers and command networks (``DoorSocket``) never count as this machine.
     var place: ClientPlace {
         guard case .none = header, !isByDoor else { return .elsewhere }
         return source.address.map { ClientPlace(of: $0.ip) } ?? .thisMachine

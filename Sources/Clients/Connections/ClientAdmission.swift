@@ -4,9 +4,9 @@ import HTTPWire
 import LocalPeers
 import Session
 
-/// Which clients the proxy serves at all, before anybody looks at what they ask for.
+/// Which clients the proxy serves at all, whatever they ask for.
 extension ClientConnection {
-    /// Whether the configuration in force lets this client in, whatever it shows.
+    /// Whether the configuration in force allows the client's address and user.
     var isAllowed: Bool {
         if judged !== worker.snapshot {
             judged = worker.snapshot
@@ -15,12 +15,11 @@ extension ClientConnection {
         return wasAllowed
     }
 
-    /// Whether it may stay after a reload.
     func isStillAllowed(_ identity: ClientIdentity) -> Bool {
         isAllowed || worker.snapshot.proxy.owner != nil && isAddressAllowed && identity.run != nil
     }
 
-    /// Why the configuration in force refuses a client that an earlier one let in; nil if it doesn't.
+    /// Nil: the configuration in force still allows the client.
     func objectionAfterReload(to identity: ClientIdentity) -> ProxyError? {
         guard isStillAllowed(identity) else { return isAddressAllowed ? .clientOfAnotherUser : addressNotAllowed }
         guard let users = worker.users, !identity.isLetIn(by: users) else { return nil }
@@ -28,7 +27,7 @@ extension ClientConnection {
         return identity.user == nil ? .credentialsMissing : .credentialsWrong
     }
 
-    /// Who may connect to a Unix socket, its file's permissions say. A door is for those who may use a port of the loopback.
+    /// File permissions guard a Unix socket. A door is for those who may use a loopback port.
     fileprivate var isAddressAllowed: Bool {
         let ranges = worker.snapshot.proxy.allowClients
         guard let address = source.address else { return place == .thisMachine || Self.loopback.contains { ip in ranges.contains { $0.contains(ip) } } }
@@ -37,7 +36,7 @@ extension ClientConnection {
 
     private static let loopback: [[UInt8]] = [[127, 0, 0, 1], [UInt8](repeating: 0, count: 15) + [1]]
 
-    /// By the kernel's word. A client that the kernel doesn't know is not the owner.
+    /// Decided by the kernel's data: an unknown client is not the owner.
     private var isOwner: Bool {
         guard let owner = worker.snapshot.proxy.owner else { return true }
         return peer.socket?.user == owner
@@ -49,13 +48,12 @@ extension ClientConnection {
 }
 
 extension ClientRequest {
-    /// Whether the request in hand shows that the client is one of the owner's all the same: a program of a run may be another user's.
+    /// Whether the request has the token of a run: its program may be another user's.
     var showsOwnersToken: Bool {
         guard worker.snapshot.proxy.owner != nil, connection.isAddressAllowed else { return false }
         return shownToken.flatMap { worker.shared.runs.run(with: $0) } != nil
     }
 
-    /// Why the request in hand isn't served.
     var objectionToClient: ProxyError {
         guard connection.isAddressAllowed else { return connection.addressNotAllowed }
         return shownToken == nil ? .clientOfAnotherUser : .runUnknown

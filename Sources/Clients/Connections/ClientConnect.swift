@@ -9,7 +9,7 @@ import Transport
 
 /// CONNECT: the upstream first, then the answer, then TLS with a minted leaf, or a tunnel.
 extension ClientConnection {
-    /// - Parameter overtaken: the attempt before this one, which a reload overtook.
+    /// - Parameter overtaken: the previous attempt, which a reload overtook.
     func connect(_ asked: Authority, by identity: ClientIdentity, _ route: Route, inPlaceOf overtaken: ConnectAttempt? = nil) {
         record.entry = route.destination.source?.pattern
         record.entrySlot = route.slot
@@ -34,7 +34,7 @@ extension ClientConnection {
 
     // MARK: What the results are
 
-    /// - Returns: nil: a result of what was given up.
+    /// - Returns: nil: the CONNECT was given up.
     func event(of news: News) -> ConnectionState.Event? {
         guard tunnel != nil else { return nil }
         switch news {
@@ -85,7 +85,6 @@ extension ClientConnection {
         }
     }
 
-    /// Notes the error for the client.
     private func connectFailed(
         _ failure: UpstreamFailure, by route: Route, isAnswered: Bool
     ) -> ConnectionState.ConnectFailure {
@@ -128,19 +127,19 @@ extension ClientConnection {
 
     private func open() {
         boundConnecting()
-        // Strong: the attempt drops the closure when it has called it, and when closed(_:) cancels it. Weak would cost
-        // two allocations.
+        // Strong: the attempt drops the closure after its call, and closed(_:) cancels it. Weak would cost two
+        // allocations.
         tunnel?.attempt?.start { self.arrived(.upstream($0)) }
     }
 
-    /// A reload came while the connection was made. The configuration in force would have made another one, or none.
+    /// A reload came while the connection was made: its configuration would have made another one, or none.
     func decideAnew() {
         guard let tunnel = tunnel.take(), let overtaken = tunnel.attempt else { return }
         if worker.isDraining { return server.refuseRequest(.stopping(host: overtaken.route.authority.host)) }
         if let objection = objectionAfterReload(to: tunnel.identity) { return server.refuseRequest(objection) }
         let authority = tunnel.asked.canonical
         if awaitsPeer(for: authority) {
-            // Not identify(then:), which may read the request again: the server has dropped its head.
+            // Not identify(then:), which may reread the request: the server has dropped its head.
             self.tunnel = tunnel
             request.keep { $0.connection.decideAnew() }
             return askForDecision()
@@ -153,7 +152,7 @@ extension ClientConnection {
     }
 
     private func answer(for passage: ConnectionState.Passage) {
-        // The refusal is shown inside the client's TLS, where a browser displays it. No request is passed on.
+        // A browser displays a refusal inside its TLS only. No request is passed on.
         if passage == .refusal { showRefusal() } else { holdPromised() }
         handshakeBegan()
         server.answer(Self.established, then: .handOver)
@@ -179,19 +178,19 @@ extension ClientConnection {
         guard let tunnel else { return }
         server.setDeadline(afterNanoseconds: handshakeNanoseconds)
         do {
-            // Minted, if need be, while the client gets ready to speak.
+            // Minted while the client prepares its handshake.
             tunnel.leaf = try worker.configuration.leaves.identity(
                 for: ServerName(host: tunnel.asked.host), now: worker.unixTime())
         } catch {
             return fail("no certificate for \(tunnel.route.authority): \(error)")
         }
         guard server.requests.isEmpty else { return clientSpoke() }
-        // From its first step on TLS holds tens of KiB: it begins when the client does.
+        // TLS holds tens of KiB from its first step: it begins when the client does.
         server.requests.rest()
         server.stream.wantsRead = true
     }
 
-    /// The client began its TLS handshake, or sent what can't be one, or ended.
+    /// The client sent something, or ended.
     private func secure() {
         guard let tunnel, let leaf = tunnel.leaf.take() else { return server.abort() }
         let early = server.requests.takeReceived()
@@ -207,7 +206,6 @@ extension ClientConnection {
         }
     }
 
-    /// - Returns: whether it succeeded.
     private func handshakeEnded(_ result: Result<Void, StreamError>) -> Bool {
         guard let tunnel else { return false }
         switch result {
@@ -232,7 +230,7 @@ extension ClientConnection {
             + "verified, with action: verify-tunnel"
     }
 
-    /// Reads requests inside: behind TLS, or plain ones.
+    /// Reads requests inside CONNECT, over TLS or plain.
     private func serveInside() {
         handshakeEnded()
         record.status = 200

@@ -6,11 +6,9 @@ package import Session
 import TLS
 package import Transport
 
-/// One client's connection: CONNECT, the client's TLS inside it, or a tunnel. What is asked over it is a ``ClientRequest``'s.
-///
-/// What happens next is decided by ``ConnectionState``.
+/// One client's connection: CONNECT, TLS inside it, or a tunnel. ``ClientRequest`` has its requests, and
+/// ``ConnectionState`` decides what happens next.
 package final class ClientConnection {
-    /// A result that a CONNECT waits for.
     enum News {
         case upstream(Result<UpstreamConnection, UpstreamFailure>)
         case answered
@@ -18,7 +16,7 @@ package final class ClientConnection {
         case judged(VerifiedTunnel.Ending)
     }
 
-    /// What passes bytes by, once a CONNECT was answered or a protocol was switched.
+    /// What carries bytes after CONNECT, or after a switch of protocols.
     enum Carrier {
         case none
         case verifying(VerifiedTunnel)
@@ -27,33 +25,31 @@ package final class ClientConnection {
 
     let worker: WorkerContext
     let source: Endpoint
-    /// It owns the accepted socket, and counts under `limits.clients`.
+    /// Counts under `limits.clients`, since it owns the accepted socket.
     package let isCounted: Bool
     let place: ClientPlace
-    /// The proxy's as this client reaches it, where its socket doesn't tell.
+    /// The proxy's URL for this client, if the socket doesn't tell.
     let ownURL: String?
     package let server: HTTP1Server
     let request: ClientRequest
-    // Changed by code that calls nobody.
+    // unchecked: its mutating methods call nobody.
     @exclusivity(unchecked) private(set) var state = ConnectionState()
-    /// Who is at the other end, as far as it is known.
+    /// The process at the other end, as far as known.
     var peer: ClientPeer
     var inquiries = ClientInquiries()
-    /// The CONNECT that the connection has become, or tries to become.
-    // Stored whole.
+    // unchecked: the current CONNECT is only stored whole.
     @exclusivity(unchecked) var tunnel: ClientTunnel?
     var carrier = Carrier.none
-    /// Why the connection ends, for the log.
     var cause: String?
-    /// What came while the task was suspended.
+    /// A result that came while the task was suspended.
     private var pending: News?
-    /// The memory that a CONNECT takes while it is made.
+    /// For a CONNECT that is being made.
     private var claim: MemoryClaim?
     /// The run waits for the end of the TLS handshake.
     private var isAwaited = false
-    /// An upstream connection for the next request: made for CONNECT, or bound to this client.
+    /// Made for CONNECT, or bound to this client.
     private var kept: UpstreamConnection?
-    /// The snapshot that ``wasAllowed`` was found by.
+    /// The snapshot of ``wasAllowed``.
     var judged: Snapshot?
     var wasAllowed = false
     private let ended: (ClientConnection) -> Void
@@ -84,7 +80,6 @@ package final class ClientConnection {
         server.serve()
     }
 
-    /// What is known of the current task.
     package var record: TaskRecord {
         _read { yield server.exchange.record }
         _modify { yield &server.exchange.record }
@@ -92,7 +87,7 @@ package final class ClientConnection {
 
     // MARK: What happens
 
-    /// Does what follows from an event. Each action is the last step of what called this.
+    /// Each action is the caller's last step.
     func happened(_ event: ConnectionState.Event) {
         let action = state.received(event)
         if pending != nil, !state.isSuspended, event != .resume { dropPending() }
@@ -100,18 +95,17 @@ package final class ClientConnection {
         perform(action)
     }
 
-    /// A suspended task ended: its result must not reach another CONNECT of this client.
+    /// A suspended task ended: its result must not reach the client's next CONNECT.
     private func dropPending() {
         guard case .upstream(.success(let upstream))? = pending.take() else { return }
         upstream.close()
     }
 
-    /// A result arrived. That of a suspended task waits until it is resumed: a reload may come first.
+    /// A suspended task's result waits for its resumption: a reload may come first.
     func arrived(_ news: News) {
         if state.isSuspended { pending = news } else if let event = event(of: news) { happened(event) }
     }
 
-    /// The task was resumed.
     func takeUp() {
         if let news = pending.take() { arrived(news) }
     }
@@ -124,7 +118,7 @@ package final class ClientConnection {
 
     // MARK: The upstream connection for the next request
 
-    /// The upstream connection at hand, if the policy in force would have made it and it is still open.
+    /// If it is still open, and as the policy in force would make it.
     func takeKept(for route: Route) -> UpstreamConnection? {
         guard let kept = kept.take() else { return nil }
         if !kept.isOver, !kept.origin.hasRetired(kept), kept.validUntil > worker.unixTime(), kept.origin.key == route.target.key {
@@ -134,32 +128,31 @@ package final class ClientConnection {
         return nil
     }
 
-    /// The upstream connection that was made for CONNECT.
     func takeKept() -> UpstreamConnection? { kept.take() }
 
-    /// Keeps a connection for the next request, if the configuration in force would have made it.
+    /// Keeps a connection for the next request, unless a reload retired it.
     func hold(_ upstream: UpstreamConnection) {
         if upstream.origin.hasRetired(upstream) { return upstream.close() }
         kept = upstream
         upstream.hold()
     }
 
-    /// Keeps the connection that was made for CONNECT until the client was answered.
+    /// Keeps CONNECT's connection until the client is answered.
     func promise(_ upstream: UpstreamConnection) { kept = upstream }
 
     func holdPromised() {
         if let kept, kept.origin.key.layer.isShared { kept.hold() }
     }
 
-    /// A reload retired the connection that a tunnel was promised.
+    /// A reload retired the tunnel's connection.
     var isPromiseRetired: Bool {
         guard let kept, !kept.origin.key.layer.isShared else { return false }
         return kept.origin.isRetired
     }
 
-    /// The configuration has changed: connections of an older one are closed.
+    /// Closes a connection that a reload has retired.
     package func dropRetired() {
-        // A tunnel's is judged once the client was answered.
+        // A tunnel's is judged after the answer.
         guard let kept, kept.origin.key.layer.isShared, kept.origin.hasRetired(kept) else { return }
         self.kept = nil
         kept.close()

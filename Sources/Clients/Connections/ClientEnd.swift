@@ -5,7 +5,6 @@ import Transport
 
 /// How a client's connection ends, and what is logged of its tasks.
 extension ClientConnection {
-    /// Ends the connection without an answer.
     /// - Parameter cause: nil: the record has it.
     func fail(_ cause: String?) {
         if let cause { record.failed(cause) }
@@ -17,7 +16,7 @@ extension ClientConnection {
     package func drain() {
         switch (state.phase, carrier) {
         case (.relaying, .relaying(let relay, _)): drain(relay)
-        // Nothing of it has been carried yet, and perhaps nothing ever will.
+        // Nothing was carried yet.
         case (.awaitingHandshake, _), (.verifying, _): server.setDeadline(afterNanoseconds: handshakeNanoseconds)
         case (.connecting, _): boundConnecting()
         default: server.drain(lastChance: WorkerContext.lastChanceNanoseconds)
@@ -30,20 +29,19 @@ extension ClientConnection {
 
     static let stopped = "the proxy was stopped"
 
-    /// How long a TLS handshake inside CONNECT may take. While the proxy stops, that is no longer than a tunnel may be
-    /// silent.
+    /// For a TLS handshake inside CONNECT; at most a quiet tunnel's limit while the proxy stops.
     var handshakeNanoseconds: UInt64 {
         let patience = worker.snapshot.timeouts.tlsHandshake.nanoseconds
         return worker.isDraining ? min(patience, worker.quietTunnelNanoseconds) : patience
     }
 
-    /// While the proxy stops, a CONNECT without a connection counts as an idle tunnel.
+    /// While the proxy stops, an unconnected CONNECT counts as an idle tunnel.
     func boundConnecting() {
         guard worker.isDraining, case .connecting = state.phase, !state.isSuspended else { return }
         server.setDeadline(afterNanoseconds: worker.quietTunnelNanoseconds)
     }
 
-    /// Ends the connection whatever is in flight. A CONNECT that isn't answered yet gets an answer.
+    /// Ends the connection at once. An unanswered CONNECT gets an answer.
     package func stop() {
         cause = Self.stopped
         if state.takesRequests { return cut(Self.stopped) }
@@ -51,7 +49,6 @@ extension ClientConnection {
         server.close()
     }
 
-    /// Nothing came in time.
     func giveUp() {
         if worker.isDraining { return fail(Self.stopped) }
         switch state.phase {
@@ -62,7 +59,6 @@ extension ClientConnection {
         }
     }
 
-    /// Ends both sides where they stand.
     func cut(_ cause: String) {
         if isUnanswered { record.failed(cause) }
         switch carrier {
@@ -78,7 +74,6 @@ extension ClientConnection {
         server.stop(cause)
     }
 
-    /// Whether a CONNECT has begun that isn't completed yet.
     private var isUnanswered: Bool {
         if request.isIdentifying || request.isAuthenticating { return record.ended == nil }
         switch state.phase {
@@ -87,14 +82,13 @@ extension ClientConnection {
         }
     }
 
-    /// A request that its client doesn't wait for to the end is logged all the same.
+    /// Logs a request that its client abandoned.
     func completeUnanswered() {
         guard isUnanswered else { return }
         if record.failure == nil { record.failed("the client's connection broke before it was answered") }
         worker.session.complete(&record)
     }
 
-    /// Lets go of what the CONNECT holds.
     func release() {
         tunnel?.attempt?.cancel()
         if case .verifying(let verification) = carrier { verification.cancel() }

@@ -2,11 +2,10 @@ import Configuration
 import HTTPWire
 import Session
 
-/// Who is at the other end of a client's connection. Its user is known from the beginning. The processes are looked for when the
-/// connection begins, if there is a log of its requests, or somebody looks at its tasks; and for a decision, which waits for them, if
-/// the entry of the host asks for them (`clients`).
+/// Finds the processes at the other end: when the connection begins, for the access log or the list of tasks; and for a
+/// decision, which waits for them, if the host's entry asks for them (`clients`).
 extension ClientConnection {
-    /// The entry of the host decides by what isn't known of the client yet.
+    /// Whether the host's entry decides by processes that aren't known yet.
     /// - Parameter authority: canonical.
     func awaitsPeer(for authority: Authority) -> Bool {
         let snapshot = worker.snapshot
@@ -14,14 +13,13 @@ extension ClientConnection {
         return snapshot.entry(for: authority.host, port: authority.port)?.clients?.asksForProcesses == true
     }
 
-    /// Asks for those who only want to know: nothing waits.
+    /// For information: nothing waits.
     package func askPeer() {
         guard !inquiries.isPeerLookedFor, peer.needsProcesses else { return }
         inquiries.isPeerLookedFor = true
         worker.shared.peers.ask(peer, isComplete: false, on: worker.loop) { [weak self] peer in self?.found(peer) }
     }
 
-    /// Asks for a decision.
     func askForDecision() {
         guard !inquiries.isPeerAsked, peer.needsProcesses else { return }
         inquiries.isPeerAsked = true
@@ -29,7 +27,7 @@ extension ClientConnection {
     }
 
     private func found(_ peer: ClientPeer) {
-        // All of it may be known by now.
+        // The other search may have ended first.
         guard self.peer.needsProcesses else { return }
         self.peer = peer
         record.traits = peer.traits
@@ -40,14 +38,13 @@ extension ClientConnection {
         }
     }
 
-    /// For whom a route was, by what is known of the client now.
+    /// With what is known of the client now.
     func client(as client: Route.Client) -> Route.Client {
         Route.Client(place: client.place, asker: .client(peer), via: client.via)
     }
 }
 
 extension ClientRequest {
-    /// Keeps the request in hand until the client is identified.
     func identify(then step: @escaping Step) {
         keep { request in
             // There may have been a reload meanwhile.

@@ -1,11 +1,11 @@
-/// The client's identity, as far as the request shows it. What the kernel knows is the connection's ``ClientPeer``.
+/// The client's identity by its request. ``ClientPeer`` is what the kernel knows.
 struct ClientIdentity: Sendable {
-    /// By a name and a password of `proxy.users`; nil if nobody had to say.
+    /// By name and password of `proxy.users`; nil if none were needed.
     var user: KnownUser?
     /// By a token: the run of `pinproxy exec` that the client belongs to.
     var run: Run?
 
-    /// Whether a proxy that asks for these users lets the client in.
+    /// Whether a proxy with these users admits the client.
     func isLetIn(by users: UserVerifier) -> Bool {
         if let run { return run.isLetIn(by: users) }
         return users.knows(user)

@@ -1,10 +1,10 @@
-/// What others are asked about a client, once in the life of its connection.
+/// Questions about a client, asked once for each connection.
 struct ClientInquiries {
     /// The processes at the other end, for a decision.
     var isPeerAsked = false
-    /// The same, for the log or the list of tasks.
+    /// For the log or the list of tasks.
     var isPeerLookedFor = false
-    /// Whether the connection belongs to a run of the client's user.
+    /// Asks which run of the client's user it belongs to.
     var runs = RunInquiryState.notBegun
 
     var run: Run? { if case .over(let run) = runs { run } else { nil } }

@@ -4,44 +4,36 @@ import HTTPWire
 package import Session
 import Transport
 
-/// A request of a client: its identity, route, rules and record. Its exchange belongs to its door.
-///
-/// A connection of HTTP/1.1 uses the same object for all its requests, one after the other. The two are one idea: a
-/// request asks its connection who the client is, and a connection hands its requests over.
+/// A request of a client: its identity, route, rules and record. Its exchange belongs to its door. An HTTP/1.1
+/// connection reuses the object for all its requests. The two are one idea: each asks the other.
 package final class ClientRequest {
-    /// A step that waits for something. It is called with the request, and must not capture it or its connection: neither
-    /// would ever be released.
+    /// A step that waits. It must not capture the request or its connection: neither would ever be released.
     typealias Step = (ClientRequest) -> Void
 
     private enum Phase {
-        /// It is nowhere, or its exchange's.
+        /// Idle, or in its exchange.
         case settled
-        /// The processes at the other end are being looked for.
         case identifying(Step)
-        /// Credentials are being compared.
         case authenticating
     }
 
     private enum Suspension {
         case none, suspended
-        /// A step ended meanwhile: what follows is done when the task is resumed.
+        /// A step ended meanwhile: the next is taken at the resumption.
         case holding(Step)
     }
 
     // unowned: the connection keeps its requests until it is released.
     unowned var connection: ClientConnection!
     let worker: WorkerContext
-    /// The near door of the request's exchange.
     let server: HTTP1Server
     private var phase = Phase.settled
     private var suspension = Suspension.none
     /// Inside a CONNECT, the identity that opened it.
     var identity = ClientIdentity()
-    /// Where the exchange in flight goes.
     var route: Route?
-    /// How long its rules let it be silent, should it switch protocols.
+    /// The rules' idle timeout after a switch of protocols.
     var timeout: Duration?
-    /// Of the conversion of the body.
     var conversionTicket: BodyWorkTicket?
 
     init(_ server: HTTP1Server, worker: WorkerContext) {
@@ -58,7 +50,7 @@ package final class ClientRequest {
 
     var peer: ClientPeer { connection.peer }
 
-    /// Hears of refusals. Only ``ClientIdentity/run`` decides what the client may do.
+    /// Reports refusals only; ``ClientIdentity/run`` grants rights.
     var run: Run? { identity.run ?? connection.inquiries.run }
 
     // MARK: Steps that wait
@@ -67,13 +59,13 @@ package final class ClientRequest {
     var isAuthenticating: Bool { if case .authenticating = phase { true } else { false } }
     var isSuspended: Bool { if case .none = suspension { false } else { true } }
 
-    /// Keeps the request in hand until somebody else has answered, and ``goOn()`` is called.
+    /// Keeps the request until ``goOn()`` is called.
     func keep(_ step: @escaping Step) {
         phase = .identifying(step)
         server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
     }
 
-    /// What was awaited is known: on with the request, unless its task is suspended.
+    /// Continues, unless the task is suspended.
     func goOn() {
         guard case .identifying(let step) = phase, !holdsBack({ $0.goOn() }) else { return }
         settle()
@@ -90,8 +82,7 @@ package final class ClientRequest {
         server.clearDeadline()
     }
 
-    /// Keeps what follows a step until the task is resumed, if it is suspended.
-    /// - Returns: whether it is.
+    /// - Returns: whether the task is suspended, so that the step waits for its resumption.
     func holdsBack(_ step: @escaping Step) -> Bool {
         guard isSuspended else { return false }
         suspension = .holding(step)
@@ -129,7 +120,7 @@ package final class ClientRequest {
         server.refuseRequest(.cancelled(by: cause, host: host))
     }
 
-    /// The task in flight; nil if there is none.
+    /// Nil: none is in flight.
     var task: TaskSummary? {
         if let summary = server.exchange.summary { return summary }
         switch phase {
@@ -141,7 +132,7 @@ package final class ClientRequest {
         case .gathering: return connection.summary("receiving the request's body", isSuspended: isSuspended)
         case .held: return connection.summary("converting the request's body", isSuspended: isSuspended)
         case .breakingOff:
-            // A response that was cut, as long as the client still gets what was passed on of it.
+            // The rest of a cut response is still being delivered.
             return TaskSummary(
                 record, state: .canceling, phase: "delivering what was passed on", up: record.bytesUp, down: record.bytesDown,
                 now: worker.loop.now)
@@ -149,25 +140,22 @@ package final class ClientRequest {
         }
     }
 
-    /// Whether there is a task, found out at less cost.
+    /// Cheaper than ``task``.
     var hasTask: Bool {
-        if server.exchange.isUnderWay { return true }
-        switch server.phase {
-        case .gathering, .held, .breakingOff: return true
-        default: return false
-        }
+        if case .breakingOff = server.phase { return true }
+        return server.exchange.isUnderWay || isHeld
     }
 
     // MARK: The end
 
-    /// The connection is closed: an answer that arrives later leads to nothing.
+    /// The connection is closed: later answers are ignored.
     func giveUp() {
         phase = .settled
         suspension = .none
         conversionTicket.take()?.cancel()
     }
 
-    /// The exchange that would complete the task has not begun.
+    /// The request has no exchange yet.
     private var isHeld: Bool {
         guard !server.exchange.isUnderWay else { return false }
         switch server.phase {
@@ -176,7 +164,7 @@ package final class ClientRequest {
         }
     }
 
-    /// Completes the task of a request that has no exchange yet.
+    /// Completes the task of a request without an exchange.
     func completeHeld(_ cause: String) {
         guard connection.state.takesRequests, isHeld, record.ended == nil else { return }
         record.failed(cause)
@@ -202,11 +190,10 @@ extension ClientRequest: RequestHandler {
 
     package func refused(_ error: ProxyError) { refused(error, isShown: connection.tunnel?.refusalInside == nil) }
 
-    /// Tells the run.
-    /// - Parameter isShown: false: it heard of the refusal before.
+    /// - Parameter isShown: false: the run knows the refusal already.
     func refused(_ error: ProxyError, isShown: Bool) {
         guard isShown else { return }
-        // Its program may have just not sent yet what it is asked for.
+        // Its program may send credentials next.
         if case .credentialsMissing = error { return }
         run?.refused(error.report, asking: record.authority)
     }

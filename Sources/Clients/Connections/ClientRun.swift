@@ -2,20 +2,19 @@ import HTTPWire
 import LocalPeers
 import Session
 
-/// The run of `pinproxy exec` that a client belongs to: by its token; or where it shows none (many programs take no name and password
-/// from the proxy's URL, or send them only when they are asked) by the answer of the process that began the run.
+/// The run of `pinproxy exec` that a client belongs to: by its token, or as the process says that began the run, since
+/// many programs send no credentials from the proxy's URL unless asked.
 extension ClientRequest {
-    /// Asks the runs of the client's user, if there are any, before the request in hand is examined: a client that is refused may close
-    /// before its run was found.
+    /// Asks the runs of the client's user first: a client that is refused may close before its run was found.
     /// - Parameter step: starts over when they have answered.
-    /// - Returns: whether that is awaited.
+    /// - Returns: whether an answer is awaited.
     func awaitsRuns(_ step: @escaping Step) -> Bool {
         guard connection.asksRuns() else { return false }
         keep(step)
         return true
     }
 
-    /// What the request in hand asks for, before anything of it is decided.
+    /// The requested authority, before any decision.
     var askedAuthority: Authority? {
         switch server.readRequest({ RequestDestination.of($0.head, $0.bytes) }) {
         case .tunnel(let authority), .url(let authority, _): authority.canonical
@@ -25,7 +24,7 @@ extension ClientRequest {
 }
 
 extension ClientConnection {
-    /// Hears of refusals of the connection's CONNECT.
+    /// Reports refusals of the CONNECT.
     var run: Run? { tunnel?.identity.run ?? inquiries.run }
 
     /// - Returns: whether an answer will follow.

@@ -4,9 +4,9 @@ import Logging
 package import Session
 import Transport
 
-/// The task that a client has in flight, and control over it.
+/// The client's task in flight, and control over it.
 extension ClientConnection {
-    /// The task in flight; nil if there is none.
+    /// Nil: none is in flight.
     package var task: TaskSummary? {
         guard let words = state.words else { return state.takesRequests ? request.task : nil }
         switch carrier {
@@ -17,7 +17,7 @@ extension ClientConnection {
         }
     }
 
-    /// Whether there is one, found out at less cost.
+    /// Cheaper than ``task``.
     package var hasTask: Bool {
         switch state.phase {
         case .open, .inside: request.hasTask
@@ -26,7 +26,7 @@ extension ClientConnection {
         }
     }
 
-    /// Whether it has had no request for that long, and none has begun.
+    /// Whether it has been idle for longer than that.
     package func hasRested(nanoseconds: UInt64, at now: MonotonicTime) -> Bool {
         server.isAwaitingRequest && server.requests.isEmpty && now - server.lastUsed > nanoseconds
     }
@@ -38,7 +38,7 @@ extension ClientConnection {
             now: worker.loop.now)
     }
 
-    /// The task that has just ended, as its record has it.
+    /// The task that has just ended.
     package var completedTask: TaskSummary {
         TaskSummary(
             record, state: .completed, phase: "over", up: record.bytesUp, down: record.bytesDown, now: worker.loop.now)
@@ -46,8 +46,8 @@ extension ClientConnection {
 
     // MARK: Control
 
-    /// Stops reading on both sides, and the clock. A connection that is being made, and a TLS handshake in flight,
-    /// are completed; the next step waits for ``resumeTask(_:)``.
+    /// Stops reading on both sides, and the clock. A connection attempt or TLS handshake in flight is completed; the
+    /// next step waits for ``resumeTask(_:)``.
     /// - Parameter cause: who wants it.
     package func suspendTask(_ cause: String) {
         guard task?.state == .running else { return }
@@ -94,7 +94,7 @@ extension ClientConnection {
         takeUp()
     }
 
-    /// Ends both sides so that a part can't be mistaken for the whole. A client that has no part gets an answer.
+    /// Resets both sides; a client that has no part of a response gets an answer.
     /// - Parameter cause: who wants it.
     package func cancelTask(_ cause: String) {
         guard let task, task.state != .canceling else { return }

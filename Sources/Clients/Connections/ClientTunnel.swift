@@ -2,32 +2,27 @@ import HTTPWire
 import Session
 import TLS
 
-/// A CONNECT of a client: what it asked for, and what was made of that.
+/// A CONNECT of a client, and its route.
 final class ClientTunnel {
-    /// The authority as the client wrote it: SNI, Host and the certificate that the client is shown name that.
+    /// As the client wrote it: SNI, Host and the client's certificate name it.
     let asked: Authority
-    /// The client's.
     let identity: ClientIdentity
-    /// Where the connection leads, by the snapshot that was asked last.
     var route: Route
-    /// The upstream connection that is being made.
     var attempt: ConnectAttempt?
-    /// Why the first attempt failed, while plain HTTP is tried: it says more than what follows.
+    /// Why the first attempt failed, while plain HTTP is tried.
     var failure: UpstreamFailure?
-    /// The answer for the client, if it is refused.
+    /// The client's answer.
     var refusal: ProxyError?
-    /// The TLS alert that tells it of a tunnel that was refused.
+    /// The TLS alert for a refused tunnel.
     var alert: [UInt8]?
-    /// What every request inside is answered with: the origin was refused (`on_refusal: page`).
+    /// The answer to every request inside: the origin was refused (`on_refusal: page`).
     var refusalInside: ProxyError?
-    /// What the client is shown.
+    /// The client's certificate.
     var leaf: Identity?
-    /// The client speaks plain HTTP inside.
     var isPlain = false
     /// The client's SNI isn't the authority: its requests are answered 421.
     var misdirectedName: String?
 
-    /// What is known of a CONNECT before it is made.
     init(_ asked: Authority, by identity: ClientIdentity, route: Route, attempt: ConnectAttempt) {
         self.asked = asked
         self.identity = identity
@@ -35,13 +30,13 @@ final class ClientTunnel {
         self.attempt = attempt
     }
 
-    /// Whether a client that speaks TLS is served by the route.
+    /// Whether the route serves a client that speaks TLS.
     var isForTLS: Bool {
         guard case .tls = route.target.layer else { return false }
         return asked.canonical == route.authority
     }
 
-    /// Whether TLS may succeed for the client: an origin was verified, or a refusal is all that it gets.
+    /// Whether TLS may succeed for the client: an origin was verified, or it only gets a refusal.
     var servesTLS: Bool { refusalInside != nil || isForTLS }
 
     var passage: ConnectionState.Passage {

@@ -2,7 +2,7 @@ import EventLoop
 import Session
 import Transport
 
-/// Tunnels: bytes that are carried unread, once a verified one was judged.
+/// Tunnels, verified or not: bytes are carried unread.
 extension ClientConnection {
     func verify() {
         guard let route = tunnel?.route, let upstream = takeKept() else { return server.abort() }
@@ -15,7 +15,6 @@ extension ClientConnection {
         verification.start()
     }
 
-    /// Notes how the verification ended.
     func tunnelEnded(_ ending: VerifiedTunnel.Ending) -> ConnectionState.TunnelRuling {
         guard case .verifying(let verification) = carrier else { return .failed }
         carrier = .none
@@ -46,9 +45,7 @@ extension ClientConnection {
         record.failed(refusal.cause, errorType: refusal.errorType, isPinFailure: refusal.isPinFailure)
     }
 
-    /// Prepares to carry bytes unread.
     /// - Parameters:
-    ///   - relayed: by what it was let begin; a reload that came since may object.
     ///   - received: the client's first bytes.
     ///   - answered: the origin's first bytes.
     func carry(
@@ -73,7 +70,7 @@ extension ClientConnection {
     func relay() {
         handshakeEnded()
         server.clearDeadline()
-        // Nothing judges a tunnel that isn't verified.
+        // A tunnel that isn't verified begins here.
         if case .none = carrier, let route = tunnel?.route, let upstream = takeKept() {
             carry(
                 upstream, as: Relayed(tunnel: route, address: upstream.address, verdict: nil),

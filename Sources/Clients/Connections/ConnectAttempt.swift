@@ -3,21 +3,19 @@ import EventLoop
 import Session
 import Transport
 
-/// The upstream side of a CONNECT before it is answered: an idle connection that passed under the same policy, or
-/// a new one; for a verified tunnel one whose origin a probe has accepted.
-///
-/// A reload may overtake it. Then one more is made by the configuration in force, and never a third: whatever retires
-/// origins can't have one CONNECT dial its origin again and again.
+/// The upstream connection for a CONNECT: an idle one of the same policy, or a new one; for a verified tunnel, one to
+/// an origin that a probe has accepted. A reload may overtake it. Then one more is made by the new configuration, and
+/// no third: reloads can't make one CONNECT dial its origin again and again.
 final class ConnectAttempt {
     let route: Route
     private let worker: WorkerContext
-    /// A reload overtook the one before it.
+    /// A reload overtook the first.
     private let isSecond: Bool
     private var completion: ((Result<UpstreamConnection, UpstreamFailure>) -> Void)?
     private var attempt: UpstreamAttempt?
     private var probe: UpstreamProbe?
 
-    /// - Parameter overtaken: the attempt before this one, which a reload overtook. There is no attempt after a second one.
+    /// - Parameter overtaken: the previous attempt, which a reload overtook; nil is returned if that was the second.
     init?(_ route: Route, worker: WorkerContext, inPlaceOf overtaken: ConnectAttempt? = nil) {
         if let overtaken, overtaken.isSecond { return nil }
         self.route = route
@@ -25,7 +23,6 @@ final class ConnectAttempt {
         isSecond = overtaken != nil
     }
 
-    /// The same by another route, as often overtaken.
     init(_ route: Route, after other: ConnectAttempt) {
         self.route = route
         worker = other.worker
@@ -46,8 +43,7 @@ final class ConnectAttempt {
         dial()
     }
 
-    /// The rules of the connection: a tunnel's, or where requests are seen those of all of them, if they agree about
-    /// cellular links. Otherwise each request is asked about.
+    /// The rules of a tunnel, or of all requests if they agree about cellular links; nil: each request is checked.
     private var rulesForAll: ExchangeRules? {
         guard let rules = route.rules else { return nil }
         return switch route.target.layer {
@@ -56,7 +52,7 @@ final class ConnectAttempt {
         }
     }
 
-    /// What is known before a request: what holds for all of them.
+    /// Of the rules for all requests: none is known yet.
     private var dscp: UInt8 { route.rules?.rules(.none).session.serviceType.dscp ?? 0 }
 
     func cancel() {
@@ -67,7 +63,7 @@ final class ConnectAttempt {
         probe = nil
     }
 
-    /// - Parameter address: that of an origin that a probe has accepted; nil: any of the host's.
+    /// - Parameter address: accepted by a probe; nil: any of the host's.
     private func dial(at address: SocketAddress? = nil) {
         attempt = worker.session.connector.connect(
             to: route.target, at: address, timeouts: worker.snapshot.timeouts, dscp: dscp
@@ -82,9 +78,8 @@ final class ConnectAttempt {
         }
     }
 
-    /// Has the origin judged over the connection that was made for the tunnel, unless it was a moment ago;
-    /// the tunnel then gets another one to the same address. One after the other, so that an origin that
-    /// serves few connections at a time is not asked for two.
+    /// Judges the origin over the tunnel's connection, unless it was judged a moment ago; the tunnel then gets another
+    /// one to the same address. One after the other, for origins that serve few connections at a time.
     private func probe(over upstream: UpstreamConnection) {
         probe = worker.session.connector.probe(
             route.target, at: upstream.address, over: upstream, applicationProtocols: nil,

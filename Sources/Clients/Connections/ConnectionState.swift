@@ -1,24 +1,19 @@
-/// What a client's connection has become: requests to the proxy, a CONNECT on its way, the inside of an intercepted
-/// connection, or bytes that are relayed.
-///
-/// A value without sockets: ``ClientConnection`` tells it what happened, and does what it says.
+/// The state of a client's connection, without sockets: ``ClientConnection`` reports events and performs actions.
 struct ConnectionState: Hashable {
     enum Phase: Hashable {
         /// Requests are for the proxy itself.
         case open
-        /// A CONNECT waits for its upstream connection.
         case connecting(Attempt)
-        /// `200` is being written.
         case answering(Passage)
         /// The client was answered, and has yet to speak.
         case awaitingHandshake
-        /// The client's TLS handshake with a minted leaf.
+        /// TLS handshake with the client, with a minted leaf.
         case securing
         /// Requests are for the authority of CONNECT.
         case inside
-        /// A tunnel's TLS handshake passes by and is judged.
+        /// A tunnel's TLS handshake is judged.
         case verifying
-        /// Bytes pass unread: a tunnel, or another protocol after an upgrade.
+        /// Bytes pass unread: a tunnel, or an upgraded protocol.
         case relaying
         case closed
     }
@@ -26,36 +21,34 @@ struct ConnectionState: Hashable {
     /// Which upstream connection a CONNECT waits for.
     enum Attempt: Hashable {
         case asAsked
-        /// The same port in the clear, since its server doesn't seem to speak TLS.
+        /// The same port in the clear: its server seems to speak no TLS.
         case plain
-        /// One with TLS, for a client that was answered over a plain one and speaks TLS all the same.
+        /// With TLS, for a client that speaks it after CONNECT was answered over a plain one.
         case secure
     }
 
-    /// What a CONNECT is answered for.
     enum Passage: Hashable {
         /// The client's requests are read.
         case inspected
-        /// The same with nothing behind it but a refusal, which answers each of them.
+        /// Each request is answered with a refusal.
         case refusal
         case tunnel
         case verifiedTunnel
     }
 
-    /// What a client says first inside its CONNECT.
+    /// The client's first bytes inside CONNECT.
     enum FirstWords: Hashable {
         case request
-        /// A TLS handshake, or what TLS says best what is wrong with.
-        /// - Parameter isServed: what the client gets inside TLS is at hand.
+        /// A TLS handshake, or bytes that TLS rejects best.
+        /// - Parameter isServed: TLS for the client is at hand.
         case handshake(isServed: Bool)
-        /// A handshake for a host that the configuration in force refuses.
         case refusedHandshake
         /// Neither, or the end.
         case other
     }
 
     enum ConnectFailure: Hashable {
-        /// The server seems to speak plain HTTP, and the policy lets that through.
+        /// The server seems to speak plain HTTP, which the policy allows.
         case mayBePlain
         /// The client sees the refusal inside its CONNECT.
         case shown
@@ -64,22 +57,18 @@ struct ConnectionState: Hashable {
 
     enum TunnelRuling: Hashable { case verified, refused, failed }
 
-    /// What happened. What comes while the task is suspended is kept until it is resumed.
+    /// While the task is suspended, results are kept.
     enum Event: Hashable {
-        /// A CONNECT may be made.
         case connect
         case connected(Passage)
-        /// A reload retired what the attempt was made by.
+        /// A reload retired the attempt's route.
         case overtaken
         case connectFailed(ConnectFailure)
-        /// `200` was written.
-        /// - Parameter isRetired: a reload retired the connection of a tunnel meanwhile.
+        /// - Parameter isRetired: a reload retired the tunnel's connection meanwhile.
         case answered(isRetired: Bool)
         case spoke(FirstWords)
-        /// The client's TLS handshake ended.
         case secured(isWhole: Bool)
         case judged(TunnelRuling)
-        /// An exchange switched protocols.
         case upgraded
         case deadline
         /// By the user, or by the end of the proxy, outside an exchange.
@@ -87,28 +76,21 @@ struct ConnectionState: Hashable {
         case suspend, resume, closed
     }
 
-    /// What the connection does now.
     enum Action: Hashable {
         case none
         case open(Attempt)
-        /// Decide about the CONNECT again.
         case decideAnew
-        /// Write `200`.
         case answer(Passage)
-        /// Refuse the request.
         case refuse
-        /// Await the client's first bytes.
         case awaitHandshake
         case secure
         /// Read requests off the connection.
         case serve
         case verify
         case relay
-        /// Send a TLS alert.
         case alert
         /// Close without an answer.
         case fail
-        /// Close, since nothing came in time.
         case giveUp
         /// End both sides at once.
         case cut
@@ -117,7 +99,7 @@ struct ConnectionState: Hashable {
 
     private(set) var phase = Phase.open
     private(set) var isSuspended = false
-    /// A connection with TLS was asked for after the answer. It isn't asked for twice.
+    /// A TLS connection was tried after the answer. There is no second try.
     private var triedSecurely = false
 
     mutating func received(_ event: Event) -> Action {
@@ -128,7 +110,6 @@ struct ConnectionState: Hashable {
             isSuspended = false
             return .none
         case .suspend:
-            // A request's own suspension is the request's.
             guard !isSuspended, !takesRequests else { return .none }
             isSuspended = true
             return .pause
@@ -191,7 +172,7 @@ struct ConnectionState: Hashable {
         }
     }
 
-    /// - Parameter end: for a client that was answered already.
+    /// - Parameter end: if the client was answered already.
     private mutating func interrupted(or end: Action) -> Action {
         switch phase {
         case .connecting(.asAsked), .connecting(.plain):
@@ -206,7 +187,7 @@ struct ConnectionState: Hashable {
         return action
     }
 
-    /// A CONNECT has begun, and its connections take more memory from step to step.
+    /// A CONNECT is being made: its memory grows with each step.
     var isConnecting: Bool {
         switch phase {
         case .connecting, .answering, .awaitingHandshake, .securing, .verifying: true
@@ -214,10 +195,9 @@ struct ConnectionState: Hashable {
         }
     }
 
-    /// Requests are read off the connection.
     var takesRequests: Bool { phase == .open || phase == .inside }
 
-    /// What a CONNECT is doing, for people; nil: it is for the request to say.
+    /// What a CONNECT is doing, for people; nil: ask the request.
     var words: String? {
         switch phase {
         case .open, .inside, .closed: nil

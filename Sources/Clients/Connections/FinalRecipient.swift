@@ -1,7 +1,6 @@
 import HTTPWire
 
-/// The answer to a TRACE or OPTIONS that may not be forwarded any further (RFC 9110 section 7.6.2): the proxy
-/// is the one that was asked.
+/// The answer to TRACE or OPTIONS with Max-Forwards: 0 (RFC 9110 section 7.6.2).
 enum FinalRecipient {
     static func answer(to request: RequestHead, _ bytes: Span<UInt8>, keepsConnection: Bool) -> [UInt8] {
         var head = ResponseText(status: 200, reason: "OK")

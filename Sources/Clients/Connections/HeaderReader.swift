@@ -1,10 +1,9 @@
 package import EventLoop
 import Glibc
 
-/// Reads the PROXY header that comes before a client's first byte, and nothing beyond.
+/// Reads the PROXY header before a client's first byte, and nothing beyond.
 package final class HeaderReader: SocketHandler {
-    /// For the header to arrive: it is sent with the connection. HAProxy's specification asks for at least 3 seconds, in case a
-    /// packet is lost.
+    /// HAProxy's specification asks for at least 3 seconds, in case a packet is lost.
     static let patience: UInt64 = 5_000_000_000
 
     private let loop: EventLoop
@@ -41,7 +40,7 @@ package final class HeaderReader: SocketHandler {
 
     package func stop() { end(.failure(Failure(cause: "the proxy was stopped"))) }
 
-    /// What the header came over, with the client's own bytes next. To be called once, after a success.
+    /// The socket, with the client's own bytes next. Called once, after a success.
     package func take() -> Descriptor {
         defer { raw = -1 }
         return Descriptor(owning: raw)
@@ -56,7 +55,7 @@ package final class HeaderReader: SocketHandler {
         received += room[..<count]
         do throws(ProxyHeader.Defect) {
             let header = try ProxyHeader.parse(received)
-            // What is no part of the header stays where it is.
+            // The client's own bytes stay in the socket.
             consume((header?.length ?? received.count) - known)
             if let header {
                 end(.success(header))

@@ -6,17 +6,14 @@ import Session
 import TLS
 import Transport
 
-/// Plain HTTP inside CONNECT, as clients of `ws://` and `curl --proxytunnel` speak it. The client's first byte tells it
-/// from TLS.
-///
-/// Its requests are decided about like those for an `http://` URL. A client that begins with TLS never reaches a server
-/// in the clear.
+/// Plain HTTP inside CONNECT, as `ws://` clients and `curl --proxytunnel` speak it, told from TLS by the first byte.
+/// Requests are judged like those for `http://` URLs. A client that begins with TLS never reaches a server in the
+/// clear.
 extension ClientConnection {
     // MARK: Before the client has spoken
 
-    /// Takes port 80 for plain HTTP, where the policy lets that through.
+    /// Takes port 80 for plain HTTP, where the policy allows it.
     /// - Parameter route: for a client that speaks TLS.
-    /// - Returns: where to connect before the client is answered.
     func beforeItSpeaks(_ route: Route) -> Route {
         guard route.authority.port == Purpose.plain.defaultPort, case .tls = route.target.layer else { return route }
         let rules = route.rules?.rules(.none)
@@ -30,8 +27,7 @@ extension ClientConnection {
         return plainRoute(route.authority, for: .plain, insteadOf: route) ?? route
     }
 
-    /// The same port in the clear, if its server seems to speak plain HTTP and the policy lets that through. No client
-    /// that speaks TLS is served over it.
+    /// The same port in the clear, if its server seems to speak plain HTTP and the policy allows it.
     func plainRoute(after failure: UpstreamFailure, of tunnel: ClientTunnel) -> Route? {
         let route = tunnel.route
         guard case .tls(.tls(let error)) = failure, error.mayBePlainHTTP, case .tls = route.target.layer,
@@ -47,7 +43,7 @@ extension ClientConnection {
 
     // MARK: When it speaks
 
-    /// CONNECT was answered, and the client sent something, or ended.
+    /// The client sent something after CONNECT, or ended.
     func clientSpoke() {
         var first = server.requests.withUnread { $0.isEmpty ? nil : $0[0] }
         if first == nil {
@@ -83,8 +79,7 @@ extension ClientConnection {
         (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
     }
 
-    /// The client speaks TLS, and the connection at hand doesn't: another is made and verified before its handshake
-    /// continues.
+    /// The client speaks TLS, and the upstream connection doesn't: another is made and verified first.
     private func secureRoute(of tunnel: ClientTunnel) -> ConnectionState.FirstWords {
         server.stream.wantsRead = false
         server.clearDeadline()

@@ -1,21 +1,20 @@
 import EventLoop
 
-/// What a load balancer says before a client's first byte: the PROXY protocol, version 1 and 2, as HAProxy's
-/// `proxy-protocol.txt` has it (2.8). Whoever can send one can claim any address: it counts from trusted senders only.
+/// The PROXY protocol, versions 1 and 2 (HAProxy's `proxy-protocol.txt`, 2.8), sent before a client's first byte. It
+/// can claim any address, so it counts from trusted senders only.
 package struct ProxyHeader: Equatable, Sendable {
-    /// Where the client is.
+    /// The client's address.
     enum Source: Equatable, Sendable {
         case address(SocketAddress)
-        /// The sender speaks for itself (the command LOCAL), or doesn't say: what is known of the connection counts.
+        /// The sender speaks for itself (LOCAL), or doesn't say: the connection's address counts.
         case unknown
     }
 
     let source: Source
-    /// Bytes of the header: the client's begin after them.
+    /// Bytes of the header.
     let length: Int
 
-    /// Of a header that may come. The text of version 1 fits into 107 bytes; version 2 could have 65551, and nobody who sends a
-    /// few fields of text needs them.
+    /// Bytes. Version 1 fits into 107; version 2 could have 65551, which no sender needs.
     static let longest = 4096
     private static let longestText = 107
 
@@ -35,7 +34,6 @@ package struct ProxyHeader: Equatable, Sendable {
         }
     }
 
-    /// Reads the header at the beginning of `bytes`.
     /// - Returns: nil: more bytes are needed.
     static func parse(_ bytes: [UInt8]) throws(Defect) -> ProxyHeader? {
         if starts(bytes, with: signature) { return bytes.count < signature.count ? nil : try binary(bytes) }
@@ -43,7 +41,6 @@ package struct ProxyHeader: Equatable, Sendable {
         throw .noHeader
     }
 
-    /// As far as there are bytes.
     private static func starts(_ bytes: [UInt8], with expected: [UInt8]) -> Bool {
         bytes.prefix(expected.count).elementsEqual(expected.prefix(bytes.count))
     }
@@ -61,7 +58,7 @@ package struct ProxyHeader: Equatable, Sendable {
         guard bytes[end - 1] == UInt8(ascii: "\r") else { throw .malformed("the line doesn't end with CR LF") }
         let fields = bytes[textSignature.count..<end - 1].split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
             .map { String(decoding: $0, as: UTF8.self) }
-        // What follows UNKNOWN is to be passed over.
+        // Anything after UNKNOWN is ignored.
         if fields.first == "UNKNOWN" { return ProxyHeader(source: .unknown, length: end + 1) }
         guard fields.count == 5, fields[0] == "TCP4" || fields[0] == "TCP6" else {
             throw .malformed("TCP4, TCP6 or UNKNOWN, two addresses and two ports are wanted")
@@ -86,7 +83,7 @@ package struct ProxyHeader: Equatable, Sendable {
     private static let fixedLength = 16
 
     private static func binary(_ bytes: [UInt8]) throws(Defect) -> ProxyHeader? {
-        // What is wrong in a byte is wrong whatever follows.
+        // Bad bytes are reported early.
         if bytes.count > 12 {
             guard bytes[12] >> 4 == 2 else { throw .malformed("version \(bytes[12] >> 4)") }
             guard bytes[12] & 0xF < 2 else { throw .malformed("command \(bytes[12] & 0xF)") }
@@ -101,7 +98,7 @@ package struct ProxyHeader: Equatable, Sendable {
         guard isLocal || transport != 2 else { throw .malformed("datagrams, where a stream is") }
         guard fixedLength + addresses <= length else { throw .malformed("it ends within the addresses") }
         guard bytes.count >= length else { return nil }
-        // Of LOCAL the addresses are to be passed over, and it isn't said how long they are.
+        // LOCAL's addresses are ignored, and their length is unknown.
         if !isLocal { try checkFields(of: bytes, from: fixedLength + addresses, to: length) }
         let width = isLocal || transport != 1 ? 0 : [0, 4, 16, 0][Int(family)]
         guard let ip = IPAddress(bytes: Array(bytes[fixedLength..<fixedLength + width])) else {
@@ -115,7 +112,7 @@ package struct ProxyHeader: Equatable, Sendable {
     /// PP2_TYPE_CRC32C
     private static let checksumType: UInt8 = 0x03
 
-    /// Goes over the fields after the addresses (type, length, value). None is used here but the checksum.
+    /// Reads the fields after the addresses (type, length, value). Only the checksum is used.
     private static func checkFields(of bytes: [UInt8], from start: Int, to end: Int) throws(Defect) {
         var index = start
         while index < end {
@@ -126,7 +123,7 @@ package struct ProxyHeader: Equatable, Sendable {
             if bytes[index] == checksumType {
                 guard next - value == 4 else { throw .malformed("the checksum has \(next - value) bytes") }
                 let written = bytes[value..<next].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-                // It is made with zeros in its own place.
+                // Computed with zeros in its own place.
                 var covered = Array(bytes[..<end])
                 covered.replaceSubrange(value..<next, with: [0, 0, 0, 0])
                 guard CRC32C.of(covered) == written else { throw .wrongChecksum }

@@ -3,20 +3,20 @@ package import HTTPWire
 import Serialization
 package import Session
 
-/// Where redirects of a client's exchanges may lead: what holds for a request of its own holds for them.
+/// Routes redirects of a client's exchanges like the client's own requests.
 extension ClientRequest {
     package func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling {
         let authority = url.authority.canonical
         if request.head.hasPassed(worker.shared.loops.pseudonym(for: authority), in: request.bytes) {
             return .fail(ProxyError.loop(authority.description).cause)
         }
-        // The client asks for itself, and waits until it is known who it is.
+        // The client can follow it itself, once it is identified.
         if connection.awaitsPeer(for: authority) { return .pass }
         let client = Route.Client(place: connection.place, asker: .client(peer), via: request.head.via(in: request.bytes))
         let route: Route
         switch worker.decide(authority, for: url.isSecure ? .secure : .plain, client: client) {
         case .refuse(let error): return .refuse(error.report.title)
-        // What is tunnelled isn't the proxy's to read: the client goes there itself.
+        // The proxy doesn't read tunnels: the client follows it itself.
         case .tunnel: return .pass
         case .relay(let allowed): route = allowed
         }
@@ -26,7 +26,7 @@ extension ClientRequest {
         guard case .success(let rules) = worker.rules(of: layers, for: request) else {
             return .fail(ProxyError.ambiguousPath(host: authority.host, entry: route.entry?.location).cause)
         }
-        // What rules write into targets and bodies is for a request that the client sends there itself.
+        // Rules only rewrite requests that the client itself sends.
         if rules.writesRequests || rules.request.upgradeInsecure && !url.isSecure { return .pass }
         if !isAbroad, !url.isSecure, rules.sendsSecret {
             return .refuse(ProxyError.secretInTheClear(host: authority.host, entry: route.entry?.location).cause)

@@ -5,11 +5,10 @@ import Session
 import TLS
 import Transport
 
-/// A reload, and the connections that it finds open. What comes in requests is judged anew at the next one;
-/// what is carried unread (a tunnel, or a protocol that a connection was upgraded to) has none, so it is
-/// ended if the configuration in force would not have let it begin.
+/// Closes open connections that a reload forbids. Requests are judged one by one; tunnels and upgraded protocols carry
+/// none, so they are closed if the new configuration would not have allowed them.
 extension ClientConnection {
-    /// Why the configuration in force doesn't let this client, or its user, in; nil if it does.
+    /// Nil: the configuration in force still allows the client and its user.
     func withdrawal(of identity: ClientIdentity) -> String? {
         guard isStillAllowed(identity) else { return "after a reload this client is no longer allowed (proxy.allow_clients)" }
         guard let users = worker.users, !identity.isLetIn(by: users) else { return nil }
@@ -19,10 +18,10 @@ extension ClientConnection {
             : "after a reload the user who opened this connection is no longer in proxy.users, or has another password"
     }
 
-    /// To be called when it begins, since a reload may have come in the meantime, and after each reload.
+    /// Called when a relay begins, and after each reload.
     package func reviewRelay() {
         guard case .relaying(let relay, let relayed) = carrier else { return }
-        // It is reviewed once that is known.
+        // Reviewed once the client is known.
         if awaitsPeer(for: relayed.route.authority) { return askForDecision() }
         if let withdrawal = withdrawal(of: tunnel?.identity ?? request.identity) { return relay.cancel(because: withdrawal) }
         guard relayed.route.snapshot !== worker.snapshot else { return }
@@ -36,7 +35,7 @@ extension ClientConnection {
         let cause: String
     }
 
-    /// The route that leads there now, if the connection is what it would be.
+    /// The present route, if it would make the same connection.
     private func review(_ relayed: Relayed) -> Result<Route, Objection> {
         let host = relayed.route.authority
         let old = relayed.route.target.layer
@@ -46,7 +45,7 @@ extension ClientConnection {
         case .refuse(let error): return .failure(Objection(cause: "after a reload: \(error.cause)"))
         case .relay(let route), .tunnel(let route): fresh = route
         }
-        // The address of a parent is not the destination's.
+        // A parent's address is not the destination's.
         if fresh.target.key.parent == nil, fresh.target.key.addresses.objection(to: relayed.address.ip) != nil {
             let cause = "after a reload \(relayed.address.ip) may no longer be connected to (upstream.block_addresses)"
             return .failure(Objection(cause: cause))
@@ -64,7 +63,7 @@ extension ClientConnection {
         }
     }
 
-    /// Judges by the policy in force what the origin has shown.
+    /// Judges the origin's chain by the policy in force.
     private func judge(_ verdict: Verdict?, by fresh: Route) -> Result<Route, Objection> {
         guard let verdict, let now = fresh.judge(verdict, at: worker.unixTime()) else {
             return .failure(Objection(cause: "after a reload \(fresh.authority) is to be verified, which this connection was not"))
@@ -76,7 +75,6 @@ extension ClientConnection {
 }
 
 extension Route {
-    /// What its policy says of a chain and of what came with it; nil if it has none.
     fileprivate func judge(_ verdict: Verdict, at time: Int64) -> Verdict? {
         switch target.layer {
         case .plain, .tunnel: return nil

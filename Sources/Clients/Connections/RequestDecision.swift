@@ -5,14 +5,14 @@ import Records
 import Security
 import Session
 
-/// Decides about a request: to the proxy itself, or inside a CONNECT to the authority that it named.
+/// Decides about requests to the proxy, and inside CONNECT.
 extension ClientRequest {
     // MARK: Requests to the proxy
 
     func receivedByProxy() {
         guard connection.isAllowed || showsOwnersToken else { return server.refuseRequest(objectionToClient) }
         identity = ClientIdentity()
-        // A CONNECT that came to nothing has no say in what follows.
+        // An earlier CONNECT that failed is forgotten.
         if connection.tunnel != nil { connection.tunnel = nil }
         let (users, runs) = (worker.users, worker.shared.runs)
         if users == nil, runs.isEmpty { return performRequest() }
@@ -31,7 +31,7 @@ extension ClientRequest {
         }
     }
 
-    /// - Parameter run: nil: it has ended, or is another proxy's.
+    /// - Parameter run: nil: it has ended, or belongs to another proxy.
     private func requestOfRun(_ run: Run?, _ users: UserVerifier?) {
         identity.run = run
         run?.requested()
@@ -46,14 +46,13 @@ extension ClientRequest {
         switch ruling {
         case .right:
             identity.user = users.user(named: credentials.user)
-            // There may have been a reload meanwhile.
             if worker.users.map(identity.isLetIn) != false { performRequest() } else { refuseAsker(.credentialsWrong) }
         case .wrong: refuseAsker(.credentialsWrong)
         case .notCompared(let what): refuseAsker(.credentialsNotCompared(what))
         }
     }
 
-    /// Refuses the client itself, before its request is examined.
+    /// Refuses the client before its request is examined.
     private func refuseAsker(_ error: ProxyError) {
         if let host = askedAuthority?.host, TestHost(host) != nil { record.entrySlot = EntrySlots.uncounted }
         server.refuseRequest(error)
@@ -78,7 +77,7 @@ extension ClientRequest {
         }
     }
 
-    /// A request for a URL, whether it came as one or inside a CONNECT for plain HTTP.
+    /// A request for a URL, or inside a CONNECT for plain HTTP.
     func requestSettled(_ named: Authority, _ wanted: Purpose) {
         guard let (authority, purpose) = settled(named, wanted) else { return }
         record.authority = authority.canonical
@@ -125,14 +124,13 @@ extension ClientRequest {
         }
     }
 
-    /// Whether the request in hand passed this proxy before.
+    /// Whether the request passed this proxy before.
     private func hasPassed(_ authority: Authority) -> Bool {
         server.readRequest { $0.head.hasPassed(worker.shared.loops.pseudonym(for: authority), in: $0.bytes) }
     }
 
     // MARK: Requests inside CONNECT
 
-    /// The authority is settled.
     func receivedInside(_ tunnel: ClientTunnel, of connection: ClientConnection) {
         let route = tunnel.route
         record.authority = route.authority
@@ -162,7 +160,7 @@ extension ClientRequest {
         beginExchange(tunnel.route, of: connection)
     }
 
-    /// A plain request inside: it must be for the authority of CONNECT.
+    /// It must be for CONNECT's authority.
     func receivedPlainInside(_ tunnel: ClientTunnel) {
         record.authority = tunnel.asked.canonical
         if let withdrawal = connection.withdrawal(of: identity) { return connection.fail(withdrawal) }
@@ -174,7 +172,7 @@ extension ClientRequest {
         requestSettled(tunnel.asked, .plain)
     }
 
-    /// What the client's SNI or its request named instead of the authority of CONNECT; nil: nothing.
+    /// Where SNI or the request differs from CONNECT's authority; nil: nowhere.
     private func misdirection(in tunnel: ClientTunnel, for purpose: Purpose) -> Misdirection? {
         if let name = tunnel.misdirectedName { return Misdirection(serverName: name) }
         return server.readRequest { view in

@@ -5,11 +5,10 @@ import Serialization
 import Session
 import Transport
 
-/// Requests to hosts with rules: which rules hold, and what they make of a request before it is passed on.
+/// Applies the request rules of a host before a request is passed on.
 extension ClientRequest {
-    /// What `base_url` and `upgrade_insecure` make of a URL.
-    /// - Parameter followsBase: false: it comes from a base, which leads no further.
-    /// - Returns: nil if the request was refused.
+    /// Applies `base_url` and `upgrade_insecure`. Nil: the request was refused.
+    /// - Parameter followsBase: false: it comes from a base, and no second one applies.
     func settled(_ authority: Authority, _ purpose: Purpose, followsBase: Bool = true) -> (Authority, Purpose)? {
         guard purpose == .plain else { return (authority, purpose) }
         let snapshot = worker.snapshot
@@ -19,12 +18,11 @@ extension ClientRequest {
             case .success(let rules) = server.readRequest({ worker.rules(of: layers, for: $0) })
         else { return (authority, purpose) }
         if followsBase, let base = rules.session.baseURL { return rebased(on: base) }
-        // None of it is sent in the clear.
         guard rules.request.upgradeInsecure else { return (authority, purpose) }
         return (authority.port == 80 ? authority.onPort(443) : authority, .secure)
     }
 
-    /// Sends the request to a base, as if the client had asked for that URL.
+    /// Moves the request to a base, as if the client had asked for that URL.
     private func rebased(on base: BaseURL) -> (Authority, Purpose)? {
         guard let target = server.readRequest({ base.url(of: $0) }) else {
             server.refuseRequest(.pathAboveBase(host: base.authority.host))
@@ -41,7 +39,6 @@ extension ClientRequest {
         return settled(base.authority, base.isSecure ? .secure : .plain, followsBase: false)
     }
 
-    /// The request goes to a host with rules.
     func beginShaped(_ route: Route, by layers: RuleLayers) {
         let place = (host: route.authority.host, entry: route.entry?.location)
         guard case .success(let rules) = server.readRequest({ worker.rules(of: layers, for: $0) }) else {
@@ -81,7 +78,6 @@ extension ClientRequest {
         server.begin(to: route.destination, by: rules, over: connection.takeKept(for: route))
     }
 
-    /// Passes another message on instead of the request.
     private func write(
         _ route: Route, _ rules: ExchangeRules, body: HeldBody? = nil,
         _ rewrite: (OwnedRequest) throws(WireError) -> OwnedRequest
@@ -97,7 +93,7 @@ extension ClientRequest {
 
     // MARK: Bodies
 
-    /// Converts the request's body to the format that the rules want, if they convert from its own.
+    /// Converts the body to the rules' format, if they cover its own.
     private func convertBody(_ route: Route, _ rules: ExchangeRules) {
         guard let conversion = rules.request.convertBody, server.readRequest({ RequestOutline($0).hasBody }),
             let type = server.readRequest({ view in view.head.first(.contentType).map { $0.text(in: view.bytes) } }),
@@ -157,7 +153,7 @@ extension ClientRequest {
         server.refuseRequest(.notConverted(.noBudget(limit: limit), host: route.authority.host))
     }
 
-    /// Sends a form in parts, from its files as they are read.
+    /// Sends a form while its files are read.
     private func send(
         _ form: MultipartForm, _ route: Route, _ rules: ExchangeRules
     ) throws(RequestSerializationError) {
@@ -171,7 +167,7 @@ extension ClientRequest {
         do {
             let request = try server.readRequest { OwnedRequest($0) }
                 .rewritten(contentType: form.contentType, bodyLength: body.contentLength)
-            // Files may have changed by the time that they are sent again.
+            // Files may change before a second sending.
             let files = FileSource(UploadReader(body, on: queue), on: worker.loop, canRewind: false)
             let upload = UploadBody(files) { [weak server] in
                 guard let server, server.exchange.isUnderWay else { return }
@@ -186,7 +182,7 @@ extension ClientRequest {
 }
 
 extension BaseURL {
-    /// The whole URL of a request that is relative to it.
+    /// The whole URL of a request relative to it.
     fileprivate func url(of request: borrowing RequestView) -> [UInt8]? {
         var path = request.head.target
         if case .absolute(let parts) = request.head.targetForm { path = parts.pathAndQuery }
@@ -195,7 +191,6 @@ extension BaseURL {
 }
 
 extension RequestOutline {
-    /// Outlines a received request.
     init(_ view: borrowing RequestView) {
         let bytes = view.bytes
         self.init(

@@ -2,18 +2,15 @@ package import EventLoop
 package import TLS
 package import Transport
 
-/// TLS on the proxy's own port (an `https://` proxy): takes TLS off in front of a client connection.
-///
-/// The client connection gets one end of a socket pair and doesn't know the difference, so that its
-/// own TLS, inside CONNECT, needs no second way of reading. The copy costs only those who ask for it.
+/// TLS on the proxy's own port (an `https://` proxy), before a client connection over a socket pair, at a copy's cost.
 package final class TLSFront: ByteStreamOwner {
     private let loop: EventLoop
-    /// The end of the client's connection that is ours.
+    /// Our end of the client's connection.
     package var localAddress: SocketAddress? { stream.localAddress }
     private let stream: ByteStream
     private let slabs: SlabPool
     private let idleNanoseconds: UInt64
-    /// What TLS is spoken with, until it is known whether the client speaks it.
+    /// Nil once the client's first byte is known.
     private var context: TLSServerContext?
     private var relay: Relay?
     private lazy var deadline = Deadline(loop: loop, owner: self) {
@@ -23,8 +20,8 @@ package final class TLSFront: ByteStreamOwner {
     private var ended: ((TLSFront, String?) -> Void)?
 
     /// - Parameters:
-    ///   - secured: takes the end of the pair that speaks in the clear; called at most once. When it is
-    ///     aborted, ``stop()`` must be called, or the client would take the cut for an end.
+    ///   - secured: takes the plain end of the pair; called at most once. If it is aborted, ``stop()`` must be called,
+    ///     or the client would take the cut for an end.
     ///   - ended: called once, with what went wrong before anything could be said.
     package init(
         loop: EventLoop, socket: consuming Descriptor, slabs: SlabPool, idleNanoseconds: UInt64,
@@ -45,8 +42,7 @@ package final class TLSFront: ByteStreamOwner {
         stream.wantsRead = true
     }
 
-    /// The first byte tells: a TLS client begins with a handshake record, any other with a method. The
-    /// port speaks TLS as well, not only.
+    /// The first byte tells TLS from plain HTTP, which the port speaks too.
     package func streamIsReadable(_ stream: ByteStream) {
         guard let context else { return }
         switch stream.peek() {
@@ -89,14 +85,11 @@ package final class TLSFront: ByteStreamOwner {
         relay.start()
     }
 
-    package func streamIsWritable(_ stream: ByteStream) {}
-
-    /// The proxy stops: a handshake that has begun may end, within this time.
+    /// The proxy stops: a handshake in flight may end within this time.
     package func drain(within nanoseconds: UInt64) {
         if relay == nil, ended != nil { deadline.set(afterNanoseconds: nanoseconds) }
     }
 
-    /// Ends it whatever is under way.
     package func stop() {
         if let relay { relay.cancel(because: "stopped") } else { finish(failure: nil) }
     }

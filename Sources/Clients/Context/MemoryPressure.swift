@@ -1,8 +1,8 @@
 import Synchronization
 
-/// What the process's control group takes, and may take.
+/// Memory of the process's control group.
 package struct MemoryUse: Sendable, Equatable {
-    /// Without what the kernel takes back first: files that were read a while ago.
+    /// Without inactive page cache, which the kernel reclaims first.
     package var used: Int
     package var limit: Int
 
@@ -14,26 +14,23 @@ package struct MemoryUse: Sendable, Equatable {
     package var share: Int { limit > 0 ? min(used / max(limit / 1000, 1), 10_000) : 10_000 }
 }
 
-/// How short the memory is, as every thread may ask.
-///
-/// A measurement is late: thousands of connections that begin at one time have taken nothing yet. So each claims what it is
-/// about to take. The claim counts until the first measurement after its end.
+/// How short the memory is, for all threads. New connections claim memory until the first measurement after them.
 package final class MemoryPressure: Sendable {
-    /// What a CONNECT takes until its client's handshake is done: two TLS connections. A request takes the same.
+    /// Of a CONNECT until the client's handshake is done: two TLS connections. A request takes the same.
     private static let claimed = 64 << 10
-    /// From this share on (in thousandths) requests claim memory too. With more left, none pays for that.
+    /// From this share on (in thousandths) requests claim memory too.
     private static let tight = 700
 
     package enum Level: Int, Comparable, CaseIterable {
         case none
         /// New clients wait, and idle connections are closed.
         case short
-        /// New requests are refused besides.
+        /// New requests are refused too.
         case spent
 
         package static func < (left: Level, right: Level) -> Bool { left.rawValue < right.rawValue }
 
-        /// In thousandths of the limit, where it begins.
+        /// In thousandths of the limit.
         fileprivate var begins: Int {
             switch self {
             case .none: 0
@@ -42,7 +39,7 @@ package final class MemoryPressure: Sendable {
             }
         }
 
-        /// How far below that it ends, so that it doesn't come and go.
+        /// Hysteresis.
         private static let margin = 30
 
         func next(at share: Int) -> Level {
@@ -54,23 +51,23 @@ package final class MemoryPressure: Sendable {
     private let isTight = Atomic(false)
     private let bytesUsed = Atomic(0)
     private let bytesLimit = Atomic(0)
-    /// Claimed, and not seen by a measurement yet.
+    /// Claimed since the last measurement.
     private let expected = Atomic(0)
-    /// The part of it that the next measurement sees.
+    /// The part that the next measurement includes.
     private let settled = Atomic(0)
 
     package init() {}
 
     package var level: Level { Level(rawValue: value.load(ordering: .relaxed)) ?? .none }
 
-    /// As last measured; nil: nothing is limited.
+    /// The last measurement; nil: no limit.
     package var use: MemoryUse? {
         let limit = bytesLimit.load(ordering: .relaxed)
         return limit > 0 ? MemoryUse(used: bytesUsed.load(ordering: .relaxed), limit: limit) : nil
     }
 
-    /// - Parameter use: called once, and says what is used now.
-    /// - Returns: the level, and whether it is another one.
+    /// - Parameter use: called once for the present use.
+    /// - Returns: the level, and whether it has changed.
     package func measure(_ use: () -> MemoryUse?) -> (level: Level, isAnother: Bool) {
         let seen = settled.exchange(0, ordering: .acquiring)
         let use = use()
@@ -107,7 +104,7 @@ package final class MemoryPressure: Sendable {
     fileprivate func settle() { settled.add(Self.claimed, ordering: .releasing) }
 }
 
-/// The memory that a connection in the making is about to take.
+/// Memory that a new connection is about to take.
 struct MemoryClaim: ~Copyable {
     private let pressure: MemoryPressure
 
@@ -116,6 +113,5 @@ struct MemoryClaim: ~Copyable {
         pressure.expect()
     }
 
-    /// It has taken it, or never will.
     deinit { pressure.settle() }
 }

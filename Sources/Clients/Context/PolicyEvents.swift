@@ -6,7 +6,7 @@ import Records
 import Security
 import Session
 
-/// What the policy found on new upstream connections, as events, counts and reports. A reused one was reported before.
+/// Logs, counts and reports what the policy found on new upstream connections.
 extension WorkerContext {
     func report(_ result: Result<UpstreamConnection, UpstreamFailure>, of route: Route) {
         counters.count(result, at: route.slot)
@@ -17,7 +17,7 @@ extension WorkerContext {
         }
     }
 
-    /// What a probe found; one that is remembered was reported when it was made.
+    /// A remembered probe was reported when it was made.
     func report(_ outcome: UpstreamProbe.Outcome, of route: Route) {
         switch outcome {
         case .found(let finding, isFresh: true): report(finding.verdict, of: route, check: .probe)
@@ -31,7 +31,7 @@ extension WorkerContext {
         if let error = failure.unjudgedCertificates { reportDistrust("\(error)", of: route, check: check) }
     }
 
-    /// - Parameter check: how a tunnel's verdict was come by; nil where the proxy speaks TLS itself.
+    /// - Parameter check: of a tunnel; nil where the proxy speaks TLS itself.
     func report(_ verdict: Verdict, of route: Route, check: TunnelVerdict.Check? = nil) {
         note(verdict, of: route)
         if let refusal = verdict.refusal {
@@ -51,18 +51,18 @@ extension WorkerContext {
 
     private func note(_ verdict: Verdict, of route: Route) {
         counters.count(verdict, at: route.slot)
-        // Nobody's pins: they have no history.
+        // Test hosts have no history.
         guard TestHost(route.authority.host) == nil else { return }
         shared.pins.saw(
             verdict, of: route.authority.host, port: route.authority.port, entry: route.entry, at: unixTime())
     }
 
-    /// An origin that the policy can't even judge.
+    /// For an origin that the policy can't judge.
     func reportDistrust(_ cause: String, of route: Route, check: TunnelVerdict.Check?) {
         log(.warning, "trust.failure", fields(route, check, ["cause": "\(cause)"]))
     }
 
-    /// A client is shown a page in the place of a failed connection.
+    /// For a client that is shown a page instead of a failed connection.
     func reportPage(_ error: ProxyError, of route: Route, client: Endpoint) {
         let effect = "the client's TLS is finished with a certificate of the local authority, to show a page with the reason"
         log(

@@ -6,17 +6,17 @@ package import Session
 import TLS
 package import Transport
 
-/// What the workers share. All of it is immutable or guards itself.
+/// What the workers share: immutable, or safe for threads.
 package final class ProxyContext: Sendable {
     let sessions = UpstreamSessionCache()
     let probes = ProbeCache()
     package let names = ResolverCache()
-    /// Told by the acceptor before the first client comes.
+    /// Set before the first client is accepted.
     let listeners: OwnListeners
     let loops = LoopDetection()
     package let slots = EntrySlots()
     let bodies: any BodyExecutor
-    /// What they keep of bodies is drawn from it.
+    /// For the bodies that workers keep.
     let budget: BodyBudget
     let pressure: MemoryPressure
     let challenges = ChallengeMemory()
@@ -32,11 +32,10 @@ package final class ProxyContext: Sendable {
     package let logger: Logger
     let logOutput: LogOutput
     package let freeMemory: FreeMemory
-    /// Idle upstream connections of one worker.
+    /// Of one worker.
     let idleUpstreams: Int
-    /// Sessions of the process that give numbers to tasks: each worker's, and the control socket's as the last.
+    /// Sessions that number tasks: each worker's, and last the control socket's.
     package let sessionCount: Int
-    /// The wall clock in Unix seconds.
     let unixTime: @Sendable () -> Int64
 
     package init(

@@ -1,5 +1,5 @@
-// Clients: who asks, and where to: the client's side of HTTP, CONNECT and interception, tunnels, the decision about a host,
-// refusals, users, peers, and the runs of pinproxy exec as values.
+// Clients: the client's side of HTTP, CONNECT and interception, tunnels, decisions about hosts, refusals, users, peers,
+// and the runs of pinproxy exec as values.
 
 package import Configuration
 package import EventLoop
@@ -11,7 +11,7 @@ import Transport
 
 /// What the clients of one worker share: configuration, session manager, log and counts. On the worker's thread.
 package final class WorkerContext {
-    /// How long a recently used connection gets for one more request, perhaps on its way already, when the proxy stops.
+    /// How long a recently used connection gets for one more request when the proxy stops.
     package static let lastChanceNanoseconds: UInt64 = 1_000_000_000
 
     package let loop: EventLoop
@@ -23,7 +23,6 @@ package final class WorkerContext {
     private let accessLog: AccessLog
     private let events: TaskEvents
     package private(set) var isDraining = false
-    /// While it drains.
     private(set) var quietTunnelNanoseconds: UInt64 = 0
     private let tally: Tally
     package var counters: WorkerCounters {
@@ -37,14 +36,14 @@ package final class WorkerContext {
     package var lookups: Resolver.Counts { resolver.counts }
 
     private final class Tally {
-        // Both are changed by their own methods, which call nothing else.
+        // unchecked: their mutating methods call nothing else.
         @exclusivity(unchecked) var counters = WorkerCounters()
         @exclusivity(unchecked) var recent: RecentEvents
 
         init(worker: Int) { recent = RecentEvents(worker: worker) }
     }
 
-    /// Used again for each request to a host with rules for some paths.
+    /// Reused for each request to a host with rules for paths.
     private var readings = PathReadings()
 
     /// - Parameter number: of the worker, from 0.
@@ -107,12 +106,12 @@ package final class WorkerContext {
         }
     }
 
-    /// Readings of a path lead to different rules.
+    /// Readings of a path select different rules.
     struct AmbiguousPath: Error {}
 
     // MARK: The configuration
 
-    /// Decides by `fresh` from the next exchange on. Idle connections and TLS sessions that it rules out are given up.
+    /// Applies to the next exchange. Idle connections and TLS sessions that it rules out are dropped.
     package func replace(with fresh: ActiveConfiguration) {
         settle(fresh)
         reloadResolver()
@@ -139,7 +138,7 @@ package final class WorkerContext {
         accessLog.configure(fresh.snapshot.log)
     }
 
-    /// Whether the snapshot would reach this origin in another way than the connections to it were made.
+    /// Whether the configuration would now connect to this origin differently.
     private func isRetired(_ key: OriginKey) -> Bool {
         let host = key.host.contains(":") ? "[\(key.host)]" : key.host
         guard case .success(let authority) = Authority.parse(host, defaultPort: key.port) else { return true }
@@ -152,14 +151,14 @@ package final class WorkerContext {
 
     // MARK: Upstream connections
 
-    /// Takes back a connection that no exchange uses: the pool keeps it, or closes it if it is of no use to another client.
+    /// The pool keeps an unused connection, or closes it if no other client may use it.
     func giveBack(_ upstream: UpstreamConnection) {
         session.pool.giveBack(upstream, idleNanoseconds: snapshot.timeouts.idleUpstream.nanoseconds)
     }
 
     // MARK: The log
 
-    /// An event beside the exchanges, in its place among them.
+    /// Logs an event in order with the exchanges.
     package func log(_ level: Logger.Level, _ event: Logger.Message, _ fields: @autoclosure () -> Logger.Metadata) {
         events.log(level, event, fields())
     }
@@ -168,7 +167,6 @@ package final class WorkerContext {
 
     // MARK: The end
 
-    /// The proxy stops: nothing is kept for another exchange.
     /// - Parameter quietTunnels: how long nothing may move in a tunnel.
     package func drain(quietTunnels: Duration) {
         isDraining = true

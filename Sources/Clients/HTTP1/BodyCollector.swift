@@ -5,11 +5,9 @@ import Transport
 /// Gathers the body of a request that a rule rewrites.
 final class BodyCollector: BodySink {
     enum Outcome {
-        /// The body, and what it holds of the budget.
         case complete([UInt8], BodyReservation)
         case malformed(WireError)
         case tooLong
-        /// The budget for bodies is spent.
         case noBudget
     }
 
@@ -18,11 +16,10 @@ final class BodyCollector: BodySink {
     private var body: [UInt8] = []
     /// Why it stopped taking bytes.
     private(set) var refusal: Outcome?
-    /// Bytes of the body that came.
     var carried: UInt64 { UInt64(body.count) }
     var whole: Outcome { .complete(body, reservation) }
 
-    /// Takes room before the first byte: no client is asked for a body that would be refused.
+    /// Reserves room first: no client sends a body that would be refused.
     /// - Parameter limit: bytes that are gathered at most.
     init(_ length: BodyLength, limit: Int, from budget: BodyBudget) {
         self.limit = limit

@@ -5,7 +5,7 @@ import Transport
 
 /// Answers that the proxy gives itself, and what follows an answer.
 extension HTTP1Server {
-    /// What this client would write into HTTPS_PROXY.
+    /// The proxy's URL for this client.
     var url: String {
         "\(stream.isSecure ? "https" : "http")://\(stream.localAddress.map { "\($0)" } ?? "127.0.0.1")"
     }
@@ -18,13 +18,13 @@ extension HTTP1Server {
         refuse(error, method: head.method, keepsConnection: keeps)
     }
 
-    /// The same, and the end of the connection.
+    /// Refuses, and ends the connection.
     func refuseForGood(_ error: ProxyError) {
         complete(with: error)
         refuse(error, method: head.method, keepsConnection: false)
     }
 
-    /// What has come can't be understood, or isn't whole.
+    /// The received bytes are malformed or incomplete.
     func refuse(_ error: ProxyError) {
         prefersHTML = false
         exchange.record.began(number: session.takeNumber(), at: session.now)
@@ -33,7 +33,7 @@ extension HTTP1Server {
         handler.receivedUnreadable(error, by: self)
     }
 
-    /// Answers that with an error, and ends the connection.
+    /// Answers malformed bytes, and ends the connection.
     func refuseUnreadable(_ error: ProxyError) {
         complete(with: error)
         refuse(error, method: .get, keepsConnection: false)
@@ -45,7 +45,7 @@ extension HTTP1Server {
         session.complete(&exchange.record)
     }
 
-    /// Answers with an error; nothing of a response has been sent yet.
+    /// Nothing of a response has been sent yet.
     func refuse(_ error: ProxyError, method: Method, keepsConnection: Bool) {
         let keeps = keepsConnection && !session.isDraining
         let bytes = error.response(to: method, acceptsHTML: prefersHTML, keepsConnection: keeps)
@@ -53,7 +53,7 @@ extension HTTP1Server {
     }
 
     package func answer(_ bytes: [UInt8], then next: AfterAnswer) {
-        // The request isn't sent any more: what was kept of it is given back.
+        // The request won't be sent: its copies are freed.
         gathering = nil
         made = nil
         answer.append(bytes)
@@ -79,7 +79,7 @@ extension HTTP1Server {
 
     // MARK: After an exchange
 
-    /// Nothing is under way; the last byte of the answer has been written.
+    /// The last byte of the answer has been written.
     func awaitNextRequest() {
         guard !(hasEnded && requests.isEmpty) else { return linger() }
         lastUsed = session.now
@@ -90,7 +90,7 @@ extension HTTP1Server {
             requests.rest()
             if !stream.holdsBytes { return }
         }
-        // Pipelined requests wait for their turn of the loop, so that a long row of them starves no one.
+        // Pipelined requests wait for the loop's next turn, for fairness.
         session.loop.afterThisTurn { [weak self] in
             guard let self, isAwaitingRequest else { return }
             if !requests.isEmpty { nextRequest() }
@@ -98,13 +98,13 @@ extension HTTP1Server {
         }
     }
 
-    /// The stream becomes the owner's within an exchange.
+    /// The owner takes the stream over within an exchange.
     package func lend() {
         phase = .lent
         deadline.clear()
     }
 
-    /// Receives, within bounds, what the client sends before its turn.
+    /// Receives up to a slab of what the client sends early.
     func receiveAhead() -> StreamError? {
         switch requests.receive(limit: SlabPool.slabSize) {
         case nil: stream.wantsRead = false

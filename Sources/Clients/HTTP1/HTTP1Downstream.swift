@@ -2,7 +2,7 @@ import HTTPWire
 import Session
 import Transport
 
-/// The near door of an exchange whose client speaks HTTP/1.1.
+/// The near door of an exchange with an HTTP/1.1 client.
 extension HTTP1Server: Downstream {
     var requestBody: any BodySource { made?.body ?? requests }
     func wantsRead(_ wanted: Bool) { stream.wantsRead = wanted }
@@ -35,9 +35,8 @@ extension HTTP1Server: Downstream {
         return answers
     }
 
-    /// A client whose expectation failed may send the body after all, or leave it out and ask again (RFC 9110
-    /// section 10.1.1). Nobody can tell the one from the other, so the connection ends here, and no byte of a
-    /// body is taken for a request. That isn't announced: curl would give up instead of asking again.
+    /// After a failed expectation a client may send the body or a new request (RFC 9110 section 10.1.1), and nobody can
+    /// tell which. So the connection ends here, unannounced: curl would give up instead of asking again.
     private func endsUnannounced(_ status: Int, _ requestSent: Bool) -> Bool {
         status == 417 && head.expectsContinue && framing.keepsAlive && !requestSent
     }
@@ -52,7 +51,7 @@ extension HTTP1Server: Downstream {
                 if persistence == .keepAlive { owner.keep(kept) } else { kept.close() }
             }
             guard persistence == .keepAlive else { return linger() }
-            // The client sent its request to the end, though the origin may not have taken it: the next one follows.
+            // The client has sent its whole request, though the origin may not have read it.
             requests.abandon()
             awaitNextRequest()
         case .refused(let failure, let destination):

@@ -2,10 +2,8 @@ import EventLoop
 import Session
 import Transport
 
-/// The ways in which a connection ends.
 extension HTTP1Server {
-    /// Ends this side and waits a little for the client's, reading away what it still sends: closing
-    /// with unread bytes would reset the connection and could destroy the answer on its way.
+    /// Ends this side and discards what the client sends: closing with unread bytes could destroy the answer.
     func linger() {
         stream.endWriting()
         awaitEnd()
@@ -19,9 +17,8 @@ extension HTTP1Server {
         if stream.holdsBytes { discard() }
     }
 
-    /// Ends a response that was cut short: what was written still arrives, and can't pass for the whole.
-    /// - Parameter isFramed: the client knows the body's end by its length or its chunks; else only a reset
-    ///   tells that something is missing, and it has to wait until all has arrived, which it would destroy.
+    /// Ends a cut response: what was written still arrives, and can't pass for the whole.
+    /// - Parameter isFramed: by length or chunks; else only a reset shows the cut, and it waits until all has arrived.
     func breakOff(isFramed: Bool) {
         if isFramed {
             stream.endAbruptly()
@@ -51,9 +48,8 @@ extension HTTP1Server {
         } while stream.holdsBytes
     }
 
-    /// The proxy stops: what is under way goes on, what rests goes.
-    /// - Parameter nanoseconds: how long a connection that was used a moment ago gets for one more request: it
-    ///   may be on its way already.
+    /// The proxy stops: idle connections are closed.
+    /// - Parameter nanoseconds: for one more request on a recently used connection.
     func drain(lastChance nanoseconds: UInt64) {
         guard isAwaitingRequest else { return }
         let rested = session.now - lastUsed
@@ -61,27 +57,23 @@ extension HTTP1Server {
         deadline.set(afterNanoseconds: nanoseconds)
     }
 
-    /// Ends whatever is under way.
     func stop(_ cause: String) {
         if exchange.isUnderWay { exchange.cancel(cause) }
         abort()
     }
 
-    /// Closes cleanly.
     package func close() {
         if isClosed { return }
         stream.sayGoodbye()
         leave()
     }
 
-    /// Closes so that the client sees a break, not an end.
     package func abort() {
         if isClosed { return }
         stream.abort()
         leave()
     }
 
-    /// Whoever had the stream has closed it.
     func leave() {
         if isClosed { return }
         assert(!exchange.isUnderWay, "the owner would be told of the exchange's end")

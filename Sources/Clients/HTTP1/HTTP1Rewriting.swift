@@ -3,18 +3,18 @@ import HTTPWire
 import Session
 import Transport
 
-/// Requests that are written anew before they are passed on, as if the client had sent them so.
+/// Rewrites requests before they are passed on.
 extension HTTP1Server {
-    /// Gathers the body of the request in hand. The client is told to send it, if it waits for that.
+    /// Gathers the request's body; a client that expects `100 Continue` gets it.
     /// - Parameters:
     ///   - limit: bytes that are gathered at most.
-    ///   - rate: how fast it has to come; nil: as slowly as it likes.
-    ///   - done: called once, perhaps before this returns, unless the connection ends before. The request is in the
-    ///     owner's hand again.
+    ///   - rate: the least; nil: any.
+    ///   - done: called once, perhaps before this returns, unless the connection ends before. The request is held
+    ///     again.
     func gatherBody(limit: Int, rate: MinimumRate?, _ done: @escaping (BodyCollector.Outcome) -> Void) {
         let collector = BodyCollector(head.bodyLength, limit: limit, from: session.slabs.budget)
         if let refusal = collector.refusal { return done(refusal) }
-        // The head in front of the body goes as soon as that is taken.
+        // The buffer drops the head once the body is read.
         made = (readRequest { OwnedRequest($0) }, HeldBody())
         gathering = (collector, BodyClock(rate: rate), done)
         phase = .gathering
@@ -68,7 +68,6 @@ extension HTTP1Server {
         }
     }
 
-    /// Goes on after reading was stopped.
     func resumeGathering() {
         guard case .gathering = phase else { return }
         gathering?.clock.stop()
@@ -79,15 +78,14 @@ extension HTTP1Server {
     private func endGathering(_ outcome: BodyCollector.Outcome) {
         guard let done = gathering?.done else { return }
         gathering = nil
-        // A client that sends its body and takes not even `100 Continue`: its answer would come after a part of that.
+        // The client hasn't read even `100 Continue`: an answer would follow a part of it.
         guard answer.isEmpty else { return abort() }
         phase = .held
         deadline.clear()
         done(outcome)
     }
 
-    /// Puts another message in the place of the request in hand.
-    /// - Parameter body: goes after its head; nil: the client's.
+    /// - Parameter body: sent after the head; nil: the client's.
     func replaceRequest(with request: OwnedRequest, body: (any BodySource)? = nil) {
         made = (request, body ?? made?.body ?? requests)
         noteTraits()

@@ -5,8 +5,8 @@ package import Transport
 
 /// Answers the requests that arrive at a near door.
 package protocol RequestHandler: AnyObject {
-    /// A whole head arrived: ``HTTP1Server/withRequest(_:)`` lends it. Answer it with ``HTTP1Server/refuseRequest(_:)``,
-    /// ``HTTP1Server/answer(_:then:)`` or ``HTTP1Server/begin(to:by:over:)``, at once or later.
+    /// A whole head arrived. Answer with ``HTTP1Server/refuseRequest(_:)``, ``HTTP1Server/answer(_:then:)`` or
+    /// ``HTTP1Server/begin(to:by:over:)``, at once or later.
     func received(by server: HTTP1Server)
     /// The bytes that arrived are no request. Answer with ``HTTP1Server/refuseUnreadable(_:)``, at once or later.
     func receivedUnreadable(_ error: ProxyError, by server: HTTP1Server)
@@ -15,29 +15,26 @@ package protocol RequestHandler: AnyObject {
     ///   - isAbroad: another origin was asked before, so the target gets no secret.
     ///   - request: as it would be sent there, with the whole URL.
     func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling
-    /// Reports connection attempts for the current request. Other tasks may make them, even after the handler is
-    /// released.
+    /// Reports connection attempts for the current request. Other tasks may make them, even after the handler's end.
     func attemptReport() -> AttemptReport
     /// A connection was tried for a request.
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>)
-    /// The request is refused, or failed before anything of an answer was passed on.
+    /// Refused, or failed before any byte of an answer.
     func refused(_ error: ProxyError)
     /// The deadline that the handler set for its request has passed.
     func timedOut(_ server: HTTP1Server)
-    /// The client closed while the handler had its request in hand.
+    /// The client closed while the request was held.
     func clientHasGone(_ why: String)
 }
 
-/// Owns the connection that an ``HTTP1Server`` serves.
 package protocol HTTP1ServerOwner: AnyObject {
-    /// The answer before ``HTTP1Server/AfterAnswer/handOver`` was written: the stream is the owner's.
+    /// The answer was written; the stream is the owner's (``HTTP1Server/AfterAnswer/handOver``).
     func handedOver(by server: HTTP1Server)
-    /// The stream, which is the owner's, can be read, and no other owner of its events was set. Called until it is read
-    /// or ``ByteStream/wantsRead`` is false.
+    /// The owner's stream can be read. Called until it is read or ``ByteStream/wantsRead`` is false.
     func lentStreamIsReadable(_ server: HTTP1Server)
     /// An exchange switched protocols: the stream is the owner's.
     func switched(to upstream: UpstreamConnection, by server: HTTP1Server)
-    /// Keeps an upstream for this client's next request: no other client may use it.
+    /// Keeps an upstream that only this client may use.
     func keep(_ upstream: UpstreamConnection)
     /// The deadline that the owner set for its stream has passed.
     func lentStreamTimedOut(_ server: HTTP1Server)
@@ -47,12 +44,13 @@ package protocol HTTP1ServerOwner: AnyObject {
     func closed(_ server: HTTP1Server)
 }
 
-/// An owner that answers every request itself: it has no exchange, and its stream isn't lent.
+/// An owner that answers every request itself, without exchanges.
 package protocol AnsweringOwner: HTTP1ServerOwner, RequestHandler {}
 
 extension AnsweringOwner {
     package func receivedUnreadable(_ error: ProxyError, by server: HTTP1Server) { server.refuseUnreadable(error) }
     package func refused(_ error: ProxyError) {}
+    package func timedOut(_ server: HTTP1Server) { server.abort() }
     package func lentStreamIsReadable(_ server: HTTP1Server) { server.abort() }
     package func lentStreamTimedOut(_ server: HTTP1Server) { server.abort() }
     package func switched(to upstream: UpstreamConnection, by server: HTTP1Server) { upstream.close() }
@@ -62,88 +60,83 @@ extension AnsweringOwner {
     package func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>) {}
 }
 
-/// What a server of HTTP/1.1 may take, as the configuration in force says: shared by those of a worker.
+/// Limits of HTTP/1.1 servers, shared by those of a worker.
 package final class HTTP1ServerSettings {
-    package var idle: Duration = .zero
-    package var idleNanoseconds: UInt64 = 0
+    package var idle: Duration
+    package var idleNanoseconds: UInt64
     /// For the beginning of the next request.
-    package var requestNanoseconds: UInt64 = 0
-    package var requestHead = 0
+    package var requestNanoseconds: UInt64
+    package var requestHead = 16 << 10
 
-    package init() {}
+    package init(waiting patience: Duration = .zero) {
+        idle = patience
+        idleNanoseconds = patience.nanoseconds
+        requestNanoseconds = patience.nanoseconds
+    }
 }
 
-/// The near end of a connection that speaks HTTP/1.1: reads requests off it, one at a time, and writes answers
-/// onto it. Serves clients of the proxy and the insides of intercepted connections.
-///
-/// Every state has a deadline; a connection that is over leaves its owner, and with that its socket.
+/// The near end of an HTTP/1.1 connection: reads requests one at a time, and writes answers. Serves clients of the
+/// proxy and the insides of intercepted connections. Every state has a deadline; a closed connection leaves its owner.
 package final class HTTP1Server: ByteStreamOwner {
     package enum Phase {
-        /// A request's head is awaited, or has come in part.
+        /// A request's head is awaited, or incomplete.
         case awaitingRequest
-        /// A request is with the handler.
         case held
         /// Its body is gathered for the handler.
         case gathering
-        /// Bytes of the proxy's own are on their way to the client.
+        /// The proxy's own bytes are being sent.
         case answering(then: AfterAnswer)
         case exchanging
         /// The stream is the owner's, e.g. for a handshake or a tunnel.
         case lent
-        /// All is said; the client's last bytes are read away, so that they don't destroy what was said.
+        /// The client's last bytes are discarded, so that they don't destroy the answer.
         case lingering
-        /// What was sent of a broken response is on its way; a reset follows.
+        /// The rest of a cut response is being delivered; a reset follows.
         case breakingOff(DeliveryWatch)
         case closed
     }
 
     package enum AfterAnswer {
         case nextRequest
-        /// The stream becomes the owner's.
+        /// The owner takes the stream over.
         case handOver
         case linger
     }
 
-    /// How long a client that was refused gets to read why.
+    /// For a refused client to read why.
     static let lingerNanoseconds: UInt64 = 5_000_000_000
 
     package let stream: ByteStream
     let session: LoopSession
     let settings: HTTP1ServerSettings
-    /// Set once, before ``serve()``.
-    // unowned: the owner keeps the server until closed(_:), and the server calls nothing after that.
+    // unowned: set once, before serve(). The owner keeps the server until closed(_:), the server's last call.
     package unowned var owner: (any HTTP1ServerOwner)!
-    /// Set with the owner.
-    // unowned: it is the owner, or the owner keeps it as long as the server.
+    // unowned: set with the owner, which it is, or which keeps it as long as the server.
     package unowned var handler: (any RequestHandler)!
     package var phase = Phase.awaitingRequest
     let exchange: Exchange
     let deadline: Deadline
 
-    /// Requests on their way from the client.
     let requests: MessagePipe
-    /// Answers on their way to it.
     let answers: HTTP1Outlet
     /// The rewritten request, sent instead of the received one.
     var made: (head: OwnedRequest, body: any BodySource)?
-    // Both are changed by the parser alone, which calls nobody.
+    // unchecked: only the parser changes them, and it calls nobody.
     @exclusivity(unchecked) var parser: HeadParser
     /// The request that was parsed last.
     @exclusivity(unchecked) package var head = RequestHead()
-    /// How it is carried.
     @exclusivity(unchecked) package private(set) var framing = HTTP1Framing()
     var request = RequestTraits()
     var prefersHTML = false
-    /// What becomes of the connection after the response under way.
+    /// After the current response.
     var persistence = ClientPersistence.close
-    /// The client knows the end of that response's body by its length or its chunks, not by the connection's.
+    /// The response's body ends by its length or chunks, not with the connection.
     var bodyIsFramed = true
-    /// The client has ended its side cleanly; what it asked for is still answered.
+    /// The client has ended its side cleanly; its requests are still answered.
     var hasEnded = false
     var answer: ByteBuffer
-    /// The body that is being gathered, and who is told of it.
     var gathering: (collector: BodyCollector, clock: BodyClock, done: (BodyCollector.Outcome) -> Void)?
-    /// When the last request was over; a connection used lately gets its next request answered before a stop.
+    /// When the last request ended.
     package var lastUsed: MonotonicTime
 
     package init(stream: ByteStream, session: LoopSession, settings: HTTP1ServerSettings) {
@@ -162,7 +155,7 @@ package final class HTTP1Server: ByteStreamOwner {
         stream.owner = self
     }
 
-    /// Awaits requests: at first, and after the stream was lent.
+    /// Awaits requests, also after the stream was lent.
     package func serve() {
         phase = .awaitingRequest
         stream.owner = self
@@ -171,7 +164,6 @@ package final class HTTP1Server: ByteStreamOwner {
         if stream.holdsBytes { receiveRequest() }
     }
 
-    /// How long the owner has for what it does with the request or the stream.
     package func setDeadline(afterNanoseconds nanoseconds: UInt64) { deadline.set(afterNanoseconds: nanoseconds) }
     package func clearDeadline() { deadline.clear() }
 
@@ -185,7 +177,7 @@ package final class HTTP1Server: ByteStreamOwner {
         switch phase {
         case .awaitingRequest: receiveRequest()
         case .exchanging:
-            // A body that is made here doesn't come from the client.
+            // A rewritten body doesn't come from the client.
             if made.map({ $0.body === requests }) ?? true, exchange.downstreamIsReadable() { return }
             if let error = receiveAhead() { exchange.downstreamIsGone(error) }
         case .held: if let error = receiveAhead() { handler.clientHasGone(error.description) }
@@ -215,7 +207,7 @@ package final class HTTP1Server: ByteStreamOwner {
         case .gathering: gatheringTimedOut()
         case .held: handler.timedOut(self)
         case .lent: owner.lentStreamTimedOut(self)
-        // The kernel goes on delivering what was said.
+        // The kernel continues to deliver the answer.
         case .lingering: close()
         case .breakingOff(let delivery): resetWhenDelivered(delivery)
         case .answering, .exchanging, .closed: abort()
@@ -236,7 +228,7 @@ package final class HTTP1Server: ByteStreamOwner {
                 return
             case .failed?: return abort()
             case nil:
-                // No room for more: pipelined requests fill it, or one head that is too large.
+                // The buffer is full: of pipelined requests, or of one large head.
                 if nextRequest() { continue }
                 return refuse(.requestHeadTooLarge(settings.requestHead))
             }
@@ -269,7 +261,7 @@ package final class HTTP1Server: ByteStreamOwner {
         return true
     }
 
-    /// What came in the place of a request is a TLS handshake (RFC 8446 section 5.1).
+    /// A TLS handshake (RFC 8446 section 5.1).
     private var beginsTLS: Bool {
         !stream.isSecure && requests.withUnread { $0.count > 1 && $0[0] == 22 && $0[1] == 3 }
     }
@@ -294,7 +286,7 @@ package final class HTTP1Server: ByteStreamOwner {
         prefersHTML = view.head.first(.accept).map { Accept.prefersHTML(view.bytes.extracting($0.offsets)) } ?? false
     }
 
-    /// Reads something out of the request in hand.
+    /// Lends the current request.
     package func readRequest<Result>(_ body: (borrowing RequestView) -> Result) -> Result {
         if let made { return body(made.head.view) }
         return requests.withUnread { body(RequestView(head, $0)) }
@@ -302,14 +294,12 @@ package final class HTTP1Server: ByteStreamOwner {
 
     func withRequest(_ body: (borrowing RequestView) -> Void) { readRequest(body) }
 
-    /// The handler doesn't need the head any more.
     package func dropHead() {
         made = nil
         requests.dropHead()
     }
 
-    /// Passes the request in hand on.
-    /// - Parameter rules: what shapes it and judges the answer; nil: nothing does.
+    /// - Parameter rules: nil: none.
     func begin(to destination: Destination, by rules: ExchangeRules? = nil, over leased: UpstreamConnection?) {
         phase = .exchanging
         exchange.begin(request, to: destination, by: rules, over: leased)

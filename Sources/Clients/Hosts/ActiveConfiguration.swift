@@ -4,13 +4,13 @@ package import Security
 package import Session
 package import TLS
 
-/// A snapshot together with what is made of it once for all workers.
+/// A snapshot, and what is made from it once for all workers.
 package final class ActiveConfiguration: Sendable {
     package let snapshot: Snapshot
-    /// The snapshot's, without the local authorities: an origin with such a certificate has got hold of the key.
+    /// Without the local authorities: an origin with such a certificate has stolen the key.
     package let upstream: UpstreamSettings
     let terms: ExchangeTerms
-    /// What clients inside CONNECT are shown, by the local authorities of its time.
+    /// Certificates for clients inside CONNECT.
     package let leaves: LeafCache
     /// TLS on the proxy's own port.
     package let frontTLS: TLSServerContext?

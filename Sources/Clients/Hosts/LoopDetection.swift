@@ -1,8 +1,6 @@
 import HTTPWire
 
-/// The names by which this process calls itself in Via, one for each authority that is asked for.
-///
-/// Nobody else can guess them. An origin can't tell from them what else the proxy is used for, as it could from one name for all.
+/// This process's names in Via, one for each authority: unguessable, and useless for tracking by origins.
 struct LoopDetection: Sendable {
     private let key: (UInt64, UInt64)
 

@@ -5,7 +5,7 @@ import Security
 package import Session
 package import TLS
 
-/// Decides where the requests of one worker's clients go, by the configuration in force.
+/// Decides where one worker's requests go, by the configuration in force.
 struct Router {
     let configuration: ActiveConfiguration
     let pool: UpstreamPool
@@ -43,29 +43,29 @@ struct Router {
         }
     }
 
-    /// What a CONNECT to the parent proxy says in Via: a loop of CONNECTs is known by that alone.
+    /// The Via of a CONNECT to the parent proxy, which alone detects loops of CONNECTs.
     private func via(_ pseudonym: ViaPseudonym?, after others: String?) -> String? {
         guard configuration.upstream.parent != nil, let pseudonym else { return others }
         return (others.map { "\($0), " } ?? "") + "1.1 \(pseudonym)"
     }
 }
 
-/// Where the requests for one authority go under one snapshot, and what decided it.
+/// The route of requests for one authority under one snapshot.
 final class Route {
     let snapshot: Snapshot
     /// What decided; nil: the defaults.
     let entry: HostEntry?
     let destination: Destination
-    /// What is written about exchanges with the host; nil: nothing.
+    /// Nil: none.
     let rules: RuleLayers?
     let slot: Int
     let client: Client
 
-    /// What a route depends on besides the configuration and the authority.
+    /// What a route depends on besides configuration and authority.
     struct Client {
         let place: ClientPlace
         let asker: Asker
-        /// The hops that the request has passed already, as Via has them; nil: none.
+        /// The request's Via; nil: none.
         var via: String?
     }
 
@@ -90,15 +90,15 @@ enum Decision {
     case refuse(ProxyError)
 }
 
-/// What a configuration does with a host: decided here alone, for the proxy and for the commands that explain it.
+/// What a configuration does with a host, for the proxy and the commands that explain it.
 package struct HostDecision {
-    /// The entry that decides; nil: the defaults do.
+    /// Nil: the defaults decide.
     let entry: HostEntry?
     let action: HostAction
     let policy: SecurityPolicy
-    /// How TLS is spoken with it, where that isn't as with most.
+    /// TLS settings that differ from the defaults.
     let tls: ClientTLS?
-    /// How origins are reached, where that isn't as the configuration says.
+    /// For test hosts; nil: the configuration's.
     let upstream: UpstreamSettings?
 
     package enum Refusal: Error {
@@ -108,7 +108,7 @@ package struct HostDecision {
         case plainToPinned(HostEntry)
     }
 
-    /// - Parameter testHosts: nil: their names are decided about as any other.
+    /// - Parameter testHosts: nil: their names are like any other.
     package init(_ host: String, port: UInt16, in snapshot: Snapshot, testHosts: TestHosts? = nil) {
         if let testHosts, let own = testHosts.entry(for: host) {
             (entry, action, policy, tls, upstream) = (own, own.action, own.policy, nil, testHosts.upstream)
@@ -126,8 +126,8 @@ package struct HostDecision {
         return .notAdmitted(peer, entry, clients)
     }
 
-    /// What runs over a connection to it.
-    /// - Parameter upstream: as the configuration says, without the local authority among the anchors.
+    /// The protocol layer of a connection to it.
+    /// - Parameter upstream: without the local authority among the anchors.
     package func layer(
         for purpose: Purpose, to name: ServerName, upstream: UpstreamSettings, asker: Asker
     ) -> Result<UpstreamTarget.Layer, Refusal> {

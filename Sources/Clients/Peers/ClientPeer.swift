@@ -3,13 +3,11 @@ package import EventLoop
 package import LocalPeers
 package import Session
 
-/// Who is at the other end of a client's connection, by the kernel's word and not the client's. It is the connection's, and is
-/// settled once: what a process does with a connection that it holds is done by that process.
+/// The user and processes at the client's end, by the kernel's data. Settled once for a connection.
 package struct ClientPeer: Sendable {
     enum Processes: Sendable {
-        /// Nobody has looked for them yet.
         case notAsked
-        /// - Parameter isComplete: all who hold the connection, and not only those who were easily found.
+        /// - Parameter isComplete: all that hold the connection, not only those found cheaply.
         case found([LocalProcess], isComplete: Bool)
         /// - Parameter why: for people.
         case unknown(why: String)
@@ -17,17 +15,15 @@ package struct ClientPeer: Sendable {
 
     /// Nil: unknown.
     let socket: LocalSocket?
-    /// Of the user, as the user database has it.
     var userName: String?
     var processes: Processes
 
-    /// - Parameter why: why the socket is unknown.
     package init(_ socket: LocalSocket?, why: String = "") {
         self.socket = socket
         processes = socket == nil ? .unknown(why: why) : .notAsked
     }
 
-    /// Whoever decides by processes has to have them looked for first.
+    /// Whether a decision by processes needs a search first.
     var needsProcesses: Bool {
         switch processes {
         case .notAsked, .found(_, isComplete: false): true
@@ -35,7 +31,6 @@ package struct ClientPeer: Sendable {
         }
     }
 
-    /// What is known to be all of it.
     private var completeProcesses: [LocalProcess] {
         if case .found(let processes, isComplete: true) = processes { processes } else { [] }
     }
@@ -46,7 +41,7 @@ package struct ClientPeer: Sendable {
             processes: completeProcesses.map { EntryClients.Process(unit: $0.unit, executable: $0.executable) })
     }
 
-    /// For the log and the status page; nil: nothing is known.
+    /// Nil: nothing is known.
     package var traits: ClientTraits? {
         guard let socket else { return nil }
         guard case .found(let processes, _) = processes, let first = processes.first else {
@@ -57,7 +52,6 @@ package struct ClientPeer: Sendable {
             holders: processes.count)
     }
 
-    /// For a refusal: what was to be known of it.
     func description(for clients: EntryClients) -> String {
         if socket == nil, case .unknown(let why) = processes { return "an unknown client (\(why))" }
         let number = socket.map { "user \($0.user)" } ?? "an unknown user"
@@ -76,10 +70,9 @@ package struct ClientPeer: Sendable {
     }
 }
 
-/// For whom something is decided.
 package enum Asker: Sendable {
     case client(ClientPeer)
-    /// For nobody in particular: what a connection that rests is good for, whoever may use it.
+    /// Anybody who may use an idle connection.
     case anybody
 }
 

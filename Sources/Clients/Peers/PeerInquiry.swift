@@ -6,14 +6,12 @@ import Synchronization
 
 /// Finds the processes and users of local connections, on its own thread: no worker waits for `/proc` or a directory.
 ///
-/// A search through all processes takes milliseconds, and through those found before a tenth of one. At hundreds of new
-/// connections a second, a search for each would cost more than the connection. So one search answers all questions
-/// that have arrived by then. Questions of the log wait ``thrift`` times the last search's duration: a burst's first
-/// are answered at once, and searches take at most a hundredth of one processor. A decision is searched for at once,
-/// unless the same user has just had one. That user then waits ``thriftOfOne`` times its duration, which bounds the
-/// searches that a user can cause.
+/// A search through all processes takes milliseconds, and through those found before a tenth of one: more than a new
+/// connection costs. So one search answers all questions that have arrived. The log's wait ``thrift`` times the last
+/// search's duration, which takes at most a hundredth of one processor. A decision is searched for at once, unless the
+/// same user has just had one: then it waits ``thriftOfOne`` times the duration, which bounds what a user can cause.
 final class PeerInquiry: Sendable {
-    /// Questions that may wait, a quarter of them of one user. Beyond that the process stays unknown.
+    /// Waiting questions, a quarter of them of one user. Beyond that the process stays unknown.
     static let capacity = 4096
     private static let thrift: UInt64 = 100
     private static let thriftOfOne: UInt64 = 4
@@ -32,7 +30,7 @@ final class PeerInquiry: Sendable {
     private struct State {
         var waiting: [Question] = []
         var share = FairShare<Claimant>(places: capacity)
-        /// Users with decisions that wait.
+        /// Users with waiting decisions.
         var deciding: Set<UInt32> = []
         var isWantedByLog = false
         var isScheduled = false
@@ -51,9 +49,8 @@ final class PeerInquiry: Sendable {
         let until: Int
     }
 
-    /// Of the queue alone.
     private struct Memory {
-        /// Processes that held a connection, the most recent last.
+        /// Processes that held a connection, the latest last. Of the queue alone.
         var holders: [Int32] = []
     }
 
@@ -63,20 +60,20 @@ final class PeerInquiry: Sendable {
     private let queue: WorkQueue
     private let urgent = DispatchSemaphore(value: 0)
 
-    /// Finds the processes that hold sockets, among some of them or everywhere.
+    /// Finds the processes that hold sockets; candidates nil: everywhere.
     typealias Look = @Sendable (_ inodes: Set<UInt64>, _ candidates: [Int32]?) -> SocketHolders
     private let look: Look
 
-    /// - Parameter sight: which processes this one may look into.
+    /// - Parameter sight: processes that this one may examine.
     init(sight: Sight = .current, look: @escaping Look = { ProcessTable.holders(of: $0, among: $1) }) throws(SystemError) {
         queue = try WorkQueue("peers")
         self.sight = sight
         self.look = look
     }
 
-    /// Calls `answer` once, on the loop's thread: before this returns where there is nothing to look for, else later; never if
-    /// the loop ends before. It should hold its objects weakly, since it may be released on another thread.
-    /// - Parameter isComplete: all processes are wanted that hold the connection, since something is decided by them.
+    /// Calls `answer` once, on the loop's thread: before this returns if nothing is searched, else later; never if the
+    /// loop ends before. It should hold its objects weakly, since it may be released on another thread.
+    /// - Parameter isComplete: all processes that hold the connection are needed, for a decision.
     func ask(_ peer: ClientPeer, isComplete: Bool, on loop: EventLoop, _ answer: @escaping (ClientPeer) -> Void) {
         guard let socket = peer.socket else { return answer(peer) }
         if let reason = reasonNotToLook(for: socket), let known = knownName(of: socket.user) {
@@ -86,10 +83,7 @@ final class PeerInquiry: Sendable {
             return answer(peer)
         }
         let bound = LoopBound(answer, on: loop)
-        let handle = loop.handle
-        let question = Question(socket: socket, isComplete: isComplete) { peer in
-            handle.post { bound.value(on: $0)(peer) }
-        }
+        let question = Question(socket: socket, isComplete: isComplete) { peer in bound.post { $0(peer) } }
         let (lack, isFirst): (FairShare<Claimant>.Lack?, Bool) = state.withLock { state in
             if let lack = state.share.enter(.user(socket.user)) { return (lack, false) }
             state.waiting.append(question)
@@ -122,7 +116,7 @@ final class PeerInquiry: Sendable {
 
     private func work() {
         while let rest = timeToRest() {
-            // Not by a timer of Dispatch's: that takes three descriptors for good, and ends the process where there are none.
+            // Not a timer of Dispatch: it takes three descriptors for good, and traps without them.
             _ = urgent.wait(timeout: .now() + .nanoseconds(Int(rest)))
         }
         let questions = state.withLock { state in
@@ -136,7 +130,7 @@ final class PeerInquiry: Sendable {
         if !questions.isEmpty { answer(questions) }
     }
 
-    /// Time until the next search may start; nil: now. A new decision can end it early.
+    /// Until the next search may start; nil: now. A new decision can end it early.
     private func timeToRest() -> UInt64? {
         let now = Self.uptime
         return state.withLock { state in

@@ -2,15 +2,15 @@ package import Configuration
 import LocalPeers
 import Security
 
-/// What this process can know of its clients, and what a configuration asks for beyond that.
+/// What this process can know of its clients.
 package struct PeerSight {
     let sight: Sight
-    /// Users have the numbers that they have on the machine.
+    /// User numbers are the machine's.
     let knowsUsers: Bool
 
     package static var current: PeerSight { PeerSight(sight: .current, knowsUsers: UserNamespace.isInitial) }
 
-    /// A warning for each entry that is for clients who can't be known: nobody can use it, or few.
+    /// A warning for each entry whose `clients` can't be known.
     package func warnings(about snapshot: Snapshot) -> [Problem] {
         snapshot.hosts.values.compactMap { entry in
             guard let clients = entry.clients, let cause = cause(clients) else { return nil }

@@ -1,7 +1,6 @@
 /// The one question that the proxy has about an Accept field (RFC 9110 section 12.5.1).
 enum Accept {
-    /// Whether HTML is named, is acceptable, and is liked no less than JSON or whatever comes. A program
-    /// that takes anything (`*/*`) gets JSON. Nothing is allocated: it is asked for every request.
+    /// Whether HTML is named, and preferred no less than JSON or `*/*`. Allocates nothing: it runs for every request.
     static func prefersHTML(_ value: Span<UInt8>) -> Bool {
         guard value.count >= 9 else { return false }
         var html = 0
@@ -24,7 +23,7 @@ enum Accept {
         return html > 0 && html >= other
     }
 
-    /// The type without parameters and blanks.
+    /// Without parameters and blanks.
     private static func mediaRange(of element: Range<Int>, in value: Span<UInt8>) -> Range<Int> {
         var lower = element.lowerBound
         while lower < element.upperBound, isBlank(value[lower]) { lower += 1 }

@@ -1,6 +1,6 @@
 import Configuration
 
-/// A client asks for a host whose entry is for others (`clients` in pins.yaml).
+/// The refusal of a client that the entry's `clients` don't admit.
 package struct ClientObjection {
     private let who: String
     private let allowed: String

@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// A refusal as programs read it (RFC 9457), with members of its own for what they may act on.
+/// A refusal for programs (RFC 9457), with extension members.
 struct ProblemDetails: Encodable {
     private let type: String
     private let title: String
@@ -31,7 +31,7 @@ struct ProblemDetails: Encodable {
         configuredPins = report.configuredPins.isEmpty ? nil : report.configuredPins
     }
 
-    /// The JSON text, with a line break at its end, since people see it on terminals.
+    /// Ends with a line break, for terminals.
     var json: [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]

@@ -5,8 +5,7 @@ package import Serialization
 package import Session
 package import TLS
 
-/// Everything that keeps an exchange from happening, by who is at fault. ``ProxyError/response(to:acceptsHTML:keepsConnection:)``
-/// is the one place that makes a response of it.
+/// Why an exchange failed, by who is at fault. Only ``response(to:acceptsHTML:keepsConnection:)`` makes it a response.
 package enum ProxyError {
     // The client's.
     case badRequest(WireError)
@@ -26,25 +25,22 @@ package enum ProxyError {
     case loop(String)
     case misdirected(Misdirection, connected: Authority)
     case clientNotAllowed(String)
-    /// The proxy is `pinproxy exec --start`'s, and serves its owner's programs and runs alone.
+    /// The proxy of `pinproxy exec --start` serves its owner's programs and runs only.
     case clientOfAnotherUser
     case credentialsMissing
     case credentialsWrong
-    /// The credentials are a run's that isn't under way.
+    /// The token of a run that has ended.
     case runUnknown
-    /// The run was begun without a name and a password of proxy.users.
     case runWithoutUser
-    /// Too many passwords are being compared already: `16 passwords of user 1000`.
+    /// Too many comparisons wait: `16 passwords of user 1000`.
     case credentialsNotCompared(String)
-    /// The proxy stops before there is a connection to the host.
+    /// The proxy stops before it has connected.
     case stopping(host: String)
-    /// The configuration changed twice before there was a connection to the host.
+    /// The configuration changed twice before the proxy had connected.
     case overtaken(host: String)
-    /// The local authority has expired, and nobody accepts what it signs.
     case authorityExpired(UnixTime, host: String)
     // The policy's.
     case denied(host: String, entry: String?)
-    /// The entry is for other clients.
     indirect case clientNotAdmitted(ClientObjection)
     case plainToPinnedHost(String, entry: String)
     // The origin's, or the way's to it.
@@ -64,29 +60,28 @@ package enum ProxyError {
     // The rules'.
     /// - Parameter source: the rule, and where it is written.
     indirect case unacceptable(ResponseSerializationError, source: String?, host: String, PolicySource?)
-    /// Whether the response is right couldn't be found out.
+    /// The response couldn't be judged.
     case notJudged(BodyWorkFailure, host: String)
     /// The control group's memory is nearly spent.
     case noMemory
     case notAdmitted(String, host: String)
-    /// The rules can't write the request as they should.
+    /// The rules can't rewrite the request.
     indirect case unserializable(RequestSerializationError, host: String, entry: String?)
-    /// The client's body can't be written in the format that the rules want.
+    /// The client's body can't be converted to the rules' format.
     indirect case unconvertible(RequestSerializationError, host: String, entry: String?)
-    /// The client's body couldn't be converted, whatever it is.
     case notConverted(BodyWorkFailure, host: String)
     case codedBody(host: String)
     case bodyTooLong(limit: Int, host: String)
-    /// Readings of the path lead to different rules.
+    /// The path's readings select different rules.
     case ambiguousPath(host: String, entry: String?)
-    /// Some servers would read the path as one that isn't below `session.base_url`.
+    /// Some servers would read the path as outside `session.base_url`.
     case pathAboveBase(host: String)
     /// The rules would send a password or token in the clear.
     case secretInTheClear(host: String, entry: String?)
-    /// - Parameter by: whoever ended the task, and by what means.
+    /// - Parameter by: who ended the task, and how.
     case cancelled(by: String, host: String)
 
-    /// Whether the client may go on with another request on the same connection.
+    /// Whether the connection stays open for another request.
     var keepsConnection: Bool {
         switch self {
         case .clientOfAnotherUser, .credentialsMissing, .credentialsWrong, .runUnknown, .runWithoutUser, .credentialsNotCompared, .denied, .clientNotAdmitted,
@@ -95,7 +90,6 @@ package enum ProxyError {
         }
     }
 
-    /// What an exchange with `destination` ended with.
     package static func exchange(_ failure: ExchangeFailure, _ destination: Destination) -> ProxyError {
         let host = destination.authority.host
         return switch failure {
@@ -120,7 +114,6 @@ package enum ProxyError {
         }
     }
 
-    /// What the log tells of it.
     package var refusal: TaskRecord.Refusal {
         let report = report
         return TaskRecord.Refusal(
@@ -144,57 +137,51 @@ package enum ProxyError {
 
     var report: RefusalReport {
         switch self {
-        case .badRequest(let error):
-            Self.clientError(400, "Bad request", "http_request_error", error.message)
-        case .badAuthority(let error):
-            Self.clientError(400, "Bad request target", "http_request_error", error.description)
-        case .badConnectTarget(let defect):
-            Self.clientError(400, "Bad CONNECT target", "http_request_error", defect.description)
+        case .badRequest(let error): .client(400, "Bad request", error.message)
+        case .badAuthority(let error): .client(400, "Bad request target", error.description)
+        case .badConnectTarget(let defect): .client(400, "Bad CONNECT target", defect.description)
         case .badMaxForwards:
-            Self.clientError(
-                400, "Bad Max-Forwards", "http_request_error",
+            .client(
+                400, "Bad Max-Forwards",
                 "Max-Forwards of OPTIONS and TRACE must be one decimal number (RFC 9110 section 7.6.2)")
         case .tlsToPlainPort:
-            Self.clientError(
-                400, "TLS spoken to a plain port", "http_request_error",
+            .client(
+                400, "TLS spoken to a plain port",
                 "the client speaks TLS with this port, which speaks plain HTTP: write http:// and not https:// for the proxy "
                     + "itself (HTTPS_PROXY=http://HOST:PORT), or let the port speak TLS (proxy.tls)")
         case .requestHeadTooLarge(let limit):
-            Self.clientError(
-                431, "Request header fields too large", "http_request_error",
+            .client(
+                431, "Request header fields too large",
                 "the request's head is longer than \(limit) bytes (limits.request_head)")
         case .tooManyRequestFields:
-            Self.clientError(
-                431, "Too many request header fields", "http_request_error",
+            .client(
+                431, "Too many request header fields",
                 "the request's head has more than \(HeadParser.fieldLimit) field lines, which is a fixed limit")
-        case .requestStalled(let time):
-            Self.clientError(408, "Request timeout", "http_request_error", "the request did not arrive within \(time)")
+        case .requestStalled(let time): .client(408, "Request timeout", "the request did not arrive within \(time)")
         case .requestDripped(let rate):
-            Self.clientError(
-                408, "Request timeout", "http_request_error", "the client sent less of the request than \(rate)")
-        case .askedForProxyItself:
-            Self.clientError(400, "This is a proxy", "http_request_error", "a request to the proxy itself")
+            .client(408, "Request timeout", "the client sent less of the request than \(rate)")
+        case .askedForProxyItself: .client(400, "This is a proxy", "a request to the proxy itself")
         case .unsupportedScheme(let url):
-            Self.clientError(
-                400, "Unsupported URL scheme", "http_request_error",
-                "only http:// and https:// URLs and CONNECT are understood, not \(url)")
+            .client(
+                400, "Unsupported URL scheme", "only http:// and https:// URLs and CONNECT are understood, not \(url)")
         case .cannotTunnelURL(let host):
-            Self.clientError(
-                403, "\(host) may only be tunnelled", "http_request_denied",
-                "the policy tunnels \(host): ask for it with CONNECT, not with a https:// URL")
+            .client(
+                403, "\(host) may only be tunnelled",
+                "the policy tunnels \(host): ask for it with CONNECT, not with a https:// URL",
+                error: "http_request_denied")
         case .loop(let host):
-            Self.clientError(
-                508, "Loop detected for \(host)", "proxy_loop_detected",
+            .client(
+                508, "Loop detected for \(host)",
                 "the request has passed this proxy before, as its Via field says: a proxy or server on the way to \(host) "
-                    + "(upstream.parent?) sends it back here")
+                    + "(upstream.parent?) sends it back here", error: "proxy_loop_detected")
         case .misdirected(let misdirection, let connected):
-            Self.clientError(
+            .client(
                 421, misdirection.asked.map { "Misdirected request for \($0)" } ?? "Misdirected request",
-                "http_request_error", misdirection.cause(connected: connected))
+                misdirection.cause(connected: connected))
         case .clientNotAllowed(let address):
-            Self.clientError(
-                403, "Client \(address) not allowed", "http_request_denied",
-                "\(address) is not in proxy.allow_clients")
+            .client(
+                403, "Client \(address) not allowed", "\(address) is not in proxy.allow_clients",
+                error: "http_request_denied")
         case .clientOfAnotherUser:
             Self.credentials(
                 "Proxy of another user",
@@ -213,17 +200,19 @@ package enum ProxyError {
                 "Proxy authentication required",
                 "this proxy wants a user name and a password (proxy.users), and pinproxy exec had none: put them into HTTPS_PROXY "
                     + "before it, as in HTTPS_PROXY=http://NAME:PASSWORD@HOST:PORT pinproxy exec -- COMMAND")
-        case .credentialsNotCompared(let what): Self.notCompared(what)
+        case .credentialsNotCompared(let what):
+            // Not 407, after which clients ask for other credentials or give up: these may be right.
+            .later(
+                "Too many passwords are being checked",
+                "\(what) are waiting to be compared, and no more can wait; ask again in a moment")
         case .stopping(let host):
-            Self.later(
-                .origin(
-                    503, "The proxy is stopping", Self.noRoom,
-                    "the proxy is stopping, and had no connection to \(host) yet; ask again in a moment", host))
+            .later(
+                "The proxy is stopping",
+                "the proxy is stopping, and had no connection to \(host) yet; ask again in a moment", host)
         case .overtaken(let host):
-            Self.later(
-                .origin(
-                    503, "The policy for \(host) is changing", Self.noRoom,
-                    "the configuration changed twice while the proxy connected to \(host); ask again in a moment", host))
+            .later(
+                "The policy for \(host) is changing",
+                "the configuration changed twice while the proxy connected to \(host); ask again in a moment", host)
         case .authorityExpired(let end, let host):
             RefusalReport(
                 status: 503, reasonPhrase: "The proxy's own authority has expired", proxyStatusError: "proxy_configuration_error",
@@ -264,34 +253,32 @@ package enum ProxyError {
                 502, "Incomplete response from \(host)", "http_response_incomplete",
                 "\(cause), before the response could be judged", host)
         case .redirect(let defect, let host, let source): defect.report(of: host, source)
-        case .unacceptable(let error, let source, let host, let policy):
-            error.report(of: host, by: source, policy)
+        case .unacceptable(let error, let source, let host, let policy): error.report(of: host, by: source, policy)
         case .notJudged(let failure, let host): failure.report(ofResponseFrom: host)
         case .noMemory:
-            Self.later(
-                Self.clientError(
-                    503, "The proxy is out of memory", Self.noRoom,
-                    "nearly all memory that the proxy may use is taken; ask again in a moment"))
-        case .notAdmitted(let cause, let host): Self.notAdmitted(cause, host)
+            .later(
+                "The proxy is out of memory",
+                "nearly all memory that the proxy may use is taken; ask again in a moment")
+        case .notAdmitted(let cause, let host): .later("Too many requests to \(host)", cause, host)
         case .unserializable(let error, let host, let entry): error.report(of: host, entry: entry, isClients: false)
         case .unconvertible(let error, let host, let entry): error.report(of: host, entry: entry, isClients: true)
         case .notConverted(let failure, let host): failure.report(ofRequestFor: host)
         case .codedBody(let host):
-            Self.clientError(
-                415, "Request body for \(host) can't be converted", "http_request_error",
+            .client(
+                415, "Request body for \(host) can't be converted",
                 "the rules convert the body (request.convert_body), which has a Content-Encoding: send it without one")
         case .bodyTooLong(let limit, let host):
-            Self.clientError(
-                413, "Request body for \(host) too long to convert", "http_request_error",
+            .client(
+                413, "Request body for \(host) too long to convert",
                 "the rules convert the body (request.convert_body), which is longer than \(limit) bytes (limits.inspected_body)")
         case .ambiguousPath(let host, let entry):
-            Self.clientError(
-                400, "Ambiguous path for \(host)", "http_request_error",
+            .client(
+                400, "Ambiguous path for \(host)",
                 "servers read this path in different ways, which lead to different rules of \(entry ?? "the defaults"): "
                     + "ask for it without //, ., .., ;, a backslash, %2f or %5c")
         case .pathAboveBase(let host):
-            Self.clientError(
-                400, "Path above the base URL at \(host)", "http_request_error",
+            .client(
+                400, "Path above the base URL at \(host)",
                 "the path leads above session.base_url, as some servers read it: "
                     + "ask for it without more .. than segments before them")
         case .secretInTheClear(let host, let entry):
@@ -306,39 +293,14 @@ package enum ProxyError {
         case .noResponse(let time, let host):
             .origin(504, "\(host) did not answer", "http_response_timeout", "no response within \(time) (timeouts.first_byte)", host)
         case .cancelled(let by, let host):
-            // No Retry-After, and no 502, after which clients ask again: this end was wanted.
-            Self.clientError(403, "Request to \(host) cancelled", "http_request_denied", by)
+            // No Retry-After or 502, which make clients retry: this end was wanted.
+            .client(403, "Request to \(host) cancelled", by, error: "http_request_denied")
         }
     }
 
-    static func clientError(_ status: Int, _ title: String, _ error: String, _ details: String) -> RefusalReport {
-        .origin(status, title, error, details, "")
-    }
-
     private static func credentials(_ title: String, _ details: String) -> RefusalReport {
-        var report = clientError(407, title, "http_request_denied", details)
+        var report = RefusalReport.client(407, title, details, error: "http_request_denied")
         report.extraFields = [("Proxy-Authenticate", "Basic realm=\"pinproxy\", charset=\"UTF-8\"")]
-        return report
-    }
-
-    /// The credentials may be right: it is no 407, after which clients ask for others or give up.
-    private static func notCompared(_ what: String) -> RefusalReport {
-        later(
-            clientError(
-                503, "Too many passwords are being checked", noRoom,
-                "\(what) are waiting to be compared, and no more can wait; ask again in a moment"))
-    }
-
-    private static func notAdmitted(_ cause: String, _ host: String) -> RefusalReport {
-        later(.origin(503, "Too many requests to \(host)", noRoom, cause, host))
-    }
-
-    static let noRoom = "proxy_internal_response"
-
-    /// Of one who found no room: it may ask again, in five seconds.
-    static func later(_ report: RefusalReport) -> RefusalReport {
-        var report = report
-        report.extraFields = [("Retry-After", "5")]
         return report
     }
 

@@ -1,4 +1,4 @@
-/// A refusal as people read it in a browser: one page that needs nothing else.
+/// A refusal as one self-contained page for browsers.
 enum RefusalPage {
     static func html(for report: RefusalReport) -> [UInt8] {
         var body = "<p class=\"status\">\(report.status) · pinproxy</p>\n<h1>\(escaped(report.title))</h1>\n"

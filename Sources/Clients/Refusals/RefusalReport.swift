@@ -1,38 +1,50 @@
-/// What a refusal has to say, before it is put into a form that the client reads.
-///
-/// The texts may hold anything that a client or an origin sent: ``RefusalResponse`` makes each fit for its place.
+/// The content of a refusal, which may hold anything a client or an origin sent: ``RefusalResponse`` escapes it.
 struct RefusalReport {
     var status: Int
-    /// What most clients print: cause and host on one line.
+    /// Cause and host on one line, which most clients print.
     var reasonPhrase: String
     /// The error type of RFC 9209 section 2.3.
     var proxyStatusError: String
     /// One line for `Proxy-Status` and the log.
     var details: String
     var title: String
-    /// Paragraphs, which may have lines of their own; empty ones are left out.
+    /// Paragraphs of one or more lines; empty ones are omitted.
     var body: [String]
-    /// The host that was asked for; empty where none was.
+    /// Empty: no host was asked for.
     var host = ""
     /// The pins of the verified chain and those of the policy, as pin files write them.
     var presentedPins: [String] = []
     var configuredPins: [String] = []
-    /// The chain met none of the pins.
     var isPinFailure = false
-    /// What is wrong with the response.
     var mismatch: Mismatch?
     var extraFields: [(String, String)] = []
     var keepAlive = false
 
-    /// The whole text: what failed, and what to do about it.
+    /// What failed, and what to do.
     var text: String {
         body.map { $0.hasSuffix("\n") ? String($0.dropLast()) : $0 }.filter { !$0.isEmpty }.joined(separator: "\n\n")
     }
 
-    /// A report of the origin's fault, or of the way's to it.
+    /// A fault of the origin, or of the path to it.
     static func origin(_ status: Int, _ title: String, _ error: String, _ details: String, _ host: String) -> RefusalReport {
         RefusalReport(
             status: status, reasonPhrase: title, proxyStatusError: error, details: details, title: title,
             body: [details], host: host)
+    }
+
+    /// A fault of the request.
+    static func client(
+        _ status: Int, _ title: String, _ details: String, error: String = "http_request_error"
+    ) -> RefusalReport {
+        .origin(status, title, error, details, "")
+    }
+
+    /// A 503 after which the client may retry, in five seconds.
+    static func later(
+        _ title: String, _ details: String, _ host: String = "", error: String = "proxy_internal_response"
+    ) -> RefusalReport {
+        var report = origin(503, title, error, details, host)
+        report.extraFields = [("Retry-After", "5")]
+        return report
     }
 }

@@ -1,10 +1,10 @@
-/// Makes the bytes of a response out of what a refusal has to say: the only place that does.
+/// The only place that makes a response of a refusal.
 enum RefusalResponse {
-    /// Bytes of a reason phrase, and of the details in `Proxy-Status`, at most.
+    /// Bytes, at most.
     private static let longestReason = 200
     private static let longestDetails = 512
 
-    /// Head and body. A response to HEAD has the head that GET would get, and no body.
+    /// A response to HEAD has GET's head, and no body.
     static func bytes(for report: RefusalReport, toHead: Bool, prefersHTML: Bool) -> [UInt8] {
         let body = prefersHTML ? RefusalPage.html(for: report) : ProblemDetails(report).json
         var head = ResponseText(status: report.status, reason: FieldText.plain(report.reasonPhrase, longest: longestReason))
@@ -18,7 +18,7 @@ enum RefusalResponse {
     }
 }
 
-/// The head of a response of the proxy's own. Names and values are given ready for their place.
+/// The head of a response of the proxy itself. Names and values must be valid.
 package struct ResponseText {
     private var text: String
 
@@ -26,12 +26,12 @@ package struct ResponseText {
 
     package mutating func add(_ name: String, _ value: String) { text += "\(name): \(value)\r\n" }
 
-    /// Nothing but its own style; it is of no site's origin (sandbox), and in no other page.
+    /// Only its own style, without an origin (sandbox), in no frame.
     private static let strictPolicy =
         "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox"
 
-    /// The fields of every answer of the proxy's own: no cache may keep it, and it runs only what it brings itself.
-    /// - Parameter policy: what it may load and run.
+    /// For every answer of the proxy itself: never cached.
+    /// - Parameter policy: what a page may load and run.
     package mutating func addBody(
         type: String, count: Int, keepAlive: Bool, policy: String = Self.strictPolicy
     ) {
@@ -46,10 +46,10 @@ package struct ResponseText {
     package func bytes(with body: [UInt8]) -> [UInt8] { Array((text + "\r\n").utf8) + body }
 }
 
-/// Texts from anywhere, made fit for a response's head: printable ASCII on one line.
+/// Makes texts printable ASCII on one line, for a response's head.
 enum FieldText {
-    /// Line breaks and tabs become spaces, our own typography its ASCII form, and other characters question marks.
-    /// - Parameter longest: bytes; what is longer is cut.
+    /// White space becomes spaces, our typography ASCII, and other characters question marks.
+    /// - Parameter longest: in bytes.
     static func plain(_ text: String, longest: Int) -> String {
         var plain = ""
         for scalar in text.unicodeScalars {

@@ -3,7 +3,7 @@ import Serialization
 import Session
 
 extension ResponseSerializationError {
-    /// What a client is told of a response that the rules refuse.
+    /// The refusal of a response by the rules.
     /// - Parameter source: the rule that decided, and where it is written.
     func report(of host: String, by source: String?, _ policy: PolicySource?) -> RefusalReport {
         let title = description(host: host)
@@ -54,7 +54,7 @@ extension RefusalReport {
 }
 
 extension RequestSerializationError {
-    /// What a client is told of a request that the rules can't write as they should.
+    /// The refusal of a request that the rules can't rewrite.
     /// - Parameter isClients: the client's body is at fault, not what the rules write or the files that they name.
     func report(of host: String, entry: String?, isClients: Bool) -> RefusalReport {
         let title = "Request for \(host) not sent"
@@ -67,7 +67,6 @@ extension RequestSerializationError {
 }
 
 extension RedirectDefect {
-    /// What a client is told whose redirect is neither followed nor passed on.
     func report(of host: String, _ source: PolicySource?) -> RefusalReport {
         var report = RefusalReport.origin(status, "Redirect of \(host) not followed", proxyStatusError, description, host)
         if let source { report.body.append("The rules for \(source.pattern) are in \(source.location).") }
@@ -90,7 +89,7 @@ extension BodyWorkFailure {
     /// The refusal of a response that couldn't be judged.
     func report(ofResponseFrom host: String) -> RefusalReport {
         let title = "Response from \(host) not judged"
-        guard isOfBody else { return ProxyError.later(.origin(503, title, ProxyError.noRoom, details, host)) }
+        guard isOfBody else { return .later(title, details, host) }
         var report = RefusalReport.origin(502, "\(title): \(cause)", "http_protocol_error", cause, host)
         report.body.append(
             "The body was decoded in a process that can do nothing else, and nothing of the response was passed on. "
@@ -101,8 +100,8 @@ extension BodyWorkFailure {
     /// The refusal of a request with a body that couldn't be converted.
     func report(ofRequestFor host: String) -> RefusalReport {
         let title = "Request body for \(host) not converted"
-        guard isOfBody else { return ProxyError.later(ProxyError.clientError(503, title, ProxyError.noRoom, details)) }
-        return ProxyError.clientError(400, "\(title): \(cause)", "http_request_error", cause)
+        guard isOfBody else { return .later(title, details) }
+        return .client(400, "\(title): \(cause)", cause)
     }
 
     private var details: String { "\(cause); ask again in a moment" }

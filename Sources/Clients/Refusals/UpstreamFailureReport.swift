@@ -4,9 +4,9 @@ import Security
 import Session
 import TLS
 
-/// What is said of a connection to an origin that could not be made.
+/// The refusal after a failed connection to an origin.
 extension UpstreamFailure {
-    /// - Parameter source: where it is written what holds for the host; nil: in the defaults.
+    /// - Parameter source: the host's entry; nil: the defaults.
     func report(for authority: Authority, by source: PolicySource? = nil) -> RefusalReport {
         let host = authority.host
         switch self {
@@ -58,22 +58,21 @@ extension UpstreamFailure {
                 details: Self.summary(of: refusal), title: refusal.title, body: [refusal.details], host: host,
                 presentedPins: refusal.presentedPins, configuredPins: refusal.configuredPins, isPinFailure: refusal.isPinFailure)
         case .noNetwork(let reason):
-            return ProxyError.later(
-                .origin(
-                    503, "No network to reach \(host)", "destination_unavailable",
-                    "the network can't be reached: \(reason)", host))
+            return .later(
+                "No network to reach \(host)", "the network can't be reached: \(reason)", host,
+                error: "destination_unavailable")
         case .cellularForbidden(let link):
-            return ProxyError.later(
-                .origin(
-                    503, "\(host) is not used over WWAN", "http_request_denied",
-                    "the network is cellular (\(link)), and session.allow_wwan is false "
-                        + "(\(source?.location ?? "defaults"))", host))
+            return .later(
+                "\(host) is not used over WWAN",
+                "the network is cellular (\(link)), and session.allow_wwan is false "
+                    + "(\(source?.location ?? "defaults"))",
+                host, error: "http_request_denied")
         case .local(let cause):
             return RefusalReport.origin(502, "Internal error for \(host)", "proxy_internal_error", cause, host)
         }
     }
 
-    /// The origin was reached, and isn't the one that it should be, or doesn't speak TLS as it must.
+    /// The origin was reached, but its identity or TLS was refused.
     var isRefusalOfOrigin: Bool {
         switch self {
         case .refused, .tls, .clientCertificate: true
@@ -82,7 +81,7 @@ extension UpstreamFailure {
         }
     }
 
-    /// One line with the pins seen: most clients show Proxy-Status of a refused CONNECT, but not its body.
+    /// One line with the presented pins: most clients show Proxy-Status of a refused CONNECT, but not its body.
     private static func summary(of refusal: Refusal) -> String {
         guard refusal.isPinFailure, !refusal.presentedPins.isEmpty else { return refusal.title }
         return "\(refusal.title); presented: \(refusal.presentedPins.joined(separator: ", "))"
@@ -90,7 +89,6 @@ extension UpstreamFailure {
 }
 
 extension AddressGuard.Objection {
-    /// What is said of the address, and where it is decided.
     fileprivate var reason: String {
         switch self {
         case .blocked(.kind(let kind)): "is \(kind.rawValue), which upstream.block_addresses names"
@@ -102,7 +100,6 @@ extension AddressGuard.Objection {
     }
 }
 
-/// What is said of an origin that didn't accept the client certificate it asked for. The client has no part in it.
 extension ClientCertificateRefusal {
     func report(for authority: Authority, by source: PolicySource?) -> RefusalReport {
         let title = request.shown == nil ? "\(authority.host) asks for a client certificate" : "\(authority.host) refused the client certificate"

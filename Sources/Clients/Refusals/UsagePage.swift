@@ -1,4 +1,4 @@
-/// The answer to a request for the proxy itself, e.g. of a browser: what the port is for, and how to use it.
+/// The answer to a request for the proxy itself: how to use the port.
 enum UsagePage {
     private static let title = "This is pinproxy, an HTTPS forward proxy"
     private static let explanation =
@@ -21,7 +21,7 @@ enum UsagePage {
         """
     }
 
-    /// - Parameter url: the proxy's own, as the client reaches it.
+    /// - Parameter url: the proxy's, for this client.
     static func response(for url: String, toHead: Bool, prefersHTML: Bool) -> [UInt8] {
         let body = prefersHTML ? html(url) : Array("\(title)\n\n\(explanation)\n\n\(commands(url))\n".utf8)
         var head = ResponseText(status: 400, reason: "This is a proxy: send requests through it, not to it")

@@ -5,24 +5,22 @@ package import Session
 package import TLS
 import Transport
 
-/// Does once, from the command line, what the proxy does for a host: look up, keep off the blocked addresses, dial (or
-/// ask the parent proxy), make the TLS handshake, and let the policy judge. Nothing else is sent.
-///
-/// The connections are the proxy's own ``UpstreamConnector``'s, so that a rehearsal can't come out differently. It runs
-/// on the calling thread and returns when all is done; each step has the deadline that it has in the proxy.
+/// Does once, from the command line, what the proxy does for a host: look-up, address checks, connection (or the
+/// parent's CONNECT), TLS handshake and verdict. Nothing else is sent. The proxy's own ``UpstreamConnector`` makes the
+/// connections. It runs on the calling thread until all is done; steps have the proxy's deadlines.
 package struct Rehearsal {
     /// What a connection has to satisfy.
     package enum Act: Sendable {
-        /// - Parameter tls: how TLS is spoken with the host, where that isn't as with most.
+        /// - Parameter tls: settings that differ from the defaults.
         case secure(SecurityPolicy, ClientTLS?)
-        /// A connection and no look at what it carries.
+        /// An unread connection.
         case tunnel
-        /// The same, once a probe has stood up to the policy.
+        /// The same, after the policy has accepted a probe.
         case verifiedTunnel(SecurityPolicy)
     }
 
     package struct Connection: Sendable {
-        /// Where to, `192.0.2.1:443`; the parent proxy's, if there is one.
+        /// `192.0.2.1:443`; the parent proxy's, if there is one.
         package let address: String
         /// Nil in a tunnel that isn't verified.
         package let verdict: Verdict?
@@ -30,21 +28,20 @@ package struct Rehearsal {
         package let version: TLSVersion?
         /// OpenSSL's name of the cipher suite; nil in a tunnel.
         package let cipher: String?
-        /// What the origin asked for, if it asked for a client certificate of the proxy.
+        /// Nil: the origin asked for no client certificate.
         package var certificateRequest: ClientCertificateRequest?
     }
 
     package typealias Ending = Result<Connection, UpstreamFailure>
 
-    /// How origins are reached, without the local authority among the anchors.
+    /// Without the local authority among the anchors.
     package let upstream: UpstreamSettings
     private let timeouts: Timeouts
     private let listeners: OwnListeners
     private let unixTime: @Sendable () -> UnixTime
-    /// Connections tried at one time.
     private static let atOnce = 16
 
-    /// - Parameter ownAuthority: the local authority's certificate, if it exists: it vouches for no origin.
+    /// - Parameter ownAuthority: the local authority's certificate, which vouches for no origin.
     package init(
         upstream: UpstreamSettings, timeouts: Timeouts, ownAuthority: Certificate?, listen: [ListenAddress] = [],
         unixTime: @escaping @Sendable () -> UnixTime
@@ -61,7 +58,7 @@ package struct Rehearsal {
         try Run(self, [(host, act)]).endings()[0] ?? .failure(.local("the rehearsal ended too early"))
     }
 
-    /// Makes several connections, some at a time, and returns how each ended; nil for those that there was no time for.
+    /// Makes several connections, some at a time. Nil: there was no time for it.
     package func run(_ parts: [(host: Host, act: Act)], within limit: Duration) throws -> [Ending?] {
         try Run(self, parts, within: limit).endings()
     }
@@ -80,7 +77,6 @@ package struct Rehearsal {
         }
     }
 
-    /// One loop, from the first connection to the last.
     private final class Run {
         private let rehearsal: Rehearsal
         private let parts: [(host: Host, act: Act)]
@@ -149,7 +145,7 @@ package struct Rehearsal {
             }
         }
 
-        /// Waits for what an origin says of a client certificate that it asked for, if it hasn't said so yet.
+        /// Waits for the origin's verdict on a client certificate, if it hasn't given it yet.
         private func listen(_ index: Int, to connection: UpstreamConnection) {
             let wait = CertificateAnswer(connection, loop: loop, unixTime: rehearsal.unixTime) { [weak self] refusal in
                 guard let self else { return }
@@ -185,12 +181,10 @@ extension Rehearsal.Connection {
 }
 
 extension Rehearsal {
-    /// What an origin that asked for a client certificate says of the one that it got.
-    ///
-    /// In TLS 1.2 that is settled with the handshake. In TLS 1.3 the handshake is over for us before the origin has
-    /// looked: what it sends next, an alert or a session ticket, tells. One that sends nothing has not refused.
+    /// The origin's verdict on a client certificate that it asked for. TLS 1.2 settles it in the handshake. In TLS 1.3
+    /// it follows the client's handshake as an alert or a session ticket. An origin that sends nothing has not refused.
     final class CertificateAnswer: ByteStreamOwner {
-        /// An origin that is content may send nothing before it is asked.
+        /// A content origin may send nothing.
         private static let patience: UInt64 = 2_000_000_000
 
         private let connection: UpstreamConnection
@@ -223,9 +217,6 @@ extension Rehearsal {
             _ = connection.responses.receive(limit: 1 << 10)
             end(stream.certificateRefusal(at: unixTime()))
         }
-
-        func streamIsWritable(_ stream: ByteStream) {}
-        func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
 
         private func end(_ refusal: ClientCertificateRefusal?) {
             guard let completion else { return }

@@ -8,7 +8,7 @@ import Session
 package import TLS
 
 extension Rehearsal {
-    /// A host on a command line: `example.com`, `[::1]:8443`, `::1`, `bücher.example`; as the proxy compares them.
+    /// A host on a command line: `example.com`, `[::1]:8443`, `::1`, `bücher.example`.
     package struct Host: Sendable, Hashable, CustomStringConvertible {
         let authority: Authority
 
@@ -16,16 +16,15 @@ extension Rehearsal {
         package var name: String { authority.host }
         package var port: UInt16 { authority.port }
 
-        /// What the server must prove to be.
         package var serverName: ServerName { ServerName(host: name) }
 
         /// `host:port`, with brackets around an IPv6 address.
         package var description: String { authority.description }
 
-        /// - Parameter text: without a port 443 is meant.
+        /// - Parameter text: the default port is 443.
         package init(_ text: String) throws(HostError) {
             if text.contains("://") { throw HostError(text, "a host is wanted, not a URL; write e.g. example.com:443") }
-            // Nothing but an address has that form, so it is understood without its brackets.
+            // Only an address has that form, so brackets are optional.
             let written = IPAddress(text)?.isIPv6 == true ? "[\(text)]" : text
             switch Authority.parse(try Self.ascii(written), defaultPort: 443) {
             case .success(let authority): self.authority = authority.canonical
@@ -33,12 +32,12 @@ extension Rehearsal {
             }
         }
 
-        /// A host and a port in the form in which the configuration holds them.
+        /// - Parameter name: as the configuration holds it, IPv6 without brackets.
         package init(name: String, port: UInt16) throws(HostError) {
             try self.init(name.contains(":") ? "[\(name)]:\(port)" : "\(name):\(port)")
         }
 
-        /// With A-labels in the place of others; the port stays as it is.
+        /// Converts to A-labels; the port is unchanged.
         private static func ascii(_ text: String) throws(HostError) -> String {
             if text.utf8.allSatisfy({ $0 < 0x80 }) { return text }
             let end = text.lastIndex(of: ":") ?? text.endIndex

@@ -1,22 +1,21 @@
 import HTTPWire
 
-/// How a client disagrees, inside a CONNECT, with the authority that it named there (architecture rule 4).
+/// A mismatch with CONNECT's authority inside it (architecture rule 4).
 package struct Misdirection {
-    /// What disagrees. Of a request as ranges over its head, so that agreement costs no allocation.
+    /// As ranges over the head, so that agreement costs no allocation.
     enum Source {
         case host(ByteRange)
         case url(ByteRange)
-        /// The request's URL has another scheme than what is spoken inside.
+        /// The URL's scheme differs from the protocol inside.
         case scheme
         case connect
     }
 
-    /// The other authority; never more of what was sent than a host and a port. nil: that is not what disagrees.
+    /// The other authority, as host and port only; nil: something else disagrees.
     let asked: String?
-    /// What is the matter, as the end of a sentence.
     private let clause: String
 
-    /// The request names another authority than that of `purpose`, which is spoken inside.
+    /// - Parameter purpose: the protocol inside.
     init(_ source: Source, _ bytes: borrowing Span<UInt8>, for purpose: Purpose) {
         switch source {
         case .host(let range): self.init("Host", Self.authority(bytes.extracting(range.offsets), purpose))
@@ -39,7 +38,6 @@ package struct Misdirection {
         self.clause = clause
     }
 
-    /// One line with both sides of it.
     func cause(connected: Authority) -> String {
         "this connection was made for \(connected) by CONNECT, but \(clause)"
     }

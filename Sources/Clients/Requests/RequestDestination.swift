@@ -6,7 +6,7 @@ enum RequestDestination {
     case tunnel(Authority)
     /// `GET http://host/…` or `GET https://host/…`.
     case url(Authority, Purpose)
-    /// `GET /…`: someone takes the proxy for a web server.
+    /// `GET /…`: for a web server.
     case proxyItself
     case unsupportedScheme(ShownText)
     case malformed(AuthorityError)
@@ -34,7 +34,7 @@ enum RequestDestination {
         }
     }
 
-    /// What is wrong with a CONNECT whose Host is malformed: it repeats the target, about which more can be said.
+    /// The defect of a CONNECT with a malformed Host, which repeats the target.
     static func targetDefect(
         behind error: WireError, _ request: RequestHead, _ bytes: Span<UInt8>
     ) -> ConnectTargetDefect? {
@@ -44,7 +44,7 @@ enum RequestDestination {
         return ConnectTargetDefect(request.target, bytes, defect)
     }
 
-    /// What disagrees with CONNECT's authority inside it: Host, or the URL (architecture rule 4); nil: nothing.
+    /// Nil: Host and URL agree with CONNECT's authority (architecture rule 4).
     static func disagreement(
         of request: RequestHead, _ bytes: borrowing Span<UInt8>, with authority: Authority, for purpose: Purpose
     ) -> Misdirection.Source? {
@@ -75,7 +75,7 @@ package struct ConnectTargetDefect: Sendable, CustomStringConvertible {
         description = "CONNECT takes host:port, such as \(wanted ?? "example.com:443"), but \"\(came)\" came: \(reason)"
     }
 
-    /// What the URL means by `host:port`; nil if that may be a part of its user information.
+    /// The URL's `host:port`; nil if it may be part of user information.
     private static func authority(of url: AbsoluteTarget, _ bytes: Span<UInt8>) -> String? {
         let port: UInt16
         switch url.scheme {

@@ -1,16 +1,15 @@
 import HTTPWire
 import Synchronization
 
-/// One run of `pinproxy exec`: what the proxy knows of the requests that carry its token, and of those without one that come from
-/// its processes (``RunInquiry``). Workers tell it what they refuse.
+/// One run of `pinproxy exec`: its requests, by token or by process (``RunInquiry``), and their refusals.
 package final class Run: Sendable {
-    /// What the token grants where `proxy.users` asks who comes: never more than whoever began the run had shown.
+    /// What the token grants under `proxy.users`: never more than its starter had.
     package enum Grant: Sendable {
-        /// Requests are known to be of the run, and let in only where everybody is.
+        /// Nothing beyond what everybody may do.
         case nothing
-        /// Begun with the name and the password of this user.
+        /// Begun with this user's credentials.
         case user(KnownUser)
-        /// Begun by the proxy's own user or root, by the kernel's word. They could change `proxy.users` as well.
+        /// Begun by the proxy's own user or root, who could change `proxy.users` anyway.
         case owner
     }
 
@@ -18,29 +17,26 @@ package final class Run: Sendable {
         var requests = 0
         var inside = 0
         var refusals = RunRefusals()
-        /// Refused for want of a name and a password, with the number of times: its programs may still send them.
+        /// Counts of requests without credentials: programs may still send them.
         var challenges: [RunRefusal: Int] = [:]
         var isOver = false
-        /// What its end waits for: connections that were answered and on which TLS isn't settled, and those that it has just said are its.
+        /// Its end waits for these: unfinished TLS handshakes, and connections just identified as the run's.
         var steps = 0
-        /// Names that the proxy is looking up for it.
         var lookUps = 0
     }
 
-    /// Names that are looked up for one run at one time.
     package static let lookUpLimit = 32
 
     package let grant: Grant
-    /// Of the process that began it, as the kernel sees it.
+    /// The user of the process that began it, by the kernel's data.
     package let owner: UInt32
-    /// One that began later has a higher one.
     let number: UInt64
     package let questions = RunQuestions()
     private let changed: @Sendable () -> Void
     private let state = Mutex(State())
 
-    /// - Parameter changed: called on any thread when it is to be told something: when it is asked, and when something is refused for the
-    ///   first time, at most ``RunRefusals/limit`` times.
+    /// - Parameter changed: called on any thread for a new question or a new refusal, at most ``RunRefusals/limit`` of
+    ///   these.
     init(grant: Grant, owner: UInt32, number: UInt64, changed: @escaping @Sendable () -> Void) {
         self.grant = grant
         self.owner = owner
@@ -48,7 +44,7 @@ package final class Run: Sendable {
         self.changed = changed
     }
 
-    /// Whether a proxy that asks for these users lets the run's requests in.
+    /// Whether a proxy with these users admits the run's requests.
     package func isLetIn(by users: UserVerifier) -> Bool {
         if state.withLock({ $0.isOver }) { return false }
         switch grant {
@@ -60,22 +56,21 @@ package final class Run: Sendable {
 
     func requested() { state.withLock { $0.requests += 1 } }
 
-    /// A request of its has come within TLS that the client speaks with the proxy.
+    /// Inside the client's TLS with the proxy.
     func requestedInside() { state.withLock { $0.inside += 1 } }
 
-    /// Nothing of it is let in by its token any more.
+    /// Its token grants nothing more.
     func end() {
         state.withLock { $0.isOver = true }
         questions.end()
     }
 
-    /// A CONNECT of its was answered, and TLS follows; or a connection turned out to be its.
+    /// TLS follows a CONNECT; or a connection was identified as the run's.
     func stepBegan() { state.withLock { $0.steps += 1 } }
 
-    /// For better or for worse. A client that doesn't trust the proxy's authority is gone by then.
     func stepEnded() { state.withLock { $0.steps -= 1 } }
 
-    /// Asks whoever began it whether a process of the run holds that socket. For each yes ``stepEnded()`` is to be called.
+    /// Asks its starter whether a process of the run holds that socket. For each yes call ``stepEnded()``.
     /// - Parameter answer: called once unless the question is given up, on any thread.
     /// - Returns: the question's number; nil: it is not asked.
     func ask(about socket: UInt64, _ answer: @escaping RunQuestions.Answer) -> UInt64? {
@@ -87,7 +82,7 @@ package final class Run: Sendable {
         return number
     }
 
-    /// - Returns: false: too many names are being looked up for it already.
+    /// - Returns: false: too many are in flight.
     package func lookUpBegan() -> Bool {
         state.withLock { state in
             guard state.lookUps < Self.lookUpLimit else { return false }
@@ -109,7 +104,7 @@ package final class Run: Sendable {
         refused("\(title): \(details.hasPrefix(prefix) ? details.dropFirst(prefix.count) : details[...])", asking: authority)
     }
 
-    /// - Parameter cause: may hold anything that a client or an origin sent.
+    /// - Parameter cause: may hold bytes of clients and origins.
     func refused(_ cause: String, asking authority: Authority?) {
         let refusal = RunRefusal(host: Self.name(of: authority), cause: FieldText.plain(cause, longest: 512))
         if state.withLock({ $0.refusals.add(refusal) }) { changed() }
@@ -122,7 +117,7 @@ package final class Run: Sendable {
         }
     }
 
-    /// A program of its was asked for a name and a password. Many send them then, and only then.
+    /// A program was asked for credentials. Many send them only then.
     func challenged(asking authority: Authority?) {
         let cause = "the proxy asks for a name and a password (proxy.users), and the program sent none"
         let refusal = RunRefusal(host: Self.name(of: authority), cause: cause)
@@ -136,13 +131,13 @@ package final class Run: Sendable {
 
     var hasChallenges: Bool { state.withLock { !$0.challenges.isEmpty } }
 
-    /// One has sent the token.
+    /// A program has sent the token.
     func answeredChallenge(asking authority: Authority?) {
         let host = Self.name(of: authority)
         state.withLock { state in state.challenges = state.challenges.filter { $0.key.host != host } }
     }
 
-    /// Nothing more is sent: what was refused for want of a name and a password is told now.
+    /// Unanswered challenges count as refusals now.
     package func settleChallenges() {
         state.withLock { state in
             for (refusal, count) in state.challenges.sorted(by: { ($0.key.host ?? "") < ($1.key.host ?? "") }) {
@@ -152,10 +147,10 @@ package final class Run: Sendable {
         }
     }
 
-    /// The refusals from this one on, in the order in which they first came.
+    /// The refusals from this one on, in order of their first occurrence.
     package func refusals(from index: Int) -> ArraySlice<RunRefusal> { state.withLock { $0.refusals.distinct[index...] } }
 
-    /// Whether there is something to tell besides that many refusals.
+    /// Whether there is more than these refusals.
     package func hasNews(after told: Int) -> Bool { state.withLock { $0.refusals.distinct.count > told } || questions.hasUnsent }
 
     package var summary: RunSummary {

@@ -1,6 +1,6 @@
 import EventLoop
 
-/// Whether the runs of a client's user were asked if its connection is theirs: once in the life of a connection.
+/// Asked once for each connection.
 enum RunInquiryState {
     case notBegun
     case underWay
@@ -8,30 +8,26 @@ enum RunInquiryState {
     case over(Run?)
 }
 
-/// Finds the run that a connection belongs to which shows no token: asks each run of the client's user (``RunQuestions``). What no run
-/// has said yes to in time belongs to none. Belongs to one loop.
+/// Finds the run of a connection without a token: asks the runs of the client's user (``RunQuestions``). Of one loop.
 final class RunInquiry {
-    /// For a machine that is busy. A run that doesn't answer is waited for once.
+    /// For busy machines. A silent run is awaited once.
     private static let patienceNanoseconds: UInt64 = 2_000_000_000
 
-    /// The one that began first as the first.
+    /// The oldest first.
     private let runs: [Run]
-    /// Of the questions that are open, by the place of the run.
+    /// Open questions by place of the run.
     private var numbers: [Int: UInt64] = [:]
     private var holder: Int?
     private var timer: Timer?
     private var completion: ((Run?) -> Void)?
 
-    /// - Parameter completion: called once, on the loop, after this has returned; never if it returns false.
-    /// - Returns: false: there is nobody to be asked.
+    /// - Parameter completion: called once, on the loop, after this has returned; never if it returns false, with
+    ///   nobody to ask.
     static func begin(about socket: UInt64, _ runs: [Run], on loop: EventLoop, _ completion: @escaping (Run?) -> Void) -> Bool {
         let inquiry = RunInquiry(runs)
-        let (bound, handle) = (LoopBound(inquiry, on: loop), loop.handle)
+        let bound = LoopBound(inquiry, on: loop)
         for (place, run) in runs.enumerated() {
-            let number = run.ask(about: socket) { isHeld in
-                handle.post { bound.value(on: $0).answered(place, isHeld) }
-            }
-            if let number { inquiry.numbers[place] = number }
+            inquiry.numbers[place] = run.ask(about: socket) { isHeld in bound.post { $0.answered(place, isHeld) } }
         }
         guard !inquiry.numbers.isEmpty else { return false }
         inquiry.completion = completion
@@ -42,10 +38,10 @@ final class RunInquiry {
     private init(_ runs: [Run]) { self.runs = runs }
 
     private func answered(_ place: Int, _ isHeld: Bool) {
-        // What is told by the completion is told before the run can end.
+        // The run must not end before the completion.
         defer { if isHeld { runs[place].stepEnded() } }
         guard numbers.removeValue(forKey: place) != nil else { return }
-        // A run within a run is the one that began later.
+        // Of nested runs the latest counts.
         if isHeld { holder = max(holder ?? place, place) }
         if numbers.isEmpty { end() }
     }

@@ -1,11 +1,10 @@
 import Synchronization
 
-/// What one run is asked of connections that show no token: whether a process of the run holds them. Whoever began the run answers,
-/// and may answer what it likes: a yes only tells it what is refused to a program of its own user, and lets nobody in.
-///
-/// A run that hasn't answered in time (it is stopped, or doesn't want to) is asked no more until it has: nobody waits for it twice.
+/// Asks one run whether its processes hold connections without a token. A yes only tells its starter what is refused to
+/// a program of its own user, and grants nothing. A run that was late (stopped, or unwilling) is not asked until it
+/// answers.
 package final class RunQuestions: Sendable {
-    /// Questions that are under way at one time; for more connections it isn't known whose they are.
+    /// Open questions; more connections stay unknown.
     static let limit = 256
 
     typealias Answer = @Sendable (_ isHeld: Bool) -> Void
@@ -13,7 +12,6 @@ package final class RunQuestions: Sendable {
     private struct State {
         var last: UInt64 = 0
         var open: [UInt64: Answer] = [:]
-        /// Those of them that the run hasn't been sent.
         var unsent: [RunQuestion] = []
         /// Sent, and given up.
         var late: Set<UInt64> = []
@@ -23,7 +21,7 @@ package final class RunQuestions: Sendable {
     private let state = Mutex(State())
 
     /// - Parameter answer: called once unless the question is given up, on any thread.
-    /// - Returns: the question's number; nil: the run is not asked.
+    /// - Returns: the question's number; nil: not asked.
     func ask(about socket: UInt64, _ answer: @escaping Answer) -> UInt64? {
         state.withLock { state in
             guard !state.isOver, state.late.isEmpty, state.open.count < Self.limit else { return nil }
@@ -54,7 +52,6 @@ package final class RunQuestions: Sendable {
 
     var hasUnsent: Bool { state.withLock { !$0.unsent.isEmpty } }
 
-    /// The run has answered.
     /// - Returns: false: it was not asked that.
     package func received(_ answer: RunAnswer) -> Bool {
         let (wasAsked, open): (Bool, Answer?) = state.withLock { state in

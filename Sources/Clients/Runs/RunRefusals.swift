@@ -1,12 +1,10 @@
-/// What was refused in one run, for people: each refusal once, with how often it came.
+/// The refusals of one run, each once with its count.
 struct RunRefusals {
-    /// Different ones that are kept; others are counted together.
+    /// Distinct refusals; others are counted together.
     static let limit = 64
 
     private(set) var distinct: [RunRefusal] = []
-    /// How often each of them came, in the same order.
     private(set) var counts: [Int] = []
-    /// Of all others.
     private(set) var unlisted = 0
     private var places: [RunRefusal: Int] = [:]
 

@@ -5,7 +5,7 @@ import TLS
 /// The runs in progress, by their tokens: each as long as its connection, so that a killed command leaves nothing.
 package final class RunRegister: Sendable {
     package enum Failure: Error {
-        /// So many are under way: of all users, or of this one.
+        /// The limit of all users, or of this one.
         case tooMany(Int)
         case taken
     }
@@ -19,10 +19,10 @@ package final class RunRegister: Sendable {
     private let begun = Atomic<UInt64>(0)
     private let count = Atomic(0)
 
-    /// Whether no run is under way: then no request has to be asked for its token.
+    /// Then no request is examined for a token.
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
 
-    /// - Parameter owner: of the process that begins it.
+    /// - Parameter owner: the starter's user.
     package func begin(
         _ token: RunToken, owner: UInt32, isOwn: Bool, grant: Run.Grant, changed: @escaping @Sendable () -> Void
     ) throws(Failure) -> Run {
@@ -51,13 +51,13 @@ package final class RunRegister: Sendable {
         run?.end()
     }
 
-    /// Found by a keyed digest: the time that it takes says nothing about the tokens that there are.
+    /// Found by a keyed digest: the time tells nothing about tokens.
     package func run(with token: RunToken) -> Run? {
         let digest = digest(of: token)
         return runs.withLock { $0[digest] }
     }
 
-    /// Those that this user has under way, the one that began first as the first.
+    /// The oldest first.
     func runs(of user: UInt32) -> [Run] {
         runs.withLock { runs in runs.values.filter { $0.owner == user } }.sorted { $0.number < $1.number }
     }

@@ -1,13 +1,12 @@
 import Glibc
 
-/// What the requests of one run of `pinproxy exec` are known by: a secret of 256 random bits, sent as the password of
-/// ``user`` in Proxy-Authorization. Printed or mirrored it shows nothing: it must not come into a log.
+/// Identifies requests of a run of `pinproxy exec`: 256 secret bits, sent as the password of ``user``. Never printed.
 package struct RunToken: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The user name beside it in the proxy's URL. No user of `proxy.users` can have it.
+    /// The user name in the proxy's URL. No user of `proxy.users` can have it.
     package static let user = "pinproxy-run"
     private static let length = 64
 
-    /// 64 hexadecimal digits, fit for a URL as they are.
+    /// 64 hexadecimal digits.
     package let text: String
 
     package init() {
@@ -23,7 +22,7 @@ package struct RunToken: Sendable, CustomStringConvertible, CustomDebugStringCon
         self.text = String(text)
     }
 
-    /// That of a client's credentials; nil if these are somebody's name and password.
+    /// Nil for a user's name and password.
     package init?(_ credentials: Credentials) {
         guard credentials.user.elementsEqual(Self.user.utf8) else { return nil }
         self.init(String(decoding: credentials.password, as: UTF8.self))

@@ -1,11 +1,10 @@
-/// One line of what the proxy tells `pinproxy exec` of its run: an object with one of these.
+/// A line from the proxy to `pinproxy exec`: an object with one of these.
 package struct RunUpdate: Codable, Sendable, Equatable {
     package var begun: RunBegun?
-    /// Something was refused for the first time in this run.
+    /// The first of its kind in this run.
     package var refusal: RunRefusal?
-    /// The proxy asks something, which a ``RunAnswer`` is due for.
+    /// Needs a ``RunAnswer``.
     package var question: RunQuestion?
-    /// The last line, once the run is over or the proxy ends.
     package var summary: RunSummary?
 
     package init(begun: RunBegun) { self.begun = begun }
@@ -16,9 +15,9 @@ package struct RunUpdate: Codable, Sendable, Equatable {
 
 package struct RunBegun: Codable, Sendable, Equatable {
     package let listen: [String]
-    /// Whether its requests are let in: false where `proxy.users` asks for a name and a password, and none that are right came.
+    /// False: `proxy.users` wants credentials, and none that are right came.
     package let isLetIn: Bool
-    /// Whether the proxy can be asked for addresses of names (``RunNames``); nil: it is older.
+    /// Whether the proxy resolves names (``RunNames``); nil: it is older.
     package var resolvesNames: Bool?
 
     package init(listen: [String], isLetIn: Bool, resolvesNames: Bool?) {
@@ -31,13 +30,12 @@ package struct RunBegun: Codable, Sendable, Equatable {
 /// Whether a process of the run holds a connection to the proxy that shows no token.
 package struct RunQuestion: Codable, Sendable, Equatable {
     package let number: UInt64
-    /// The client's end: the number that `/proc/PID/fd` shows (`socket:[…]`).
+    /// Of the client's end, as in `/proc/PID/fd` (`socket:[…]`).
     package let socket: UInt64
 }
 
-/// One line of what `pinproxy exec` tells the proxy.
+/// A line from `pinproxy exec` to the proxy.
 package struct RunAnswer: Codable, Sendable, Equatable {
-    /// The question's.
     package let number: UInt64
     package let isHeld: Bool
 
@@ -47,12 +45,12 @@ package struct RunAnswer: Codable, Sendable, Equatable {
     }
 }
 
-/// What the proxy's resolver says of a name that a run asks for.
+/// The proxy's answer about a name.
 package struct ResolvedName: Codable, Sendable, Equatable {
     /// False: there is no such name.
     package let exists: Bool
     package let addresses: [String]
-    /// True: nobody was asked for them, since the proxy refuses the host.
+    /// True: not looked up, since the proxy refuses the host.
     package var refused: Bool?
 
     package init(exists: Bool, addresses: [String], refused: Bool? = nil) {
@@ -62,11 +60,10 @@ package struct ResolvedName: Codable, Sendable, Equatable {
     }
 }
 
-/// Why something that a run asked for was not done.
 package struct RunRefusal: Codable, Sendable, Equatable, Hashable {
-    /// What was asked for, `bad.test` or `bad.test:8443`; nil if that couldn't be read.
+    /// `bad.test` or `bad.test:8443`; nil: unreadable.
     package let host: String?
-    /// One line: what happened, and where that is known, why.
+    /// One line.
     package let cause: String
 
     package init(host: String?, cause: String) {
@@ -76,13 +73,13 @@ package struct RunRefusal: Codable, Sendable, Equatable, Hashable {
 }
 
 package struct RunSummary: Codable, Sendable, Equatable {
-    /// What was asked of the proxy itself: each CONNECT and each request with a whole URL.
+    /// Each CONNECT, and each request with a whole URL.
     package let requests: Int
-    /// What was asked within TLS that the client speaks with the proxy: it trusts the proxy's authority.
+    /// Requests inside the client's TLS: it trusts the proxy's authority.
     package let inside: Int
-    /// How often each refusal that was told came, in the order in which they were told.
+    /// Of each reported refusal, in order.
     package let counts: [Int]
-    /// Refusals that were not told, because there were too many different ones.
+    /// Refusals beyond the limit of distinct ones.
     package let unlisted: Int
 
     package init(requests: Int, inside: Int = 0, counts: [Int], unlisted: Int) {

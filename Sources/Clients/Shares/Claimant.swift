@@ -1,14 +1,14 @@
 package import EventLoop
 import LocalPeers
 
-/// Who claims a place where places are few: a user of this machine, or else a network address.
+/// Who takes a scarce place: a user of this machine, or else a network address.
 package enum Claimant: Hashable, Sendable, CustomStringConvertible {
     case user(UInt32)
     /// The first 64 bits of an IPv6 address: one holder usually controls all addresses below them.
     case network(IPAddress)
     case unknown
 
-    /// - Parameter user: by the kernel's word; nil: unknown.
+    /// - Parameter user: by the kernel's data; nil: unknown.
     package init(user: UInt32?, source: Endpoint) {
         if let user {
             self = .user(user)

@@ -8,7 +8,7 @@ struct FairQueue<Holder: Hashable, Element> {
     /// - Parameter share: of one holder; a quarter if nil.
     init(places: Int, share: Int? = nil) { self.share = FairShare(places: places, share: share) }
 
-    /// Those that wait or are being served.
+    /// Waiting, or being served.
     var count: Int { share.count }
 
     /// - Returns: why there is no place for it; nil: it waits.

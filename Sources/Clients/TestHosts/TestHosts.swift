@@ -5,11 +5,10 @@ import Session
 import Synchronization
 import TLS
 
-/// What is in force for ``Configuration/TestHost``: a certificate authority that lives in this process and is trusted
-/// for nothing else, and an entry for each name, as the pin file would have it. One pins the key that the origin has
-/// (``TestOrigin``), the other one that nobody has, so that a refusal comes about as any other does.
+/// The configuration for ``Configuration/TestHost``: an authority of this process, trusted for nothing else, and an
+/// entry for each name. One pins the key of the origin (``TestOrigin``), the other a key that nobody has.
 package final class TestHosts: Sendable {
-    /// How they are reached: no parent proxy, and no roots of the machine.
+    /// No parent proxy, and no system roots.
     let upstream: UpstreamSettings
     private let leaves: LeafCache
     private let right: HostEntry

@@ -5,10 +5,9 @@ import Session
 import TLS
 import Transport
 
-/// The origin of ``Configuration/TestHost``, inside the proxy: one for each worker. A connection is a pair of sockets,
-/// with the usual TLS handshake. Any client may ask it: it knows nothing.
+/// The origin of ``Configuration/TestHost``, one for each worker, over socket pairs with TLS. Any client may use it.
 final class TestOrigin: OwnOrigin {
-    /// Connections at one time: for one more the oldest goes, and whoever had it in the proxy gets another.
+    /// Connections; one more displaces the oldest.
     static let limit = 32
 
     private let loop: EventLoop
@@ -16,7 +15,7 @@ final class TestOrigin: OwnOrigin {
     private let hosts: TestHosts
     private let tls: TLSServerContext
     private let unixTime: @Sendable () -> UnixTime
-    /// The oldest is the first.
+    /// The oldest first.
     private var connections: [TestOriginConnection] = []
 
     init(
@@ -52,7 +51,7 @@ final class TestOrigin: OwnOrigin {
 /// One connection to ``TestOrigin``: a TLS handshake, one request, one answer. The proxy at the other end ends it.
 final class TestOriginConnection: ByteStreamOwner {
     private static let longestHead = 64 << 10
-    /// For the handshake, and for the proxy's end after the answer.
+    /// For the handshake, and for the proxy's close after the answer.
     private static let patienceNanoseconds: UInt64 = 30_000_000_000
 
     private let stream: ByteStream
@@ -87,7 +86,7 @@ final class TestOriginConnection: ByteStreamOwner {
 
     func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {
         guard case .success = result else { return end() }
-        // As long as the proxy's client holds its connection, the proxy may hold this one.
+        // The proxy may hold the connection as long as its client's.
         deadline.clear()
         stream.wantsRead = true
         if stream.holdsBytes { streamIsReadable(stream) }

@@ -1,11 +1,11 @@
-/// What ``Configuration/TestHost`` serves: as much of each protocol as a program needs for one call that succeeds.
+/// What ``Configuration/TestHost`` serves: enough of each protocol for one successful call.
 package enum TestSite {
     package struct Page: Sendable {
         package let type: String
         package let text: String
     }
 
-    /// What every other path has.
+    /// For every other path.
     package static let greeting = "pinproxy answers for this host itself."
 
     /// - Parameter site: `https://HOST`, for pages that name it.

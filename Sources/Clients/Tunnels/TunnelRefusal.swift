@@ -1,17 +1,16 @@
 import Security
 import TLS
 
-/// Why a tunnel ended after the client had been promised it.
+/// Why a tunnel ended after CONNECT was answered.
 struct TunnelRefusal {
     /// One line for the log.
     let cause: String
     /// The error type of RFC 9209 section 2.3.
     let errorType: String
-    /// The chain met none of the pins.
     var isPinFailure = false
 }
 
-/// The alerts with which the proxy ends a handshake that it takes no part in (RFC 8446 section 6).
+/// Alerts for handshakes that pass the proxy by (RFC 8446 section 6).
 enum TunnelAlert: UInt8 {
     case handshakeFailure = 40
     case badCertificate = 42
@@ -24,13 +23,13 @@ enum TunnelAlert: UInt8 {
     case internalError = 80
     case unrecognizedName = 112
 
-    /// Bytes of a record that holds an alert.
+    /// Bytes of an alert's record.
     static let recordLength = 7
 
-    /// A fatal alert in the clear, as it may stand in the place of a ServerHello.
+    /// A fatal alert in the clear, instead of a ServerHello.
     var record: [UInt8] { [21, 3, 3, 0, 2, 2, rawValue] }
 
-    /// What a client would say of the chain itself.
+    /// As a client would judge the chain itself.
     init(for refusal: Refusal) {
         switch refusal.reason {
         case .trust(let failure), .pinnedAnchors(let failure):

@@ -7,33 +7,28 @@ import Transport
 
 /// The beginning of a verified tunnel: holds the handshake back until the policy has accepted the origin.
 ///
-/// The client's ClientHello passes once its SNI is known to be the host of CONNECT. What the server
-/// answers is held and read. Up to TLS 1.2 it shows its certificates, which are judged as they are. In
-/// TLS 1.3 they are encrypted, and a resumed session shows none: there the verdict of a probe counts,
-/// made at the same address with the same SNI and ALPN. What the client sends after its ClientHello,
-/// early data above all, waits for the verdict too.
+/// ClientHello passes once its SNI is CONNECT's host. The server's answer is held and read: up to TLS 1.2 its
+/// certificates are judged. TLS 1.3 encrypts them and resumed sessions have none: there a probe's verdict counts, at
+/// the same address with the same SNI and ALPN. What follows ClientHello, such as early data, waits too.
 final class VerifiedTunnel: ByteStreamOwner {
     enum Ending {
-        /// The rest may flow. No verdict: a reload has meanwhile made it a tunnel that isn't verified.
+        /// The rest may flow. No verdict: a reload has ended its verification.
         case verified(TunnelVerdict?)
-        /// The client is to get these bytes, a TLS alert, and then the end.
+        /// The client gets these bytes, a TLS alert, then the end.
         case refused(saying: [UInt8], TunnelRefusal)
-        /// A side has gone, or doesn't speak TLS: there is nobody to tell.
+        /// A side has closed, or doesn't speak TLS.
         case failed(TunnelRefusal)
     }
 
     private enum Step {
         case hello
-        /// The server's answer to it.
         case flight
-        /// The verdict; nothing is read meanwhile.
         case verdict
         /// The ClientHello that answers a HelloRetryRequest.
         case secondHello
     }
 
     let worker: WorkerContext
-    /// Under the policy in force.
     var route: Route
     let upstream: UpstreamConnection
     private let downstream: ByteStream
@@ -44,18 +39,18 @@ final class VerifiedTunnel: ByteStreamOwner {
     private var flight = ServerFlight()
     private var fromClient: ByteBuffer
     private var fromServer: ByteBuffer
-    /// How much of each may be passed on.
+    /// Bytes of each that may be passed on.
     private var clearedUp = 0
     private var clearedDown = 0
-    /// How much of what is held back the flight has looked at.
+    /// Held bytes that the flight has parsed.
     private var looked = 0
     private(set) var bytesUp: UInt64 = 0
     private(set) var bytesDown: UInt64 = 0
 
     var probe: UpstreamProbe?
-    /// Nothing is read and nothing passed on until ``resume()``. A verdict may come meanwhile.
+    /// No reads or writes until ``resume()``; a verdict may arrive.
     private var isSuspended = false
-    /// Given at a HelloRetryRequest; the ServerHello that follows needs no other.
+    /// Of a HelloRetryRequest; the ServerHello after it needs no other.
     private var retryVerdict: TunnelVerdict?
 
     /// The longest ClientHello, in the smallest records, or some early data before a second one.
@@ -63,9 +58,9 @@ final class VerifiedTunnel: ByteStreamOwner {
     private static let flightLimit = ServerFlight.limit + (32 << 10)
 
     /// - Parameters:
-    ///   - received: what the client sent after CONNECT already.
-    ///   - completion: called once, on the loop, perhaps before ``start()`` returns, and not after
-    ///     ``cancel()``. Of a refused or failed tunnel the upstream side is closed by then.
+    /// - received: the client's bytes after CONNECT.
+    ///   - completion: called once, on the loop, perhaps before ``start()`` returns; never after ``cancel()``. The
+    ///     upstream side of a refused or failed tunnel is closed by then.
     init(
         worker: WorkerContext, route: Route, downstream: ByteStream, upstream: UpstreamConnection,
         received: consuming ByteBuffer, completion: @escaping (Ending) -> Void
@@ -109,9 +104,7 @@ final class VerifiedTunnel: ByteStreamOwner {
         passOn()
     }
 
-    /// What was received from the client and not passed on.
     func takeFromClient() -> ByteBuffer { fromClient.take() }
-    /// What was held back of the server's answer.
     func takeFromServer() -> ByteBuffer { fromServer.take() }
 
     // MARK: Events
@@ -126,7 +119,6 @@ final class VerifiedTunnel: ByteStreamOwner {
     }
 
     func streamIsWritable(_ stream: ByteStream) { passOn() }
-    func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
 
     private func passOn() {
         if isSuspended { return }
@@ -185,7 +177,7 @@ final class VerifiedTunnel: ByteStreamOwner {
         step = .flight
         upstream.stream.wantsRead = true
         passOn()
-        // After a HelloRetryRequest more may have been held.
+        // More may be held after a HelloRetryRequest.
         lookAtFlight()
     }
 
@@ -216,20 +208,19 @@ final class VerifiedTunnel: ByteStreamOwner {
             judgeByProbe(version: .tls13) { $0.retry(after: $1) }
         case .encrypted(let isResumed):
             guard !isResumed || hello?.sessions.hasPreSharedKey == true else { return refuseResumption() }
-            // A reload that came while the second ClientHello was awaited counts too.
+            // Unless a reload came meanwhile.
             if let retryVerdict, route.snapshot === worker.snapshot { return end(.verified(retryVerdict)) }
             judgeByProbe(version: .tls13) { $0.end(.verified($1)) }
         case .resumed(let version, let sessionID):
             let version = wireVersion(version)
-            // An older one is refused for that.
+            // Older versions are refused anyway.
             let isOffered = hello?.sessions.allows(sessionID: sessionID) == true
             guard version != .tls12 || isOffered else { return refuseResumption() }
             judgeByProbe(version: version) { $0.end(.verified($1)) }
         case .shown(let shown):
             judge(shown) { $0.end(.verified($1)) }
         case .alert(let alert, let end):
-            // Whoever says so has proved nothing; but nothing is all that the client learns from it. What
-            // came before the alert, perhaps certificates, nobody has judged.
+            // The origin has proved nothing: the client gets only the alert, and no unjudged bytes before it.
             self.end(
                 .refused(
                     saying: Array(fromServer.unread[..<(looked + end)].suffix(TunnelAlert.recordLength)),
@@ -245,7 +236,7 @@ final class VerifiedTunnel: ByteStreamOwner {
         refuse(.illegalParameter, "the origin resumed a session that the client didn't offer", Self.tlsError)
     }
 
-    /// The server wants another ClientHello, and is the one that was meant.
+    /// The server wants another ClientHello, and its identity was verified.
     private func retry(after verdict: TunnelVerdict?) {
         guard let verdict else { return end(.verified(nil)) }
         guard clearedUp == 0 else {

@@ -4,14 +4,12 @@ import Security
 import Session
 import TLS
 
-/// How a verified tunnel comes to its verdict.
 extension VerifiedTunnel {
     private typealias Judge = (policy: SecurityPolicy, anchors: TrustAnchors, name: ServerName)
-    /// Called with the tunnel when the policy accepts.
+    /// Called when the policy accepts.
     typealias Accepted = (VerifiedTunnel, TunnelVerdict?) -> Void
 
-    /// What judges the origin by the configuration in force: a reload may have come since CONNECT. nil if
-    /// that has decided already, because the host is no longer verified, or no longer tunnelled.
+    /// By the configuration in force after a reload. Nil: the host is no longer verified, or no longer tunnelled.
     private func judge(of version: TLSVersion?, accepted: Accepted) -> Judge? {
         if route.snapshot !== worker.snapshot {
             guard case .tunnel(let fresh) = worker.decide(route.authority, for: .secure, client: route.client) else {
@@ -33,8 +31,7 @@ extension VerifiedTunnel {
         return (policy, anchors, name)
     }
 
-    /// Judges the certificates that pass by.
-    /// - Parameter accepted: called at once if the policy accepts them.
+    /// - Parameter accepted: called at once if the policy accepts the certificates.
     func judge(_ shown: ServerCertificates, accepted: Accepted) {
         guard let judge = judge(of: wireVersion(shown.version), accepted: accepted) else { return }
         let presented: PresentedChain
@@ -48,7 +45,7 @@ extension VerifiedTunnel {
         if verdict.isAccepted {
             verdict = judge.policy.confirm(verdict, with: evidence(beside: shown, leaf: presented.leaf), at: now)
         }
-        // Before anything is counted or learnt of the chain: without this proof it could be anybody's copy.
+        // Before the chain is counted or recorded: without this proof it could be a copy.
         if verdict.isAccepted, let fault = proofFault(of: shown, leaf: presented.leaf) {
             return distrust(.decryptError, .inBand, fault)
         }
@@ -60,8 +57,7 @@ extension VerifiedTunnel {
         accepted(self, TunnelVerdict(verdict: verdict, check: .inBand))
     }
 
-    /// Whether the origin has proved by its signature of the key exchange that it holds its certificate's key; nil if so,
-    /// otherwise what is wrong. The client's own check comes later, and not every client makes it.
+    /// Nil: the origin's signature proves that it holds the certificate's key. Not every client checks that.
     private func proofFault(of shown: ServerCertificates, leaf: Certificate) -> String? {
         guard let hello else { return "there was no ClientHello" }
         do {
@@ -79,7 +75,7 @@ extension VerifiedTunnel {
         }
     }
 
-    /// What came with the certificates, or else (not every client asks for it) what a probe got with the same one.
+    /// Sent with the certificates, or else (not every client asks for it) to a probe.
     private func evidence(beside shown: ServerCertificates, leaf: Certificate) -> PeerEvidence {
         let probed = worker.session.connector.evidence(about: leaf, for: route.target, at: upstream.address)
         return PeerEvidence(
@@ -87,8 +83,8 @@ extension VerifiedTunnel {
             timestamps: shown.timestamps.isEmpty ? probed.timestamps : shown.timestamps)
     }
 
-    /// Judges by what a probe is shown that offers what the client offers.
-    /// - Parameter accepted: called on the loop once the probe has been accepted, or at once if none is asked for.
+    /// Judges by a probe that offers the client's protocols.
+    /// - Parameter accepted: called on the loop after an accepted probe, or at once if none is needed.
     func judgeByProbe(version: TLSVersion?, accepted: @escaping Accepted) {
         guard judge(of: version, accepted: accepted) != nil else { return }
         probe = worker.session.connector.probe(
@@ -110,7 +106,7 @@ extension VerifiedTunnel {
         }
     }
 
-    /// An origin that speaks TLS 1.3 with the client would have spoken it with the probe.
+    /// The origin must speak TLS 1.3 with the probe, too.
     private func judge(_ finding: ProbeFinding, version: TLSVersion?, accepted: Accepted) {
         guard version != .tls13 || finding.version == .tls13 else {
             return distrust(
@@ -120,7 +116,7 @@ extension VerifiedTunnel {
         accepted(self, TunnelVerdict(verdict: finding.verdict, check: .probe))
     }
 
-    /// Of what is on the wire; nil for SSL 3.0 and what isn't known.
+    /// Nil: SSL 3.0 or unknown.
     func wireVersion(_ version: UInt16) -> TLSVersion? {
         switch version {
         case 0x0301: .tls10

@@ -1,12 +1,12 @@
 import FoundationEssentials
 package import HTTPWire
 
-/// A name and a password that a client sent. Printed or mirrored, it shows neither: it must not come into a log.
+/// A client's name and password. Printed or mirrored it shows neither: it must not get into a log.
 package struct Credentials: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     package let user: [UInt8]
     let password: [UInt8]
 
-    /// Those of the only `Proxy-Authorization` field, if that is `Basic` and whole (RFC 7617); else nil.
+    /// Nil: there isn't exactly one `Proxy-Authorization`, or it isn't valid `Basic` (RFC 7617).
     package init?(in request: RequestHead, _ bytes: Span<UInt8>) {
         var value: ByteRange?
         for field in request.fields where field.id == .proxyAuthorization {

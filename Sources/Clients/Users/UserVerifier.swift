@@ -9,19 +9,17 @@ import TLS
 
 /// Who may use the proxy: the users of one htpasswd file.
 ///
-/// bcrypt is slow on purpose, so it runs on a queue of its own, one comparison after another, and not on a
-/// worker: clients that try passwords hold up no one else's traffic. They take turns (``FairQueue``), so that one who tries many holds
-/// up itself. Credentials that were right are remembered, as a digest under a random key and only as long as this verifier, which a
-/// reload replaces: a client pays for bcrypt once, and not with every connection.
+/// bcrypt is slow on purpose: comparisons run one by one on a queue and take turns (``FairQueue``), so that a client
+/// that tries many passwords delays itself. Right credentials are remembered by a keyed digest, until a reload.
 package final class UserVerifier: Sendable {
     package enum Ruling: Equatable {
         case right
         case wrong
-        /// Too many wait for theirs, as it says: it isn't known.
+        /// Too many wait.
         case notCompared(String)
     }
 
-    /// Comparisons in the queue, in all and of one user or address. Beyond that the client must retry.
+    /// Queued comparisons, in all and of one claimant. Beyond that the client must retry.
     static let longestQueue = 64
     static let longestOfOne = 16
     private static let mostRemembered = 1024
@@ -35,22 +33,22 @@ package final class UserVerifier: Sendable {
 
     private struct State {
         var queue = FairQueue<Claimant, Comparison>(places: longestQueue, share: longestOfOne)
-        /// Who waits for each comparison: a client that opens many connections at once asks the same many times.
+        /// Several connections may wait for one comparison.
         var waiting: [SHA256Digest: [Answer]] = [:]
-        /// Who wasn't compared since the queue was full.
+        /// Since the queue was full.
         var notCompared = 0
         var remembered: Set<SHA256Digest> = []
     }
 
     private let users: [[UInt8]: BcryptHash]
-    /// What the password of an unknown user is compared with, so that the time doesn't tell names.
+    /// Compared with the password of an unknown user, so that the time doesn't tell names.
     private let decoy: BcryptHash?
     private let digests = KeyedDigest()
     private let state = Mutex(State())
     private let run: Background
     private let logger: Logger
 
-    /// - Parameter run: runs work elsewhere and later, one after the other.
+    /// - Parameter run: runs work later on a queue.
     init(file: UserFile, logger: Logger, run: @escaping Background) throws(UserFileError) {
         self.logger = logger
         self.run = run
@@ -72,24 +70,23 @@ package final class UserVerifier: Sendable {
 
     typealias Background = @Sendable (@escaping @Sendable () -> Void) -> Void
 
-    /// What a client that has proved to be this user is remembered as.
+    /// For a client that has proved to be this user.
     package func user(named name: [UInt8]) -> KnownUser? {
         users[name].map { KnownUser(name: name, hash: $0) }
     }
 
-    /// Whether the file has this user, with this password. False for nobody.
+    /// Whether the file has this user with this password.
     func knows(_ user: KnownUser?) -> Bool {
         user.map { users[$0.name] == $0.hash } ?? false
     }
 
-    /// Calls `answer` once, on the loop's thread: before this returns if the credentials are remembered or
-    /// there are too many to compare, else later; never if the loop ends before. It should hold its
-    /// objects weakly, since it may be released on another thread.
-    /// - Parameter claimant: who has sent them.
+    /// Calls `answer` once, on the loop's thread: at once if the credentials are remembered or too many wait, else
+    /// later; never if the loop ends before. It should hold its objects weakly, since it may be released on another
+    /// thread.
     package func verify(_ credentials: Credentials, for claimant: Claimant, on loop: EventLoop, _ answer: @escaping (Ruling) -> Void) {
         let digest = digest(of: credentials)
-        let (bound, handle) = (LoopBound(answer, on: loop), loop.handle)
-        let later: Answer = { isGood in handle.post { bound.value(on: $0)(isGood ? .right : .wrong) } }
+        let bound = LoopBound(answer, on: loop)
+        let later: Answer = { isGood in bound.post { $0(isGood ? .right : .wrong) } }
         enum Step { case answer(Ruling), compare, join, turnAway(String, isFirst: Bool) }
         let step: Step = state.withLock { state in
             if state.remembered.contains(digest) { return .answer(.right) }
@@ -128,7 +125,7 @@ package final class UserVerifier: Sendable {
                 state.remembered.insert(comparison.digest)
             }
             let answers = state.waiting.removeValue(forKey: comparison.digest) ?? []
-            // Not at the first place that is free: the line would come again and again.
+            // Not at the first free place: the line would recur.
             guard state.queue.count <= Self.longestOfOne / 2 else { return (answers, 0) }
             defer { state.notCompared = 0 }
             return (answers, state.notCompared)
@@ -151,13 +148,13 @@ package final class UserVerifier: Sendable {
     }
 }
 
-/// A user as the file had it when a client proved to be it. Tells whether a later file has the same password.
+/// A user with the hash that a client has matched. Tells whether a later file has the same password.
 package struct KnownUser: Sendable {
     let name: [UInt8]
     fileprivate let hash: BcryptHash
 }
 
-/// A line of a user file that holds no user with a bcrypt hash.
+/// A line of a user file without a bcrypt hash.
 struct UserFileError: Error, CustomStringConvertible {
     let path: String
     let user: String
@@ -168,10 +165,10 @@ struct UserFileError: Error, CustomStringConvertible {
 /// A password's bcrypt hash as `htpasswd -nB` writes it: `$2y$10$` and 53 characters.
 struct BcryptHash: Sendable, Equatable {
     private let text: String
-    /// The logarithm of the work that a comparison takes.
+    /// The logarithm of a comparison's work.
     let cost: Int
 
-    /// Nil if it is not bcrypt, or a variant that isn't sound (`$2x$`) or known (`$2$`) here.
+    /// Nil: not bcrypt, or its unsound (`$2x$`) or unsupported (`$2$`) variants.
     init?(_ text: Substring) {
         guard let match = text.wholeMatch(of: /\$2[aby]\$(?<cost>[0-9]{2})\$[.\/A-Za-z0-9]{53}/),
             let cost = Int(match.output.cost), (4...31).contains(cost)
@@ -180,23 +177,19 @@ struct BcryptHash: Sendable, Equatable {
         self.cost = cost
     }
 
-    /// Whether it is the hash of that password. Takes milliseconds to seconds, by its cost.
+    /// Takes milliseconds to seconds, by cost.
     func isOf(_ password: [UInt8]) -> Bool {
-        // C's strings end at a NUL: what stands after it would not be compared.
+        // C strings end at a NUL: the rest would not be compared.
         guard !password.contains(0) else { return false }
+        // Unsafe since it must be erased in place, uncopied: traces of the password are in it.
         let state = UnsafeMutablePointer<crypt_data>.allocate(capacity: 1)
         state.initialize(to: crypt_data())
         defer {
-            // Traces of the password are in it.
             explicit_bzero(state, MemoryLayout<crypt_data>.size)
             state.deallocate()
         }
-        return (password + [0]).withUnsafeBytes { phrase in
-            guard let result = crypt_r(phrase.assumingMemoryBound(to: CChar.self).baseAddress, text, state) else {
-                return false
-            }
-            return Self.areEqual(Array(String(cString: result).utf8), Array(text.utf8))
-        }
+        guard let result = crypt_r((password + [0]).map { CChar(bitPattern: $0) }, text, state) else { return false }
+        return Self.areEqual(Array(String(cString: result).utf8), Array(text.utf8))
     }
 
     /// Takes the same time wherever they differ.
@@ -208,10 +201,7 @@ struct BcryptHash: Sendable, Equatable {
     }
 }
 
-/// Digests of secrets under a random key that this process alone has.
-///
-/// Keyed and nested like HMAC: who doesn't know the key can't aim at a set of digests, so that the time in which one is
-/// looked up tells nothing of the secrets, nor get a secret from one.
+/// Digests of secrets under a random key of this process, nested like HMAC, so that look-up times tell nothing.
 struct KeyedDigest: Sendable {
     private let key: [UInt8]
 

@@ -7,9 +7,9 @@ import Logging
 import Session
 import TLS
 
-/// The admin port (`admin` in pinproxy.yaml), on the main loop. The control socket's resources, by ``AdminGate``.
+/// The admin port (`admin`): the control socket's resources, guarded by ``AdminGate``. On the main loop.
 final class AdminPort {
-    /// Sockets that a configuration adds, which nobody is accepted from yet.
+    /// Sockets that a configuration adds, not accepting yet.
     struct Added {
         fileprivate var sockets: [ListeningSocket] = []
         fileprivate let gate: AdminGate
@@ -37,15 +37,13 @@ final class AdminPort {
         clients = ControlClients(loop: loop, session: session, share: ControlClients.limit / 4, answer: answer, feed: feed)
     }
 
-    /// Where it can be asked over TCP.
     var addresses: [SocketAddress] { listeners.compactMap(\.socket.address) }
-    /// Where it can be asked, for people.
     var places: [String] { listeners.map(\.socket.place.description) }
 
-    /// Opens what the settings add to what is open, and changes nothing else.
+    /// Opens what the settings add, and changes nothing else.
     /// - Parameters:
-    ///   - file: where the settings are written.
-    ///   - inherited: sockets that listen already, from a supervisor.
+    ///   - file: of the settings.
+    ///   - inherited: listening sockets of a supervisor.
     func open(
         _ settings: AdminSettings, namedIn file: String, inherited: [InheritedSocket] = []
     ) throws(ConfigurationProblems) -> Added {
@@ -57,7 +55,7 @@ final class AdminPort {
         if settings.takesInherited {
             let hasSome = !named.isEmpty || listeners.contains { $0.socket.isNamed }
             guard hasSome else { throw refused(MissingSocket(port: .admin, file: file).description) }
-            // Which addresses they have, systemd's units say.
+            // systemd's units have the addresses.
             let exposed = (named + listeners.map(\.socket)).first { $0.isNamed && $0.address.map { ClientPlace(of: $0.ip) } != .thisMachine }
             if let exposed, !settings.isProtected {
                 throw refused(
@@ -83,7 +81,6 @@ final class AdminPort {
         return added
     }
 
-    /// Whether it took that socket over.
     func holds(_ socket: InheritedSocket) -> Bool { listeners.contains { $0.socket.raw == socket.raw } }
 
     private func context(_ settings: AdminSettings, _ file: String) throws(ConfigurationProblems) -> TLSServerContext? {
@@ -97,7 +94,6 @@ final class AdminPort {
         }
     }
 
-    /// Goes on by the settings that `added` was opened for.
     func replace(with settings: AdminSettings, _ added: Added) {
         gate = added.gate
         tls = added.tls
@@ -155,18 +151,16 @@ extension AdminSettings {
     }
 }
 
-/// Says what a request may ask for: over the control socket everything, over the admin port what its settings allow.
-///
-/// Any web page can make a browser send requests to the admin port, and by DNS rebinding read the answers. So the port
-/// answers only to addresses, `localhost` and its configured names, and to no other site's page (Fetch Metadata).
+/// Guards requests: the control socket may ask for everything, the admin port for what its settings allow. Any web page
+/// can make a browser ask the admin port, and read answers by DNS rebinding: so it answers only to addresses,
+/// `localhost` and its configured names, and to no other site's page (Fetch Metadata).
 struct AdminGate: Sendable {
     enum Right: Int, Comparable, Sendable {
-        /// What anybody may know: that the proxy is there, and what clients fetch from it.
+        /// For anybody: health, and files for clients.
         case fetch
-        /// What the proxy does and by which settings.
+        /// The proxy's state and settings.
         case read
         case change
-        /// What only the control socket is for.
         case own
 
         static func < (one: Right, other: Right) -> Bool { one.rawValue < other.rawValue }
@@ -180,17 +174,17 @@ struct AdminGate: Sendable {
         hosts = Set(settings.hosts)
     }
 
-    /// Why a request that needs `right` isn't answered; nil: it is.
+    /// Nil: the request may have the right.
     func objection(to request: ControlRequest, needing right: Right) -> ControlResponse? {
         guard case .port = request.door else { return nil }
-        // Only a browser is led here by a name, and it always says which.
+        // Only browsers are led here by a name, which they always send.
         if let host = request.host, !isOwn(host) {
             return .problem(
                 421,
                 "the admin port does not answer to the name \(ShownText(host)): ask for it by its address or as localhost, or add "
                     + "the name to admin.hosts")
         }
-        // Pages of other ports of this machine are of the same site, and nothing to the admin port.
+        // Other ports of this machine are the same site, but not trusted.
         if let site = request.fetchSite, site != "same-origin", site != "none" {
             return .problem(
                 403,
@@ -208,7 +202,7 @@ struct AdminGate: Sendable {
         }
     }
 
-    /// Whether it may be shown what is only for those who control the proxy, e.g. the paths of requests.
+    /// Whether it may see what only controllers may, such as request paths.
     func mayControl(_ request: ControlRequest) -> Bool {
         switch request.door {
         case .socket: true
@@ -223,7 +217,7 @@ struct AdminGate: Sendable {
         return response
     }()
 
-    /// Compared by digest, so that how long it takes tells nothing of the token.
+    /// Compared by digest: the time tells nothing about the token.
     private func holdsToken(_ request: ControlRequest) -> Bool {
         guard let token, let authorization = request.authorization else { return false }
         let parts = authorization.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: true)

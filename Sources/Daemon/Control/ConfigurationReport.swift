@@ -3,14 +3,13 @@ import Security
 import Session
 import TLS
 
-/// What `GET /config` answers: the configuration in force, without secrets and without values that rules send.
+/// The answer of `GET /config`: the configuration in force, without secrets and values that rules send.
 struct ConfigurationReport: Encodable {
-    /// Entries that are listed at most.
     static let entryLimit = 10_000
 
     struct Entry: Encodable {
         struct Pin: Encodable {
-            /// By its value, whatever way it is written.
+            /// The value, in one form.
             let pin: String
             let written: String
             let notAfter: UnixTime?
@@ -32,11 +31,11 @@ struct ConfigurationReport: Encodable {
         let onRefusal: String?
         let clients: String?
         let rules: [String]
-        /// The switches that take protection away, in words.
+        /// Switches that remove protection, in words.
         let insecure: [String]
     }
 
-    /// How many configurations have been in force since the start.
+    /// Configurations in force since the start.
     let generation: Int
     let readAt: UnixTime
     let files: [String]
@@ -107,7 +106,7 @@ struct ConfigurationReport: Encodable {
         ]
     }
 
-    /// Keys whose values may be secret, or are nobody's business.
+    /// Keys with secret or private values.
     private static let hidden: Set<String> = [
         "request.headers", "request.set_headers", "request.parameters", "request.parts", "request.authorization",
         "session.credentials",

@@ -3,9 +3,9 @@ import FoundationEssentials
 import Glibc
 package import HTTPWire
 
-/// A request to a running proxy over one of its sockets, and the answer as it is read. Its methods block.
+/// A request to a running proxy over one of its sockets. Its methods block.
 struct ControlCall: ~Copyable {
-    /// Of a head or a line, and of an answer that says no.
+    /// Of a head, a line, or a refusal.
     static let longestPart = 64 << 10
 
     private let socket: Descriptor
@@ -13,11 +13,10 @@ struct ControlCall: ~Copyable {
 
     var descriptor: CInt { socket.raw }
 
-    /// Connects and asks.
     /// - Parameters:
-    ///   - process: the process that has to be listening there.
-    ///   - seconds: how long it has at each read and write.
-    ///   - fields: of the request's head besides Host, each with its line's end.
+    /// - process: must be listening there.
+    ///   - seconds: for each read and write.
+    ///   - fields: of the head besides Host, each with its line's end.
     init(
         _ place: StateSocket, process: Int32, seconds: Int, _ method: HTTPWire.Method, _ target: String, fields: String
     ) throws(ControlFailure) {
@@ -26,7 +25,7 @@ struct ControlCall: ~Copyable {
             throw .stranger(process: peer.process)
         }
         let request = Array("\(method.text) \(target) HTTP/1.1\r\nHost: localhost\r\n\(fields)\r\n".utf8)
-        // One that says no and closes has perhaps said so before this: its word is read all the same.
+        // A proxy that refuses may have answered and closed already: its answer is read.
         guard send(socket.raw, request, request.count, CInt(MSG_NOSIGNAL)) == request.count || errno == EPIPE else {
             throw .broken(String(cString: strerror(errno)))
         }
@@ -48,7 +47,7 @@ struct ControlCall: ~Copyable {
         }
     }
 
-    /// The next line; nil at the end. Throws `silent` if no whole line has arrived.
+    /// Nil at the end. Throws `silent` if no whole line has arrived.
     mutating func line() throws(ControlFailure) -> [UInt8]? {
         while true {
             if let end = bytes.firstIndex(of: UInt8(ascii: "\n")) {
@@ -76,7 +75,7 @@ struct ControlCall: ~Copyable {
                 bytes += chunk[..<count]
                 return true
             }
-            // The latter: closed with the request unread.
+            // ECONNRESET: closed with the request unread.
             if count == 0 || errno == ECONNRESET { return false }
             if errno == EAGAIN { throw .silent }
             guard errno == EINTR else { throw .broken(String(cString: strerror(errno))) }
@@ -85,7 +84,6 @@ struct ControlCall: ~Copyable {
 }
 
 extension ControlFailure {
-    /// The refusal that an answer with an unwanted status gives.
     init(status: Int, body: [UInt8]) {
         let cause = (try? JSONDecoder().decode([String: String].self, from: Data(body)))?["cause"]
         self = .refused(status: status, cause: cause ?? "the proxy answered \(status)")
@@ -101,7 +99,7 @@ extension JSONDecoder {
     }
 }
 
-/// Asks a running proxy over its control socket, and waits for the answer. For the commands.
+/// Asks a running proxy over its control socket, and blocks. For the commands.
 package struct ControlClient {
     private static let longestAnswer = 64 << 20
 
@@ -115,7 +113,7 @@ package struct ControlClient {
         self.seconds = seconds
     }
 
-    /// - Parameter accepting: a status besides 200 with which the answer comes.
+    /// - Parameter accepting: a status besides 200 that has an answer.
     package func ask<Answer: Decodable>(
         _ method: HTTPWire.Method, _ target: String, accepting: Int = 200, as type: Answer.Type = Answer.self
     ) throws(ControlFailure) -> Answer {

@@ -5,7 +5,7 @@ import Session
 import TLS
 import Transport
 
-/// One client of the control socket or the admin port: reads its requests and writes the answers.
+/// One client of the control socket or the admin port.
 final class ControlConnection {
     typealias Answer = (ControlRequest, @escaping (ControlResponse) -> Void) -> Void
 
@@ -15,18 +15,18 @@ final class ControlConnection {
     private let answer: Answer
     private let ended: (ControlConnection) -> Void
     private let feed: () -> LiveFeed?
-    /// What it is told of, and how, once it asked for events.
+    /// Nil until it asks for events.
     private var watched: LiveFeed?
     private var showsPaths = false
     private var outgoing: ByteBuffer
     private var received: ByteBuffer
-    /// Events in a row that found others before them.
+    /// Events in a row that had to be dropped.
     private var leftOut = 0
     private static let patienceInEvents = 30
 
     /// - Parameters:
     ///   - answer: called for each request; calls back once, at once or later, on the loop.
-    ///   - ended: called once, when the connection is over.
+    /// - ended: called once, when the connection is closed.
     init(
         stream: ByteStream, session: LoopSession, settings: HTTP1ServerSettings, door: ControlDoor, claimant: Claimant,
         answer: @escaping Answer, feed: @escaping () -> LiveFeed?, ended: @escaping (ControlConnection) -> Void
@@ -53,7 +53,7 @@ final class ControlConnection {
 
     func start() { server.serve() }
 
-    /// Begins with TLS; `nanoseconds` are for its handshake.
+    /// - Parameter nanoseconds: for the TLS handshake.
     func start(_ context: TLSServerContext, within nanoseconds: UInt64) {
         server.lend()
         server.setDeadline(afterNanoseconds: nanoseconds)
@@ -73,7 +73,7 @@ final class ControlConnection {
 
 extension ControlConnection: AnsweringOwner {
     func received(by server: HTTP1Server) {
-        // A body would be of no use; what follows it would have to be found behind it.
+        // A body is of no use, and isn't read.
         let keeps = server.framing.keepsAlive && server.head.bodyLength == .none
         guard let request = server.readRequest({ ControlRequest($0, through: door) }) else {
             return reply(.problem(400, "the request's target is not a path"), keeps: false)
@@ -115,7 +115,6 @@ extension ControlConnection: AnsweringOwner {
         }
     }
 
-    func timedOut(_ server: HTTP1Server) { server.abort() }
     func clientHasGone(_ why: String) { server.abort() }
 
     func closed(_ server: HTTP1Server) {
@@ -127,7 +126,7 @@ extension ControlConnection: AnsweringOwner {
     func secured(_ result: Result<Void, StreamError>) {
         switch result {
         case .success: server.serve()
-        // Garbage, or a client that doesn't trust the certificate: it knows why.
+        // Garbage, or a client that doesn't trust the certificate.
         case .failure: server.abort()
         }
     }
@@ -148,9 +147,9 @@ extension ControlConnection: LiveFeedReader {
     }
 }
 
-/// While it is told of events.
+/// While it watches events.
 extension ControlConnection: ByteStreamOwner {
-    /// Nothing more is expected of the client but its end.
+    /// Only the client's end is expected.
     func streamIsReadable(_ stream: ByteStream) {
         switch stream.read(into: &received) {
         case .received, .blocked:
@@ -161,19 +160,17 @@ extension ControlConnection: ByteStreamOwner {
     }
 
     func streamIsWritable(_ stream: ByteStream) { write() }
-    func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
 }
 
-/// The connections of the control socket, or those of the admin port: a bounded number, on the main loop.
+/// The connections of the control socket, or of the admin port. On the main loop.
 final class ControlClients {
-    /// Clients at one time. One more of a user or address with a full share displaces the most idle of that share.
+    /// A new client displaces one of its user's or address's full share, idle ones first.
     static let limit = 64
-    /// For a request's arrival, and for an answer's being taken.
     private static let patience: Duration = .seconds(10)
 
     private let loop: EventLoop
     private let session: LoopSession
-    private let settings = HTTP1ServerSettings()
+    private let settings = HTTP1ServerSettings(waiting: patience)
     private let answer: ControlConnection.Answer
     private let feed: () -> LiveFeed?
     private var clients: FairRoster<Claimant, ControlConnection>
@@ -186,10 +183,6 @@ final class ControlClients {
         self.loop = loop
         self.session = session
         self.answer = answer
-        settings.idle = Self.patience
-        settings.idleNanoseconds = Self.patience.nanoseconds
-        settings.requestNanoseconds = Self.patience.nanoseconds
-        settings.requestHead = 16 << 10
     }
 
     func serve(_ socket: consuming Descriptor, of claimant: Claimant, through door: ControlDoor, tls: TLSServerContext? = nil) {

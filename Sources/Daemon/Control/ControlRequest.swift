@@ -1,22 +1,22 @@
 import Clients
 import EventLoop
 import HTTPWire
+import LocalPeers
 
-/// A request to the control socket or the admin port, as far as its resources are told apart.
+/// A request to the control socket or the admin port.
 struct ControlRequest {
     let method: Method
     /// The segments of the path: `/tasks/7/cancel` has three.
     let path: [String]
     let query: [String: String]
     let door: ControlDoor
-    /// The values of fields, as they are written; nil where there is none.
+    /// Field values as written; nil: none.
     var host: String?
     var authorization: String?
     var accept: String?
-    /// `Sec-Fetch-Site`: what the page that has the browser ask is to this port.
+    /// `Sec-Fetch-Site`: how the asking page is related to this port.
     var fetchSite: String?
 
-    /// Nil if the target is no path.
     init?(_ view: borrowing RequestView, through door: ControlDoor) {
         guard case .origin = view.head.targetForm else { return nil }
         self.init(view.head.method, view.head.target.text(in: view.bytes), through: door)
@@ -24,7 +24,7 @@ struct ControlRequest {
         accept = view.head.first(.accept)?.text(in: view.bytes)
         authorization = view.head.first(.authorization)?.text(in: view.bytes)
         for field in view.head.fields where field.name.text(in: view.bytes).lowercased() == "sec-fetch-site" {
-            // Of several values none is believed.
+            // Several values: none is trusted.
             fetchSite = (fetchSite.map { $0 + ", " } ?? "") + field.value.text(in: view.bytes)
         }
     }
@@ -43,14 +43,13 @@ struct ControlRequest {
     }
 }
 
-/// By which way a request came.
+/// How a request came.
 enum ControlDoor: Sendable, CustomStringConvertible {
-    /// The control socket: its clients are the daemon's own user and root.
+    /// The control socket, for the daemon's own user and root.
     case socket(ControlPeer)
-    /// The admin port, with the client's address where it has one.
+    /// The admin port, with the client's address if known.
     case port(client: String)
 
-    /// Who asks, for people.
     var description: String {
         switch self {
         case .socket(let peer): "\(peer)"
@@ -59,7 +58,7 @@ enum ControlDoor: Sendable, CustomStringConvertible {
     }
 }
 
-/// Who asks over the control socket, by the kernel's word.
+/// A client of the control socket, by the kernel's data.
 struct ControlPeer: Sendable, CustomStringConvertible {
     private let user: UInt32
     private let process: Int32

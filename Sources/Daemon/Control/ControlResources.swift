@@ -3,27 +3,27 @@ import Records
 import Session
 import TLS
 
-/// What the control socket and the admin port answer: the resources, and who looks after each. On the main loop.
+/// The resources of the control socket and the admin port. On the main loop.
 final class ControlResources {
     typealias Reply = (ControlResponse) -> Void
 
-    /// What is asked of the daemon itself.
+    /// The daemon's answers.
     struct Daemon {
-        /// Why it isn't ready; nil if it is.
+        /// Nil: it is ready.
         var unreadiness: () -> String?
-        /// Why the configuration in force isn't what the files say; nil if it is.
+        /// Nil: the configuration in force is the files'.
         var fallback: () -> String?
         var status: (@escaping (StatusReport) -> Void) -> Void
         var metrics: (MetricsText.Format, @escaping ([UInt8]) -> Void) -> Void
         var configuration: () -> ConfigurationReport
         /// The local authority's certificate.
         var authority: () -> String
-        /// The script by which browsers find the proxy, for who asked for the machine by that name.
+        /// The proxy auto-config script, for a client that used this host name.
         var script: (_ host: String?) -> String
         var reload: () -> ReloadReport
-        /// Nil: the answer; else why what was recorded can't be written.
+        /// Failure: the records can't be written.
         var learn: (LearnOrder) -> Result<LearnReport, StateFileProblem>
-        /// What those may ask for who come by the admin port.
+        /// For clients of the admin port.
         var gate: () -> AdminGate
     }
 
@@ -90,7 +90,7 @@ final class ControlResources {
             }
         }
 
-        /// What a client of the admin port must be allowed.
+        /// Required of clients of the admin port.
         var right: AdminGate.Right {
             switch self {
             case .health, .readiness, .authority, .script, .page: .fetch
@@ -101,7 +101,7 @@ final class ControlResources {
         }
     }
 
-    /// Clients are served, whatever the files say.
+    /// A fallback is ready, too.
     private var readiness: ControlResponse {
         ControlResponse(["status": "ready"].merging(daemon.fallback().map { ["fallback": $0] } ?? [:]) { $1 })
     }
@@ -150,7 +150,7 @@ final class ControlResources {
 
     // MARK: Tasks
 
-    /// - Parameter order: what is ordered of the task; nil: it is only shown.
+    /// - Parameter order: nil: the task is only shown.
     private func answerTask(_ text: String, _ order: TaskOrder?, _ request: ControlRequest, _ reply: @escaping Reply) {
         guard let number = UInt64(text) else {
             return reply(.problem(400, "\"\(ShownText(String(text.prefix(64))))\" is not the number of a task"))
@@ -178,7 +178,7 @@ final class ControlResources {
 }
 
 extension TaskSummary {
-    /// For who may not control tasks: a path may hold what its client wouldn't show to others.
+    /// For clients that may not control tasks: paths may be private.
     fileprivate var withoutPath: TaskSummary {
         var summary = self
         summary.path = ""

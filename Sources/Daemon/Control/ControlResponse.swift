@@ -2,20 +2,19 @@ import Clients
 import FoundationEssentials
 import HTTPWire
 
-/// An answer of the control socket or the admin port: JSON, also where it is an error, unless it says otherwise.
+/// An answer of the control socket or the admin port: JSON by default, also for errors.
 struct ControlResponse: Sendable {
     let status: Int
     let body: [UInt8]
     var type = "application/json"
-    /// Of a 405: what the resource takes.
+    /// Of a 405.
     var allow: Method?
-    /// Of a 401: the port wants a token.
     var wantsToken = false
-    /// The connection becomes one that tells of what the proxy does (``LiveFeed``).
+    /// The connection becomes a watcher (``LiveFeed``).
     var opensEvents = false
-    /// Of the events: with the paths of requests.
+    /// Events include paths of requests.
     var showsPaths = false
-    /// What a page may load and run (Content-Security-Policy); nil: nothing.
+    /// Content-Security-Policy; nil: nothing may load or run.
     var policy: String?
 
     init(_ value: some Encodable, status: Int = 200) {
@@ -23,7 +22,7 @@ struct ControlResponse: Sendable {
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         encoder.keyEncodingStrategy = .convertToSnakeCase
         self.status = status
-        // Strings, numbers and lists of them can't fail to be encoded.
+        // Strings, numbers and lists always encode.
         body = (try? encoder.encode(value)).map { [UInt8]($0) } ?? []
     }
 
@@ -37,7 +36,7 @@ struct ControlResponse: Sendable {
         ControlResponse(["cause": cause], status: status)
     }
 
-    /// - Parameter toHead: without the body, of which the head tells all the same.
+    /// - Parameter toHead: for HEAD, with the body's length but not the body.
     func bytes(keepAlive: Bool, toHead: Bool = false) -> [UInt8] {
         var head = ResponseText(status: status, reason: Self.reasons[status] ?? "Answer")
         if let allow { head.add("Allow", allow == .get ? "GET, HEAD" : allow.text) }
@@ -48,7 +47,6 @@ struct ControlResponse: Sendable {
         return head.bytes(with: toHead ? [] : body)
     }
 
-    /// The head of an answer whose body has no end.
     static let eventHead: [UInt8] = {
         var head = ResponseText(status: 200, reason: "OK")
         head.add("Content-Type", "text/event-stream")

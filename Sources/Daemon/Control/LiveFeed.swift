@@ -4,17 +4,15 @@ import Records
 import Session
 
 protocol LiveFeedReader: AnyObject {
-    /// - Returns: false if an event before it is still being sent: this one is dropped.
+    /// - Returns: false: the previous event is still being sent, and this one is dropped.
     func send(_ event: [UInt8]) -> Bool
 }
 
-/// `GET /events`: what the proxy does, once a second (server-sent events). On the main loop. Without watchers nothing
-/// is asked. A watcher that reads too slowly misses ticks, and gets their number.
+/// `GET /events`: activity once a second (server-sent events). A slow watcher misses ticks and gets their number.
 final class LiveFeed {
-    /// Watchers at one time; a quarter of them may be one user's or address's.
+    /// Watchers; a quarter of them may be one user's or address's.
     static let limit = 32
     private static let intervalNanoseconds: UInt64 = 1_000_000_000
-    /// Tasks that are shown, the oldest of all.
     private static let taskLimit = 100
     private static let eventLimit = 100
 
@@ -49,9 +47,8 @@ final class LiveFeed {
         var generation = 0
         var lastReload: String?
         var counts: [EntryCount] = []
-        /// New ones, the latest first.
+        /// The latest first.
         var events: [RecentEvent] = []
-        /// Ticks that this watcher has missed.
         var dropped = 0
     }
 
@@ -64,7 +61,7 @@ final class LiveFeed {
     private var share = FairShare<Claimant>(places: limit)
     private var timer: RepeatingTimer?
     private var isAsking = false
-    /// What was told already: of each worker its last event, and of each entry its counts.
+    /// The last event sent of each worker, and the counts of each entry.
     private var told: [Int: UInt64] = [:]
     private var counted: [[UInt64]] = []
 
@@ -93,10 +90,10 @@ final class LiveFeed {
         self.fill = fill
     }
 
-    /// Why one more of the claimant's can't watch; nil: it can.
+    /// Nil: the claimant may have one more watcher.
     func lack(for claimant: Claimant) -> FairShare<Claimant>.Lack? { share.lack(for: claimant) }
 
-    /// - Returns: false: others have taken the last place by now.
+    /// - Returns: false: no place is free any more.
     func add(_ reader: any LiveFeedReader, of claimant: Claimant, showsPaths: Bool) -> Bool {
         guard share.enter(claimant) == nil else { return false }
         watchers.append(Watcher(reader, of: claimant, showsPaths: showsPaths))

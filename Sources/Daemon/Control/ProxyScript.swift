@@ -1,13 +1,13 @@
 import Configuration
 import EventLoop
 
-/// The answer of `/proxy.pac`: a script by which browsers find the proxy (Proxy Auto-Config).
+/// The answer of `/proxy.pac` (Proxy Auto-Config).
 enum ProxyScript {
     static let type = "application/x-ns-proxy-autoconfig"
 
     /// - Parameters:
     ///   - listeners: where the proxy listens.
-    ///   - host: by which the asking program reaches this machine, without a port; nil: unknown.
+    /// - host: the client's name for this machine, without a port; nil: unknown.
     ///   - isSecure: the proxy's port speaks TLS.
     static func text(_ listeners: [SocketAddress], askedAs host: String?, isSecure: Bool) -> String {
         let word = isSecure ? "HTTPS" : "PROXY"
@@ -22,7 +22,7 @@ enum ProxyScript {
             """
     }
 
-    /// For "all addresses" the one that the asking program knows already.
+    /// Replaces "all addresses" by the host that the client used.
     private static func reached(_ address: SocketAddress, askedAs host: String?) -> String {
         guard address.ip.isUnspecified else { return address.description }
         let own = host ?? (address.ip.isIPv6 ? "::1" : "127.0.0.1")

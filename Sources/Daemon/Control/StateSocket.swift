@@ -6,7 +6,7 @@ import Security
 import Session
 import TLS
 
-/// A socket of the state directory, as a command connects to it: no link leads elsewhere.
+/// A socket of the state directory, for commands: links aren't followed.
 package struct StateSocket: Sendable {
     private let directory: TrustedDirectory
     private let name: String
@@ -18,12 +18,11 @@ package struct StateSocket: Sendable {
 
     package var path: String { "\(directory.path)/\(name)" }
 
-    /// Blocks, for at most `seconds` at each read and write.
+    /// Blocks at most `seconds` for each read and write.
     func connect(seconds: Int) throws(ControlFailure) -> Descriptor {
         try connect { (path) throws(SystemError) in try UnixSocket.connect(to: path, seconds: seconds) }
     }
 
-    /// Waits for nothing.
     package func connectAtOnce() throws(ControlFailure) -> Descriptor {
         try connect { (path) throws(SystemError) in try UnixSocket.connectAtOnce(to: path) }
     }
@@ -64,7 +63,7 @@ package final class ControlSocket {
         listener = try .own(at: path, loop: loop, logger: logger) { [weak self] in self?.accepted($0) }
     }
 
-    /// Takes the name away and ends all connections.
+    /// Removes the socket and ends all connections.
     func stop() {
         listener?.stop()
         listener = nil
@@ -77,7 +76,7 @@ package final class ControlSocket {
         clients.serve(socket, of: .user(peer.user), through: .socket(ControlPeer(peer)))
     }
 
-    /// Says no, in the room that every socket's buffer has, and waits for nothing.
+    /// Refuses without waiting: a new socket's buffer has room.
     private func deny(_ socket: consuming Descriptor, _ peer: UnixSocket.Peer?) {
         let user = peer.map { ControlPeer($0).description } ?? "an unknown user"
         let bytes = ControlResponse.problem(
@@ -89,24 +88,22 @@ package final class ControlSocket {
 }
 
 /// `door.sock` in the state directory: where a command's network ends (`pinproxy exec --isolated`, `--transparent`).
-///
-/// Its clients count as remote (``Arrival/place``), whatever process connects, and reach no loopback service of the
-/// machine. A program in such a network can't choose another way out, nor hide that it came this way.
+/// Clients count as remote (``Arrival/place``), and reach no loopback service. Programs in such a network can't leave
+/// it otherwise.
 package enum DoorSocket {
     package static func place(in stateDirectory: String) -> StateSocket { StateSocket("door.sock", in: stateDirectory) }
 }
 
-/// Why a running proxy gives no answer of use.
+/// Why a running proxy gave no useful answer.
 package enum ControlFailure: Error, Sendable, Equatable {
-    /// No proxy listens there, or this user may not connect.
+    /// Nobody listens, or this user may not connect.
     case unreachable(SystemError)
-    /// Somebody else could have put it there; in words.
+    /// Somebody else could have put it there.
     case untrusted(String)
-    /// Another process than the one that was meant listens there; nothing was asked of it.
+    /// The wrong process listens there; nothing was asked.
     case stranger(process: Int32)
     case refused(status: Int, cause: String)
     case silent
     case ended
-    /// What it answered makes no sense.
     case broken(String)
 }

@@ -1,7 +1,5 @@
-/// The files of the status page, as they are in `Page`.
-///
-/// What comes from the network reaches the page as JSON and is inserted as text. The policy is a second defence: only
-/// the page's own scripts and styles run, and no other host is contacted.
+/// The files of the status page, from `Page`. Network data reaches the page as JSON and is inserted as text. The policy
+/// is a second defence: only the page's own scripts and styles run, and no other host is contacted.
 enum StatusPage {
     case index, style, icon
     case script, pinsScript, refusalsScript

@@ -3,7 +3,7 @@ package import Records
 package import Security
 package import TLS
 
-/// What `GET /status` answers and `pinproxy status` prints; of a proxy that isn't running, what it has left.
+/// For `GET /status` and `pinproxy status`; of a stopped proxy, from its files.
 package struct StatusReport: Codable, Sendable, Equatable {
     package struct Pin: Codable, Sendable, Equatable {
         package let pin: String
@@ -35,7 +35,6 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package let daysLeft: Int64
     }
 
-    /// What of each list is told at most.
     static let expiringLimit = 100
     static let recentLimit = 100
 
@@ -43,53 +42,53 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package let process: Int32?
     package let stateDirectory: String
     package var version: String?
-    /// Files of libraries, or the program's own, that were replaced since the start. What runs is still the old one.
+    /// Files of the program or its libraries that were replaced since the start.
     package var replacedLibraries: [String]?
     package var since: UnixTime?
-    /// When the configuration in force was read, and how many have been in force since the start.
+    /// When the configuration was read, and how many were in force since the start.
     package var readAt: UnixTime?
     package var generation: Int?
-    /// The file that it reads, as an absolute path.
+    /// The configuration file's absolute path.
     package var configuration: String?
-    /// Why the configuration in force isn't what the files say, after a start that refused them.
+    /// Why the start has refused the configuration files.
     package var fallback: String?
     package var listen: [String]?
     package var admin: [String]?
     package var clients: Int?
     package var clientLimit: Int?
     package var tasks: Int?
-    /// Exchanges since the start, and those that the proxy answered itself.
+    /// Exchanges since the start, and those refused.
     package var requests: UInt64?
     package var refused: UInt64?
     package var lastHour: LastHour?
-    /// Bytes of bodies that are kept, how many there may be, and how many bodies were not kept since the start.
+    /// Bytes of kept bodies, their limit, and the number of bodies refused since the start.
     package var keptBodies: Int?
     package var keptBodiesLimit: Int?
     package var bodiesNotKept: Int?
-    /// What went wrong lately, the latest first. Failures of pins are kept longer than others.
+    /// Recent failures, the latest first. Pin failures are kept longest.
     package var recent: [RecentEvent]?
-    /// What ends within 30 days or has ended, the most urgent first.
+    /// Ended or ending within 30 days, the most urgent first.
     package var expiring: [Ending]?
-    /// The settings in force that take protection away.
+    /// Settings that remove protection.
     package var insecure: [String]?
     package var warnings: [String]?
-    /// Workers that did not answer in time: what they counted is as they last told.
+    /// Workers that did not answer in time: their last counts are used.
     package var silentWorkers: [String]?
-    /// Exchanges in each of the last 60 minutes, the oldest first: by entry, and in all.
+    /// Exchanges of the last 60 minutes, the oldest first: by entry, and in all.
     package var hits: [String: [UInt64]]?
     package var requestsByMinute: [UInt64]?
     package var refusalsByMinute: [UInt64]?
-    /// Of the network, the latest first.
+    /// The latest first.
     package var networkChanges: [NetworkChange]?
     /// Of the machine and of each target of `reachability`.
     package var reachability: [TargetStatus]?
     /// `accepted` or `refused`.
     package var lastReload: String?
-    /// Until when every host's chains are recorded, if they are.
+    /// While every host's chains are recorded.
     package var learningUntil: UnixTime?
     package let entries: [Entry]
 
-    /// - Parameter process: nil: none is running.
+    /// - Parameter process: nil: not running.
     package init(process: Int32?, directory: String, history: PinHistory) {
         running = process != nil
         self.process = process
@@ -107,14 +106,13 @@ package struct StatusReport: Codable, Sendable, Equatable {
     }
 }
 
-/// A target of `reachability` and its present status, as `GET /status` has it.
 package struct TargetStatus: Codable, Sendable, Equatable {
     /// `any`, an address or a name.
     package let target: String
     /// As in the log: `via-wired`, `not-reachable`, `unknown`, …
     package let status: String
     package let reason: String?
-    /// The interface by which the target is reached, and its kind.
+    /// The interface's name and kind.
     package let link: String?
     package let kind: String?
 
@@ -142,11 +140,11 @@ package struct NetworkChange: Codable, Sendable, Equatable {
     package let reason: String
 }
 
-/// What `POST /reload` answers.
+/// The answer of `POST /reload`.
 package struct ReloadReport: Codable, Sendable, Equatable {
     package let process: Int32
-    /// The file that was read, as an absolute path.
+    /// The file's absolute path.
     package let configuration: String
-    /// Why the old configuration is still in force, one problem a line; nil if the new one is.
+    /// Why the old configuration stays in force, one problem a line; nil: it doesn't.
     package let cause: String?
 }

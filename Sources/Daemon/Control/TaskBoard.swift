@@ -1,19 +1,18 @@
 import EventLoop
 package import Session
 
-/// The tasks of all workers, asked from the main loop (``WorkerInquiry``). A silent worker is named, not awaited.
+/// The tasks of all workers, for the main loop (``WorkerInquiry``). Silent workers are named, not awaited.
 final class TaskBoard {
-    /// What became of a question about one task.
     enum Finding {
         case found(TaskSummary)
         case none
-        /// The worker that has tasks of that number doesn't answer.
+        /// The task's worker doesn't answer.
         case silent(worker: String)
     }
 
     private let loop: EventLoop
     private let workers: [WorkerThread]
-    /// See ``LoopSession``: of how many sessions the numbers are.
+    /// See ``LoopSession``.
     private let sessionCount: Int
 
     init(loop: EventLoop, workers: [WorkerThread], sessionCount: Int) {
@@ -34,8 +33,8 @@ final class TaskBoard {
     }
 
     /// - Parameters:
-    ///   - cause: who orders it, for the log and for the client.
-    ///   - completion: called once on the loop. A worker that is silent obeys when it goes on.
+    /// - cause: who orders it, for the log and the client.
+    ///   - completion: called once on the loop. A silent worker obeys later.
     func order(_ order: TaskOrder, _ number: UInt64, because cause: String, completion: @escaping (Finding) -> Void) {
         ask(number, completion: completion) { $0.obey(order, task: number, because: cause) }
     }
@@ -62,9 +61,8 @@ final class TaskBoard {
     }
 }
 
-/// What `GET /tasks` answers.
+/// The answer of `GET /tasks`.
 package struct TaskList: Codable, Sendable {
-    /// In the order of their numbers.
     package var tasks: [TaskSummary]
     /// Workers that did not answer in time: their tasks are missing.
     package var silentWorkers: [String]

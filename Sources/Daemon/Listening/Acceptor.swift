@@ -5,7 +5,7 @@ import LocalPeers
 import Logging
 import Session
 
-/// The listeners, and whom they hand clients to. On its own thread: no busy worker or reload delays a client.
+/// Accepts clients for the workers. On its own thread: no busy worker or reload delays a client.
 final class Acceptor {
     private let loop: EventLoop
     private let logger: Logger
@@ -16,19 +16,19 @@ final class Acceptor {
     private var isFull = false
     private var choice = WorkerChoice()
     private let desk = ArrivalDesk()
-    /// Where PROXY headers come first, and from whom they are taken.
+    /// Places with PROXY headers, and their trusted senders.
     private var senders: [Endpoint: [AddressRange]]
     private lazy var limit = Shortage("clients.limit", loop: loop, logger: logger) { [weak self] in
         self?.isFull == true
     }
     private lazy var descriptors = Shortage("accept.failed", loop: loop, logger: logger)
     private let pressure: MemoryPressure
-    /// Nil where nothing limits the memory.
+    /// Nil: memory isn't limited.
     private var memory: MemoryWatch?
-    /// Clients that are served even while memory is short: the proxy's own memory may be what fills the limit.
+    /// Clients served even while memory is short: the proxy itself may fill the limit.
     private static let clientsInNeed = 16
 
-    /// - Parameter vacancy: where workers tell that a client has gone; it has to know this acceptor before ``start()``.
+    /// - Parameter vacancy: must notify this acceptor before ``start()``.
     init(
         loop: EventLoop, sockets: [ListeningSocket], workers: [WorkerThread], vacancy: Vacancy, maximumClients: Int,
         senders: [Endpoint: [AddressRange]] = [:], pressure: MemoryPressure = MemoryPressure(),
@@ -84,7 +84,8 @@ final class Acceptor {
         for listener in listeners { listener.resume() }
     }
 
-    /// Follows a reload. Connections at the places of `senders` begin with PROXY headers, taken from those ranges.
+    /// Follows a reload.
+    /// - Parameter senders: places whose connections begin with PROXY headers, and the trusted ranges.
     func replace(_ removed: [ListeningSocket], with added: [ListeningSocket], senders: [Endpoint: [AddressRange]]) {
         self.senders = senders
         for listener in listeners where removed.contains(where: { $0.wanted == listener.wanted }) { listener.stop() }
@@ -102,7 +103,7 @@ final class Acceptor {
         guard isFull else { return }
         limit.lasted()
         isFull = false
-        // Whoever still finds no room says so again.
+        // A listener without room will report again.
         for listener in listeners { listener.resume() }
     }
 
@@ -117,9 +118,9 @@ final class Acceptor {
     private func waitForRoom() {
         isFull = true
         vacancy.await()
-        // One may have gone before it could know that somebody waits.
+        // A client may have gone before `await()`.
         if hasRoom { return roomAgain() }
-        // The watch has told of it.
+        // ``MemoryWatch`` logs it.
         if lacksMemory { return }
         limit.strike(.warning, ["limit": .stringConvertible(maximum)])
     }
@@ -128,7 +129,7 @@ final class Acceptor {
 
     private func arrival(of socket: CInt, from source: Endpoint, at place: Endpoint, isKnown: Bool) -> Arrival {
         guard let senders = senders[place] else { return desk.arrival(of: socket, from: source, isKnown: isKnown) }
-        // The process that connects is the load balancer, whoever it speaks for.
+        // The connecting process is the load balancer.
         let isTrusted = source.address.map { sender in senders.contains { $0.contains(sender.ip.bytes) } } ?? false
         let peer = ClientPeer(nil, why: "it comes by way of a load balancer")
         return Arrival(from: source, peer: peer, header: isTrusted ? .awaited : .untrusted)
@@ -154,17 +155,17 @@ final class Acceptor {
     }
 }
 
-/// Asks who comes, at the moment when a connection is accepted. Belongs to the acceptor's thread.
+/// Identifies clients when they are accepted. Belongs to the acceptor's thread.
 struct ArrivalDesk {
     /// Nil: the kernel can't be asked.
     private let sockets: SocketTable?
 
     init() { sockets = try? SocketTable() }
 
-    /// Whether those who come to that listener can be known.
+    /// Whether clients of the listener can be identified.
     func knowsConnections(to listener: CInt) -> Bool { sockets?.knowsConnections(to: listener) ?? false }
 
-    /// - Parameter isKnown: ``knowsConnections(to:)`` of the listener that has accepted the socket.
+    /// - Parameter isKnown: ``knowsConnections(to:)`` of its listener.
     func arrival(of socket: CInt, from source: Endpoint, isKnown: Bool) -> Arrival {
         guard let sockets else {
             return Arrival(from: source, peer: ClientPeer(nil, why: "the kernel can't be asked about its sockets (sock_diag)"))

@@ -4,14 +4,12 @@ import Logging
 
 /// Accepts clients on one address, or at one Unix socket.
 ///
-/// One listener and not SO_REUSEPORT: measured with two workers and new TLS connections, both cost the
-/// same (660 µs of processor time a connection, three runs of each in turn, ± 50). But SO_REUSEPORT
-/// spreads by a hash of the addresses, so that a machine's few long-lived clients may share one worker
-/// while another rests.
+/// One listener and not SO_REUSEPORT: measured with two workers and new TLS connections, both cost the same (660 µs of
+/// processor time a connection, ± 50). But SO_REUSEPORT hashes addresses: few long-lived clients may share one worker.
 final class Listener: SocketHandler {
-    /// How long accepting pauses when the process has no descriptors left.
+    /// Pause when no descriptors are left.
     private static let pauseNanoseconds: UInt64 = 100_000_000
-    /// Connections accepted in one turn, before others get theirs.
+    /// Connections accepted in one turn of the loop.
     private static let perTurn = 64
 
     let wanted: Endpoint
@@ -23,15 +21,15 @@ final class Listener: SocketHandler {
     private let accepted: (consuming Descriptor, Endpoint, Bool) -> Void
     private let failed: (SystemError) -> Void
     private var pause: Timer?
-    /// Whoever is accepted now has had to wait.
+    /// The next clients have waited.
     private var isLate = false
 
     /// - Parameters:
     ///   - socket: taken over.
     ///   - hasRoom: asked before each connection is accepted.
-    ///   - mustWait: told that a client is there for whom there is no room; call ``resume()`` when there is.
-    ///   - accepted: takes each connection, and whether it has waited for room or for a descriptor.
-    ///   - failed: told why accepting pauses for a moment.
+    /// - mustWait: called when a client finds no room; call ``resume()`` when there is.
+    /// - accepted: takes each connection, and whether it has waited.
+    /// - failed: called when accepting pauses.
     init(
         loop: EventLoop, socket: ListeningSocket, hasRoom: @escaping () -> Bool = { true },
         mustWait: @escaping () -> Void = {},
@@ -79,7 +77,7 @@ final class Listener: SocketHandler {
         guard wanted.path != nil else { return Socket.accept(raw) }
         do throws(SystemError) {
             guard let socket = try UnixSocket.accept(raw) else { return .wouldBlock }
-            // Who connects to a Unix socket has no address, and the place isn't asked for.
+            // A Unix client has no address.
             return .accepted(Descriptor(owning: socket), peer: nil)
         } catch {
             return .failed(error)
@@ -93,7 +91,7 @@ final class Listener: SocketHandler {
             return mustWait()
         }
         for _ in 0..<Self.perTurn {
-            // If one more is there, readiness tells once more.
+            // A waiting client makes the socket ready again.
             guard hasRoom() else { return }
             switch accept() {
             case .accepted(let descriptor, let peer): accepted(descriptor, peer.map(Endpoint.network) ?? wanted, isLate)

@@ -2,36 +2,34 @@ import Configuration
 import EventLoop
 import Glibc
 
-/// A socket that clients can connect to, on its way to the ``Listener`` that accepts them.
 struct ListeningSocket: Sendable {
     let raw: CInt
     let port: ListenPort
     let wanted: Endpoint
-    /// The port as the system chose it, if it was to choose.
+    /// With the system's choice for port 0.
     let place: Endpoint
-    /// A supervisor's by its name (`listen: systemd`), which keeps it by itself.
+    /// A supervisor's socket by name (`listen: systemd`), which it keeps.
     let isNamed: Bool
     var isDoor = false
 
-    /// Connections that wait to be accepted: as many as the kernel allows, which cuts this to net.core.somaxconn (4096 if
-    /// nobody has changed it). One that finds the queue full is tried again by its client's kernel a second later.
+    /// The backlog, cut to net.core.somaxconn (4096 by default). Clients retry a full queue a second later.
     private static let queue: CInt = 65535
 
-    /// A supervisor may keep it for the next process. The file of a Unix socket goes with this one.
+    /// A supervisor may keep it for the next process, except Unix sockets.
     var isKept: Bool { !isNamed && address != nil }
 
-    /// Nil of a Unix socket.
+    /// Nil: a Unix socket.
     var address: SocketAddress? { place.address }
 
-    /// Whether it is where clients are awaited by a configuration with this place.
+    /// Whether it is the socket of a configured place.
     func serves(_ place: Endpoint) -> Bool { wanted == place || self.place == place }
 
     func serves(_ address: SocketAddress) -> Bool { serves(.network(address)) }
 
-    /// What a supervisor that keeps it calls it (FDNAME= of sd_notify(3): no colons).
+    /// Its name for a supervisor (FDNAME= of sd_notify(3): no colons).
     var name: String { "\(port) " + wanted.description.map { $0 == ":" ? "_" : String($0) }.joined() }
 
-    /// The sockets that a supervisor hands over for the port by its name (`listen: systemd`).
+    /// A supervisor's sockets for the port (`listen: systemd`).
     static func named(for port: ListenPort, among inherited: [InheritedSocket]) -> [ListeningSocket] {
         var sockets: [ListeningSocket] = []
         for socket in inherited where socket.isNamed(for: port) {
@@ -43,8 +41,8 @@ struct ListeningSocket: Sendable {
 
     /// Opens a socket on each address, or none.
     /// - Parameters:
-    ///   - file: where the addresses are written.
-    ///   - inherited: sockets that listen already, from a supervisor. One that has a wanted address is taken over.
+    ///   - file: of the addresses.
+    ///   - inherited: listening sockets of a supervisor, which are taken over for wanted addresses.
     static func open(
         _ port: ListenPort, on addresses: [SocketAddress], namedIn file: String, inherited: [InheritedSocket] = []
     ) throws(ListenError) -> [ListeningSocket] {
@@ -69,7 +67,7 @@ struct ListeningSocket: Sendable {
         return sockets
     }
 
-    /// Opens Unix sockets, or none. One that a process that is gone has left there is replaced.
+    /// Opens Unix sockets, or none. Stale ones are replaced.
     static func open(_ port: ListenPort, at paths: [String], _ access: SocketAccess, namedIn file: String) throws(SocketFileError)
         -> [ListeningSocket]
     {
@@ -87,7 +85,7 @@ struct ListeningSocket: Sendable {
         return sockets
     }
 
-    /// Opens a socket of the state directory, and replaces one left by an earlier process.
+    /// Opens a socket of the state directory. A stale one is replaced.
     static func own(at path: String, mode: UInt32 = 0o600, isDoor: Bool = false) throws(SystemError) -> ListeningSocket {
         let raw = try UnixSocket.listen(at: path, backlog: queue, mode: mode).release()
         let place = Endpoint.unix(path)
@@ -112,17 +110,17 @@ struct ListeningSocket: Sendable {
     }
 }
 
-/// The ports that this program opens, by the names that `listen` and systemd's units have for them.
+/// The ports, by their names in the configuration and systemd's units.
 enum ListenPort: String {
     case proxy, admin
 }
 
-/// A socket that a supervisor hands over, with the name that it has there: of a socket unit (FileDescriptorName= of
-/// systemd.socket(5)) the port's, of one that the process before has stored the ``ListeningSocket/name``.
+/// A socket from a supervisor, with its name there: a socket unit's (FileDescriptorName= of systemd.socket(5)) is the
+/// port's; one that an earlier process has stored has ``ListeningSocket/name``.
 package struct InheritedSocket: Sendable {
     let raw: CInt
     let name: String
-    /// Where it listens; nil if it is no TCP socket that does.
+    /// Nil: not a listening TCP socket.
     let address: SocketAddress?
 
     /// - Parameter raw: taken over.
@@ -132,13 +130,12 @@ package struct InheritedSocket: Sendable {
         address = isListener ? Socket.localAddress(raw) : nil
     }
 
-    /// Whose it is; nil: its name says nothing of that.
     private var owner: ListenPort? { ListenPort(rawValue: String(name.prefix { $0 != " " })) }
 
-    /// Whether `listen: systemd` of the port means it.
+    /// Whether the port's `listen: systemd` means it.
     func isNamed(for port: ListenPort) -> Bool { address != nil && name == port.rawValue }
 
-    /// Whether it can be had for an address that the port's `listen` names.
+    /// Whether it can serve the address for the port.
     func fits(_ wanted: SocketAddress, of port: ListenPort) -> Bool {
         address == wanted && (owner == nil || owner == port)
     }
@@ -149,7 +146,7 @@ struct ListenError: Error, CustomStringConvertible {
     let address: SocketAddress
     let cause: SystemError
     let port: ListenPort
-    /// The configuration file whose `listen` has the address.
+    /// The configuration file with the address.
     let file: String
 
     var description: String {
@@ -178,7 +175,6 @@ struct SocketFileError: Error, CustomStringConvertible {
     let port: ListenPort
     let file: String
 
-    /// Without where it is written.
     var reason: String {
         switch cause.code {
         case EEXIST: "\(path) is there and is no socket: remove it, or choose another path"

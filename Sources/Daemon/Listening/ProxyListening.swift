@@ -6,14 +6,14 @@ import Security
 import Session
 import TLS
 
-/// Where the proxy awaits its clients, following each configuration in turn. On the daemon's main thread.
+/// The proxy's listening sockets, by the configuration in force. On the daemon's main thread.
 final class ProxyListening {
     private let inherited: [InheritedSocket]
     private let notices: DaemonNotices
     private let logger: Logger
     private(set) var sockets: [ListeningSocket] = []
 
-    /// - Parameter inherited: listening sockets that a supervisor hands over.
+    /// - Parameter inherited: listening sockets from a supervisor.
     init(inherited: [InheritedSocket], notices: DaemonNotices, logger: Logger) {
         self.inherited = inherited
         self.notices = notices
@@ -24,7 +24,7 @@ final class ProxyListening {
 
     var description: String { sockets.map(\.place.description).joined(separator: ", ") }
 
-    /// The addresses but those where a load balancer speaks for its clients.
+    /// The addresses without those for load balancers.
     func directAddresses(_ proxy: ProxySettings) -> [SocketAddress] {
         let senders = proxy.listen.senders
         return sockets.filter { senders[$0.wanted] == nil }.compactMap(\.address)
@@ -44,8 +44,8 @@ final class ProxyListening {
         sockets = taken + (try ListeningSocket.open(.proxy, at: listen.paths, snapshot.proxy.socket, namedIn: file))
     }
 
-    /// Closes what nobody asked for, as a client there would wait for ever. The supervisor keeps the rest.
-    /// - Parameter isHeld: whether another port of the daemon has taken a socket over.
+    /// Closes sockets that nobody asked for: clients there would wait for ever. The supervisor keeps the rest.
+    /// - Parameter isHeld: whether another port has taken a socket over.
     func settle(_ snapshot: Snapshot, isHeld: (InheritedSocket) -> Bool) {
         for socket in inherited where !sockets.contains(where: { $0.raw == socket.raw }) && !isHeld(socket) {
             refuse(socket, namedIn: snapshot.files.first ?? "")
@@ -56,7 +56,7 @@ final class ProxyListening {
 
     private func refuse(_ socket: InheritedSocket, namedIn file: String) {
         defer { close(socket.raw) }
-        // Both from pinproxy.socket and as the process before has left it: it is one socket.
+        // From pinproxy.socket and from the previous process: one socket.
         if let address = socket.address, let own = sockets.first(where: { $0.serves(address) }) {
             if own.isNamed, own.name == socket.name { notices.notListening(socket.name) }
             return
@@ -91,12 +91,12 @@ final class ProxyListening {
 
     // MARK: At a reload
 
-    /// systemd hands its sockets over at a start alone.
+    /// systemd hands sockets over only at a start.
     func needsRestart(_ listen: ListenSettings) -> Bool {
         listen.takesInherited != sockets.contains(where: \.isNamed)
     }
 
-    /// Opens what another configuration adds, before anything of it is put into force.
+    /// Opens what a new configuration adds, before it takes effect.
     func openAdded(by fresh: Snapshot) throws(ConfigurationProblems) -> [ListeningSocket] {
         guard !needsRestart(fresh.proxy.listen) else { return [] }
         let added = fresh.proxy.listen.addresses.compactMap(SocketAddress.init).filter { address in
@@ -123,8 +123,7 @@ final class ProxyListening {
         }
     }
 
-    /// Follows the configuration that is in force now, which ``needsRestart(_:)`` has to be asked about.
-    /// - Parameter added: what ``openAdded(by:)`` has opened for it.
+    /// - Parameter added: the sockets of ``openAdded(by:)``.
     /// - Returns: the sockets that are no longer wanted. Their acceptor closes them.
     func follow(_ snapshot: Snapshot, adding added: [ListeningSocket]) -> [ListeningSocket] {
         let wanted = snapshot.proxy.listen.places
@@ -141,12 +140,12 @@ final class ProxyListening {
 }
 
 extension ListenSettings {
-    /// Where clients are awaited, besides at the sockets of a supervisor.
+    /// Besides a supervisor's sockets.
     var places: [Endpoint] {
         addresses.compactMap { SocketAddress($0).map(Endpoint.network) } + paths.map(Endpoint.unix)
     }
 
-    /// Where a PROXY header comes first, and from whom it is taken.
+    /// Places with PROXY headers, and their trusted senders.
     var senders: [Endpoint: [AddressRange]] {
         var senders: [Endpoint: [AddressRange]] = [:]
         for (address, ranges) in proxyProtocol {
@@ -156,7 +155,7 @@ extension ListenSettings {
     }
 }
 
-/// Where the proxy listens by `listen: systemd`, for users who can't ask it. It outlives the process like the sockets.
+/// The addresses of `listen: systemd`, for users who can't ask the proxy. Outlives the process, like the sockets.
 package struct ListenFile {
     package static let name = "listen"
     private let directory: TrustedDirectory
@@ -168,7 +167,7 @@ package struct ListenFile {
         try directory.write(Array(addresses.map { "\($0)\n" }.joined().utf8), to: Self.name, mode: 0o644)
     }
 
-    /// The addresses, one for each line; empty if there is no such file.
+    /// Empty if there is no such file.
     package func read() -> [Substring] {
         guard let file = try? directory.read(Self.name) else { return [] }
         return String(decoding: file.bytes, as: UTF8.self).split(separator: "\n")

@@ -8,7 +8,7 @@ import Session
 import TLS
 import Transport
 
-/// What `GET /metrics` answers, of the daemon and of what its workers told (docs/metrics.md).
+/// The answer of `GET /metrics` (docs/metrics.md).
 struct MetricsReport {
     struct Daemon {
         var version = ""
@@ -32,14 +32,13 @@ struct MetricsReport {
         var pressure: MemoryPressure?
         var reachability: [TargetStatus] = []
         var ownCertificates: [OwnCertificate] = []
-        /// What else ends within 30 days, the most urgent first.
+        /// Other things that end within 30 days, the most urgent first.
         var expiring: [ExpiryWatch.Finding] = []
         var entryNames: [String] = []
         /// Places of entries with pins (``EntrySlots``).
         var pinnedSlots: Set<Int> = []
     }
 
-    /// What ends soon is named one by one up to here.
     private static let expiringLimit = 100
 
     let daemon: Daemon
@@ -77,7 +76,7 @@ struct MetricsReport {
             let entry = counters.entry(at: slot)
             for kind in WorkerCounters.kinds {
                 let counts = WorkerCounters.Outcome.allCases.map { ($0, entry.exchanges(kind, $0)) }
-                // An entry has the outcomes of a protocol once one of them was met. What belongs to no entry has them all.
+                // An entry has a protocol's outcomes once one has occurred; `(defaults)` and `(others)` have all.
                 guard slot <= EntrySlots.others || counts.contains(where: { $0.1 > 0 }) else { continue }
                 for (outcome, count) in counts {
                     text.sample([("entry", name(slot)), ("protocol", kind.label), ("outcome", "\(outcome)")], count)
@@ -202,7 +201,7 @@ struct MetricsReport {
         for number in measurement.workers.indices { text.sample([("worker", "\(number + 1)")], measurement.silent.contains(number) ? 0 : 1) }
         text.family("pinproxy_worker_lag_seconds", .gauge, "How long this question waited for the worker's loop.")
         for case (let number, let worker?) in measurement.workers.enumerated() {
-            // A worker that doesn't answer lags by at least as long as it was waited for.
+            // A silent worker lags by at least the patience.
             let lag = measurement.silent.contains(number) ? WorkerInquiry.patience.nanoseconds : worker.lag
             text.sample([("worker", "\(number + 1)")], Double(lag) / 1e9)
         }
@@ -246,7 +245,7 @@ struct MetricsReport {
     }
 }
 
-/// The libraries that the proxy process has loaded. Separate processes load those that decode bodies.
+/// Of the proxy process, not of the decoders.
 package enum LibraryVersions {
     package static var all: [(name: String, version: String)] {
         [("OpenSSL", OpenSSLLibrary.version)] + EventLoopLibraries.versions

@@ -1,9 +1,9 @@
 import FoundationEssentials
 import Glibc
 
-/// What the kernel says of this process, under the names that Prometheus' client libraries have for it.
+/// Figures of this process, by the names of Prometheus' client libraries.
 struct ProcessFigures {
-    /// Of user and system time, in seconds.
+    /// User and system time.
     var processorSeconds = 0.0
     var residentBytes = 0
     var virtualBytes = 0
@@ -12,12 +12,12 @@ struct ProcessFigures {
     var openDescriptors = 0
     var descriptorLimit = 0
 
-    /// Nil where /proc can't be read.
+    /// Nil: /proc can't be read.
     init?() {
         guard let text = try? String(contentsOfFile: "/proc/self/stat", encoding: .utf8), let end = text.lastIndex(of: ")"),
             let uptime = (try? String(contentsOfFile: "/proc/uptime", encoding: .utf8)).flatMap({ Double($0.split(separator: " ")[0]) })
         else { return nil }
-        // From the third on (proc_pid_stat(5)): what stands before may hold spaces.
+        // From the third on (proc_pid_stat(5)): the second may hold spaces.
         let fields = text[text.index(after: end)...].split(separator: " ")
         func field(_ number: Int) -> Double { fields.indices.contains(number - 3) ? Double(fields[number - 3]) ?? 0 : 0 }
         let ticks = Double(sysconf(Int32(_SC_CLK_TCK)))

@@ -5,17 +5,15 @@ import Glibc
 import HTTPWire
 import Transport
 
-/// Begins a run over a running proxy's run socket, and hears what is refused in it. For `pinproxy exec`.
-///
-/// The run lasts until ``end()``, or until this object or its process is gone.
+/// Begins a run of `pinproxy exec`, which lasts until ``end()``, or until this object or its process ends.
 package final class RunClient {
-    /// Readable when there is something to ``receive()``.
+    /// Readable when ``receive()`` has something.
     package var descriptor: CInt { call.descriptor }
     package let begun: RunBegun
     private var call: ControlCall
 
-    /// Waits for the proxy's answer.
-    /// - Parameter credentials: `NAME:PASSWORD` of `proxy.users`, if there are any.
+    /// Blocks until the proxy answers.
+    /// - Parameter credentials: `NAME:PASSWORD` of `proxy.users`.
     package init(
         _ place: StateSocket, process: Int32, token: RunToken, credentials: String?, seconds: Int
     ) throws(ControlFailure) {
@@ -38,7 +36,7 @@ package final class RunClient {
         try? JSONDecoder.forControl().decode(RunUpdate.self, from: Data(line))
     }
 
-    /// What has come; nil at the end, however that came about. Doesn't wait.
+    /// Doesn't wait. Nil: the connection has ended.
     package func receive() -> [RunUpdate]? {
         var updates: [RunUpdate] = []
         while true {
@@ -46,13 +44,12 @@ package final class RunClient {
                 guard let line = try call.line() else { return updates.isEmpty ? nil : updates }
                 if let update = Self.update(line) { updates.append(update) }
             } catch {
-                if case .silent = error { return updates }
-                return updates.isEmpty ? nil : updates
+                return updates.isEmpty && error != .silent ? nil : updates
             }
         }
     }
 
-    /// Answers what was asked. Where there is no room for it, which the proxy leaves as long as it reads, nothing is said.
+    /// Drops answers without room in the socket; a proxy that reads has room.
     package func answer(_ answers: [RunAnswer]) {
         let encoder = JSONEncoder()
         encoder.keyEncodingStrategy = .convertToSnakeCase
@@ -63,13 +60,12 @@ package final class RunClient {
         }
     }
 
-    /// The run is over: what was not told yet follows, then the end.
+    /// The proxy still sends its last updates.
     package func end() { shutdown(descriptor, CInt(SHUT_WR)) }
 }
 
-/// Asks a running proxy over its run socket for the addresses of names, for a run that is under way. For `pinproxy exec`.
-///
-/// Each question is a connection, so that a proxy that comes back is asked as the one before was. Belongs to one loop.
+/// Asks a running proxy for addresses of names, for a run of `pinproxy exec`. Each question is a connection, so that a
+/// restarted proxy is asked like the one before. Belongs to one loop.
 package final class RunNames {
     private static let patienceNanoseconds: UInt64 = 35_000_000_000
 
@@ -128,7 +124,7 @@ package final class RunNames {
             self.completion = completion
             stream.owner = self
             answer.append(Array(request.utf8))
-            // A socket that is new has room for it.
+            // A new socket has room for it.
             guard case .done = stream.write(answer.count, from: &answer) else { return end(.failure(.ended)) }
             stream.wantsRead = true
         }
@@ -165,8 +161,5 @@ package final class RunNames {
             stream.stop()
             completion(answer)
         }
-
-        func streamIsWritable(_ stream: ByteStream) {}
-        func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
     }
 }

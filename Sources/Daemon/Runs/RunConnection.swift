@@ -13,9 +13,8 @@ final class RunConnection {
     }
 
     struct Order {
-        /// Of the Authorization field.
         let token: RunToken
-        /// Those that the client's own HTTPS_PROXY had, of the Proxy-Authorization field.
+        /// Of the client's own HTTPS_PROXY, in Proxy-Authorization.
         let credentials: Credentials?
     }
 
@@ -43,7 +42,7 @@ final class RunConnection {
         server.handler = self
     }
 
-    /// The token of the run that lasts as long as this connection.
+    /// Of the run, which lasts as long as this connection.
     var token: RunToken? { accepted?.token }
 
     func start() { server.serve() }
@@ -62,17 +61,17 @@ final class RunConnection {
         server.answer(Self.head, then: .handOver)
     }
 
-    /// It ends with the connection that it is the end of.
+    /// The body ends with the connection.
     private static let head = Array(
         "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n".utf8)
 
-    /// The end of a question for addresses.
+    /// Answers a question for addresses.
     func answer(_ name: ResolvedName) {
         guard server.isHeld else { return }
         server.answer(ControlResponse(name).bytes(keepAlive: false), then: .linger)
     }
 
-    /// What it asks for takes its time, but not more than so much.
+    /// Bounds the time for an answer.
     func allow(_ nanoseconds: UInt64) { server.setDeadline(afterNanoseconds: nanoseconds) }
 
     func refuse(_ status: Int, _ cause: String) {
@@ -89,7 +88,7 @@ final class RunConnection {
         let target = view.head.target.text(in: view.bytes)
         switch view.head.method {
         case .post where target == "/runs": return .run(Order(token: token, credentials: Credentials(in: view.head, view.bytes)))
-        // As it is: no name holds what a URL would have percent-encoded.
+        // Not decoded: names hold nothing that URLs percent-encode.
         case .get where target.hasPrefix(namePrefix): return .addresses(name: String(target.dropFirst(namePrefix.count)), token: token)
         default: return nil
         }
@@ -116,15 +115,13 @@ extension RunConnection: AnsweringOwner {
         feed.start()
     }
 
-    func timedOut(_ server: HTTP1Server) { server.abort() }
     func clientHasGone(_ why: String) { server.abort() }
     func closed(_ server: HTTP1Server) { ended(self) }
 
     func secured(_ result: Result<Void, StreamError>) { server.abort() }
 }
 
-/// The connection of a run. The proxy tells of refusals and asks about connections, one ``RunUpdate`` a line; the other
-/// side answers, one ``RunAnswer`` a line. The other side ends the run, and gets a last line.
+/// The connection of a run: ``RunUpdate``s to the other side, which answers by ``RunAnswer``s and ends the run.
 final class RunFeed: ByteStreamOwner {
     private let stream: ByteStream
     private let run: Run
@@ -135,12 +132,12 @@ final class RunFeed: ByteStreamOwner {
     private var isFinishing = false
     private var awaitingSteps: Timer?
     private var patience = 25
-    /// What the clients of a run that is over have sent before they ended is still with the workers, for a moment.
+    /// Workers may still handle a run's last requests for a moment.
     private static let stepNanoseconds: UInt64 = 20_000_000
 
     private let loop: EventLoop
 
-    /// - Parameter ended: called once, when the other side has ended it or is gone.
+    /// - Parameter ended: called once, when the other side has ended.
     init(loop: EventLoop, stream: ByteStream, slabs: SlabPool, run: Run, begun: RunBegun, ended: @escaping () -> Void) {
         self.loop = loop
         self.stream = stream
@@ -157,7 +154,7 @@ final class RunFeed: ByteStreamOwner {
         tell()
     }
 
-    /// Tells what is new. What the peer doesn't read waits in the run, not here.
+    /// Sends news. What the peer doesn't read waits in the run.
     func tell() {
         guard !isFinishing else { return write() }
         if lines.isEmpty {
@@ -169,7 +166,7 @@ final class RunFeed: ByteStreamOwner {
         write()
     }
 
-    /// The last line, and the end. Nobody waits for a peer that doesn't read.
+    /// Sends the last line and the end, without waiting.
     func finish() {
         guard !isFinishing else { return }
         isFinishing = true
@@ -197,7 +194,7 @@ final class RunFeed: ByteStreamOwner {
     }
 
     func streamIsReadable(_ stream: ByteStream) {
-        // No answer needs more room than there is from the beginning.
+        // The initial room fits any answer.
         guard received.makeRoom(limit: 0) else { return leave() }
         switch stream.read(into: &received) {
         case .received: takeAnswers()
@@ -206,7 +203,7 @@ final class RunFeed: ByteStreamOwner {
         }
     }
 
-    /// Whoever says anything but what it was asked isn't listened to any more.
+    /// A peer that sends anything but answers is ignored from then on.
     private func takeAnswers() {
         while let line = received.unread.firstIndex(of: UInt8(ascii: "\n")) {
             let answer = line > Self.longestAnswer ? nil : RunAnswer(received.unread[..<line])
@@ -242,7 +239,6 @@ final class RunFeed: ByteStreamOwner {
     }
 
     func streamIsWritable(_ stream: ByteStream) { tell() }
-    func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
 }
 
 extension RunAnswer {

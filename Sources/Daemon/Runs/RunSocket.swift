@@ -9,41 +9,38 @@ import Session
 import TLS
 import Transport
 
-/// `runs.sock` in the state directory: where `pinproxy exec` begins its run and looks names up. Every user may: a run
-/// grants nothing beyond what its user's requests are granted (``Run/Grant``). On the main loop.
+/// `runs.sock` in the state directory: begins runs of `pinproxy exec` and looks names up, for every user: a run grants
+/// nothing beyond its user's rights (``Run/Grant``). On the main loop.
 package final class RunSocket {
-    /// For a request's arrival.
     private static let patience: Duration = .seconds(10)
-    /// Connections that have not begun a run yet; for one more of a user's that has a quarter, that user's oldest goes.
+    /// Connections without a run; one more of a user with a quarter displaces that user's oldest.
     static let waitingLimit = 64
-    /// Connections that wait for the addresses of a name; a quarter of them may be of one user's runs.
+    /// Connections that wait for addresses, a quarter of them of one user's runs.
     static let lookUpLimit = 512
-    /// For the name servers' answer.
     private static let lookUpNanoseconds: UInt64 = 30_000_000_000
 
     struct Daemon {
         var snapshot: () -> Snapshot?
         var users: () -> UserVerifier?
         var addresses: () -> [String]
-        /// Nobody but the proxy's own user, and root, may begin a run.
+        /// Only the proxy's own user and root may begin a run.
         var isOwnersAlone: Bool
     }
 
     private let loop: EventLoop
     private let session: LoopSession
-    private let settings = HTTP1ServerSettings()
+    private let settings = HTTP1ServerSettings(waiting: patience)
     private let register: RunRegister
     private let daemon: Daemon
     private let logger: Logger
     private var listener: Listener?
-    /// Connections with a run, and those still without one.
     private var runs: [ObjectIdentifier: RunConnection] = [:]
     private var waiting = FairRoster<Claimant, RunConnection>(places: waitingLimit)
-    /// Connections that wait for the addresses of a name, with the user of their run.
+    /// Connections that wait for addresses, with the user of their run.
     private var asking: [ObjectIdentifier: (connection: RunConnection, user: UInt32)] = [:]
     private var lookUps = FairShare<Claimant>(places: lookUpLimit)
     private var isFull = false
-    /// Called when the last run has ended; nil: nobody waits for it.
+    /// Called when the last run has ended.
     var unused: (() -> Void)?
 
     package static func place(in stateDirectory: String) -> StateSocket { StateSocket("runs.sock", in: stateDirectory) }
@@ -56,10 +53,6 @@ package final class RunSocket {
         self.register = register
         self.logger = logger
         self.daemon = daemon
-        settings.idle = Self.patience
-        settings.idleNanoseconds = Self.patience.nanoseconds
-        settings.requestNanoseconds = Self.patience.nanoseconds
-        settings.requestHead = 16 << 10
         let mode: UInt32 = daemon.isOwnersAlone ? 0o600 : 0o666
         listener = try .own(at: path, mode: mode, loop: loop, logger: logger) { [weak self] socket in
             let peer = UnixSocket.peer(of: socket.raw)
@@ -69,7 +62,7 @@ package final class RunSocket {
 
     deinit { stop() }
 
-    /// Takes the name away and ends all runs; each gets its last line.
+    /// Removes the socket and ends all runs; each gets its last line.
     func stop() {
         guard let listener else { return }
         listener.stop()
@@ -79,7 +72,6 @@ package final class RunSocket {
 
     var isUnused: Bool { runs.isEmpty && waiting.isEmpty }
 
-    /// Another network has other names.
     func forgetNames() { session.forgetNames() }
 
     private func accepted(_ socket: consuming Descriptor, _ peer: UnixSocket.Peer?) {
@@ -109,7 +101,7 @@ package final class RunSocket {
         guard let users = daemon.users(), !isOwn, let credentials = order.credentials else {
             return begin(order.token, isOwn ? .owner : .nothing, isOwn, connection)
         }
-        // Within another run: what that one may do, this one may.
+        // A run within a run has its rights.
         if let outer = RunToken(credentials) {
             return begin(order.token, register.run(with: outer)?.grant ?? .nothing, isOwn, connection)
         }
@@ -122,10 +114,10 @@ package final class RunSocket {
 
     private func begin(_ token: RunToken, _ grant: Run.Grant, _ isOwn: Bool, _ connection: RunConnection) {
         guard waiting.contains(connection) else { return }
-        let (place, handle) = (LoopBound(Weak(connection), on: loop), loop.handle)
+        let place = LoopWeak(connection, on: loop)
         do throws(RunRegister.Failure) {
             let run = try register.begin(token, owner: connection.peer.user, isOwn: isOwn, grant: grant) {
-                handle.post { loop in place.value(on: loop).connection?.tell() }
+                place.post { $0.tell() }
             }
             waiting.remove(connection)
             runs[ObjectIdentifier(connection)] = connection
@@ -176,11 +168,6 @@ package final class RunSocket {
         }
     }
 
-    private struct Weak {
-        weak var connection: RunConnection?
-        init(_ connection: RunConnection) { self.connection = connection }
-    }
-
     private func ended(_ connection: RunConnection) {
         waiting.remove(connection)
         runs[ObjectIdentifier(connection)] = nil
@@ -199,23 +186,22 @@ package final class RunSocket {
     }
 }
 
-/// Whether a run may resolve a name. A query may carry a message out, so the policy judges the name first.
+/// Whether a run may resolve a name. Queries can leak data, so the policy judges the name first.
 enum RunNameRuling: Equatable {
     case lookUp
     /// The proxy answers for the host itself.
     case own
-    /// The proxy refuses the host to this run, whatever its addresses are.
+    /// The proxy refuses the host to this run.
     case refused
-    /// No request can be made for a host of this name.
+    /// Not a host's name.
     case unfit
 
-    /// The ports that `--transparent` redirects to the proxy, and the protocol at each.
+    /// The ports that `--transparent` redirects, with their protocols.
     private static let purposes: [(port: UInt16, purpose: Purpose)] = [(443, .secure), (80, .plain)]
 
     /// - Parameters:
-    ///   - name: as a name server was asked for it.
-    ///   - user: who has begun the run. Which process asks isn't known.
-    ///   - isLetIn: whether the run's requests are let in (`proxy.users`).
+    ///   - user: the run's starter; the asking process is unknown.
+    ///   - isLetIn: whether the run's requests are admitted (`proxy.users`).
     init(_ name: String, ofUser user: UInt32, isLetIn: Bool, in snapshot: Snapshot) {
         guard case .success(let authority) = Authority.parse(name, defaultPort: 443), authority.port == 443, !authority.isIPAddress else {
             self = .unfit

@@ -2,7 +2,7 @@ package import Configuration
 import FoundationEssentials
 package import TLS
 
-/// A start with the kept configuration, because the present one was refused.
+/// A start with the kept configuration, after the present one was refused.
 package struct ConfigurationFallback: Sendable {
     let refusal: ConfigurationProblems
     let keptAt: UnixTime
@@ -12,7 +12,6 @@ package struct ConfigurationFallback: Sendable {
         self.keptAt = keptAt
     }
 
-    /// One line for people.
     var text: String {
         let errors = refusal.problems.filter { $0.severity == .error }
         let first = errors.first.map { ": \($0)" } ?? ""

@@ -1,12 +1,12 @@
 import EventLoop
 import Glibc
 
-/// The signals that steer the daemon, taken by their own thread: no handler interrupts anything.
+/// The daemon's signals, on their own thread: no handler interrupts anything.
 struct ControlSignals {
     private static let taken = [SIGHUP, SIGTERM, SIGINT]
     private let set: sigset_t
 
-    /// Keeps them from every thread that is started from now on. SIGPIPE is ignored: a failed write tells by itself.
+    /// Blocks them in later threads. SIGPIPE is ignored: failed writes return errors.
     static func block() -> ControlSignals {
         var set = sigset_t()
         sigemptyset(&set)
@@ -16,7 +16,7 @@ struct ControlSignals {
         return ControlSignals(set: set)
     }
 
-    /// - Parameter received: called for each signal, on a thread of its own.
+    /// - Parameter received: called for each signal, on its own thread.
     func watch(_ received: @escaping @Sendable (CInt) -> Void) throws(SystemError) {
         let set = set
         try SystemThread.start("signals", stackSize: 128 << 10) {

@@ -10,7 +10,6 @@ import Session
 import TLS
 
 extension ProxyDaemon {
-    /// What the control socket and the admin port answer by.
     func controlResources(_ context: ProxyContext, _ upkeep: PinUpkeep) -> ControlResources {
         // unowned: only the loop calls it; the loop runs within run(), and run()'s caller keeps the daemon.
         let daemon = { [unowned self] in self }
@@ -38,7 +37,7 @@ extension ProxyDaemon {
         return ControlResources(daemon: questions, tasks: board)
     }
 
-    /// Opens the control socket. A proxy that can't have it serves all the same, and says so.
+    /// Nil: it can't be opened, which is logged. The proxy serves without it.
     func openControl(_ resources: ControlResources, _ session: LoopSession) -> ControlSocket? {
         let path = ControlSocket.place(in: snapshot.stateDirectory).path
         do throws(SystemError) {
@@ -56,7 +55,7 @@ extension ProxyDaemon {
         }
     }
 
-    /// Opens the socket of runs. Without it `pinproxy exec` works, and can't tell what is refused.
+    /// Nil: it can't be opened, which is logged. `pinproxy exec` works without it.
     func openRuns(_ context: ProxyContext, _ session: LoopSession) -> RunSocket? {
         let path = RunSocket.place(in: snapshot.stateDirectory).path
         let daemon = RunSocket.Daemon(
@@ -83,7 +82,7 @@ extension ProxyDaemon {
 
     private var adminGate: AdminGate { admin?.gate ?? AdminGate(snapshot.admin) }
 
-    /// Why it can't serve at the moment; nil if it can.
+    /// Nil: it can serve.
     private var unreadiness: String? {
         if isStopping { return "the proxy is stopping" }
         if !isAccepting { return "the proxy is starting" }
@@ -99,18 +98,17 @@ extension ProxyDaemon {
 }
 
 extension SystemError {
-    /// Why a socket of the state directory can't be opened.
     func text(ofSocketAt path: String) -> String {
         code == EEXIST ? "\(path) is there and is no socket: remove it" : "\(path): \(self)"
     }
 }
 
 extension ProxyDaemon {
-    /// Opens it. Without it the proxy serves all other clients, and says so.
+    /// Nil: it can't be opened, which is logged. Other clients are served without it.
     func openDoor() -> ListeningSocket? {
         let path = DoorSocket.place(in: snapshot.stateDirectory).path
         do throws(SystemError) {
-            // Local users may use it as they may use the port: allow_clients and clients hold here too.
+            // Open to local users like the port: allow_clients and clients apply here too.
             return try .own(at: path, mode: snapshot.proxy.owner == nil ? 0o666 : 0o600, isDoor: true)
         } catch {
             logger.warning(
@@ -124,16 +122,16 @@ extension ProxyDaemon {
     }
 }
 
-/// How the proxy ends: it accepts nobody any more, finishes what is in flight, and stops.
+/// The end of the proxy: it stops accepting, finishes what is in flight, and stops.
 extension ProxyDaemon {
-    /// The process that started the proxy for its run has ended. Runs of others continue.
+    /// The starter has ended. Other runs continue.
     func stopWhenUnused() {
         guard let runs, !runs.isUnused else { return endRuns() }
-        starter?.tellKept()
+        starter?.tell(StarterWord.kept.bytes)
         runs.unused = { [weak self] in self?.endRuns() }
     }
 
-    /// No other run may begin with a proxy that ends: the next run starts another proxy.
+    /// No run may begin with an ending proxy: the next starts another.
     private func endRuns() {
         guard !isStopping else { return }
         runs?.stop()
@@ -150,11 +148,11 @@ extension ProxyDaemon {
         drain(within: timeouts.drain, quietTunnels: timeouts.drainTunnels, key: "drain") { _ in }
     }
 
-    /// Leaves the service to the next proxy, and finishes what is in flight. Nobody waits for that.
+    /// Leaves the service to the next proxy, and finishes what is in flight.
     func handOver() {
         guard !hasHandedOver else { return }
         hasHandedOver = true
-        // systemd would take them for the next proxy's.
+        // systemd would attribute other notices to the next proxy.
         notices = DaemonNotices(handedOver: notices.handedOver)
         logger.notice("proxy.handover")
         guard !isStopping else { return letGo() }
@@ -162,32 +160,29 @@ extension ProxyDaemon {
         drain(within: patience, quietTunnels: patience, key: "handover") { $0.letGo() }
     }
 
-    /// Gives up what only one proxy can have: the paths of sockets, the files of the state directory, and their lock.
+    /// Releases what only one proxy can have: paths of sockets, and the state directory.
     private func letGo() {
         closeControl()
         notices.handedOver()
-        supervisor?.tellHandedOver()
+        supervisor?.tell(SupervisorWord.handedOver.bytes)
     }
 
-    /// Accepts nobody any more.
     /// - Parameters:
-    ///   - patience: what is still in flight afterwards is cut.
+    ///   - patience: what is in flight after that is cut.
     ///   - quietTunnels: how long nothing may move in a tunnel.
-    ///   - key: of `timeouts`, that bounds it.
-    ///   - accepted: called once nobody is accepted.
+    ///   - key: the name of `patience` in `timeouts`.
+    ///   - accepted: called once nobody is accepted any more.
     private func drain(
         within patience: Duration, quietTunnels: Duration, key: String, accepted: @escaping @Sendable (ProxyDaemon) -> Void
     ) {
         isStopping = true
         workersUnderWay = workers.count
         let daemon = LoopBound(self, on: loop)
-        let handle = loop.handle
         if let acceptor {
-            // Accepted clients must reach their worker before it drains: later, they would be reset.
+            // Accepted clients must reach their worker before it drains, or they would be reset.
             acceptor.perform { acceptor in
                 acceptor.stop()
-                handle.post { loop in
-                    let daemon = daemon.value(on: loop)
+                daemon.post { daemon in
                     daemon.drainWorkers(quietTunnels)
                     accepted(daemon)
                 }
@@ -206,11 +201,8 @@ extension ProxyDaemon {
 
     private func drainWorkers(_ quietTunnels: Duration) {
         let daemon = LoopBound(self, on: loop)
-        let handle = loop.handle
         for worker in workers {
-            worker.perform { worker in
-                worker.drain(quietTunnels: quietTunnels) { handle.post { loop in daemon.value(on: loop).workerEnded() } }
-            }
+            worker.perform { $0.drain(quietTunnels: quietTunnels) { daemon.post { $0.workerEnded() } } }
         }
     }
 

@@ -9,9 +9,9 @@ import Session
 import TLS
 import Transport
 
-/// Puts a configuration that was read again into force, whole or not at all.
+/// Applies a new configuration, whole or not at all.
 extension ProxyDaemon {
-    /// How long after a reload what the old configuration took is given back: most of its users have gone by then.
+    /// After a reload, until its memory is freed: most users of the old configuration have ended.
     private static let afterReloadNanoseconds: UInt64 = 10_000_000_000
 
     func reload() -> ReloadReport {
@@ -20,7 +20,7 @@ extension ProxyDaemon {
         }
         notices.reloading()
         defer { notices.ready() }
-        // Whoever asks for a reload may want to read what was counted until then.
+        // Counts up to the reload are readable after it.
         upkeep?.save()
         do throws(ConfigurationProblems) {
             let fresh = try load()
@@ -78,8 +78,7 @@ extension ProxyDaemon {
         for worker in workers { worker.perform { $0.replace(with: configuration) } }
     }
 
-    /// Puts lists into force that somebody has fetched anew, and nothing else of the configuration. One that is broken
-    /// changes nothing: the lists read before stay in force until they are stale.
+    /// Applies replaced revocation lists alone. A broken one changes nothing: the lists read before stay in force.
     func reloadRevocationLists() {
         guard !isStopping, let leaves else { return }
         do {
@@ -92,12 +91,11 @@ extension ProxyDaemon {
         }
     }
 
-    /// What is allowed, and should be known.
     func warn(of snapshot: Snapshot) {
         for warning in snapshot.warnings { logger.warning("config.warning", metadata: ["cause": "\(warning)"]) }
         for warning in PeerSight.current.warnings(about: snapshot) { logger.warning("config.warning", metadata: ["cause": "\(warning)"]) }
-        // A client with its upstream connection; behind TLS of the proxy's own also a socket pair. Some are the
-        // process's own, each worker's, and for connections to origins that wait for their next use.
+        // A client takes two descriptors, or four with its socket pair behind the proxy's TLS. The process, each worker
+        // and idle upstream connections take the others.
         let each = snapshot.proxy.tls == nil ? 2 : 4
         let own = 64 + 16 * (snapshot.proxy.workers ?? Processors.available)
         let (needed, have) = (snapshot.limits.clients * each + own, Descriptor.limit)
@@ -109,7 +107,6 @@ extension ProxyDaemon {
         logger.warning("config.warning", metadata: ["cause": "\(cause)"])
     }
 
-    /// What can't be changed in a running proxy is said, not ignored.
     private func warnOfRestart(_ fresh: Snapshot) {
         var changed: [String] = []
         if fresh.proxy.workers != snapshot.proxy.workers { changed.append("proxy.workers") }
@@ -128,12 +125,12 @@ extension ProxyDaemon {
         acceptor?.perform { $0.replace(removed, with: added, senders: senders) }
     }
 
-    /// What clients must not be led to.
+    /// For the guard against loops.
     func listenersChanged() { listeners.replace(with: listening.addresses + (admin?.addresses ?? [])) }
 }
 
 extension ProxyDaemon {
-    /// Says at the start that it is in force, as loudly as a log can.
+    /// Logs at the start that it is in force.
     func tellFallback() {
         guard let fallback else { return }
         for problem in fallback.refusal.problems { logger.error("config.error", metadata: ["cause": "\(problem)"]) }
@@ -147,7 +144,7 @@ extension ProxyDaemon {
             ])
     }
 
-    /// Keeps what is in force for the next start. A fallback is kept already.
+    /// For the next start. A fallback is kept already.
     func keepConfiguration() {
         guard let kept, fallback == nil else { return }
         do throws(KeptConfigurationProblem) {
@@ -169,9 +166,8 @@ extension ProxyDaemon {
     }
 }
 
-/// The local authorities in force. They are read at the start, and again at each reload, which takes up a rotation.
+/// The local authorities, read at the start and at each reload, which follows a rotation.
 extension ProxyDaemon {
-    /// Takes the authorities of the start, or makes the first one.
     func loadAuthorities(at time: UnixTime) throws(AuthorityError) -> AuthoritySet {
         let files = snapshot.authorityFiles
         authorityFiles = files
@@ -180,13 +176,13 @@ extension ProxyDaemon {
         return warned(files.withRotation(authority, at: time))
     }
 
-    /// The leaves by the authorities as their files are now: the same cache, if nothing has changed.
+    /// The leaves by the present authority files: the same cache, if nothing has changed.
     func reloaded(_ leaves: LeafCache) throws(AuthorityError) -> LeafCache {
         guard let files = authorityFiles else { return leaves }
         let now = WallClock.milliseconds() / 1000
         let present = leaves.authorities
         do throws(AuthorityError) {
-            // What is unchanged needs no key: it may be readable at the start alone.
+            // Needs no key, which may be readable only at the start.
             if try files.loadCertificates().first == present.current.certificate {
                 let fresh = files.withRotation(present.current, at: now)
                 return fresh.certificates == present.certificates ? leaves : leaves.replacing(warned(fresh))
@@ -200,7 +196,6 @@ extension ProxyDaemon {
         }
     }
 
-    /// Says what has changed, once it is in force.
     func takeOver(_ fresh: LeafCache) {
         defer { leaves = fresh }
         guard let before = leaves?.authorities, leaves !== fresh else { return }

@@ -12,9 +12,9 @@ import Session
 import TLS
 import Transport
 
-/// What the daemon tells of itself: `/status`, `/metrics` and `/events`.
+/// The daemon's `/status`, `/metrics` and `/events`.
 extension ProxyDaemon {
-    /// - Parameter completion: called once on the loop, when the workers have told what they know.
+    /// - Parameter completion: called once on the loop, after the workers' answers.
     func status(_ upkeep: PinUpkeep, _ completion: @escaping (StatusReport) -> Void) {
         guard let collector else { return completion(status(upkeep, nil)) }
         collector.collect { [weak self] measurement in
@@ -108,7 +108,6 @@ extension ProxyDaemon {
 
     private var clientCount: Int { workers.reduce(0) { $0 + $1.load.count } }
 
-    /// The settings in force that take protection away.
     private var insecure: [String] {
         snapshot.warnings.filter { $0.message.hasPrefix("insecure:") }.map { "\($0.place): \($0.message.dropFirst(10))" }
     }
@@ -118,12 +117,11 @@ extension ProxyDaemon {
             in: snapshot, authorities: leaves?.authorities, at: WallClock.milliseconds() / 1000)
     }
 
-    /// The file that it reads, as an absolute path.
+    /// The file's absolute path.
     var configuration: String { URL(fileURLWithPath: snapshot.files.first ?? "").path }
 }
 
 extension DecoderEvents {
-    /// As events of the log. It doesn't wait for who reads them.
     init(for logger: Logger) {
         self.init()
         failed = { incident in

@@ -5,9 +5,8 @@ import Reachability
 import Records
 import Session
 
-/// Follows the network on the daemon's main loop: what is configured is logged, and the workers are told.
-///
-/// The machine as a whole is always followed, since requests are refused while it has no network.
+/// Follows the network on the daemon's main loop: logs configured targets, and informs workers. The machine as a whole
+/// is always followed, since requests are refused while it has no network.
 final class NetworkWatch {
     private typealias Target = Reachability.ReachabilityTarget
 
@@ -25,7 +24,7 @@ final class NetworkWatch {
     private lazy var monitor = NetworkMonitor(
         loop: loop, targets: [], listener: listener, lookUp: NetworkMonitor.lookUp(by: resolver))
 
-    /// - Parameter tell: after a change to another network, connections and names from before are of no use.
+    /// - Parameter tell: on another network, earlier connections and names are useless.
     init(
         loop: EventLoop, names: ResolverCache, targets: [Configuration.ReachabilityTarget], logger: Logger,
         tell: @escaping (NetworkOutlook, _ isAnotherNetwork: Bool) -> Void, serversChanged: @escaping () -> Void
@@ -39,10 +38,10 @@ final class NetworkWatch {
         monitor.follow(Self.followed(targets))
     }
 
-    /// Begins; the first statuses are told before this returns. Without rtnetlink nothing is known, and nothing refused.
+    /// Reports the first statuses before it returns. Without rtnetlink nothing is known, and nothing refused.
     func start() {
         servers.watch([Self.serverFile])
-        // For a directory that inotify doesn't tell about, or that wasn't there.
+        // For directories that inotify misses, or that are new.
         looking = RepeatingTimer(loop: loop, owner: self, everyNanoseconds: 60_000_000_000) { $0.servers.look() }
         do throws(SystemError) {
             try monitor.start()
@@ -63,10 +62,10 @@ final class NetworkWatch {
         looking = nil
     }
 
-    /// What is followed and how it is reached now; the machine as a whole first.
+    /// The machine as a whole first.
     var targets: [TargetStatus] { monitor.statuses.map { TargetStatus($0.target, $0.status) } }
 
-    /// Why nothing outside of this machine can be reached; nil: something can, or that isn't known.
+    /// Why nothing outside this machine can be reached; nil: something can, or unknown.
     var isolation: String? {
         guard case .notReachable(let reason)? = monitor.statuses.first(where: { $0.target == .any })?.status, reason.isIsolation
         else { return nil }
@@ -125,7 +124,7 @@ final class NetworkWatch {
         var fields: Logger.Metadata = [
             "target": "\(change.target)", "from": "\(change.from)", "to": "\(change.to)", "reason": "\(change.to.reason)",
         ]
-        // Without a link now, those of the link that was lost.
+        // Without a link, the lost one's.
         if let link = (change.to.path ?? change.from.path)?.link {
             fields["link"] = "\(link.name)"
             fields["kind"] = "\(link.kind.rawValue)"

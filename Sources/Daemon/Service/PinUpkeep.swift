@@ -8,12 +8,11 @@ import Security
 import Session
 import TLS
 
-/// What the daemon does about pins and rules on its main loop: sends reports, writes counts, warns of what ends soon.
+/// Sends pin reports, writes counts of pins and rules, and warns of expiry, on the daemon's main loop.
 final class PinUpkeep {
     private static let minute: UInt64 = 60_000_000_000
     private static let day: UInt64 = 24 * 60 * minute
 
-    /// What the workers are given.
     let watch: PinWatch
     let rules: RuleLedger
     private let loop: EventLoop
@@ -22,13 +21,13 @@ final class PinUpkeep {
     private let delivery: ReportDelivery
     private var snapshot: Snapshot
     private var authorities: AuthoritySet
-    /// The lists and own certificates that were warned of in the last day.
+    /// Lists and own certificates that were warned of within a day.
     private var warned: Set<String> = []
     private let lists: FileWatch
     private var saving: RepeatingTimer?
     private var daily: RepeatingTimer?
 
-    /// - Parameter listsChanged: called on the loop when a file of `crl_files` has been replaced.
+    /// - Parameter listsChanged: called on the loop after a file of `crl_files` was replaced.
     init(
         loop: EventLoop, configuration: ActiveConfiguration, listeners: OwnListeners, logger: Logger,
         unixTime: @escaping @Sendable () -> UnixTime, listsChanged: @escaping () -> Void
@@ -50,7 +49,7 @@ final class PinUpkeep {
     }
 
     func start() {
-        // Days of the monotonic clock: a wall clock that is set neither skips one nor repeats it.
+        // Days of the monotonic clock: setting the wall clock doesn't skip or repeat one.
         saving = RepeatingTimer(loop: loop, owner: self, everyNanoseconds: Self.minute) { $0.minutePassed() }
         lists.watch(snapshot.revocationListFiles)
         daily = RepeatingTimer(loop: loop, owner: self, everyNanoseconds: Self.day) { $0.review() }
@@ -62,7 +61,7 @@ final class PinUpkeep {
         watch.chains.review(at: unixTime())
         save()
         lists.look()
-        // A list may live for hours only, and the end of an own certificate is said when it comes.
+        // A list may live for hours only, and expiry of own certificates is logged at once.
         warnOfLists(at: unixTime())
         warnOfOwn(at: unixTime())
     }
@@ -81,7 +80,6 @@ final class PinUpkeep {
         review()
     }
 
-    /// Asks the system's present name servers about the collectors of reports.
     func reloadResolver() { delivery.reloadResolver() }
 
     func save() {
@@ -117,7 +115,6 @@ final class PinUpkeep {
             ])
     }
 
-    /// Findings logged one by one; those beyond are counted.
     private static let warnedOf = 50
 
     private func warnOfExpiry(at now: UnixTime) {
@@ -138,7 +135,7 @@ final class PinUpkeep {
         }
     }
 
-    /// Says of each own certificate once a day that it ends, and once that it has ended.
+    /// Once a day for each expiring certificate, and once for an expired one.
     private func warnOfOwn(at now: UnixTime) {
         for finding in ExpiryWatch.own(in: snapshot, authorities: authorities, at: now) {
             let isPast = finding.date < now
@@ -167,7 +164,7 @@ final class PinUpkeep {
         }
     }
 
-    /// Says of each list once a day that it ends, and once that it has ended.
+    /// Once a day for each expiring list, and once for an expired one.
     private func warnOfLists(at now: UnixTime) {
         for finding in ExpiryWatch.revocationLists(in: snapshot, at: now).prefix(Self.warnedOf) {
             let (file, issuer) = (finding.name ?? "", finding.issuer ?? "")

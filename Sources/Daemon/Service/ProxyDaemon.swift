@@ -12,9 +12,7 @@ import Security
 import Session
 import Transport
 
-/// The running proxy: authority, workers, listeners, and what signals ask of it.
-///
-/// SIGHUP reloads. SIGTERM and SIGINT drain, and a second one ends at once. The control socket does all else.
+/// The running proxy. SIGHUP reloads. SIGTERM and SIGINT drain; a second one ends at once.
 package final class ProxyDaemon {
     let load: () throws(ConfigurationProblems) -> Snapshot
     let logger: Logger
@@ -22,16 +20,14 @@ package final class ProxyDaemon {
     var notices: DaemonNotices
     private let inherited: [InheritedSocket]
     let listening: ProxyListening
-    /// Where the configuration in force is kept; nil: nowhere.
+    /// Keeps the configuration in force; nil: it isn't kept.
     let kept: KeptConfiguration?
     /// Until a reload is accepted.
     var fallback: ConfigurationFallback?
 
     let loop: EventLoop
     var snapshot: Snapshot
-    /// By the authorities in force.
     var leaves: LeafCache?
-    /// Where they were at the start.
     var authorityFiles: AuthorityFiles?
     private(set) var workers: [WorkerThread] = []
     var acceptor: LoopThread<Acceptor>?
@@ -46,9 +42,8 @@ package final class ProxyDaemon {
     private var budgetWatch: BudgetWatch?
     private var resources: ControlResources?
     var runs: RunSocket?
-    var starter: StarterWatch?
-    var supervisor: SupervisorWatch?
-    /// Who may use the proxy, as the configuration in force has it.
+    var starter: ProcessWatch?
+    var supervisor: ProcessWatch?
     var users: UserVerifier?
     var collector: MetricsCollector?
     var slots: EntrySlots?
@@ -59,12 +54,12 @@ package final class ProxyDaemon {
     let startedAt = WallClock.milliseconds() / 1000
     package static let version = "0.1.0"
     var addresses: [String] { listening.sockets.map(\.place.description) }
-    /// The same without those where a load balancer speaks for its clients.
+    /// Without those for load balancers.
     var directAddresses: [SocketAddress] { listening.directAddresses(snapshot.proxy) }
-    /// How many configurations have been in force, and when the last was read.
+    /// Configurations that have been in force, and when the last was read.
     var generation = 1
     var readAt = WallClock.milliseconds() / 1000
-    /// `accepted` or `refused`; nil: there was none.
+    /// `accepted` or `refused`.
     var lastReload: String?
     private(set) var network: NetworkWatch?
     var workersUnderWay = 0
@@ -76,9 +71,9 @@ package final class ProxyDaemon {
     var afterReload: Timer?
 
     /// - Parameters:
-    ///   - inherited: listening sockets that a supervisor hands over. Those that no `proxy.listen` asks for are closed.
-    ///   - kept: stores each configuration that takes effect; nil: none is stored.
-    ///   - fallback: why it is not what the files say; nil: it is.
+    ///   - inherited: a supervisor's listening sockets. Those that no `proxy.listen` asks for are closed.
+    ///   - kept: stores each configuration in force; nil: none is stored.
+    ///   - fallback: nil: the snapshot is what the files say.
     package init(
         snapshot: Snapshot, logger: Logger, output: LogOutput, notices: DaemonNotices, inherited: [InheritedSocket] = [],
         kept: KeptConfiguration? = nil, fallback: ConfigurationFallback? = nil,
@@ -98,15 +93,13 @@ package final class ProxyDaemon {
         freeMemory = try FreeMemory()
     }
 
-    /// Serves until it is told to stop. To be called once, on the main thread.
+    /// Serves until it is stopped. Called once, on the main thread.
     package func run() throws {
-        // Its thread is there before the proxy says that it is ready. What is signalled meanwhile waits for the loop.
+        // Before the proxy is ready: signals wait for the loop.
         let signals = ControlSignals.block()
-        let (daemon, handle) = (LoopBound(self, on: loop), loop.handle)
+        let daemon = LoopBound(self, on: loop)
         try signals.watch { signal in
-            handle.post { loop in
-                if signal == SIGHUP { _ = daemon.value(on: loop).reload() } else { daemon.value(on: loop).stop() }
-            }
+            daemon.post { if signal == SIGHUP { _ = $0.reload() } else { $0.stop() } }
         }
         try start()
         loop.run()
@@ -193,13 +186,12 @@ package final class ProxyDaemon {
         }
         if let acceptor { threads.append { answer in acceptor.perform { _ in answer() } } }
         if let decoders { threads.append { decoders.ask($0) } }
-        let heartbeat = Heartbeat(loop: loop, intervalNanoseconds: notices.aliveNanoseconds, threads: threads) {
+        heartbeat = Heartbeat(loop: loop, intervalNanoseconds: notices.aliveNanoseconds, threads: threads) {
             [weak self] in
             guard let self else { return }
             notices.alive(summary)
         }
-        self.heartbeat = heartbeat
-        heartbeat.start()
+        heartbeat?.start()
     }
 
     private var summary: String {
@@ -230,12 +222,11 @@ package final class ProxyDaemon {
                 "listen": "\(listening.description)", "workers": "\(workers.count)", "pid": "\(getpid())",
             ].merging(adminField) { $1 })
         if let descriptor = notices.starter {
-            starter = StarterWatch(loop: loop, descriptor: descriptor, listen: addresses) { [weak self] in
-                self?.stopWhenUnused()
-            }
+            starter = ProcessWatch(loop: loop, descriptor: descriptor) { [weak self] in self?.stopWhenUnused() }
+            starter?.tell(StarterWord.ready(addresses).bytes)
         }
         if let descriptor = notices.supervisor {
-            supervisor = SupervisorWatch(loop: loop, descriptor: descriptor) { [weak self] in self?.handOver() }
+            supervisor = ProcessWatch(loop: loop, descriptor: descriptor) { [weak self] in self?.handOver() }
         }
         notices.ready()
         freeMemory.giveBackAfterStart()

@@ -1,6 +1,6 @@
 import EventLoop
 
-/// Tells WatchdogSec= (systemd.service(5)) that every thread's loop turns; a stuck one is noticed by the silence.
+/// For WatchdogSec= (systemd.service(5)): every thread's loop turns.
 final class Heartbeat {
     /// Runs the closure on the thread that is asked.
     typealias Ask = (_ answer: @escaping @Sendable () -> Void) -> Void
@@ -19,19 +19,16 @@ final class Heartbeat {
         self.alive = alive
     }
 
-    /// To be called on the loop's thread, once.
+    /// Called once, on the loop's thread.
     func start() { beat() }
 
     private func beat() {
         deadline.set(afterNanoseconds: intervalNanoseconds)
-        // Whoever has not answered the last question is not asked another.
+        // A silent thread is not asked again.
         guard awaited == 0 else { return }
         awaited = threads.count
         let bound = LoopBound(self, on: loop)
-        let handle = loop.handle
-        for ask in threads {
-            ask { handle.post { loop in bound.value(on: loop).answered() } }
-        }
+        for ask in threads { ask { bound.post { $0.answered() } } }
     }
 
     private func answered() {

@@ -2,17 +2,15 @@ import Configuration
 import EventLoop
 import Glibc
 
-/// Notices that one of some files has been replaced, or written to its end: by inotify, and where a file system
-/// tells nothing, whenever ``look()`` is called. Symbolic links are followed. On the main loop.
+/// Notices replaced or rewritten files, by inotify or ``look()``. Follows symbolic links. On the main loop.
 final class FileWatch: SocketHandler {
     private let loop: EventLoop
     private let changed: () -> Void
     private var stamps: [String: FileStamp] = [:]
-    /// Of inotify; -1: none is there.
     private var descriptor: CInt = -1
     private var source: SocketSource?
 
-    /// - Parameter changed: called on the loop, once for any number of files that changed together.
+    /// - Parameter changed: called on the loop, once for files that changed together.
     init(loop: EventLoop, changed: @escaping () -> Void) {
         self.loop = loop
         self.changed = changed
@@ -33,7 +31,7 @@ final class FileWatch: SocketHandler {
         source?.wantsRead = true
     }
 
-    /// Watches the directories of files (a replaced file is another) and of links' targets. Repeating it is harmless.
+    /// Watches directories of files (a replaced file is a new one) and of link targets. May be repeated.
     private func watchDirectories() {
         for path in stamps.keys.flatMap(Self.links) {
             inotify_add_watch(descriptor, Self.directory(of: path), UInt32(IN_CLOSE_WRITE) | UInt32(IN_MOVED_TO))
@@ -63,12 +61,12 @@ final class FileWatch: SocketHandler {
         descriptor = -1
     }
 
-    /// Compares the files with what they were, and tells if one has changed.
+    /// Compares the files with their last stamps.
     func look() {
         var isChanged = false
         for (path, known) in stamps {
             let stamp = FileStamp(path)
-            // One that is being replaced may be away for a moment.
+            // It may be missing while it is replaced.
             guard stamp.exists, stamp != known else { continue }
             stamps[path] = stamp
             isChanged = true

@@ -4,14 +4,12 @@ import Logging
 import Security
 import TLS
 
-/// Sheds load before the control group's memory is used up and the kernel kills the process.
-///
-/// It is on the acceptor's loop, so that neither a reload nor a busy worker delays it. No request measures anything.
+/// Sheds load before the control group's memory is used up and the kernel kills the process. On the acceptor's loop,
+/// where no reload or busy worker delays it. No request measures anything.
 final class MemoryWatch {
-    /// How fast the memory may be taken: it is measured again before what is left could be gone.
+    /// How fast memory may be taken: it is measured again before the rest could be used up.
     private static let bytesPerSecond = 256 << 20
     private static let milliseconds = 20...1000
-    /// Clients that are accepted between two measurements.
     private static let clientsBetween = 32
 
     private let loop: EventLoop
@@ -24,7 +22,7 @@ final class MemoryWatch {
     private lazy var deadline = Deadline(loop: loop, owner: self) { $0.measure() }
 
     /// - Parameters:
-    ///   - shed: gives up what is idle, and reports on any thread how many connections it closed.
+    /// - shed: closes idle connections, and reports their number on any thread.
     ///   - ended: there is memory again.
     init(
         loop: EventLoop, group: MemoryGroup, pressure: MemoryPressure, logger: Logger,
@@ -59,14 +57,14 @@ final class MemoryWatch {
             return
         }
         shortage.strike(.warning, ["used": .stringConvertible(use.used), "limit": .stringConvertible(use.limit)])
-        let (watch, handle) = (LoopBound(self, on: loop), loop.handle)
-        shed { count in handle.post { watch.value(on: $0).shortage.met(count) } }
+        let watch = LoopBound(self, on: loop)
+        shed { count in watch.post { $0.shortage.met(count) } }
     }
 }
 
-/// What memory the process's control group may take, and takes (cgroups(7)): `MemoryMax=` of a unit, a container's limit.
+/// Memory of the process's control group (cgroups(7)): `MemoryMax=` of a unit, a container's limit.
 struct MemoryGroup: Sendable {
-    /// The names of its files, in either version of control groups.
+    /// Files of either version of control groups.
     private struct Names {
         let limits: [String]
         let used: String
@@ -77,13 +75,13 @@ struct MemoryGroup: Sendable {
         static let second = Names(limits: ["memory.max", "memory.high"], used: "memory.current", inactive: "inactive_file")
     }
 
-    /// More than any machine has: what the first version says where there is no limit.
+    /// What the first version says without a limit.
     private static let most = 1 << 60
 
     private let folders: [String]
     private let names: Names
 
-    /// Nil where the kernel says nothing of it.
+    /// Nil: the kernel has no figures.
     /// - Parameter root: where control groups are mounted.
     init?(of list: String = "/proc/self/cgroup", root: String = "/sys/fs/cgroup") {
         guard let text = Self.text(list) else { return nil }
@@ -96,7 +94,7 @@ struct MemoryGroup: Sendable {
         names = first == nil ? .second : .first
         var folder = first == nil ? root : root + "/memory"
         var folders = [folder]
-        // Seen from within a container, the path may lead nowhere here: then the root is the container's own.
+        // In a container the path may not exist: then the root is the container's.
         for part in path.split(separator: "/") where part != ".." {
             folder += "/\(part)"
             folders.append(folder)
@@ -106,7 +104,7 @@ struct MemoryGroup: Sendable {
         guard !self.folders.isEmpty else { return nil }
     }
 
-    /// Of the group that is nearest to its limit; nil: nothing is limited.
+    /// Of the group nearest to its limit; nil: no limit.
     var use: MemoryUse? {
         folders.compactMap(use).max { $0.share < $1.share }
     }

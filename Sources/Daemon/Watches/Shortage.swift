@@ -2,7 +2,7 @@ import EventLoop
 import Logging
 import Transport
 
-/// A shortage that may recur thousands of times a second: logged at its beginning and end, with duration and count.
+/// A shortage that may recur thousands of times a second: its beginning and end are logged, with duration and count.
 final class Shortage {
     private let loop: EventLoop
     private let logger: Logger
@@ -15,14 +15,14 @@ final class Shortage {
     private var count = 0
     private lazy var deadline = Deadline(loop: loop, owner: self) { $0.review() }
 
-    /// What it does to connections, or to bodies.
+    /// Its effect on connections or bodies.
     enum Effect: String {
         case newClientsWait = "new clients wait"
         case idleConnectionsClosed = "idle connections are closed"
         case loadShed = "new clients wait, and idle connections are closed; if that isn't enough, requests get 503"
         case bodiesNotKept = "what can't go on without a body that is kept gets 503"
 
-        /// The field of the log that counts them.
+        /// The log's field with their count.
         fileprivate var counted: String {
             switch self {
             case .newClientsWait: "waited"
@@ -33,8 +33,8 @@ final class Shortage {
     }
 
     /// - Parameters:
-    ///   - quietNanoseconds: how long there must have been enough before it is over.
-    ///   - goesOn: whether clients wait at this moment.
+    /// - quietNanoseconds: without a shortage, until it has ended.
+    /// - goesOn: whether clients wait now.
     init(
         _ event: Logger.Message, _ effect: Effect = .newClientsWait, loop: EventLoop, logger: Logger,
         quietNanoseconds: UInt64 = 5_000_000_000, goesOn: @escaping () -> Bool = { false }
@@ -47,7 +47,6 @@ final class Shortage {
         self.goesOn = goesOn
     }
 
-    /// There is too little; `fields` are logged where that begins.
     func strike(_ level: Logger.Level, _ fields: @autoclosure () -> Logger.Metadata) {
         last = loop.now
         deadline.set(afterNanoseconds: quietNanoseconds)
@@ -56,14 +55,14 @@ final class Shortage {
         logger.log(level: level, event, metadata: fields().merging(["effect": "\(effect.rawValue)"]) { $1 })
     }
 
-    /// It was done to so many: a client was let in that had to wait, idle connections were closed, bodies weren't kept.
+    /// Counts what it did: clients that waited, connections closed, bodies not kept.
     func met(_ more: Int = 1) {
         guard began != nil else { return }
         count += more
         last = loop.now
     }
 
-    /// There was too little until now.
+    /// The shortage has lasted until now.
     func lasted() {
         if began != nil { last = loop.now }
     }
@@ -84,7 +83,7 @@ final class Shortage {
     }
 }
 
-/// Tells when the budget for bodies is spent, and when it has had room for a while. On the main loop.
+/// Logs when the budget for bodies is spent, and when it has room again. On the main loop.
 final class BudgetWatch {
     private let budget: BodyBudget
     private let shortage: Shortage
@@ -92,9 +91,9 @@ final class BudgetWatch {
     init(_ budget: BodyBudget, loop: EventLoop, logger: Logger) {
         self.budget = budget
         shortage = Shortage("bodies.limit", .bodiesNotKept, loop: loop, logger: logger)
-        // The budget keeps the watch, as long as the process lives.
-        let (watch, handle) = (LoopBound(self, on: loop), loop.handle)
-        budget.notify { handle.post { watch.value(on: $0).struck() } }
+        // The budget keeps the watch as long as the process lives.
+        let watch = LoopBound(self, on: loop)
+        budget.notify { watch.post { $0.struck() } }
     }
 
     private func struck() {

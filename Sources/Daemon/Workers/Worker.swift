@@ -6,10 +6,9 @@ import Logging
 import Session
 import Transport
 
-/// One thread with its loop, its clients and their upstream connections. Nothing of it is shared: a
-/// client and the origins that it talks to live on the same worker, so that no request takes a lock.
+/// A thread with its loop, clients and their upstream connections. Nothing is shared, so that requests take no lock.
 final class Worker {
-    /// How long after a peak what it took is given back: the next one may follow at once.
+    /// After a peak, until its memory is freed: another may follow.
     private static let quietNanoseconds: UInt64 = 5_000_000_000
 
     let context: WorkerContext
@@ -38,7 +37,7 @@ final class Worker {
 
     // MARK: Clients
 
-    /// Takes over an accepted socket that ``WorkerLoad/handedOver()`` was told of.
+    /// Takes over an accepted socket, after ``WorkerLoad/handedOver()``.
     func adopt(_ socket: consuming Descriptor, _ arrival: Arrival) {
         load.adopted()
         guard !context.isDraining else { return load.ended() }
@@ -51,7 +50,6 @@ final class Worker {
         }
     }
 
-    /// A load balancer says first where its client is.
     private func readHeader(_ socket: consuming Descriptor, _ arrival: Arrival) {
         let reader = HeaderReader(loop: context.loop, socket: socket) { [weak self] reader, result in
             guard let self else { return }
@@ -89,7 +87,7 @@ final class Worker {
         }
     }
 
-    /// - Parameter front: what takes the client's TLS off, and stands for it where clients are counted.
+    /// - Parameter front: terminates the client's TLS, and is counted instead of it.
     private func serve(_ socket: consuming Descriptor, _ arrival: Arrival, behind front: TLSFront? = nil) {
         let stream = ByteStream(loop: context.loop, descriptor: socket)
         if let front { stream.aborted = { [weak front] in front?.stop() } }
@@ -102,7 +100,7 @@ final class Worker {
         client.start()
     }
 
-    /// A connection is over before anything could be asked.
+    /// For a connection that ended before any request.
     private func log(_ failure: String, of arrival: Arrival) {
         var record = TaskRecord()
         record.began(number: context.session.takeNumber(), at: context.loop.now)
@@ -119,17 +117,17 @@ final class Worker {
         finishDraining()
     }
 
-    /// For the others who ask, from time to time: a request pays nothing for it.
+    /// Called from time to time, so that requests pay nothing for it.
     func tellLoad() { load.tell(requests: context.session.taskCount) }
 
     var everyClient: some Collection<ClientConnection> { clients.values }
 
     // MARK: Descriptors
 
-    /// Idle clients closed at one time, and how long they were idle: a recent one may be sending its next request.
+    /// Idle clients closed at one time, and their least idle time: a recent one may be sending its next request.
     private static let givenUp = 32
     private static let restedNanoseconds: UInt64 = 1_000_000_000
-    /// How long after nothing was found to give up nothing is looked for.
+    /// Between two vain searches.
     private static let searchNanoseconds: UInt64 = 100_000_000
 
     /// No descriptor is left: closes idle upstream connections, or else idle clients, the longest idle first.
@@ -142,7 +140,7 @@ final class Worker {
         return closed
     }
 
-    /// The memory is short: gives up some of the connections that are idle, those first that have been so for longest.
+    /// The memory is short: closes some idle connections, the longest idle first.
     /// - Returns: how many were closed.
     func shed() -> Int { context.session.pool.giveUp() + giveUpClients() }
 
@@ -165,7 +163,7 @@ final class Worker {
         context.session.slabs.releaseFree()
         context.shared.freeMemory.giveBack()
         peak.gaveBack(at: connections)
-        // The upstream connections of a peak go a while after its clients, without a word to the worker.
+        // Idle upstream connections outlast a peak's clients, and close without notice.
         if context.session.pool.idleCount >= PeakWatch.smallest {
             quiet.set(afterNanoseconds: context.snapshot.timeouts.idleUpstream.nanoseconds)
         }
@@ -173,7 +171,7 @@ final class Worker {
 
     // MARK: The configuration
 
-    /// Decides by `fresh` from the next exchange on; connections and TLS sessions that it would not have made are given up.
+    /// Applies to the next exchange; connections and TLS sessions that it rules out are closed.
     func replace(with fresh: ActiveConfiguration) {
         context.replace(with: fresh)
         for client in clients.values {
@@ -183,7 +181,7 @@ final class Worker {
         reviewRelays(Array(clients.values)[...])
     }
 
-    /// A few at a time, so that traffic goes on: each may take the verification of a chain.
+    /// A few at a time, for fairness: each may verify a chain.
     private func reviewRelays(_ clients: ArraySlice<ClientConnection>) {
         for client in clients.prefix(64) { client.reviewRelay() }
         let rest = clients.dropFirst(64)
@@ -191,8 +189,7 @@ final class Worker {
         context.loop.afterThisTurn { [weak self] in self?.reviewRelays(rest) }
     }
 
-    /// Takes note of what the system says of the network.
-    /// - Parameter isAnother: what was made over the one before is given up: connections that rest, and names.
+    /// - Parameter isAnother: idle connections and names of the earlier network are dropped.
     func replaceOutlook(_ outlook: NetworkOutlook, isAnother: Bool) {
         do throws(ResolutionError) {
             try context.session.replaceOutlook(outlook, isAnother: isAnother)
@@ -203,18 +200,17 @@ final class Worker {
         for client in clients.values { client.dropRetired() }
     }
 
-    /// Asks the system's present name servers, also for names that are being looked up.
     func reloadResolver() { context.reloadResolver() }
 
     // MARK: The end
 
-    /// Lets what is in flight finish, closes what is idle, and calls `stopped` once the last client has gone.
+    /// Finishes what is in flight, closes what is idle, and calls `stopped` after the last client.
     /// - Parameter quietTunnels: how long nothing may move in a tunnel.
     func drain(quietTunnels: Duration, stopped: @escaping () -> Void) {
         context.drain(quietTunnels: quietTunnels)
         self.stopped = stopped
         for client in Array(clients.values) { client.drain() }
-        // Connections before their PROXY header have a separate deadline.
+        // PROXY headers have their own deadline.
         for front in Array(fronts.values) { front.drain(within: WorkerContext.lastChanceNanoseconds) }
         finishDraining()
     }
@@ -238,12 +234,12 @@ enum TaskOrder: String, Sendable {
     case suspend, resume, cancel
 }
 
-/// The tasks of a worker's clients. They are found by looking through the clients: a request costs nothing for it.
+/// The tasks of a worker's clients, found by a search, so that requests pay nothing for it.
 extension Worker {
     var tasks: [TaskSummary] {
         everyClient.compactMap { client in
             guard let task = client.task else { return nil }
-            // Without a log nobody has asked: whoever looks once more finds the answer.
+            // Without a log nobody has asked: the next look has the answer.
             client.askPeer()
             return task
         }
@@ -251,7 +247,7 @@ extension Worker {
 
     func task(_ number: UInt64) -> TaskSummary? { client(withTask: number)?.task }
 
-    /// - Returns: the task after that; nil if none with that number is in flight.
+    /// - Returns: the task afterwards; nil: not in flight.
     func obey(_ order: TaskOrder, task number: UInt64, because cause: String) -> TaskSummary? {
         guard let client = client(withTask: number) else { return nil }
         switch order {

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// How much a worker has to do, as seen by other threads.
+/// A worker's load, for other threads.
 final class WorkerLoad: Sendable {
     private let clients = Atomic<Int>(0)
     private let waiting = Atomic<Int>(0)
@@ -11,12 +11,12 @@ final class WorkerLoad: Sendable {
         self.vacancy = vacancy
     }
 
-    /// Clients, each counted once, from being handed over until they are gone.
+    /// Clients from handover to end.
     var count: Int { clients.load(ordering: .sequentiallyConsistent) }
-    /// Those of them that the worker hasn't taken yet: of one that stalls there are some, always.
+    /// Clients that the worker hasn't taken yet; a stalled worker has some.
     var waitingCount: Int { waiting.load(ordering: .relaxed) }
 
-    /// Requests that it has begun, as it last told.
+    /// Requests begun, as last reported.
     var requests: Int { taken.load(ordering: .relaxed) }
 
     func tell(requests: Int) { taken.store(requests, ordering: .relaxed) }
@@ -29,20 +29,20 @@ final class WorkerLoad: Sendable {
     func adopted() { waiting.subtract(1, ordering: .relaxed) }
 
     func ended() {
-        // In one order with the acceptor's question for room: it sees this, or this sees that it waits.
+        // Sequentially consistent: the acceptor sees this, or this sees that it waits.
         clients.subtract(1, ordering: .sequentiallyConsistent)
         vacancy.clientEnded()
     }
 }
 
-/// Tells the acceptor that a client has gone, if it waits for that.
+/// Notifies a waiting acceptor that a client has ended.
 final class Vacancy: Sendable {
     private let isAwaited = Atomic<Bool>(false)
     private let told = Mutex<(@Sendable () -> Void)?>(nil)
 
     func await() { isAwaited.store(true, ordering: .sequentiallyConsistent) }
 
-    /// - Parameter told: called on the thread of a worker.
+    /// - Parameter told: called on a worker's thread.
     func notify(_ told: @escaping @Sendable () -> Void) { self.told.withLock { $0 = told } }
 
     func clientEnded() {
@@ -53,7 +53,7 @@ final class Vacancy: Sendable {
     }
 }
 
-/// Whom a client is handed to: the worker with the fewest clients of those that have taken all; of equals, in turn.
+/// Chooses the worker with the fewest waiting, then the fewest clients; of equals, in turn.
 struct WorkerChoice {
     private var next = 0
 

@@ -5,10 +5,9 @@ import Session
 
 struct WorkerMeasurement: Sendable {
     var counters: WorkerCounters
-    /// How long the question waited for the worker's loop, in nanoseconds.
+    /// Nanoseconds that the question waited for the worker's loop.
     var lag: UInt64
     var tasks = 0
-    /// Connections to origins: those that rest, and those that a client has.
     var idleUpstreams = 0
     var busyUpstreams = 0
     var lookups = Resolver.Counts()
@@ -29,11 +28,11 @@ extension Worker {
     }
 }
 
-/// What all workers told: of one that doesn't answer in time, what it told last.
+/// The latest answers of all workers.
 struct ProxyMeasurement: Sendable {
     /// By worker; nil: it has never answered.
     var workers: [WorkerMeasurement?]
-    /// The numbers, from 0, of those that didn't answer.
+    /// Workers, from 0, that didn't answer in time.
     var silent: Set<Int>
 
     var counters: WorkerCounters {
@@ -50,7 +49,7 @@ struct ProxyMeasurement: Sendable {
     }
 }
 
-/// Asks the workers what they have counted, each on its own thread and between two turns. On the main loop.
+/// Asks the workers for their counts. On the main loop.
 final class MetricsCollector {
     private let inquiry: WorkerInquiry
     private var last: [WorkerMeasurement?]
@@ -63,7 +62,7 @@ final class MetricsCollector {
     func collect(_ completion: @escaping (ProxyMeasurement) -> Void) {
         let asked = MonotonicTime.now()
         inquiry.ask { $0.measurement(asked: asked) } completion: { [self] answers in
-            // A count that went back would be taken for a restart.
+            // A decreasing count would look like a restart.
             for case (let number, let answer?) in answers.enumerated() { last[number] = answer }
             completion(
                 ProxyMeasurement(workers: last, silent: Set(answers.indices.filter { answers[$0] == nil })))

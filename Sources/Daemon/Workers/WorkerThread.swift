@@ -2,7 +2,6 @@ import Clients
 import EventLoop
 import Session
 
-/// A worker and the thread that it lives on, as seen from other threads.
 final class WorkerThread: Sendable {
     let load: WorkerLoad
     let name: String
@@ -30,10 +29,7 @@ final class WorkerThread: Sendable {
     func handOver(_ socket: consuming Descriptor, _ arrival: Arrival) {
         load.handedOver()
         let raw = socket.release()
-        let isTaken = thread.perform { worker in
-            worker.adopt(Descriptor(owning: raw), arrival)
-        }
-        guard !isTaken else { return }
+        guard !thread.perform({ $0.adopt(Descriptor(owning: raw), arrival) }) else { return }
         _ = Descriptor(owning: raw)
         load.adopted()
         load.ended()
@@ -44,7 +40,6 @@ final class WorkerThread: Sendable {
 
 /// Asks workers from the main loop, each on its own thread and between two turns. A late answer isn't waited for.
 struct WorkerInquiry {
-    /// How long the workers have to answer.
     static let patience: Duration = .seconds(2)
 
     let loop: EventLoop
@@ -52,17 +47,15 @@ struct WorkerInquiry {
 
     /// - Parameters:
     ///   - question: asked on each worker's thread.
-    ///   - completion: called once on the loop with the answers by worker; nil where there was none in time.
+    /// - completion: called once on the loop with the answers by worker; nil: too late.
     func ask<Answer: Sendable>(
         _ question: @escaping @Sendable (Worker) -> Answer, completion: @escaping ([Answer?]) -> Void
     ) {
-        let round = Round(loop: loop, count: workers.count, completion: completion)
-        let place = LoopBound(round, on: loop)
-        let handle = loop.handle
+        let round = LoopBound(Round(loop: loop, count: workers.count, completion: completion), on: loop)
         for (number, worker) in workers.enumerated() {
             worker.perform { worker in
                 let answer = question(worker)
-                handle.post { loop in place.value(on: loop).add(answer, from: number) }
+                round.post { $0.add(answer, from: number) }
             }
         }
     }
@@ -72,7 +65,7 @@ struct WorkerInquiry {
         private var missing: Int
         private var completion: (([Answer?]) -> Void)?
         private var timer: Timer?
-        /// Keeps the round alive until it ends, also when no worker is left to answer.
+        /// Keeps the round alive until it ends, also without answers.
         private var selfWhileRunning: Round?
 
         init(loop: EventLoop, count: Int, completion: @escaping ([Answer?]) -> Void) {

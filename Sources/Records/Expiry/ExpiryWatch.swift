@@ -3,37 +3,36 @@ package import Security
 import Session
 package import TLS
 
-/// Finds what ends soon, or has ended: the `expires` of entries, the certificates that pins were read from, those
-/// that the proxy shows to origins, revocation lists, and the proxy's own certificates. Pure: the same snapshot and clock, the same list.
+/// Finds what ends soon or has ended: entries, certificates of pins, clients and the proxy, revocation lists. Pure.
 package struct ExpiryWatch {
     package struct Finding: Sendable, Equatable {
         package let subject: ExpirySubject
-        /// The entry's pattern; nil: the defaults, or none.
+        /// Nil: the defaults, or none.
         package let entry: String?
-        /// Where the entry is written, or the proxy's own certificate.
+        /// Of the entry, or the proxy's own certificate.
         package let place: Place
-        /// The pin as it was written; the client certificate's subject; the list's file.
+        /// The pin as written; the client certificate's subject; the list's file.
         package let name: String?
         package var issuer: String?
         package let date: UnixTime
-        /// Whole days to the date, rounded down: negative once it is past.
+        /// Rounded down: negative once it is past.
         package let daysLeft: Int64
 
         /// `FILE:LINE` of the entry.
         package var location: String { place.line.map { "\(place.file):\($0)" } ?? place.file }
     }
 
-    /// How long before the end it is said.
+    /// Seconds before the end.
     package static let notice: Int64 = 30 * 86_400
 
-    /// Revocation lists are replaced before their end: the last quarter of their life, at most a week, is a warning.
+    /// Lists are replaced early: the last quarter of their life, at most a week, is a warning.
     package static func notice(of list: RevocationListTerm) -> Int64 {
         let (life, overflow) = list.nextUpdate.subtractingReportingOverflow(list.thisUpdate)
         return overflow ? 7 * 86_400 : min(max(life / 4, 0), 7 * 86_400)
     }
 
-    /// What ends within its notice of `time`, the most urgent first.
-    /// - Parameter authorities: the local ones; nil: they are left out.
+    /// The most urgent first.
+    /// - Parameter authorities: nil: none.
     package static func findings(
         in snapshot: Snapshot, authorities: AuthoritySet? = nil, at time: UnixTime
     ) -> [Finding] {
@@ -51,7 +50,7 @@ package struct ExpiryWatch {
         return (found + revocationLists(in: snapshot, at: time)).sorted { ($0.date, $0.location) < ($1.date, $1.location) }
     }
 
-    /// The same of the proxy's own certificates alone.
+    /// Of the proxy's own certificates.
     package static func own(in snapshot: Snapshot, authorities: AuthoritySet?, at time: UnixTime) -> [Finding] {
         OwnCertificate.all(of: snapshot, authorities: authorities).flatMap { own in
             finding(
@@ -59,7 +58,7 @@ package struct ExpiryWatch {
         }
     }
 
-    /// The same of revocation lists alone, each once, however many entries name it.
+    /// Of revocation lists, each once.
     package static func revocationLists(in snapshot: Snapshot, at time: UnixTime) -> [Finding] {
         var found: [Finding] = []
         var known: Set<RevocationListTerm> = []
@@ -82,7 +81,7 @@ package struct ExpiryWatch {
         _ subject: ExpirySubject, _ entry: HostEntry?, _ place: Place, _ name: String?, _ date: UnixTime,
         within notice: Int64, of time: UnixTime
     ) -> [Finding] {
-        // A date that can't be read is the first of all.
+        // An unreadable date is the most urgent.
         let (difference, overflow) = date.subtractingReportingOverflow(time)
         let left = overflow ? (date < time ? Int64.min : .max) : difference
         guard left <= notice else { return [] }
@@ -96,7 +95,6 @@ package struct ExpiryWatch {
 }
 
 extension ExpiryWatch.Finding {
-    /// What ends, when, and what follows from it.
     package func message(at now: UnixTime) -> String {
         let distance = TimeDistance(from: now, to: date)
         let end = "\(distance.isPast ? "expired" : "expires") \(CalendarDate(date)), \(distance)"

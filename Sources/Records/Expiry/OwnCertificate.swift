@@ -3,33 +3,26 @@ package import Security
 import Session
 package import TLS
 
-/// A certificate that the proxy itself shows, or signs with: clients refuse the proxy once it has expired.
+/// A certificate that the proxy shows to clients, or signs with.
 package struct OwnCertificate: Sendable {
     package let subject: ExpirySubject
     package let certificate: Certificate
     package let place: Place
 
-    /// - Parameter authorities: nil: those are left out.
+    /// - Parameter authorities: nil: none.
     package static func all(of snapshot: Snapshot, authorities: AuthoritySet?) -> [OwnCertificate] {
-        let file = Place(file: snapshot.files.first ?? "")
-        var found: [OwnCertificate] = []
-        if let authorities {
-            let place = Place(file: snapshot.authority.certificatePath)
-            found.append(OwnCertificate(subject: .authority, certificate: authorities.current.certificate, place: place))
-            if let next = authorities.next {
-                found.append(OwnCertificate(subject: .nextAuthority, certificate: next.certificate, place: place))
-            }
+        let (authority, main) = (snapshot.authority.certificatePath, snapshot.files.first ?? "")
+        let own: [(ExpirySubject, Certificate?, String)] = [
+            (.authority, authorities?.current.certificate, authority),
+            (.nextAuthority, authorities?.next?.certificate, authority),
+            (.adminCertificate, snapshot.admin.tls?.leaf, main), (.proxyCertificate, snapshot.proxy.tls?.leaf, main),
+        ]
+        return own.compactMap { subject, certificate, file in
+            certificate.map { OwnCertificate(subject: subject, certificate: $0, place: Place(file: file)) }
         }
-        if let identity = snapshot.admin.tls {
-            found.append(OwnCertificate(subject: .adminCertificate, certificate: identity.leaf, place: file))
-        }
-        if let identity = snapshot.proxy.tls {
-            found.append(OwnCertificate(subject: .proxyCertificate, certificate: identity.leaf, place: file))
-        }
-        return found
     }
 
-    /// Why the proxy can't serve its clients at an instant; nil if it can. The admin port's certificate doesn't count.
+    /// Nil: the proxy can serve its clients. The admin port's certificate doesn't count.
     package static func unreadiness(_ snapshot: Snapshot, _ authorities: AuthoritySet, at time: UnixTime) -> String? {
         let end = authorities.signer(at: time).end
         if time > end {
@@ -45,22 +38,20 @@ package struct OwnCertificate: Sendable {
 package enum ExpirySubject: String, Sendable, Equatable {
     /// `expires` of the entry.
     case entry
-    /// The certificate that a pin is, or whose key it is.
+    /// A pinned certificate, or the certificate of a pinned key.
     case pin
-    /// What the proxy proves itself with in mutual TLS.
+    /// For mutual TLS with origins.
     case clientCertificate = "client certificate"
     /// A list of `crl_files`.
     case revocationList = "revocation list"
     /// The local authority's.
     case authority
-    /// That of the authority which a rotation has made.
     case nextAuthority = "next authority"
     /// `admin.tls`.
     case adminCertificate = "admin certificate"
     /// `proxy.tls`.
     case proxyCertificate = "proxy certificate"
 
-    /// Of what the proxy shows to its own clients: an ``OwnCertificate``.
     package var isOwn: Bool {
         switch self {
         case .entry, .pin, .clientCertificate, .revocationList: false
@@ -69,9 +60,9 @@ package enum ExpirySubject: String, Sendable, Equatable {
     }
 }
 
-/// What `check` and `lint` say about the local authority of a configuration.
+/// Remarks of `check` and `lint` on the local authority.
 package enum AuthorityRemarks {
-    /// None where there is no authority yet, or where its certificate is not for the asking user to read.
+    /// None without a readable authority.
     package static func problems(in snapshot: Snapshot, at time: UnixTime) -> [Problem] {
         let path = snapshot.authority.certificatePath
         guard let file = try? SmallFile.read(path) else { return [] }
@@ -96,11 +87,10 @@ package enum AuthorityRemarks {
     }
 }
 
-/// Finds revocation lists that can't serve for their issuer, by the certificates of `upstream.trust` and of pins. Other
-/// issuers aren't known here; `lint` looks at the chains of hosts.
+/// Finds unusable revocation lists of known issuers: of `upstream.trust` and pins. `lint` examines chains of hosts.
 package enum RevocationListReview {
     package struct Finding: Sendable {
-        /// The entry's pattern; nil: the defaults.
+        /// Nil: the defaults.
         package let entry: String?
         package let place: Place
         package let defect: RevocationListDefect

@@ -8,7 +8,7 @@ package import Session
 /// One worker's `exchange` events, a line each, handed over together. No header values, queries or bodies.
 package final class AccessLog {
     private static let enough = 16 << 10
-    /// How long a line waits for others: under load a request costs no system call and no allocation for the log.
+    /// For lines to gather: under load the log costs requests no system call and no allocation.
     private static let gatheringNanoseconds: UInt64 = 10_000_000
 
     private let output: LogOutput
@@ -27,16 +27,16 @@ package final class AccessLog {
 
     package func configure(_ settings: LogSettings) {
         isOn = settings.access
-        // By now the output has what the settings say.
+        // The output already has the settings.
         guard line.format != output.format else { return }
         flush()
         line = output.lineWriter()
     }
 
     package func write(_ record: borrowing TaskRecord, now: MonotonicTime) {
-        // An intercepted CONNECT is told of by its requests, unless none can come.
+        // An intercepted CONNECT is logged by its requests, unless it failed.
         guard isOn, record.kind != .interception || record.failure != nil else { return }
-        // One access to the line for all of it: each is checked.
+        // One exclusive access, since each is checked.
         line.put(record, now: now)
         if gatherer.add(&line) > Self.enough {
             flush()
@@ -52,7 +52,7 @@ package final class AccessLog {
 }
 
 extension EventLineWriter {
-    /// The `exchange` line of a task that is over.
+    /// The `exchange` line of a completed task.
     mutating func put(_ record: borrowing TaskRecord, now: MonotonicTime) {
         begin(event: "exchange", level: .info)
         field("task", record.number)
@@ -108,7 +108,7 @@ extension EventLineWriter {
         if let unit = traits.unit { field("client_unit", unit) }
     }
 
-    /// The tries before the last, a list of objects; spans of time in milliseconds from the task's beginning.
+    /// The tries before the last as objects; milliseconds from the task's beginning.
     private static func retried(_ record: borrowing TaskRecord) -> [UInt8] {
         let start = record.began
         let tries = record.retried.map { transaction in
@@ -123,9 +123,8 @@ extension EventLineWriter {
         return Array("[\(tries.joined(separator: ","))]".utf8)
     }
 
-    /// Where redirects led, a list of objects.
     private static func hops(_ record: borrowing TaskRecord) -> [UInt8] {
-        // A URL that is followed holds nothing that JSON escapes.
+        // Followed URLs hold nothing that JSON escapes.
         let hops = record.hops.map { "{\"status\":\($0.status),\"to\":\"\($0.url)\"}" }
         return Array("[\(hops.joined(separator: ","))]".utf8)
     }

@@ -1,6 +1,6 @@
 /// Keeps outside text within its quotes and line, and from steering a terminal. Escapes as in JSON, in both formats.
 package enum EscapedText {
-    /// Bytes that one byte of a text takes at most.
+    /// Bytes of output for one byte of text, at most.
     static let longestEscape = 6
 
     /// Appends the text without quotes around it. What is not UTF-8 becomes `\ufffd`.
@@ -12,8 +12,7 @@ package enum EscapedText {
         line.removeLast(line.count - end)
     }
 
-    /// The same into bytes that are there, ``longestEscape`` for each of the text's.
-    /// - Returns: the place after it.
+    /// Writes into existing bytes, ``longestEscape`` for each of the text's. Returns the place after them.
     static func write(_ text: Span<UInt8>, to line: inout MutableSpan<UInt8>, at start: Int) -> Int {
         var (index, end) = (0, start)
         while index < text.count {
@@ -39,11 +38,12 @@ package enum EscapedText {
         return end
     }
 
-    /// The eight bytes at the place as they lie there, if all can be written as they are.
+    /// Eight bytes of the text, if none needs an escape.
     private static func plainWord(_ text: Span<UInt8>, _ index: Int) -> UInt64? {
+        // Unsafe only in name: the load is checked against the span's bounds.
         let word = text.bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
         let ones: UInt64 = 0x0101_0101_0101_0101
-        /// Marks in the highest bit of each byte if one is zero, and none if none is.
+        /// Sets high bits if a byte is zero, and none otherwise.
         func zeros(_ word: UInt64) -> UInt64 { (word &- ones) & ~word }
         let isControl = (word &- ones &* 0x20) & ~word
         let isSpecial = zeros(word ^ (ones &* 0x22)) | zeros(word ^ (ones &* 0x5C)) | zeros(word ^ (ones &* 0x7F))
@@ -85,7 +85,7 @@ package enum EscapedText {
             return length
         }
         switch scalar {
-        // C1 controls, line separators, and what changes the direction of writing.
+        // C1 controls, line separators, and direction marks.
         case 0x80...0x9F, 0x061C, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069, 0xFEFF:
             write(code: scalar, to: &line, at: &end)
         default:

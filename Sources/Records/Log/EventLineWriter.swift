@@ -1,10 +1,8 @@
-// Records: what is written about what happened: the log, metrics, files in the state directory, reports. The rooms above hand
-// it values.
+// Records: the log, metrics, files in the state directory, and reports. The rooms above it see them as values.
 
 package import EventLoop
 package import Logging
 
-/// The shapes of a line.
 package enum LogFormat: Sendable, Equatable {
     /// `2026-11-21T04:12:00.123Z info proxy.ready listen=127.0.0.1:7467`, for people.
     case text
@@ -14,18 +12,16 @@ package enum LogFormat: Sendable, Equatable {
     case journal
 }
 
-/// Builds log lines in a reused buffer: once it has grown, values from bytes and numbers allocate nothing. Names of
-/// fields are the program's own, and written as they are.
+/// Builds log lines in a reused buffer: values from bytes and numbers allocate nothing. Field names are not escaped.
 package struct EventLineWriter: Sendable {
     package let format: LogFormat
     private var buffer: LineBuffer
     private var lines = 0
-    /// What follows the line that is being written.
+    /// Lines after the current one.
     private var paragraphs: [UInt8] = []
-    /// Those of the journal's record that is being written.
+    /// Of the current journal record.
     private var journalFields: [UInt8] = []
     private var timestamp = TimestampWriter()
-    /// The time of the last line, and its text.
     private var time = Int64.min
     private var timeText: [UInt8] = []
 
@@ -37,7 +33,7 @@ package struct EventLineWriter: Sendable {
     /// The lines so far, each with its line feed.
     package var bytes: [UInt8] { Array(buffer.held) }
 
-    /// Hands the lines so far over, with their number, and forgets them, but keeps the room.
+    /// Hands over and drops the lines with their number, but keeps the room.
     mutating func drain(to take: (ArraySlice<UInt8>, Int) -> Void) {
         take(buffer.held, lines)
         lines = 0
@@ -74,7 +70,7 @@ package struct EventLineWriter: Sendable {
         }
     }
 
-    /// A field whose value came from outside, in any encoding.
+    /// For bytes from outside, in any encoding.
     package mutating func field(_ name: String, bytes value: Span<UInt8>) {
         append(name: name)
         let start = buffer.count
@@ -82,12 +78,7 @@ package struct EventLineWriter: Sendable {
         addJournalField(name, from: start)
     }
 
-    package mutating func field(_ name: String, _ value: String) {
-        append(name: name)
-        let start = buffer.count
-        text(value.utf8.span)
-        addJournalField(name, from: start)
-    }
+    package mutating func field(_ name: String, _ value: String) { field(name, bytes: value.utf8.span) }
 
     package mutating func field(_ name: String, _ value: some FixedWidthInteger) {
         append(name: name)
@@ -147,8 +138,7 @@ package struct EventLineWriter: Sendable {
         addJournalField(name, from: start)
     }
 
-    /// A text of several lines. In the text format, and so in the journal's message, it follows the line, each of its
-    /// lines indented, so that none can pass for an event; in JSON it is a value like any other.
+    /// A text of several lines. In text and journal it follows the line, indented, so that it can't pass for an event.
     mutating func field(_ name: String, paragraph: String) {
         if format == .json { return field(name, paragraph) }
         let start = buffer.count
@@ -177,7 +167,7 @@ package struct EventLineWriter: Sendable {
         lines += 1
     }
 
-    /// Puts the value that begins there in the line beside it, as a field of the journal.
+    /// Copies the value from `start` into the journal's fields.
     private mutating func addJournalField(_ name: String, from start: Int) {
         guard format == .journal else { return }
         journalFields.append(JournalRecord.separator)
@@ -201,7 +191,7 @@ package struct EventLineWriter: Sendable {
         buffer.put(escaping: value, before: (0x22, 1), after: (0x22, 1))
     }
 
-    /// Lines come in crowds: several of one millisecond.
+    /// Lines often share a millisecond.
     private mutating func put(time: Int64) {
         if time != self.time {
             self.time = time
@@ -226,7 +216,7 @@ extension Logger.Level {
         }
     }
 
-    /// As syslog(3) counts: what `journalctl -p err` goes by.
+    /// Of syslog(3), for `journalctl -p err`.
     fileprivate var priority: UInt8 {
         switch self {
         case .trace, .debug: 7

@@ -1,9 +1,9 @@
 package import Logging
 
-/// swift-log's way into the log: the message is the event's stable name, the metadata its fields in order of names.
+/// For swift-log: the message is the event's stable name, the metadata its fields in order of names.
 package struct EventLogHandler: LogHandler {
     private var ownLevel: Logger.Level?
-    /// The output's, which a reload may change, unless it was set here.
+    /// The output's, unless it was set here.
     package var logLevel: Logger.Level {
         get { ownLevel ?? output.level }
         set { ownLevel = newValue }
@@ -13,7 +13,7 @@ package struct EventLogHandler: LogHandler {
     private let output: LogOutput
     private let clock: @Sendable () -> Int64
 
-    /// - Parameter clock: gives milliseconds since 1970; called once a line, on the thread that logs.
+    /// - Parameter clock: milliseconds since 1970; called once a line, on the logging thread.
     package init(
         output: LogOutput, level: Logger.Level? = nil,
         clock: @escaping @Sendable () -> Int64 = WallClock.milliseconds
@@ -42,10 +42,9 @@ package struct EventLogHandler: LogHandler {
         output.write(&line)
     }
 
-    /// The names that every line has; a field of the same name would make them ambiguous.
+    /// Names that every line has.
     private static let reserved: Set<String> = ["time", "level", "event"]
 
-    /// A name that needs no escape.
     private static func bare(_ name: String) -> String {
         if EscapedText.isBare(name.utf8.span) { return name }
         var bytes: [UInt8] = []

@@ -1,7 +1,5 @@
-/// The journal's MESSAGE_ID= of the events that people match on (sd-journal(3), docs/log.md). Never changed: alerts name them.
+/// The journal's MESSAGE_ID= of events for alerts (sd-journal(3), docs/log.md). Never changed.
 enum JournalMessageID {
-    static func of(_ event: String) -> String? { all[event] }
-
     static let all = [
         "proxy.ready": "e856f5fd6684476f93543cb3b5b27e83",
         "proxy.handover": "958457c196824ee393ccc29da8abb857",

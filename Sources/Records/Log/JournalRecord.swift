@@ -1,7 +1,4 @@
-import Glibc
-
-/// An event on its way to the system's journal (systemd-journald(8)), as a ``LogQueue`` carries it: between control
-/// characters, which no value can hold, since all of them are escaped.
+/// An event for the journal (systemd-journald(8)) in a ``LogQueue``, between control characters, which values escape.
 ///
 /// The journal gets `MESSAGE=`, `PRIORITY=`, and a field for each of the event's: `PINPROXY_EVENT=pin.mismatch`,
 /// `PINPROXY_HOST=api.example.com`. Events that people match on have a `MESSAGE_ID=` too.
@@ -16,15 +13,7 @@ package enum JournalRecord {
     private static let event = Array("PINPROXY_EVENT=".utf8)
     private static let messageID = Array("MESSAGE_ID=".utf8)
 
-    /// Where the first record among the lines begins. Each line passes here, and mostly none is one.
-    static func firstStart(in lines: [UInt8]) -> Int? {
-        lines.withUnsafeBytes { bytes in
-            guard let base = bytes.baseAddress, let found = memchr(base, CInt(start), bytes.count) else { return nil }
-            return UnsafeRawPointer(found) - base
-        }
-    }
-
-    /// Capital letters, digits and underscores are all that the journal takes.
+    /// The journal takes only capital letters, digits and underscores.
     static func fieldNameByte(_ byte: UInt8) -> UInt8 {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"): byte - 32
@@ -33,8 +22,8 @@ package enum JournalRecord {
         }
     }
 
-    /// The fields of a record without its first and last byte, each `NAME=value`.
-    static func withFields(of record: ArraySlice<UInt8>, _ body: ([iovec]) -> Bool) -> Bool {
+    /// The fields of a record without its first and last byte, each `NAME=value`, as ranges of the bytes.
+    static func fields(of record: ArraySlice<UInt8>) -> (bytes: [UInt8], fields: [Range<Int>]) {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(record.count + message.count + priority.count + messageID.count + 33)
         var ranges: [Range<Int>] = []
@@ -47,15 +36,12 @@ package enum JournalRecord {
         add(priority, record.prefix(1))
         for (index, part) in record.dropFirst().split(separator: separator, omittingEmptySubsequences: false).enumerated() {
             add(index == 0 ? message : [], part)
-            // The event's name comes first of its fields.
+            // The event's name is its first field.
             guard index == 1, part.starts(with: event),
-                let id = JournalMessageID.of(String(decoding: part.dropFirst(event.count), as: UTF8.self))
+                let id = JournalMessageID.all[String(decoding: part.dropFirst(event.count), as: UTF8.self)]
             else { continue }
             add(messageID, ArraySlice(id.utf8))
         }
-        return bytes.withUnsafeMutableBytes { bytes in
-            let base = bytes.baseAddress
-            return body(ranges.map { range in iovec(iov_base: base?.advanced(by: range.lowerBound), iov_len: range.count) })
-        }
+        return (bytes, ranges)
     }
 }

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Whole lines of one thread, on their way to the log together. Only a crash makes another thread look at them.
+/// Whole lines of one thread for the log. Only a crash makes another thread read them.
 package final class LineGatherer: Sendable {
     private struct Lines {
         var bytes: [UInt8] = []
@@ -9,8 +9,7 @@ package final class LineGatherer: Sendable {
 
     private let lines = Mutex(Lines())
 
-    /// Adds what a writer holds.
-    /// - Returns: the bytes that wait.
+    /// - Returns: the number of waiting bytes.
     func add(_ writer: inout EventLineWriter) -> Int {
         lines.withLock { lines in
             writer.drain { bytes, count in
@@ -21,7 +20,7 @@ package final class LineGatherer: Sendable {
         }
     }
 
-    /// Gives all that waits away, and keeps the room.
+    /// Hands over all waiting lines, and keeps the room.
     func drain(to take: (ArraySlice<UInt8>, Int) -> Void) {
         lines.withLock { lines in
             guard lines.count > 0 else { return }
@@ -31,6 +30,6 @@ package final class LineGatherer: Sendable {
         }
     }
 
-    /// What waits, for the last time; nil while the thread adds to it, and for good if it has crashed in that.
+    /// After a crash. Nil: the thread is adding lines, or has crashed there.
     func last() -> [UInt8]? { lines.withLockIfAvailable { $0.bytes } }
 }

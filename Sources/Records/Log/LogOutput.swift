@@ -1,22 +1,22 @@
 package import Configuration
 internal import Dispatch
 package import EventLoop
-package import Glibc
+import Glibc
 package import Logging
 internal import Synchronization
+import Transport
 
-/// Where log lines go, and in which format.
+/// The destination of log lines, and their format.
 ///
-/// Whoever logs only hands its lines over: a thread of the output's own writes them, and is alone to wait for
-/// who reads them. What waits is bounded (``LogQueue``); lines beyond are dropped, counted, and missed in a
-/// `log.dropped` line as soon as the reader goes on. The lines of one thread keep their order.
+/// A separate thread writes the lines, and alone waits for the reader. The queue is bounded (``LogQueue``): lines past
+/// it are dropped and counted in a `log.dropped` line once the reader continues. Each thread's lines keep their order.
 package final class LogOutput: Sendable {
-    /// Gives one record's fields to the journal; false if that failed. Called by the output's own thread, may wait.
-    package typealias Journal = @Sendable ([iovec]) -> Bool
+    /// Sends a record with its fields' ranges to the journal; false if that failed. The output's thread waits.
+    package typealias Journal = @Sendable (_ record: [UInt8], _ fields: [Range<Int>]) -> Bool
 
     /// Some 10,000 lines: a reader may pause for a moment under the heaviest load.
     private static let capacity = 4 << 20
-    /// Room that is kept for the next lines; what a stalled reader has made grow beyond is given back.
+    /// Room that is kept for the next lines; a stalled reader may have made it grow.
     private static let kept = 256 << 10
 
     private let settings: Atomic<Settings>
@@ -31,9 +31,9 @@ package final class LogOutput: Sendable {
     /// - Parameters:
     ///   - descriptor: stays open until ``finish(within:)``; not owned.
     ///   - capacity: bytes that may wait.
-    ///   - journal: where records of the format ``LogFormat/journal`` go.
+    /// - journal: takes records of the format ``LogFormat/journal``.
     ///   - isJournalUsual: whether ``apply(_:)`` takes `auto` for the journal.
-    /// - Throws: if there is no thread to be had for the writer.
+    /// - Throws: if no thread can be started.
     package init(
         descriptor: CInt, format: LogFormat, level: Logger.Level = .info, capacity: Int = LogOutput.capacity,
         journal: Journal? = nil, isJournalUsual: Bool = false
@@ -46,7 +46,7 @@ package final class LogOutput: Sendable {
         try startWriter()
     }
 
-    /// Standard error, or the system's journal; `isJournalUsual`: standard error leads to the journal.
+    /// Standard error, or the journal; `isJournalUsual`: standard error is connected to the journal.
     package static func standardError(
         _ settings: LogSettings, journal: Journal?, isJournalUsual: Bool
     ) throws(SystemError) -> LogOutput {
@@ -56,7 +56,7 @@ package final class LogOutput: Sendable {
         return output
     }
 
-    /// Puts a level and a format into force, for events that begin from now on.
+    /// Sets the level and format of future events.
     package func apply(_ settings: LogSettings) {
         let format: LogFormat =
             switch settings.format {
@@ -71,23 +71,22 @@ package final class LogOutput: Sendable {
     }
 
     package var format: LogFormat { settings.load(ordering: .relaxed).format }
-    /// What is less than that is not logged.
+    /// Events of lower levels aren't logged.
     package var level: Logger.Level { settings.load(ordering: .relaxed).level }
 
-    /// A writer of lines for this output. Each thread has its own.
     package func lineWriter() -> EventLineWriter { EventLineWriter(format: format) }
 
-    /// For the lines of one thread. What it holds isn't lost in a crash.
+    /// For one thread. Its lines survive a crash.
     package func lineGatherer() -> LineGatherer {
         let gatherer = LineGatherer()
         gatherers.withLock { $0.append(gatherer) }
         return gatherer
     }
 
-    /// Has a fault that ends the process wait until all lines are written (``Crash``). For one output of a process.
+    /// Lets a crash wait until all lines are written (``Crash``). For one output of a process.
     package func outliveCrashes() { Crash.wake(work) }
 
-    /// Hands whole lines over. Never waits for whoever reads the log.
+    /// Never waits for the log's reader.
     package func write(_ lines: ArraySlice<UInt8>, count: Int) {
         if queue.withLock({ $0.add(lines, count: count) }) { work.signal() }
     }
@@ -96,10 +95,10 @@ package final class LogOutput: Sendable {
 
     package func write(_ lines: LineGatherer) { lines.drain { write($0, count: $1) } }
 
-    /// Takes no more lines, and returns once all are written, or after `seconds` if nobody reads them.
+    /// Refuses further lines. Returns once all are written, or after `seconds`.
     package func finish(within seconds: Int = 2) {
         if queue.withLock({ $0.close() }) { work.signal() }
-        // Whoever asks once more need not wait again.
+        // A second call returns at once.
         if end.wait(timeout: .now() + .seconds(seconds)) == .success { end.signal() }
     }
 
@@ -131,7 +130,7 @@ package final class LogOutput: Sendable {
         end.signal()
     }
 
-    /// All lines that the process still holds, and one about its end. Who crashed may hold a lock, for good.
+    /// All lines that the process still holds, and one about its end. A crashed thread may hold a lock.
     private func writeLast(_ signal: String) {
         let waiting = Self.tried { queue.withLockIfAvailable { $0.takeLast() } }
         if let waiting { _ = deliver(waiting) }
@@ -147,7 +146,7 @@ package final class LogOutput: Sendable {
         Crash.isSaved()
     }
 
-    /// Who has the lock and hasn't crashed keeps it for less than a millisecond.
+    /// A running thread keeps the lock for less than a millisecond.
     private static func tried<Value>(_ attempt: () -> Value?) -> Value? {
         for _ in 0..<20 {
             if let value = attempt() { return value }
@@ -165,14 +164,14 @@ package final class LogOutput: Sendable {
         return line.bytes
     }
 
-    /// Writes lines to the descriptor, and gives records to the journal: a reload may have changed from one to the other.
+    /// Writes lines to the descriptor, and records to the journal: a reload may have switched between them.
     private func deliver(_ lines: [UInt8]) -> Int {
-        guard var next = JournalRecord.firstStart(in: lines) else { return write(lines) }
+        guard var next = lines.span.firstIndex(of: JournalRecord.start) else { return write(lines) }
         var missing = next > 0 ? write(Array(lines[..<next])) : 0
         while next < lines.count {
             if lines[next] == JournalRecord.start, let end = lines[next...].firstIndex(of: JournalRecord.end) {
-                let isDelivered = JournalRecord.withFields(of: lines[(next + 1)..<end]) { journal?($0) ?? false }
-                if !isDelivered { missing += 1 }
+                let (record, fields) = JournalRecord.fields(of: lines[(next + 1)..<end])
+                if journal?(record, fields) != true { missing += 1 }
                 next = end + 1
             } else {
                 let end = lines[next...].firstIndex(of: JournalRecord.start) ?? lines.count
@@ -183,20 +182,19 @@ package final class LogOutput: Sendable {
         return missing
     }
 
-    /// Writes lines, however long their reader takes.
-    /// - Returns: how many could not be written; the one that was cut is ended, if that works.
+    /// - Returns: how many could not be written; a partial line is ended, if that works.
     private func write(_ lines: [UInt8]) -> Int {
         var rest = lines[...]
         while !rest.isEmpty {
-            let written = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            let written = Descriptor.write(rest, to: descriptor)
             if written > 0 {
                 rest = rest.dropFirst(written)
             } else if written < 0, errno == EAGAIN {
-                // Whoever shares the descriptor has made it non-blocking.
+                // Another process that shares the descriptor has made it non-blocking.
                 var room = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                 poll(&room, 1, -1)
             } else if written == 0 || errno != EINTR {
-                // What is written next, once the disk has room again, must not follow half a line.
+                // Once the disk has room again, the next line must not follow half a line.
                 if rest.startIndex > 0 { Glibc.write(descriptor, "\n", 1) }
                 return rest.count { $0 == UInt8(ascii: "\n") }
             }
@@ -225,6 +223,5 @@ package final class LogOutput: Sendable {
 }
 
 extension Logger.Level {
-    /// Both have the same words.
     fileprivate init(_ level: LogSettings.Level) { self = Self(rawValue: level.rawValue) ?? .info }
 }

@@ -1,11 +1,9 @@
-/// The lines that wait to be written: bounded, in the order in which they were handed over.
-///
-/// Two buffers change places: while the writer empties one, the threads that log fill the other. Once both
-/// have grown, nothing is allocated, and no thread holds the lock for longer than it takes to copy its lines.
+/// The bounded queue of lines. Two buffers change places: while the writer empties one, threads fill the other. Once
+/// both have grown, nothing is allocated, and the lock is held only to copy lines.
 struct LogQueue {
     let capacity: Int
     private var waiting: [UInt8] = []
-    /// Lines that found no room since the writer came last.
+    /// Dropped lines since the last write.
     private var dropped = 0
     private var writerSleeps = false
     private(set) var isClosed = false
@@ -14,7 +12,7 @@ struct LogQueue {
         self.capacity = capacity
     }
 
-    /// Takes whole lines, all or none. After a drop it drops all until the writer comes: the log has one known gap.
+    /// Takes whole lines, all or none. After a drop it drops all until the next write: the log has one known gap.
     /// - Returns: whether the writer has to be woken.
     mutating func add(_ lines: ArraySlice<UInt8>, count: Int) -> Bool {
         guard !isClosed else { return false }
@@ -26,7 +24,7 @@ struct LogQueue {
         return wake()
     }
 
-    /// No more lines are taken.
+    /// Refuses further lines.
     /// - Returns: whether the writer has to be woken.
     mutating func close() -> Bool {
         isClosed = true
@@ -38,13 +36,12 @@ struct LogQueue {
         return writerSleeps
     }
 
-    /// All that waits, in a crash.
     mutating func takeLast() -> [UInt8] {
         defer { waiting = [] }
         return waiting
     }
 
-    /// Gives the writer all lines for its empty buffer. If there are none, the writer is to sleep until it is woken.
+    /// Swaps the lines for the writer's empty buffer. Without lines, the writer sleeps until it is woken.
     /// - Returns: how many lines are missing after those.
     mutating func take(into empty: inout [UInt8]) -> Int {
         swap(&waiting, &empty)

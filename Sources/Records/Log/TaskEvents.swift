@@ -4,7 +4,7 @@ package import Logging
 package import Serialization
 package import Session
 
-/// What the log of one worker tells of tasks: the access log, and what somebody did to them.
+/// Events of one worker's tasks: the access log, and control over tasks.
 package struct TaskEvents {
     package let accessLog: AccessLog
     let logger: Logger
@@ -16,7 +16,7 @@ package struct TaskEvents {
         self.loop = loop
     }
 
-    /// An event beside the exchanges, in its place among them.
+    /// Logs an event in order with the exchanges.
     package func log(_ level: Logger.Level, _ event: Logger.Message, _ fields: @autoclosure () -> Logger.Metadata) {
         guard level >= logger.logLevel else { return }
         accessLog.flush()
@@ -50,7 +50,7 @@ package struct TaskEvents {
         return hooks
     }
 
-    /// Idle connections to origins, and TLS sessions with them, were given up.
+    /// For dropped idle connections and TLS sessions.
     package func invalidated(connections: Int, sessions: Int, cause: String) {
         guard connections > 0 || sessions > 0 else { return }
         log(
@@ -69,7 +69,7 @@ package struct TaskEvents {
     }
 }
 
-/// What the response rules find, as events of the log, each in its place among the exchanges.
+/// Findings of response rules as events, in order with the exchanges.
 package struct ResponseEvents {
     let accessLog: AccessLog
     let logger: Logger

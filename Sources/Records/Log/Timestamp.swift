@@ -1,6 +1,5 @@
 internal import Glibc
 
-/// The wall clock, as the log writes it.
 package enum WallClock {
     /// Milliseconds since 1970 in UTC.
     package static func milliseconds() -> Int64 {
@@ -30,7 +29,6 @@ package struct TimestampWriter: Sendable {
         line.append(UInt8(ascii: "Z"))
     }
 
-    /// Everything up to the seconds.
     private mutating func format() {
         var parts = tm()
         var seconds = time_t(second)
@@ -56,7 +54,7 @@ package struct TimestampWriter: Sendable {
 }
 
 extension Int64 {
-    /// Division that rounds down, so that times before 1970 come out right.
+    /// Rounds down, for times before 1970.
     fileprivate func flooredQuotientAndRemainder(dividingBy divisor: Int64) -> (Int64, Int64) {
         let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
         return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)

@@ -2,14 +2,13 @@ package import Configuration
 import Security
 import Synchronization
 
-/// Where exchanges are counted by entry: bounded, the same for all workers, and kept over reloads by pattern.
-///
-/// An entry gets one at its first use, and keeps it (``Configuration/HostEntry/slot``): a request pays one load.
+/// The places of counts by entry: bounded, the same for all workers, and kept over reloads by pattern. An entry caches
+/// its place (``Configuration/HostEntry/slot``): a request pays one load.
 package final class EntrySlots: Sendable {
-    /// Where no entry decided, and where those are counted that found no place.
+    /// For no entry, and for entries without a place.
     package static let none = 0
     package static let others = 1
-    /// Of the proxy's own test hosts: what is tried with them isn't counted anywhere.
+    /// Of test hosts: not counted.
     package static let uncounted = -2
 
     private let capacity: Int
@@ -18,11 +17,11 @@ package final class EntrySlots: Sendable {
     private struct Table {
         var names = ["(defaults)", "(others)"]
         package var places: [String: Int] = [:]
-        /// Those of entries with pins, of this configuration or an earlier one.
+        /// Of entries with pins, also of earlier configurations.
         var pinned: Set<Int> = [others]
     }
 
-    /// - Parameter capacity: entries counted by themselves; each is a time series for each protocol and outcome.
+    /// - Parameter capacity: of entries; each has a time series for each protocol and outcome.
     package init(capacity: Int = 1000) { self.capacity = capacity }
 
     package func place(of entry: HostEntry?) -> Int {
@@ -31,12 +30,12 @@ package final class EntrySlots: Sendable {
         return known == HostEntry.noSlot ? take(entry) : known
     }
 
-    /// Gives entries with pins their places before they are used, so that their series begin at 0. Prometheus' `increase`
-    /// doesn't see the first count of a series that begins with it. Called before a configuration is put into force.
+    /// Gives entries with pins their places early, so that their series begin at 0: Prometheus' `increase` doesn't see
+    /// the first count of a series that begins with it. Called before a configuration takes effect.
     package func reserve(for entries: [HostEntry]) {
         for entry in entries where entry.policy.mode != .none {
             let place = place(of: entry)
-            // The others after it find none either.
+            // All places are taken.
             if place == Self.others { return }
             table.withLock { _ = $0.pinned.insert(place) }
         }

@@ -1,8 +1,7 @@
 import EventLoop
 import Session
 
-/// What was counted in each of the last 60 minutes: exchanges, by entry and in all, and failures of pins. On the main
-/// loop. The workers are asked once a minute, and what is kept is bounded by the places of ``EntrySlots``.
+/// Counts of the last 60 minutes: exchanges by entry and in all, and pin failures. On the main loop.
 package struct HitHistory {
     static let minutes = 60
 
@@ -18,7 +17,8 @@ package struct HitHistory {
             last = total
         }
 
-        /// Of the minute that has begun and the 59 before it; `total` is counted by now.
+        /// The current minute and the 59 before it.
+        /// - Parameter total: the present count.
         func lastHour(_ total: UInt64) -> UInt64 {
             counts.suffix(HitHistory.minutes - 1).reduce(total &- last) { $0 &+ $1 }
         }
@@ -30,7 +30,7 @@ package struct HitHistory {
     }
 
     private var entries: [Series] = []
-    /// Of entries with failures, by their places.
+    /// By place, for entries with failures.
     private var pinFailures: [Int: PinFailures] = [:]
     private var refusals = Series()
     private var exchanges = Series()
@@ -38,7 +38,7 @@ package struct HitHistory {
 
     package init() {}
 
-    /// Takes note of what was counted so far. Called once a minute.
+    /// Called once a minute.
     package mutating func note(_ counters: WorkerCounters) {
         minute += 1
         for (slot, entry) in counters.entries.enumerated() {
@@ -52,7 +52,6 @@ package struct HitHistory {
         refusals.note(counters.refused, minute: minute)
     }
 
-    /// By the entries' names.
     package func hits(_ names: [String]) -> [String: [UInt64]] {
         var hits: [String: [UInt64]] = [:]
         for (slot, series) in entries.enumerated() where slot < names.count && series.counts.contains(where: { $0 > 0 }) {
@@ -90,7 +89,7 @@ extension WorkerCounters {
 }
 
 extension WorkerCounters.Entry {
-    /// Exchanges, without the CONNECTs whose requests are exchanges of their own.
+    /// Exchanges, without CONNECTs with requests inside.
     package var requests: UInt64 {
         var sum: UInt64 = 0
         for kind in WorkerCounters.kinds where kind != .interception {

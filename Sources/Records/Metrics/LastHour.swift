@@ -1,10 +1,9 @@
-/// What the last 60 minutes brought, by counters: nothing that happens often pushes out what happens once.
+/// The last 60 minutes by counters: frequent events don't displace rare ones.
 package struct LastHour: Codable, Sendable, Equatable {
     /// Connections that met none of an entry's pins.
     package struct Entry: Codable, Sendable, Equatable {
-        /// Its pattern; `(others)` for entries that are counted together.
+        /// The pattern, or `(others)`.
         package let entry: String
-        /// Refused for that.
         package let missed: UInt64
         /// Let through (`enforcement: report`).
         package let reported: UInt64
@@ -13,11 +12,11 @@ package struct LastHour: Codable, Sendable, Equatable {
     static let entryLimit = 100
 
     package var requests: UInt64 = 0
-    /// Those that the proxy answered itself.
+    /// Answered by the proxy itself.
     package var refused: UInt64 = 0
     package var pinsMissed: UInt64 = 0
     package var pinsReported: UInt64 = 0
-    /// Those with failures, the most of them first; at most 100.
+    /// The most failures first; at most 100.
     package var pinFailures: [Entry] = []
 
     package init() {}

@@ -1,6 +1,6 @@
-/// How often something took how long, in buckets from 100 µs to 100 s. A value of one thread.
+/// Durations in buckets from 100 µs to 100 s.
 package struct LatencyHistogram: Sendable {
-    /// The upper ends of the buckets, in nanoseconds; one more takes what is longer.
+    /// Upper ends in nanoseconds; one more bucket has no end.
     static let bounds: [UInt64] = [
         100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000, 50_000_000, 100_000_000,
         250_000_000, 500_000_000, 1_000_000_000, 2_500_000_000, 5_000_000_000, 10_000_000_000, 25_000_000_000,
@@ -17,7 +17,7 @@ package struct LatencyHistogram: Sendable {
         return total
     }
 
-    /// Most of what a proxy does is short: the first comparisons decide.
+    /// Most durations are short: the first comparisons decide.
     @inline(__always)
     mutating func note(_ nanoseconds: UInt64) {
         counts[Self.bucket(nanoseconds)] &+= 1

@@ -1,6 +1,4 @@
-/// Writes metrics in the text format of Prometheus (version 0.0.4) or that of OpenMetrics (1.0.0). Pure.
-///
-/// A family is begun once, and all of its samples follow.
+/// Writes metrics in the text format of Prometheus (0.0.4) or OpenMetrics (1.0.0). Samples follow their family.
 package struct MetricsText {
     package enum Format: Sendable {
         case prometheus, openMetrics
@@ -12,7 +10,7 @@ package struct MetricsText {
             }
         }
 
-        /// By the Accept field of a request: OpenMetrics where it is asked for.
+        /// By the Accept field: OpenMetrics if it is named.
         package init(accept: String?) {
             let ranges = (accept ?? "").lowercased().split(separator: ",")
             let asked = ranges.contains { range in
@@ -38,13 +36,13 @@ package struct MetricsText {
         self.kind = kind
         let shown = kind == .counter && format == .prometheus ? name + "_total" : name
         write("# HELP \(shown) \(Self.escaped(help, quotes: false))\n# TYPE \(shown) \(kind.rawValue)\n")
-        // The unit is the end of the name.
+        // The name ends with the unit.
         if format == .openMetrics, let unit = ["seconds", "bytes"].first(where: { name.hasSuffix("_" + $0) }) {
             write("# UNIT \(name) \(unit)\n")
         }
     }
 
-    /// A family of one sample, without labels.
+    /// Of one sample without labels.
     package mutating func family(_ name: String, _ kind: Kind, _ help: String, _ value: some BinaryInteger) {
         family(name, kind, help)
         sample([], value)

@@ -3,42 +3,42 @@ import HTTPWire
 package import Security
 package import Session
 
-/// One thing that went wrong lately, as the status page and `pinproxy status` tell of it.
+/// A recent failure, for the status page and `pinproxy status`.
 package struct RecentEvent: Codable, Sendable, Equatable {
     package enum Kind: String, Codable, Sendable {
         /// The client got the proxy's own answer.
         case refused
-        /// Let through, and reported (`enforcement: report`).
+        /// Reported only (`enforcement: report`).
         case reported
-        /// Cut off after it had begun.
+        /// Cut after it had begun.
         case broken
     }
 
-    /// Later ones have larger numbers, within one worker.
+    /// Ascending within one worker.
     package let number: UInt64
     package let worker: Int
     /// Milliseconds since 1970.
     package let time: Int64
     package let kind: Kind
-    /// The client's address, and who it is where that is known.
+    /// The client's address, and its identity if known.
     package let client: String?
     package let method: String
     package let host: String
     package let port: UInt16?
     package let entry: String?
     package let status: Int
-    /// RFC 9209's name of what went wrong.
+    /// RFC 9209's error type.
     package let error: String?
     package let cause: String
-    /// What the client was told, as far as that is more; for people.
+    /// The client's text, if it says more than the cause.
     package let story: String?
-    /// The chain met none of the pins: true, or nil. (A proxy of an earlier version says nothing of it.)
+    /// True, or nil, as from earlier versions.
     package var pinFailure: Bool?
-    /// Equal for events that differ only in time and client. Only within the process: its seed is random.
+    /// Equal for events that differ only in time and client. Valid within the process.
     package var group: String?
 
     package var isPinFailure: Bool { pinFailure == true }
-    /// Failures of pins share their room by this.
+    /// Pin failures share their room by this.
     fileprivate var subject: String { "\(kind.rawValue) \(host)" }
 
     /// A client can't provoke a collision: the hash is seeded at random.
@@ -46,7 +46,7 @@ package struct RecentEvent: Codable, Sendable, Equatable {
         var hasher = Hasher()
         hasher.combine([kind.rawValue, method, host, entry, error])
         hasher.combine([Int(port ?? 0), status, isPinFailure ? 1 : 0])
-        // The number of a process in the cause differs each time.
+        // Process numbers in causes differ each time.
         var previous: Substring = ""
         for word in cause.split(separator: " ") {
             hasher.combine(previous == "process" ? word.drop { ("0"..."9").contains($0) } : word)
@@ -64,7 +64,7 @@ package struct RecentEventGroup: Sendable {
 }
 
 extension [RecentEvent] {
-    /// One group for equal events, in the order of their latest. The list begins with the latest event.
+    /// Groups equal events of a list, the latest first.
     package var grouped: [RecentEventGroup] {
         var groups: [RecentEventGroup] = []
         var places: [String: Int] = [:]
@@ -80,7 +80,7 @@ extension [RecentEvent] {
         return groups
     }
 
-    /// Shortens a list, the latest first. Up to half is for failures of pins: one of each host before any has a second.
+    /// Shortens a list, the latest first. Up to half is for pin failures: one of each host first.
     package func latest(_ limit: Int) -> [RecentEvent] {
         let failures = indices.filter { self[$0].isPinFailure }
         let room = Swift.min(failures.count, Swift.max(limit / 2, limit - (count - failures.count)))
@@ -95,10 +95,8 @@ extension [RecentEvent] {
     }
 }
 
-/// The last of one worker's events, a bounded number. Belongs to the worker's thread. Failures of pins have room of
-/// their own: neither three hundred denied clients nor another host that fails all the time push one out.
+/// The last events of one worker. Pin failures have separate room, shared by host: frequent events don't displace them.
 package struct RecentEvents: Sendable {
-    /// Of each of the two kinds.
     static let capacity = 64
     private static let longestStory = 4096
     private static let longestText = 512
@@ -126,7 +124,7 @@ package struct RecentEvents: Sendable {
         return record.traits.map { "\(client): \(cut($0.description, longestText))" } ?? "\(client)"
     }
 
-    /// A chain that met no pin, and was let through.
+    /// A reported chain without a pin.
     package mutating func note(_ refusal: Refusal, host: String, port: UInt16, entry: String?, at time: Int64) {
         add(
             .reported, at: time, client: nil, method: "", host: host, port: port, entry: entry, status: 0, error: nil,
@@ -149,7 +147,7 @@ package struct RecentEvents: Sendable {
         others.append(event)
     }
 
-    /// Keeps a failure of pins. The host with the most of them gives up its oldest.
+    /// The host with most failures loses its oldest.
     private mutating func keep(_ failure: RecentEvent) {
         if pinFailures.count >= Self.capacity {
             let counts = pinFailures.reduce(into: [String: Int]()) { $0[$1.subject, default: 0] += 1 }

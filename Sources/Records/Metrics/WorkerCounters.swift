@@ -5,14 +5,14 @@ package import Session
 import TLS
 import Transport
 
-/// What one worker counts, since its start. A value that belongs to the worker's thread; the main loop gets a copy when
-/// somebody asks (``MetricsCollector``). So no request takes a lock or touches memory that another thread writes.
+/// Counts of one worker since its start. Its thread owns the value and copies it for the main loop
+/// (``MetricsCollector``), so that no request takes a lock or touches other threads' memory.
 package struct WorkerCounters: Sendable {
     package enum Outcome: Int, CaseIterable, Sendable {
         case completed
-        /// The client got the proxy's own answer, or the handshake of its tunnel was ended.
+        /// The proxy answered itself, or ended the tunnel's handshake.
         case refused
-        /// It was cut off after it had begun, by one side or the other.
+        /// Cut after it had begun, by either side.
         case broken
     }
 
@@ -36,13 +36,13 @@ package struct WorkerCounters: Sendable {
 
     package static let kinds: [TaskRecord.Kind] = [.exchange, .tunnel, .upgrade, .interception]
 
-    /// By place (``EntrySlots``); as many as were needed.
+    /// By place (``EntrySlots``), as needed.
     package private(set) var entries: [Entry] = []
-    /// Of a place that may not have been needed yet.
+    /// Empty for places without counts.
     package func entry(at slot: Int) -> Entry { entries.indices.contains(slot) ? entries[slot] : Entry() }
-    /// Responses by the first digit of their status; the proxy's own are not among them.
+    /// Responses by the first digit of their status, without the proxy's own.
     package private(set) var statuses = InlineArray<6, UInt64>(repeating: 0)
-    /// By the error types of RFC 9209, of which there are few.
+    /// By error type of RFC 9209.
     package private(set) var refusals: [String: UInt64] = [:]
     package private(set) var duration = LatencyHistogram()
     package private(set) var firstByte = LatencyHistogram()
@@ -51,7 +51,7 @@ package struct WorkerCounters: Sendable {
     package private(set) var handshake = LatencyHistogram()
     package private(set) var bytesUp: UInt64 = 0
     package private(set) var bytesDown: UInt64 = 0
-    /// Requests that went over a connection that had served before, and others.
+    /// Requests over reused and new connections.
     package private(set) var reused: UInt64 = 0
     package private(set) var fresh: UInt64 = 0
     package private(set) var retried: UInt64 = 0
@@ -71,7 +71,7 @@ package struct WorkerCounters: Sendable {
         let outcome: Outcome = record.failure == nil ? .completed : record.errorType == nil ? .broken : .refused
         withEntry(record.entrySlot) { $0.exchanges[record.kind.number * 3 + outcome.rawValue] &+= 1 }
         if outcome == .refused, let type = record.errorType { refusals[type, default: 0] += 1 }
-        // Its requests are exchanges of their own.
+        // Its requests are counted as exchanges.
         guard record.kind != .interception else { return }
         duration.note(now - record.began)
         bytesUp &+= record.bytesUp
@@ -83,7 +83,7 @@ package struct WorkerCounters: Sendable {
         if let first = record.firstByte { firstByte.note(first - record.began) }
     }
 
-    /// Counts the result of an attempt to connect to an origin of that entry.
+    /// For a connection attempt to an origin of that entry.
     package mutating func count(_ result: Result<UpstreamConnection, UpstreamFailure>, at slot: Int) {
         guard slot != EntrySlots.uncounted else { return }
         guard case .success(let connection) = result else {
@@ -123,7 +123,7 @@ package struct WorkerCounters: Sendable {
         }
     }
 
-    /// Counts a client's TLS handshake at the entry that decided about its CONNECT. `isResumed` is nil if it failed.
+    /// - Parameter isResumed: nil: it failed.
     package mutating func countClientHandshake(isResumed: Bool?, at slot: Int) {
         guard slot != EntrySlots.uncounted else { return }
         switch isResumed {

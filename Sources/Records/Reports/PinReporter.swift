@@ -6,20 +6,18 @@ import Security
 import Synchronization
 import TLS
 
-/// Takes what workers report, and hands the little that is to be sent to the main loop. No worker waits here.
+/// Filters workers' pin failures, and sends reports on the main loop. No worker waits.
 package final class PinReporter: Sendable {
     private let limiter = Mutex(ReportLimiter())
     private let delivery: LoopBound<ReportDelivery>
-    private let handle: EventLoop.Handle
     private let logger: Logger
 
     package init(_ delivery: ReportDelivery, on loop: EventLoop, logger: Logger) {
         self.delivery = LoopBound(delivery, on: loop)
-        handle = loop.handle
         self.logger = logger
     }
 
-    /// Reports a pin failure, enforced or not, to the entry's `report_uri`, if it has one. Any thread.
+    /// Reports a pin failure, enforced or not, to the entry's `report_uri`. Any thread.
     func report(_ refusal: Refusal, host: String, port: UInt16, entry: HostEntry, at time: UnixTime) {
         guard let destination = entry.reportURI, refusal.isPinFailure else { return }
         let fingerprint = SHA256Digest.of(
@@ -35,18 +33,17 @@ package final class PinReporter: Sendable {
                     "cause": "more than \(ReportLimiter.perMinute) reports in a minute",
                     "effect": "no more are sent in this minute; their number follows",
                 ])
-            handle.post { [self] loop in
-                delivery.value(on: loop).tellDropped(after: ReportLimiter.minuteNanoseconds) { [self] in sayDropped() }
+            delivery.post { [self] delivery in
+                delivery.tellDropped(after: ReportLimiter.minuteNanoseconds) { [self] in sayDropped() }
             }
         case .send:
             guard let report = PinReport(refusal, host: host, port: port, entry: entry, at: time) else { return }
             let letter = ReportDelivery.Letter(body: report.json, destination: destination, host: host)
-            let delivery = delivery
-            handle.post { loop in delivery.value(on: loop).deliver(letter) }
+            delivery.post { $0.deliver(letter) }
         }
     }
 
-    /// The limit's last word: how many it was.
+    /// Logs how many were dropped.
     private func sayDropped() {
         guard let dropped = limiter.withLock({ $0.takeDropped() }) else { return }
         logger.warning(
@@ -58,11 +55,9 @@ package final class PinReporter: Sendable {
     }
 }
 
-/// What `report_uri` gets about a chain without a pin: the report of RFC 7469 section 3, as HPKP collectors read it.
-///
-/// Where the RFC has no word: an entry without `expires` has no `effective-expiration-date`, as a value that isn't a
-/// date would break parsers. Pins of whole certificates and DNS records are `pin-cert-sha256` and `pin-tlsa`, by the
-/// grammar of section 2.1.1: a receiver may ignore what it doesn't know.
+/// The report of RFC 7469 section 3, as HPKP collectors read it. Without `expires` it has no
+/// `effective-expiration-date`, which must be a date. Pinned certificates and DNS records are `pin-cert-sha256` and
+/// `pin-tlsa`, by the grammar of section 2.1.1: receivers may ignore unknown directives.
 struct PinReport: Encodable {
     let dateTime: String
     let hostname: String
@@ -86,7 +81,7 @@ struct PinReport: Encodable {
         case knownPins = "known-pins"
     }
 
-    /// Nil if it wasn't the chain that the pins were held against.
+    /// Nil: not a failure of a chain without a pin.
     init?(_ refusal: Refusal, host: String, port: UInt16, entry: HostEntry, at time: UnixTime) {
         switch refusal.reason {
         case .pinMismatch, .pinnedAnchors: break
@@ -107,7 +102,7 @@ struct PinReport: Encodable {
     var json: [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Strings and numbers can't fail to be encoded.
+        // Strings and numbers always encode.
         return (try? encoder.encode(self)).map { [UInt8]($0) } ?? []
     }
 
@@ -124,14 +119,12 @@ struct PinReport: Encodable {
     }
 }
 
-/// Which reports are worth sending: each once an hour, and no more than a collector can be asked to take. A client that
-/// keeps asking for a host with wrong pins makes no more reports than one that asks once.
+/// Limits reports: each once an hour, and a bounded number a minute, however often clients ask.
 struct ReportLimiter {
     enum Ruling: Equatable {
         case send
-        /// Said within the hour.
         case `repeat`
-        /// Too many in this minute; `isNews` for the first of them.
+        /// Too many in this minute; `isNews`: the first of them.
         case drop(isNews: Bool)
     }
 
@@ -139,13 +132,12 @@ struct ReportLimiter {
 
     static let repeatNanoseconds: UInt64 = 3600 * 1_000_000_000
     static let perMinute = 30
-    /// Reports that are remembered, to be told from new ones.
     static let remembered = 1024
 
     private var sent: [SHA256Digest: MonotonicTime] = [:]
     private var minuteBegan: MonotonicTime?
     private var countOfMinute = 0
-    /// Reports of this minute that were new and not sent.
+    /// New reports of this minute that were not sent.
     private var dropped = 0
 
     mutating func decide(_ report: SHA256Digest, at now: MonotonicTime) -> Ruling {
@@ -164,7 +156,7 @@ struct ReportLimiter {
         return .send
     }
 
-    /// How many were dropped that nobody has been told of, once; nil if none were.
+    /// The dropped reports since the last call; nil: none.
     mutating func takeDropped() -> Int? {
         defer { dropped = 0 }
         return dropped > 0 ? dropped : nil

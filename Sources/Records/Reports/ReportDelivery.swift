@@ -6,15 +6,12 @@ package import Session
 package import TLS
 import Transport
 
-/// Sends reports over connections of its own, on the main loop: a few at a time, each tried twice.
-///
-/// The collector is verified as any server without an entry is, by the trust anchors alone: a report
-/// must not be kept back by the very pins that it is about, also where they are the collector's.
+/// Sends reports on the main loop, over separate connections: a few at a time, each tried twice. Only the trust anchors
+/// verify the collector: the reported pins must not block reports about them.
 package final class ReportDelivery {
     struct Letter: Sendable {
         let body: [UInt8]
         let destination: ReportURI
-        /// Whose pins it is about, for the log.
         let host: String
         fileprivate(set) var tries = 0
     }
@@ -34,10 +31,10 @@ package final class ReportDelivery {
     private var limit: Duration
     private var waiting: [Letter] = []
     private var underWay: [ObjectIdentifier: ReportPost] = [:]
-    /// The waits of letters for their second try.
+    /// Waits for second tries.
     private var pauses: [Int: Timer] = [:]
     private var pauseCount = 0
-    /// Until the minute is over in which reports are dropped; at the end of the proxy, too, it is said how many.
+    /// Until the end of the minute with dropped reports, or of the proxy.
     private var dropping: (timer: Timer, tell: () -> Void)?
 
     package init(
@@ -76,7 +73,7 @@ package final class ReportDelivery {
         }
     }
 
-    /// Limits a try to the time that a client's request may take until its response begins, at most ten seconds.
+    /// At most ten seconds, and the timeouts of a client's request.
     private static func limit(_ timeouts: Timeouts) -> Duration {
         min(longestTry, timeouts.connect + timeouts.tlsHandshake + timeouts.firstByte)
     }
@@ -89,7 +86,7 @@ package final class ReportDelivery {
         send()
     }
 
-    /// Has `tell` called once, after a time or when the proxy stops.
+    /// Calls `tell` once, after a time or when the proxy stops.
     func tellDropped(after nanoseconds: UInt64, tell: @escaping () -> Void) {
         dropping?.tell()
         let timer = Timer(loop: loop, owner: self, afterNanoseconds: nanoseconds) { $0.tellDropped() }
@@ -101,7 +98,7 @@ package final class ReportDelivery {
         dropping = nil
     }
 
-    /// Gives up what is under way: the proxy stops.
+    /// The proxy stops: cancels reports.
     package func stop() {
         tellDropped()
         waiting = []

@@ -6,7 +6,7 @@ package import Session
 import TLS
 import Transport
 
-/// One report on its way: an exchange whose request is made here, and whose answer counts by its status alone.
+/// One report in flight: an exchange, judged by the response's status.
 final class ReportPost {
     private static let answerLimit = 16 << 10
 
@@ -22,7 +22,7 @@ final class ReportPost {
     private var completion: ((String?) -> Void)?
     private lazy var deadline = Deadline(loop: session.loop, owner: self) { $0.timedOut() }
 
-    /// - Parameter limit: from the look-up of the collector's name to the end of the answer.
+    /// - Parameter limit: from the name look-up to the end of the response.
     init(
         _ request: ReportRequest, session: LoopSession, within limit: Duration, refusal: @escaping ReportRefusal
     ) {
@@ -43,8 +43,8 @@ final class ReportPost {
         exchange.downstream = self
     }
 
-    /// - Parameter completion: called once on the loop, after this has returned, with what went wrong; never
-    ///   after ``cancel()``.
+    /// - Parameter completion: called once on the loop with the failure, after this has returned; never after
+    ///   ``cancel()``.
     func start(completion: @escaping (String?) -> Void) {
         self.completion = completion
         deadline.set(afterNanoseconds: limit.nanoseconds)
@@ -109,14 +109,14 @@ extension ReportPost: BodySink {
     }
 }
 
-/// The POST that carries a report, and where it goes.
+/// The POST of a report, and its destination.
 struct ReportRequest {
     let authority: Authority
     let target: UpstreamTarget
     let message: OwnedRequest
     let body: [UInt8]
 
-    /// - Throws: if the URL's parts can't stand in a request, which the configuration rules out.
+    /// - Throws: for an invalid URL, which the configuration excludes.
     init(_ destination: ReportURI, _ body: [UInt8], upstream: UpstreamSettings) throws {
         let host = destination.host.contains(":") ? "[\(destination.host)]" : destination.host
         let usual: UInt16 = destination.isSecure ? 443 : 80
@@ -127,7 +127,7 @@ struct ReportRequest {
                 ? .tls(SecurityPolicy(), upstream.anchors, ServerName(host: destination.host)) : .plain,
             upstream: upstream)
         let written = destination.port == usual ? host : "\(host):\(destination.port)"
-        // As a proxy's client asks: what the next hop is to see of the URL is decided where that is known.
+        // As a proxy's client sends it; the next hop's form is decided later.
         let lines = [
             "POST \(destination.isSecure ? "https" : "http")://\(written)\(destination.target) HTTP/1.1",
             "Host: \(written)", "User-Agent: pinproxy", "Content-Type: application/json",
@@ -138,5 +138,4 @@ struct ReportRequest {
     }
 }
 
-/// What is said of a report that got no answer.
 package typealias ReportRefusal = (ExchangeFailure, Destination) -> TaskRecord.Refusal

@@ -4,17 +4,17 @@ package import Security
 import Synchronization
 package import TLS
 
-/// Records verified chains, of entries that ask for it and, while the proxy learns, of all hosts.
+/// Records verified chains of entries with `record`, and while the proxy learns, of all hosts.
 package final class ChainRecorder: Sendable {
     private let history: KeptValue<ChainHistory>
     private let logger: Logger
-    /// When learning ends; in the past if it isn't under way.
+    /// The end of learning; in the past: it is off.
     private let until = Atomic<UnixTime>(.min)
     private let saidFull = Atomic(false)
 
     package static let fileName = "chains.json"
 
-    /// The hosts that somebody visits are nobody else's business.
+    /// Private: it shows which hosts are visited.
     package static func file(in directory: String) -> StateFile<ChainHistory> {
         StateFile(fileName, in: directory, mode: 0o600)
     }
@@ -27,7 +27,7 @@ package final class ChainRecorder: Sendable {
     /// Any thread; once for each connection to an origin.
     func note(_ verdict: Verdict, of host: String, port: UInt16, entry: HostEntry?, at time: UnixTime) {
         guard entry?.records == true || time < until.load(ordering: .relaxed) else { return }
-        // Where invalid certificates are allowed, the chain is one that nobody vouches for.
+        // Without verification the chain is untrusted.
         guard verdict.isAccepted, let chain = verdict.chain, entry?.policy.allowsInvalidCertificates != true else {
             return
         }
@@ -46,10 +46,10 @@ package final class ChainRecorder: Sendable {
 
     // MARK: On the main loop
 
-    /// Goes on with what an earlier process was told.
+    /// Continues the learning of an earlier process.
     package func start(at time: UnixTime) { learn(until: history.value.learnsUntil, at: time) }
 
-    /// Does what is asked for, and writes that together with all that was seen.
+    /// Obeys, and writes the recorded chains.
     package func obey(_ order: LearnOrder, at time: UnixTime) -> Result<LearnReport, StateFileProblem> {
         if order.forgets {
             history.change { $0.forget() }
@@ -81,7 +81,7 @@ package final class ChainRecorder: Sendable {
         }
     }
 
-    /// Says when learning is over; to be called now and then.
+    /// Logs the end of learning; called from time to time.
     package func review(at time: UnixTime) {
         let end = until.load(ordering: .relaxed)
         if end != .min, end <= time { learn(until: nil, at: end - 1) }
@@ -90,13 +90,13 @@ package final class ChainRecorder: Sendable {
     package func save() { history.save() }
 }
 
-/// What `pinproxy learn` asks of the running proxy. Whatever it is, what was seen until then is written.
+/// An order of `pinproxy learn`, which always writes the recorded chains.
 package struct LearnOrder: Sendable, Equatable {
     package enum Time: Sendable, Equatable {
         case unchanged
         /// Record every host's chains until then.
         case until(UnixTime)
-        /// Record those of entries with `record: true` only.
+        /// Record only entries with `record: true`.
         case stop
     }
 
@@ -108,7 +108,7 @@ package struct LearnOrder: Sendable, Equatable {
         self.forgets = forgets
     }
 
-    /// As the parameters of `POST /learn` have it; nil if there is one that has no meaning.
+    /// From the parameters of `POST /learn`; nil: an invalid one.
     package init?(_ query: [String: String]) {
         guard query.keys.allSatisfy(["until", "stop", "forget"].contains) else { return nil }
         forgets = query["forget"] != nil
@@ -132,7 +132,7 @@ package struct LearnOrder: Sendable, Equatable {
     }
 }
 
-/// What `POST /learn` answers.
+/// The answer of `POST /learn`.
 package struct LearnReport: Codable, Sendable, Equatable {
     /// Until when every host's chains are recorded; nil: they aren't.
     package let until: UnixTime?

@@ -4,13 +4,11 @@ import Glibc
 import Security
 package import TLS
 
-/// The configuration that was last in force, in the state directory. A start uses it if the present one is refused.
-///
-/// It is never weaker than what was in force: it is replaced whenever another configuration comes into force, and
-/// removed where that can't be done. Secrets are not in it (``FileSources``).
+/// The last configuration in force, in the state directory, for a start whose files are refused. Never weaker than what
+/// was in force: each new configuration replaces or removes it. Without secrets (``FileSources``).
 package struct KeptConfiguration: Sendable {
     package static let fileName = "configuration.json"
-    /// Of the files together: 100,000 hosts have about 20 MB.
+    /// Of all files: 100,000 hosts have about 20 MB.
     private static let limit = 64 << 20
 
     private struct Record: Codable {
@@ -25,7 +23,7 @@ package struct KeptConfiguration: Sendable {
         var version: String
         var keptAt: UnixTime
         var files: [File]
-        /// SHA-256 of the files: whether a disk has given back what was written.
+        /// SHA-256 of the files, against corruption.
         var digest: String
     }
 
@@ -39,13 +37,13 @@ package struct KeptConfiguration: Sendable {
 
     package var path: String { file.path }
 
-    /// Stores the configuration and replaces the previous one. After a failure none is stored.
+    /// Replaces the previous one. After a failure none is stored.
     /// - Parameter version: of the program.
     package func keep(_ snapshot: Snapshot, of version: String, at time: UnixTime) throws(KeptConfigurationProblem) {
         do {
             let files = try snapshot.copyFiles(limit: Self.limit)
             let main = files.contents.first?.path ?? ""
-            // A disk that can't be written is no matter as long as nothing changes.
+            // Unchanged: nothing is written.
             if let there = try? self.files(of: main), there.files == files { return }
             try file.write(
                 Record(
@@ -65,7 +63,7 @@ package struct KeptConfiguration: Sendable {
         return (try? directory.has(Self.fileName)) == false
     }
 
-    /// What is kept of the configuration that this pinproxy.yaml began, and since when; nil if nothing is.
+    /// The kept files of this pinproxy.yaml; nil: none.
     package func files(
         of main: String
     ) throws(KeptConfigurationProblem) -> (files: ConfigurationFiles, keptAt: UnixTime)? {
@@ -96,7 +94,7 @@ package struct KeptConfiguration: Sendable {
     private static func digest(_ files: ConfigurationFiles) -> SHA256Digest {
         var digest = RunningSHA256()
         for file in files.contents {
-            // Lengths first: no byte can move from one field to the next.
+            // Lengths delimit the fields.
             digest.append(Array("\(file.path.utf8.count) \(file.bytes.count) \(file.path)".utf8).span)
             digest.append(file.bytes.span)
         }
@@ -104,7 +102,7 @@ package struct KeptConfiguration: Sendable {
     }
 }
 
-/// Why a configuration can't be kept, or what is kept can't be used.
+/// Why a configuration can't be kept or used.
 package struct KeptConfigurationProblem: Error, CustomStringConvertible {
     package let description: String
 

@@ -4,7 +4,7 @@ package import Security
 import Synchronization
 package import TLS
 
-/// Counts what verification finds of the pins, for all workers, and keeps the counts in `pins.json`.
+/// Counts matched and missed pins for all workers, in `pins.json`.
 package final class PinLedger: Sendable {
     static let fileName = PinHistory.fileName
 
@@ -13,7 +13,7 @@ package final class PinLedger: Sendable {
     private let noted = Mutex(Noted())
 
     private struct Noted {
-        /// The policies whose pins the history knows of, by their entries.
+        /// Policies with pins in the history, by entry.
         var policies: [String: SHA256Digest] = [:]
         var saidFull = false
     }
@@ -23,7 +23,7 @@ package final class PinLedger: Sendable {
         self.logger = logger
     }
 
-    /// Counts a verdict. Any thread; once for each connection to an origin, resumed ones too.
+    /// Any thread; once for each connection to an origin, resumed ones too.
     func count(_ verdict: Verdict, of entry: HostEntry, at time: UnixTime) {
         guard let outcome = outcome(verdict, entry.policy) else { return }
         guard note(entry, at: time) else { return }
@@ -36,7 +36,7 @@ package final class PinLedger: Sendable {
         return verdict.report != nil || verdict.refusal?.isPinFailure == true ? .missed : nil
     }
 
-    /// Makes the entry known to the history, once a policy.
+    /// Adds the entry to the history, once for each policy.
     private func note(_ entry: HostEntry, at time: UnixTime) -> Bool {
         if noted.withLock({ $0.policies[entry.pattern] }) == entry.policy.digest { return true }
         let pins = entry.policy.pins.pins.map(\.description)
@@ -56,7 +56,7 @@ package final class PinLedger: Sendable {
         return true
     }
 
-    /// Compares the history with a fresh configuration.
+    /// Compares the history with a new configuration.
     package func settle(_ snapshot: Snapshot, at time: UnixTime) {
         noted.withLock { $0 = Noted() }
         var configured: [String: HostEntry] = [:]
@@ -71,7 +71,7 @@ package final class PinLedger: Sendable {
     package func save() { history.save() }
 }
 
-/// What workers tell of chains: counted, recorded, and reported on request. Any thread; nobody waits for a file.
+/// Counts, records and reports the chains that workers see. Any thread; never blocks on files.
 package final class PinWatch: Sendable {
     package let ledger: PinLedger
     package let chains: ChainRecorder
@@ -83,7 +83,7 @@ package final class PinWatch: Sendable {
         self.reporter = reporter
     }
 
-    /// Takes note of a verdict, once for each connection to an origin.
+    /// Once for each connection to an origin.
     package func saw(_ verdict: Verdict, of host: String, port: UInt16, entry: HostEntry?, at time: UnixTime) {
         chains.note(verdict, of: host, port: port, entry: entry, at: time)
         guard let entry else { return }

@@ -1,11 +1,9 @@
 import Security
 package import TLS
 
-/// How often each rule of requests and responses was applied, and what it found, kept over restarts, so that a person
-/// can be told which rule never applies, which refuses, and which report-only rule is ready to enforce.
-///
-/// Exchanges are counted. A rule goes by who wrote it and the requests that it is for, and not by its number, so
-/// that it keeps its counts when it is moved. One that is no longer configured is remembered for a while.
+/// How often each rule was applied, and what it found, kept over restarts: which rule never applies, which refuses,
+/// which report-only rule is ready to enforce. Rules go by their writer and requests, not by number, so that they keep
+/// their counts when they are moved. Removed rules are remembered for a while.
 ///
 /// ```json
 /// {"rules": [{"entry": "api.example.com", "requests": "/v1/** (GET)", "since": 1893456000, "applied": 7, "last": 1893459600,
@@ -13,9 +11,9 @@ package import TLS
 /// ```
 package struct RuleHistory: Codable, Sendable, Equatable {
     package struct Name: Codable, Hashable, Sendable, Comparable {
-        /// The entry's pattern; nil: `defaults`.
+        /// Nil: `defaults`.
         package let entry: String?
-        /// Of an item of `rules`, e.g. `/v1/** (GET)`; nil: what is written for all paths.
+        /// Of an item of `rules`, e.g. `/v1/** (GET)`; nil: for all paths.
         package let requests: String?
 
         package init(entry: String?, requests: String?) {
@@ -35,16 +33,15 @@ package struct RuleHistory: Codable, Sendable, Equatable {
     }
 
     package struct Findings: Codable, Sendable, Equatable {
-        /// Of the last days, the oldest first.
+        /// The oldest first.
         package private(set) var days: [Day] = []
         package private(set) var total = 0
         package private(set) var last: UnixTime?
-        /// Of the last one, for people.
         package private(set) var cause: String?
 
         package init() {}
 
-        /// Within the seven days up to `time`, today's included.
+        /// Within seven days, today included.
         package func lately(at time: UnixTime) -> Int {
             let today = RuleHistory.day(of: time)
             return days.reduce(0) { $0 + (today - $1.day < RuleHistory.window ? $1.count : 0) }
@@ -72,17 +69,16 @@ package struct RuleHistory: Codable, Sendable, Equatable {
     package struct Record: Codable, Sendable, Equatable {
         package var since: UnixTime
         package var applied = 0
-        /// When the last of them was counted, which is once a minute.
+        /// Of the last count, once a minute.
         package var last: UnixTime?
-        /// Responses refused for a key that it wrote.
+        /// Responses refused by its keys.
         package var refusals = Findings()
-        /// Responses found wrong and passed on, as `enforcement: report` has it, which it wrote.
         package var reports = Findings()
-        /// Responses judged under its `enforcement: report` since the last report.
+        /// Responses judged since the last report.
         package var rightSinceReport = 0
-        /// Since when these are counted; nil: it is not report-only.
+        /// The start of these counts; nil: not report-only.
         package var reportOnlySince: UnixTime?
-        /// What was asked of them, as a digest: other demands begin the count anew.
+        /// A digest of its demands: new ones restart the count.
         package var demands: String?
         package var removed: UnixTime?
 
@@ -94,7 +90,7 @@ package struct RuleHistory: Codable, Sendable, Equatable {
     package init() {}
 
     package static let fileName = "rules.json"
-    /// How long what is no longer configured is remembered, as of pins.
+    /// Of removed rules, as of pins.
     package static let retention = PinHistory.retention
     package static let maximumRules = 20_000
     fileprivate static let window: Int64 = 7
@@ -104,8 +100,8 @@ package struct RuleHistory: Codable, Sendable, Equatable {
 
     // MARK: Counting
 
-    /// Compares with what is configured: notes new rules, marks removed ones, and forgets those after ``retention``.
-    /// - Parameter configured: for report-only rules what they ask of responses, as a digest.
+    /// Adds new rules, marks removed ones, and forgets those after ``retention``.
+    /// - Parameter configured: digests of the demands of report-only rules.
     /// - Returns: whether there was room for all.
     @discardableResult
     package mutating func settle(_ configured: [Name: String?], at time: UnixTime) -> Bool {
@@ -138,7 +134,7 @@ package struct RuleHistory: Codable, Sendable, Equatable {
         records.values[index].last = time
     }
 
-    /// - Parameter responses: judged under its `enforcement: report`.
+    /// - Parameter responses: judged by its `enforcement: report`.
     package mutating func judged(_ name: Name, responses: Int) {
         guard let index = records.index(forKey: name) else { return }
         records.values[index].rightSinceReport += responses

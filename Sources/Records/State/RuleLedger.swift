@@ -6,23 +6,20 @@ package import Session
 import Synchronization
 package import TLS
 
-/// Counts what rules are applied to and what they find, for all workers, and keeps the counts in `rules.json`.
-///
-/// Workers count exchanges in the rules (``RuleCounts``), collected here once a minute; failures are told at once.
+/// Counts exchanges (``RuleCounts``, collected once a minute) and findings of rules for all workers, in `rules.json`.
 package final class RuleLedger: Sendable {
     let history: KeptValue<RuleHistory>
     private let logger: Logger
     private let table = Mutex(Table())
 
-    /// The rules of some requests, and whose they are.
+    /// The rules of some requests, and their writers.
     private struct Counted: Sendable {
         let rules: ExchangeRules
-        /// Who wrote some of it.
         let names: [RuleHistory.Name]
-        /// Who wrote a key, by its name (`response.status`).
+        /// By key (`response.status`).
         let writers: [String: RuleHistory.Name]
 
-        /// Who wrote that failures are only reported; nil: they are not.
+        /// The writer of `enforcement: report`; nil: it isn't set.
         var reporter: RuleHistory.Name? {
             rules.response.enforcement == .report ? writers["response.\(ResponseRules.Key.enforcement.rawValue)"] : nil
         }
@@ -30,7 +27,7 @@ package final class RuleLedger: Sendable {
 
     private struct Table {
         var present: [ObjectIdentifier: Counted] = [:]
-        /// Those of the configuration before, by which exchanges may still be under way.
+        /// Of the previous configuration, for exchanges in flight.
         var past: [ObjectIdentifier: Counted] = [:]
     }
 
@@ -39,13 +36,13 @@ package final class RuleLedger: Sendable {
         self.logger = logger
     }
 
-    /// Counts a response that is wrong. Any thread.
+    /// Counts a wrong response. Any thread.
     package func count(_ finding: ResponseFinding, _ error: ResponseSerializationError, at time: UnixTime) {
         let id = ObjectIdentifier(finding.rules.counts)
         guard let counted = table.withLock({ $0.present[id] ?? $0.past[id] }) else { return }
         if finding.rules.response.enforcement == .report {
             guard let name = counted.reporter else { return }
-            // What was judged before doesn't count any more, and this response was among it.
+            // Restarts the count of right responses, which had this one.
             let (exchanges, _) = counted.rules.counts.take()
             history.change { history in
                 for name in counted.names { history.applied(name, exchanges: exchanges, at: time) }
@@ -95,7 +92,7 @@ package final class RuleLedger: Sendable {
         }
         let configured = Self.configured(present.values)
         table.withLock { table in
-            // What was put into force once more, as with fresh revocation lists, has no past.
+            // Rules that stay in force have no past.
             table.past = table.present.filter { present[$0.key] == nil }
             table.present = present
         }
@@ -106,7 +103,7 @@ package final class RuleLedger: Sendable {
         }
     }
 
-    /// All rules; of those that only report a digest of what they ask.
+    /// All rules, with digests of the demands of report-only ones.
     private static func configured(_ all: some Sequence<Counted>) -> [RuleHistory.Name: String?] {
         var names: Set<RuleHistory.Name> = []
         var demands: [RuleHistory.Name: Set<String>] = [:]

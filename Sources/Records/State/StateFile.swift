@@ -5,15 +5,15 @@ import Security
 import Synchronization
 import TLS
 
-/// A JSON file in the state directory. Readers see it whole, the old one or the new one.
+/// A JSON file in the state directory, replaced atomically.
 package struct StateFile<Value: Codable & Sendable>: Sendable {
     package var path: String { "\(directory.path)/\(name)" }
     private let directory: TrustedDirectory
     private let name: String
-    /// Some times what the longest, the chains of ``ChainHistory/maximumHosts`` hosts, may come to.
+    /// Several times the longest, chains of ``ChainHistory/maximumHosts`` hosts.
     private static var limit: Int { 256 << 20 }
 
-    /// Permission bits, less what the umask takes.
+    /// Permission bits before the umask.
     private let mode: UInt32
 
     package init(_ name: String, in directory: String, mode: UInt32 = 0o644) {
@@ -48,7 +48,7 @@ package struct StateFile<Value: Codable & Sendable>: Sendable {
         }
     }
 
-    /// Keeps a broken file for whoever wants to look at it, out of the way. The new path; nil if that fails.
+    /// Keeps a broken file for inspection. The new path; nil: failed.
     func moveAside() -> String? {
         let aside = name + ".broken"
         return directory.rename(name, to: aside) ? "\(directory.path)/\(aside)" : nil
@@ -58,20 +58,19 @@ package struct StateFile<Value: Codable & Sendable>: Sendable {
 /// Why a file of the state directory couldn't be read or written.
 package struct StateFileProblem: Error, Sendable, CustomStringConvertible {
     package let path: String
-    /// It was read, and makes no sense.
+    /// It was read, and is malformed.
     package let isBroken: Bool
     package let cause: String
 
     package var description: String { "\(path): \(cause)" }
 }
 
-/// A value that outlives the process: read from its file at the start, changed by any thread, written
-/// back from time to time by one. Losing it is never a reason to refuse service: problems are logged.
+/// A value that outlives the process: changed by any thread, written by one. Its loss is logged, and stops nothing.
 package final class KeptValue<Value: Codable & Sendable>: Sendable {
     private struct State {
         var value: Value
         var isChanged = false
-        /// The last attempt to write failed, and that was said.
+        /// The last write failed, which was logged.
         var isUnwritable = false
     }
 
@@ -79,7 +78,7 @@ package final class KeptValue<Value: Codable & Sendable>: Sendable {
     private let logger: Logger
     private let state: Mutex<State>
 
-    /// - Parameter initial: what to begin with where there is no file, or a broken one.
+    /// - Parameter initial: without a usable file.
     init(_ initial: Value, in file: StateFile<Value>, logger: Logger) {
         self.file = file
         self.logger = logger
@@ -107,7 +106,7 @@ package final class KeptValue<Value: Codable & Sendable>: Sendable {
         }
     }
 
-    /// Writes the value if it has changed since, or if that is `forced`. One thread. Returns why it can't be written.
+    /// Writes a changed value, or any if `forced`. One thread. Returns the failure.
     @discardableResult
     func save(forced: Bool = false) -> StateFileProblem? {
         let changed: Value? = state.withLock { state in

@@ -7,7 +7,7 @@ internal import TLS
 package final class PublicSuffixes: Sendable {
     package static let system = PublicSuffixes()
 
-    /// Read-only, which libpsl allows from all threads at once; nil only if libpsl was built without a list.
+    /// Unsafe only in name: read-only, so libpsl allows all threads at once. Nil if libpsl was built without a list.
     private nonisolated(unsafe) let list: OpaquePointer?
 
     private init() { list = psl_latest(nil) }

@@ -3,7 +3,7 @@ package import Serialization
 
 /// Reads the files of a body a piece at a time, on a queue that may wait for a disk.
 package final class UploadReader: @unchecked Sendable {
-    // The body is touched on the queue alone, which does one thing at a time.
+    // @unchecked: after init only the queue, which runs one block at a time, touches the body.
     private static let piece = 64 << 10
 
     /// In bytes.

@@ -14,6 +14,12 @@ enum SystemJournal {
     /// Gives it one record; nil where there is no journal.
     static var send: LogOutput.Journal? {
         guard access("/run/systemd/journal/socket", W_OK) == 0 else { return nil }
-        return { fields in fields.withUnsafeBufferPointer { sd_journal_sendv($0.baseAddress, CInt($0.count)) == 0 } }
+        return { record, fields in
+            record.withUnsafeBytes { bytes in
+                let start = UnsafeMutableRawPointer(mutating: bytes.baseAddress)
+                let pieces = fields.map { iovec(iov_base: start?.advanced(by: $0.lowerBound), iov_len: $0.count) }
+                return sd_journal_sendv(pieces, CInt(pieces.count)) == 0
+            }
+        }
     }
 }

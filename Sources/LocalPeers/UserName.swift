@@ -1,6 +1,6 @@
-import Glibc
+internal import Glibc
 
-/// The user database (getpwuid(3)). A directory service may take its time to answer: never to be asked by a worker.
+/// The user database (getpwuid(3)). A directory service may answer slowly: not for workers.
 package enum UserName {
     /// Nil: the user has none.
     package static func of(_ user: UInt32) -> String? {
@@ -8,8 +8,7 @@ package enum UserName {
             var entry = passwd()
             var found: UnsafeMutablePointer<passwd>?
             guard let base = room.baseAddress, getpwuid_r(user, &entry, base, room.count, &found) == 0 else { return nil }
-            guard let name = found?.pointee.pw_name else { return nil }
-            return String(cString: name)
+            return found?.pointee.pw_name.map { String(cString: $0) }
         }
     }
 }

@@ -1,12 +1,10 @@
 import EventLoop
-import Glibc
 
-/// The other end of a proxy that `pinproxy exec --start` has started: a socket of packets, over which the proxy says that it is ready,
-/// and hears by its end that it is no longer needed.
+/// What a proxy tells the `pinproxy exec --start` that has started it, over a socket of packets.
 package enum StarterWord {
     /// The first, with where it listens. The end instead: it couldn't start, and has said why.
     case ready([String])
-    /// It goes on for other runs.
+    /// It continues for other runs.
     case kept
     case taken(String)
 
@@ -30,30 +28,40 @@ package enum StarterWord {
     }
 }
 
-final class StarterWatch: SocketHandler {
+/// What a proxy and the main process of its service say to each other, over a socket of packets.
+package enum SupervisorWord: String {
+    /// By the main process: the next proxy is about to start.
+    case handOver = "hand over"
+    /// By the proxy: nothing that the next one needs is held any more.
+    case handedOver = "handed over"
+
+    package var bytes: [UInt8] { Array(rawValue.utf8) }
+}
+
+/// The proxy's end of the socket to its starter, or to the main process of its service.
+final class ProcessWatch: SocketHandler {
     private let descriptor: CInt
-    private let gone: () -> Void
+    private let called: () -> Void
     private var source: SocketSource?
 
-    /// - Parameter descriptor: stays open, so that its end is the process's.
-    init(loop: EventLoop, descriptor: CInt, listen: [String], gone: @escaping () -> Void) {
+    /// - Parameters:
+    ///   - descriptor: stays open, so that its end is the process's.
+    ///   - called: called once, when the other process says something or ends: both mean the same.
+    init(loop: EventLoop, descriptor: CInt, called: @escaping () -> Void) {
         self.descriptor = descriptor
-        self.gone = gone
+        self.called = called
         source = SocketSource(loop: loop, descriptor: descriptor, handler: self)
         source?.wantsRead = true
-        tell(.ready(listen))
     }
 
     deinit { source?.invalidate() }
 
-    func tellKept() { tell(.kept) }
-
-    /// Who is gone hears nothing.
-    private func tell(_ word: StarterWord) { try? DescriptorMessage.send(word.bytes, over: descriptor) }
+    /// A process that has ended hears nothing.
+    func tell(_ message: [UInt8]) { try? DescriptorMessage.send(message, over: descriptor) }
 
     func socketReady(_ readiness: Readiness) {
-        // Nothing is ever said there: whatever comes is the end.
         source?.invalidate()
-        gone()
+        source = nil
+        called()
     }
 }
