@@ -7,7 +7,6 @@ struct NameMessage: Equatable {
         case question(NameMessage)
         /// It can't be answered otherwise.
         case answer([UInt8])
-        /// Nobody is to be answered.
         case nothing
     }
 

@@ -1,6 +1,5 @@
 package import Session
 
-/// The ways in which times and sizes are written.
 package enum Quantity {
     private static let timeUnits: [(name: String, milliseconds: Int64)] = [
         ("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000),

@@ -69,7 +69,6 @@ final class Section {
         value(key).flatMap { scalar($0, key, form()) }
     }
 
-    /// A scalar for which null means that there is none.
     func readOptional<Value>(_ key: String, _ form: @autoclosure () -> Form<Value>) -> Value? {
         nonNull(key).flatMap { scalar($0, key, form()) }
     }
@@ -113,7 +112,6 @@ final class Section {
         }
     }
 
-    /// The pairs of a mapping whose keys are anybody's; null has none.
     func pairs(_ value: YAMLValue, _ key: String) -> [YAMLPair]? {
         switch value.content {
         case .mapping(let pairs): return pairs

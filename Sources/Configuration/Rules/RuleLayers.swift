@@ -27,7 +27,6 @@ package final class RuleLayers: Sendable {
 
     package enum Outcome: Sendable, Hashable {
         case decided(Choice)
-        /// Two readings of the path, and what they lead to.
         case ambiguous(Choice, Choice)
     }
 
@@ -172,7 +171,7 @@ private struct Laid {
             for layer in layers {
                 let written = table(layer)
                 for (key, place) in written.places {
-                    rules.take(key, from: written.values)
+                    written.copy(key, to: &rules)
                     origins[key] = (layer.source, place)
                 }
             }

@@ -41,7 +41,6 @@ package final class HostEntry: Sendable {
     package var action: HostAction { terms.action }
     /// How TLS is spoken with the host; nil where the action doesn't speak it.
     package var tls: ClientTLS? { terms.tls }
-    /// Who is told of pins that don't match.
     package var reportURI: ReportURI? { terms.reportURI }
     /// A client is told inside its TLS, as by the origin, that the origin is refused (`on_refusal: page`).
     package var showsRefusals: Bool { terms.showsRefusals }

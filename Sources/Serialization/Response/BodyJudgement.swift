@@ -5,7 +5,6 @@ package struct BodyJudgement: Sendable {
     let rules: ResponseRules
     let inspectedBody: Int
 
-    /// Another body may go on in the place of the one that is judged.
     package var rewrites: Bool { rules.removeNullValues && serializers.first == .json }
 
     /// - Parameter body: as transferred, whole.
@@ -55,7 +54,6 @@ package struct BodyJudgement: Sendable {
 }
 
 package enum BodyVerdict: Sendable {
-    /// It goes on as it came, coded as it was.
     case pass
     /// Another body goes on, without content coding. Length, validators and digests of the old one don't hold for it.
     case rewrite([UInt8])

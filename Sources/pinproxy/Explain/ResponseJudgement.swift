@@ -75,7 +75,6 @@ struct ResponseJudgement {
     private static let decodedByCurl =
         "curl --compressed stores a decoded body with the head of a coded one; store it without that option"
 
-    /// As an exchange goes on after the head's verdict.
     private static func verdict(
         _ head: HeadVerdict, on body: [UInt8], of host: String, by bodies: any BodyExecutor
     ) throws(BodyWorkFailure) -> BodyVerdict {
@@ -184,7 +183,6 @@ private final class Awaited<Value: Sendable>: Sendable {
     }
 }
 
-/// What a client is told.
 struct RefusalReport: Encodable {
     let status: Int
     let title: String

@@ -21,7 +21,6 @@ struct RuleAccount {
     private let sent: SentRequest?
     private let expected: ExpectedResponse?
     private let exchange: ExpectedExchange?
-    /// What became of the response that was stored, if one was.
     private let judgement: ResponseJudgement?
     /// The proxy refuses the request, whatever the host presents.
     let refusal: Rehearsal.Answer?

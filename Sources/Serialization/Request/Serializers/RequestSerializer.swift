@@ -18,7 +18,6 @@ public protocol RequestSerializer: Sendable {
 }
 
 extension RequestSerializer {
-    /// What is common to the serializers whose body is made at once.
     func serialize(
         _ parameters: [ParameterValue.Pair], into request: RequestOutline, contentType: String,
         _ body: ([ParameterValue.Pair]) throws(RequestSerializationError) -> [UInt8]

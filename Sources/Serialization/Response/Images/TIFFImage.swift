@@ -10,11 +10,7 @@ struct TIFFImage {
 
     static var isAvailable: Bool { library != nil }
 
-    private static let library: shim_tiff? = {
-        var functions = shim_tiff()
-        guard let handle = dlopen(SHIM_TIFF_FILE, RTLD_NOW | RTLD_LOCAL), shim_tiff_load(handle, &functions) else { return nil }
-        return functions
-    }()
+    private static let library = DecoderLibraries.load(SHIM_TIFF_FILE, shim_tiff(), shim_tiff_load)
 
     /// The file in memory, and what libtiff says of it.
     private final class File {
@@ -125,7 +121,6 @@ struct TIFFImage {
         }
     }
 
-    /// The value of a field with a default; 0 if there is none.
     private func field<Value: FixedWidthInteger>(_ tag: Int32) -> Value {
         var value: Value = 0
         withUnsafeMutablePointer(to: &value) { pointer in
