@@ -12,7 +12,7 @@ struct NameMessage: Equatable {
 
     enum Kind: Equatable {
         case ipv4, ipv6
-        /// HTTPS and SVCB (RFC 9460): none is known here. Whoever asks goes on with addresses.
+        /// HTTPS and SVCB (RFC 9460): none is known here. Clients then ask for addresses.
         case service
     }
 

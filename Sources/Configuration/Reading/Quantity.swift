@@ -9,7 +9,7 @@ package enum Quantity {
     ]
 
     /// `10s`, `500ms`, `1h30m`, `30d`: whole numbers, each with a unit.
-    /// - Parameter usual: the unit that is meant most likely where none is written.
+    /// - Parameter usual: the most likely unit where none is written.
     static func duration(_ text: String, usual: (unit: String, name: String) = ("s", "seconds")) -> Result<Duration, Reason> {
         let example = "write a number and a unit (ms, s, m, h, d), e.g. 10s or 1h30m"
         var rest = text[...]

@@ -102,7 +102,7 @@ package final class RuleLayers: Sendable {
         }
     }
 
-    /// The item of `rules` that is meant; nil: what holds for all paths.
+    /// The item of `rules`; nil: what holds for all paths.
     package func rule(_ source: RuleSource) -> PathRule? {
         source.rule.map { (source.writer == .defaults ? defaults : entry).rules[$0 - 1] }
     }
@@ -203,7 +203,7 @@ private struct Laid {
         response = Table(layers, \.response)
     }
 
-    /// Two ways of sending a password, of which one leaves nothing for the other to do.
+    /// Two ways of sending a password, one of which makes the other useless.
     var unaskedCredentials: (place: Place, message: String)? {
         guard session.rules.credentials != nil, request.rules.authorization != nil else { return nil }
         return session.blame(

@@ -55,7 +55,7 @@ package struct BodyJudgement: Sendable {
 
 package enum BodyVerdict: Sendable {
     case pass
-    /// Another body goes on, without content coding. Length, validators and digests of the old one don't hold for it.
+    /// Another body is forwarded, without content coding. Length, validators and digests of the old one don't hold.
     case rewrite([UInt8])
     case refuse(ResponseSerializationError)
 }

@@ -6,7 +6,7 @@ public struct CompoundResponseSerializer: Sendable {
     /// Asked in this order.
     public let serializers: [any ResponseSerializer]
 
-    /// - Parameter serializers: of which the first that accepts a response makes its value.
+    /// - Parameter serializers: the first that accepts a response makes its value.
     public init(_ serializers: [any ResponseSerializer]) { self.serializers = serializers }
 
     /// - Returns: the value of the first serializer that accepts, nil if it has none.

@@ -13,17 +13,17 @@ struct ResponseJudgement {
         /// No rule judges it, for that reason.
         case unjudged(String)
         case passed
-        /// Another body goes on, of so many bytes.
+        /// Another body of so many bytes is forwarded.
         case rewritten(Int)
         case refused(Rehearsal.Answer)
-        /// It goes on, and is told in the log.
+        /// It is forwarded and logged.
         case reported(Rehearsal.Answer)
     }
 
     let response: StoredResponse
     let outcome: Outcome
     let error: ResponseSerializationError?
-    /// What makes the stored response another than the one that was sent.
+    /// How the stored response differs from the one that was sent.
     let remark: String?
 
     var isRefused: Bool { if case .refused = outcome { true } else { false } }

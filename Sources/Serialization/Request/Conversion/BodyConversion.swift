@@ -31,7 +31,7 @@ public struct BodyConversion: Sendable, Hashable {
         self.to = to
     }
 
-    /// Whether a body of the type is of the format to convert from. Others go on as they are.
+    /// Whether a body of the type is of the format to convert from. Others stay as they are.
     public func applies(to contentType: String) -> Bool {
         let essence = ContentType(contentType).essence
         return essence == from.contentType || from == .json && essence == "text/json"

@@ -52,7 +52,7 @@ struct TIFFImage {
                 }
                 return 1
             }, handle.toOpaque())
-        // Unknown tags and the like; a handler of its own, so that nothing is printed.
+        // Unknown tags, for example; with this handler nothing is printed.
         library.openOptionsSetWarningHandlerExtR(options, { _, _, _, _, _ in 1 }, nil)
         guard let tiff = open(handle.toOpaque(), options, library) else { throw file.defect }
         defer { library.close(tiff) }
