@@ -44,9 +44,8 @@ package struct BodyJudgement: Sendable {
     private var codingNames: String { codings.map(\.rawValue).joined(separator: ", ") }
 
     private func accept(_ body: [UInt8], _ serializer: ResponseRules.Serializer) throws(BodyDefect) -> BodyVerdict {
-        let json = JSONResponseSerializer()
         if serializer == .json, rules.removeNullValues {
-            return try json.removingNullValues(from: body).map { .rewrite($0) } ?? .pass
+            return try JSONResponseSerializer().removingNullValues(from: body).map { .rewrite($0) } ?? .pass
         }
         try serializer.responseSerializer.check(body: body)
         return .pass

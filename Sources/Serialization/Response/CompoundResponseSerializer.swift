@@ -14,18 +14,12 @@ public struct CompoundResponseSerializer: Sendable {
         var errors: [ResponseSerializationError] = []
         for serializer in serializers {
             do throws(ResponseSerializationError) {
-                return try serializer.anyValue(of: body, head: head)
+                return try serializer.value(of: body, head: head)
             } catch {
                 errors.append(error)
             }
         }
         throw ResponseSerializationError(none: errors)
-    }
-}
-
-extension ResponseSerializer {
-    fileprivate func anyValue(of body: [UInt8], head: ResponseHead) throws(ResponseSerializationError) -> Any? {
-        try value(of: body, head: head)
     }
 }
 
