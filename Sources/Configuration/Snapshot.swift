@@ -114,7 +114,7 @@ extension Snapshot {
     /// Reads pinproxy.yaml and all that it names, as `run`, `check` and a reload do. Problems name the file so.
     /// - Parameters:
     ///   - readsPins: false: reads neither the pin file nor what only the proxy's own user may read.
-    ///   - unixTime: the instant for which certificates are to be good; nil: now.
+    ///   - unixTime: the instant when certificates must be valid; nil: now.
     ///   - services: for root's commands, users that the proxy may run as: private files may be theirs.
     /// - Throws: every problem that was found, if at least one is an error.
     package static func load(

@@ -1,4 +1,4 @@
-/// What became of the bytes of a body that had arrived.
+/// How many arrived bytes of a body were taken, and kept.
 package enum BodyProgress: Sendable, Equatable {
     /// The first `consumed` bytes were taken; the first `kept` now hold what is to be passed on. The rest is the next
     /// message once `ended`, or an incomplete line to be given again with more.

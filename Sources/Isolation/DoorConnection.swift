@@ -21,9 +21,9 @@ final class DoorConnection: ByteStreamOwner {
 
     private static let openingNanoseconds: UInt64 = 30_000_000_000
     private static let lingerNanoseconds: UInt64 = 2_000_000_000
-    /// Half a connection may rest: who is beyond the proxy is the proxy's business.
+    /// Half-closed connections are not timed out here: the proxy does it.
     private static let restNanoseconds: UInt64 = 24 * 3600 * 1_000_000_000
-    /// A relay that moves nothing for so long once the command has ended is over.
+    /// After the command's end, a relay that is idle for so long is closed.
     private static let quietNanoseconds: UInt64 = 200_000_000
 
     private let door: DoorContext
@@ -57,7 +57,7 @@ final class DoorConnection: ByteStreamOwner {
         stream.wantsRead = true
     }
 
-    /// The command has ended: what it has sent still goes on its way.
+    /// After the command's end: what it has sent is still delivered.
     func drain() {
         switch state {
         case .relaying(let relay): relay.drain(quietNanoseconds: Self.quietNanoseconds, because: "the command has ended")
@@ -163,7 +163,7 @@ final class DoorConnection: ByteStreamOwner {
             relay(to: proxy)
         case .complete:
             proxy.abort()
-            // Why is told to the run by the proxy.
+            // The proxy tells the run why.
             linger(after: Opening.denied)
         case .malformed, .tooLarge, .tooManyFields: proxyIsGone(proxy, authority)
         }

@@ -10,7 +10,7 @@ internal import Glibc
 package struct IsolatedNetwork: Sendable {
     /// Where the proxy listens. At the same address inside there is a door to it, so that the proxy's URL is the same.
     package let proxy: SocketAddress
-    /// Connections to ports 443 and 80 of any address lead to the proxy as well, and names are answered.
+    /// Connections to ports 443 and 80 of any address reach the proxy too, and names are answered.
     package let isTransparent: Bool
 
     package init(proxy: SocketAddress, isTransparent: Bool) {
@@ -20,8 +20,8 @@ package struct IsolatedNetwork: Sendable {
 
     static let (secure, plain, names): (UInt16, UInt16, UInt16) = (443, 80, 53)
 
-    /// Moves this process, which must have only one thread, into a network of its own.
-    /// - Returns: sockets that listen in there, close-on-exec, for whoever keeps the ``Door``. They are the caller's.
+    /// Moves this process, which must have only one thread, into its own network.
+    /// - Returns: sockets that listen in there, close-on-exec, for the ``Door``. The caller owns them.
     package func enter() throws(IsolationError) -> [CInt] {
         try Namespaces.enter()
         do throws(SystemError) {

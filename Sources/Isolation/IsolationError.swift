@@ -1,4 +1,4 @@
-/// Why a command can't get a network of its own, for people.
+/// Why a command can't get its own network, for people.
 package struct IsolationError: Error, Sendable, CustomStringConvertible {
     package let description: String
 

@@ -7,13 +7,12 @@ struct NameMessage: Equatable {
         case question(NameMessage)
         /// It can't be answered otherwise.
         case answer([UInt8])
-        /// Nobody is to be answered.
         case nothing
     }
 
     enum Kind: Equatable {
         case ipv4, ipv6
-        /// HTTPS and SVCB (RFC 9460): none is known here. Whoever asks goes on with addresses.
+        /// HTTPS and SVCB (RFC 9460): none is known here. Clients then ask for addresses.
         case service
     }
 

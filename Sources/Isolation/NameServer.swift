@@ -43,7 +43,7 @@ final class NameDatagrams: SocketHandler {
 }
 
 extension Names {
-    /// - Parameter answered: called once, with the answer, or nil if there is to be none.
+    /// - Parameter answered: called once, with the answer, or nil for none.
     func answer(_ message: [UInt8], longest: Int, _ answered: @escaping ([UInt8]?) -> Void) {
         switch NameMessage.parse(message) {
         case .nothing: answered(nil)
@@ -62,11 +62,11 @@ extension Names {
     }
 }
 
-/// The same over a connection, on which each message stands after its length (section 4.2.2).
+/// The same over a connection: each message follows its length (section 4.2.2).
 struct NameStream {
     private static let longest = 65535
 
-    /// Takes the first complete message out of the received bytes; nil: there is none yet.
+    /// Takes the first complete message out of the received bytes; nil: none yet.
     static func next(_ received: inout ByteBuffer) -> [UInt8]? {
         let unread = received.unread
         guard unread.count >= 2 else { return nil }

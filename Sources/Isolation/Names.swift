@@ -16,7 +16,7 @@ final class Names {
     /// Asks the proxy. Answers once, on the loop, perhaps before it returns.
     typealias Ask = (_ name: String, _ answered: @escaping (NameAnswer) -> Void) -> Void
 
-    /// Names that are remembered; the one that was asked for first is forgotten for another.
+    /// Remembered names; the oldest makes room for another.
     static let limit = 4096
     /// Addresses of each; more are forgotten in the same way.
     static let addressLimit = 64

@@ -40,7 +40,7 @@ enum Namespaces {
 
     /// Puts what nobody answers at in the place of a socket, for this process and its children.
     private static func hide(_ path: String) throws(IsolationError) {
-        // What is mounted outside from now on is still seen; not the other way round.
+        // Later mounts outside are still seen here; not the other way round.
         guard mount("none", "/", nil, recursive | slave, nil) == 0, mount("/dev/null", path, nil, bind, nil) == 0 else {
             throw IsolationError("\(path), by which names would be asked outside, can't be hidden: \(String(cString: strerror(errno)))")
         }

@@ -21,7 +21,7 @@ struct Opening {
         self.isTLS = isTLS
     }
 
-    /// - Parameter bytes: all that have come.
+    /// - Parameter bytes: all received so far.
     mutating func read(_ bytes: Span<UInt8>) -> Progress {
         isTLS ? readHello(bytes) : readHead(bytes)
     }

@@ -1,4 +1,4 @@
-/// A request method (RFC 9110 section 9.1): a token, in the case in which it is sent.
+/// A request method (RFC 9110 section 9.1): a case-sensitive token.
 public struct MethodName: Sendable, Hashable, CustomStringConvertible {
     public let description: String
 

@@ -1,6 +1,6 @@
 /// A password or token. Printing it, by whatever means, shows only that there is one.
 public struct Secret: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The secret itself: for the one message that it is meant for.
+    /// The secret itself: for its one message.
     public let text: String
 
     /// - Parameter text: the secret itself.

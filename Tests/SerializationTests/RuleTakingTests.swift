@@ -2,7 +2,6 @@ import Testing
 
 @testable import Serialization
 
-/// Laying over rests on this: a key that is taken is taken whole, and no other with it.
 @Suite struct RuleTakingTests {
     /// Rules in which every key has another value than its default.
     private func request() throws -> RequestRules {
@@ -34,35 +33,6 @@ import Testing
         rules.oversize = .pass
         rules.enforcement = .report
         return rules
-    }
-
-    @Test func aRequestKeyIsTakenAlone() throws {
-        let written = try request()
-        var all = RequestRules()
-        for key in RequestRules.Key.allCases {
-            var one = RequestRules()
-            one.take(key, from: written)
-            #expect(one != RequestRules(), "\(key) is not taken")
-            all.take(key, from: written)
-            // Taking it back leaves nothing of it.
-            one.take(key, from: RequestRules())
-            #expect(one == RequestRules(), "\(key) takes more than itself")
-        }
-        #expect(all == written)
-    }
-
-    @Test func aResponseKeyIsTakenAlone() throws {
-        let written = try response()
-        var all = ResponseRules()
-        for key in ResponseRules.Key.allCases {
-            var one = ResponseRules()
-            one.take(key, from: written)
-            #expect(one != ResponseRules(), "\(key) is not taken")
-            all.take(key, from: written)
-            one.take(key, from: ResponseRules())
-            #expect(one == ResponseRules(), "\(key) takes more than itself")
-        }
-        #expect(all == written)
     }
 
     @Test func saysWhatDoesNotGoTogether() throws {

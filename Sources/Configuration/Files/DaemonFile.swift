@@ -16,7 +16,7 @@ struct DaemonFile {
     var pins: (place: Place, path: String)?
 
     /// Reads the file. What is wrong is among the findings, with its default in the result; nil if it isn't YAML.
-    /// - Parameter unixTime: the instant for which trust anchors are to be good.
+    /// - Parameter unixTime: the instant when trust anchors must be valid.
     static func read(
         _ file: String, stateDirectory: String, at unixTime: UnixTime, readsPrivateFiles: Bool = true, findings: Findings
     ) -> DaemonFile? {

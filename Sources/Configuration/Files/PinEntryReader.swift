@@ -15,7 +15,7 @@ struct PinEntryReader {
         self.defaults = defaults
     }
 
-    /// The pattern and where it is written; nil (with an error) if there is none.
+    /// The pattern and its place; nil (with an error) without one.
     func match(of element: YAMLValue) -> (pattern: HostPattern, place: YAMLValue)? {
         guard let value = section.value("match") else {
             if case .mapping = element.content { section.error(element, "the entry has no \"match\"") }

@@ -141,7 +141,7 @@ struct BaseURLChecks {
                 "\(host) has action: \(action.rawValue) (\(place)), so that the proxy can't make requests there")
         case .tunnel, .verifyTunnel, .intercept: break
         }
-        // Whoever writes both means that the pins hold for what is sent to the base.
+        // Both together mean that the pins hold for what is sent to the base.
         if base.isSecure, entry.policy.mode != .none, !isPinned {
             objections.append(
                 "the entry has pins, which hold for \(entry.pattern) only, and \(host) has none; write them in an entry for "

@@ -38,7 +38,7 @@ extension DaemonFileReader {
         return values.compactMap { section.scalar($0, "allow_clients", Form(read: AddressRange.parse)) }
     }
 
-    /// Whoever can reach the port unasked can use the proxy, and with it this machine's place in the network.
+    /// Anyone who can reach the port can use the proxy, and with it this machine's place in the network.
     private func warnIfOpen(_ settings: ProxySettings, _ section: Section) {
         guard settings.users == nil, let value = section.value("allow_clients"),
             // Which addresses systemd's sockets have, its units say.

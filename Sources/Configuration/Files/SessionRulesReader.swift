@@ -2,7 +2,7 @@ internal import Security
 internal import Serialization
 internal import Session
 
-/// Ways of writing credentials by which others may get them.
+/// Ways of writing credentials that expose them.
 package enum UnsafeCredentials: CaseIterable, CustomStringConvertible {
     case overHTTP, everywhere
 

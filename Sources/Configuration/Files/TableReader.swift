@@ -8,21 +8,20 @@ final class TableReader<Rules: RuleTable> {
     }
 
     /// The value of a key, in whatever form; nil from `read` if it is wrong.
-    func key<Value>(_ key: Rules.Key, _ field: WritableKeyPath<Rules, Value>, _ read: (YAMLValue) -> Value?) {
+    func key<Value: Sendable>(_ key: Rules.Key, _ field: any RuleField<Rules, Value>, _ read: (YAMLValue) -> Value?) {
         guard let value = section.value(key.rawValue), let right = read(value) else { return }
         table.write(key, field, right, at: section.place(of: value))
     }
 
-    func key<Value>(_ key: Rules.Key, _ field: WritableKeyPath<Rules, Value>, _ form: Form<Value>) {
+    func key<Value: Sendable>(_ key: Rules.Key, _ field: any RuleField<Rules, Value>, _ form: Form<Value>) {
         self.key(key, field) { section.scalar($0, key.rawValue, form) }
     }
 
-    /// A value for which null says that there is none.
-    func optional<Value>(_ key: Rules.Key, _ field: WritableKeyPath<Rules, Value?>, _ read: (YAMLValue) -> Value?) {
+    func optional<Value: Sendable>(_ key: Rules.Key, _ field: any RuleField<Rules, Value?>, _ read: (YAMLValue) -> Value?) {
         self.key(key, field) { value in value.isNull ? .some(nil) : read(value).map(Optional.some) }
     }
 
-    func optional<Value>(_ key: Rules.Key, _ field: WritableKeyPath<Rules, Value?>, _ form: Form<Value>) {
+    func optional<Value: Sendable>(_ key: Rules.Key, _ field: any RuleField<Rules, Value?>, _ form: Form<Value>) {
         optional(key, field) { section.scalar($0, key.rawValue, form) }
     }
 

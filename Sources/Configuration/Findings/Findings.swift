@@ -38,7 +38,7 @@ final class Findings {
         problems.append(problem)
     }
 
-    /// The problems file by file (in the order in which the files were read), by line and column.
+    /// The problems, by file in reading order, line and column.
     var sorted: [Problem] {
         var files: [String: Int] = [:]
         for problem in problems where files[problem.place.file] == nil { files[problem.place.file] = files.count }

@@ -3,7 +3,7 @@ package struct Problem: Sendable, Hashable, CustomStringConvertible {
     package enum Severity: String, Sendable {
         /// The configuration can't be used.
         case error
-        /// It can be used, but whoever reads this should know.
+        /// It can be used, but should be known.
         case warning
     }
 
@@ -24,7 +24,7 @@ package struct Problem: Sendable, Hashable, CustomStringConvertible {
 
 /// Where something was written. Lines and columns (Unicode scalars) count from 1; nil: the whole file.
 package struct Place: Sendable, Hashable, CustomStringConvertible {
-    /// The path as it was asked for, so that people recognise it.
+    /// The path as requested, so that people recognise it.
     package var file: String
     package var line: Int?
     package var column: Int?

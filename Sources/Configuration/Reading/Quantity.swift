@@ -1,6 +1,5 @@
 package import Session
 
-/// The ways in which times and sizes are written.
 package enum Quantity {
     private static let timeUnits: [(name: String, milliseconds: Int64)] = [
         ("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000),
@@ -10,7 +9,7 @@ package enum Quantity {
     ]
 
     /// `10s`, `500ms`, `1h30m`, `30d`: whole numbers, each with a unit.
-    /// - Parameter usual: the unit that is meant most likely where none is written.
+    /// - Parameter usual: the most likely unit where none is written.
     static func duration(_ text: String, usual: (unit: String, name: String) = ("s", "seconds")) -> Result<Duration, Reason> {
         let example = "write a number and a unit (ms, s, m, h, d), e.g. 10s or 1h30m"
         var rest = text[...]

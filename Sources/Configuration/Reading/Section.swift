@@ -9,7 +9,7 @@ final class Section {
     private let pairs: [YAMLPair]
     /// The mapping itself; nil if it isn't written.
     let start: YAMLValue?
-    /// In the order in which they were asked for, some of them again.
+    /// In the order of requests, with repetitions.
     private var known: [String] = []
     private var isKnown: [Bool]
 
@@ -69,7 +69,6 @@ final class Section {
         value(key).flatMap { scalar($0, key, form()) }
     }
 
-    /// A scalar for which null means that there is none.
     func readOptional<Value>(_ key: String, _ form: @autoclosure () -> Form<Value>) -> Value? {
         nonNull(key).flatMap { scalar($0, key, form()) }
     }
@@ -101,7 +100,7 @@ final class Section {
         }
     }
 
-    /// The elements of a list; one that isn't a list is its only element, and null has none.
+    /// The elements of a list; anything else is its only element, and null has none.
     func elements(_ value: YAMLValue, _ key: String) -> [YAMLValue]? {
         switch value.content {
         case .sequence(let list): return list
@@ -113,7 +112,6 @@ final class Section {
         }
     }
 
-    /// The pairs of a mapping whose keys are anybody's; null has none.
     func pairs(_ value: YAMLValue, _ key: String) -> [YAMLPair]? {
         switch value.content {
         case .mapping(let pairs): return pairs

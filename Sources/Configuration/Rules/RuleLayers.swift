@@ -27,7 +27,6 @@ package final class RuleLayers: Sendable {
 
     package enum Outcome: Sendable, Hashable {
         case decided(Choice)
-        /// Two readings of the path, and what they lead to.
         case ambiguous(Choice, Choice)
     }
 
@@ -103,7 +102,7 @@ package final class RuleLayers: Sendable {
         }
     }
 
-    /// The item of `rules` that is meant; nil: what holds for all paths.
+    /// The item of `rules`; nil: what holds for all paths.
     package func rule(_ source: RuleSource) -> PathRule? {
         source.rule.map { (source.writer == .defaults ? defaults : entry).rules[$0 - 1] }
     }
@@ -172,7 +171,7 @@ private struct Laid {
             for layer in layers {
                 let written = table(layer)
                 for (key, place) in written.places {
-                    rules.take(key, from: written.values)
+                    written.copy(key, to: &rules)
                     origins[key] = (layer.source, place)
                 }
             }
@@ -204,7 +203,7 @@ private struct Laid {
         response = Table(layers, \.response)
     }
 
-    /// Two ways of sending a password, of which one leaves nothing for the other to do.
+    /// Two ways of sending a password, one of which makes the other useless.
     var unaskedCredentials: (place: Place, message: String)? {
         guard session.rules.credentials != nil, request.rules.authorization != nil else { return nil }
         return session.blame(

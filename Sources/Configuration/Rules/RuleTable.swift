@@ -12,8 +12,6 @@ package protocol RuleTable: Sendable, Equatable {
     /// What holds where nothing is written.
     init()
 
-    mutating func take(_ key: Key, from other: Self)
-
     /// The value of a key for people, as the file would have it; secrets are masked.
     func text(of key: Key) -> String
 }
@@ -30,21 +28,29 @@ extension ResponseRules: RuleTable {
     package static var name: String { "response" }
 }
 
+typealias RuleField<Rules: RuleTable, Value> = WritableKeyPath<Rules, Value> & Sendable
+
 /// A table as one layer writes it: some of its keys, each with its place.
 package struct WrittenTable<Rules: RuleTable>: Sendable {
     /// Keys that aren't written have their defaults.
     package private(set) var values = Rules()
     package private(set) var places: [Rules.Key: Place] = [:]
 
-    mutating func write<Value>(_ key: Rules.Key, _ field: WritableKeyPath<Rules, Value>, _ value: Value, at place: Place) {
+    private var copies: [Rules.Key: @Sendable (Rules, inout Rules) -> Void] = [:]
+
+    mutating func write<Value: Sendable>(_ key: Rules.Key, _ field: any RuleField<Rules, Value>, _ value: Value, at place: Place) {
         values[keyPath: field] = value
+        copies[key] = { $1[keyPath: field] = $0[keyPath: field] }
         places[key] = place
     }
+
+    /// A key that isn't written is left alone.
+    func copy(_ key: Rules.Key, to rules: inout Rules) { copies[key]?(values, &rules) }
 
     /// The key isn't written, or says what holds without it.
     func isDefault(_ key: Rules.Key) -> Bool {
         var copy = Rules()
-        copy.take(key, from: values)
+        self.copy(key, to: &copy)
         return copy == Rules()
     }
 }

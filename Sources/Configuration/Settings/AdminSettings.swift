@@ -12,7 +12,7 @@ package struct AdminSettings: Sendable {
     package var tls: Identity?
     /// The digest of what a request has to bring in `Authorization: Bearer`; nil: it needs nothing, and changes nothing.
     package var token: SHA256Digest?
-    /// Names by which the port may be asked, besides addresses and `localhost`. In lower case.
+    /// Lower-case names of the port, besides addresses and `localhost`.
     package var hosts: [String] = []
     package var socket = SocketAccess()
 

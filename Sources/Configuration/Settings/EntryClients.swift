@@ -27,7 +27,7 @@ package struct EntryClients: Sendable, Equatable {
     package var asksForProcesses: Bool { units != nil || executables != nil }
 
     /// - Parameters:
-    ///   - user: whose the connection is; nil: unknown.
+    ///   - user: the connection's owner; nil: unknown.
     ///   - processes: all that hold it, since any of them can send a request over it; empty: unknown.
     package func admits(user: UInt32?, processes: [Process]) -> Bool {
         func holds<Value: Equatable>(_ allowed: [Value]?, _ value: (Process) -> Value?) -> Bool {

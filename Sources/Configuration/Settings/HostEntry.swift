@@ -15,7 +15,7 @@ package final class HostEntry: Sendable {
     private let writtenLine: UInt32
     private let writtenColumn: UInt32
 
-    /// - Parameter number: by which the terms' patterns know the entry's own.
+    /// - Parameter number: identifies the entry's own among the terms' patterns.
     package init(policy: SecurityPolicy, terms: EntryTerms, number: Int, line: Int, column: Int) {
         self.policy = policy
         self.terms = terms
@@ -41,9 +41,8 @@ package final class HostEntry: Sendable {
     package var action: HostAction { terms.action }
     /// How TLS is spoken with the host; nil where the action doesn't speak it.
     package var tls: ClientTLS? { terms.tls }
-    /// Who is told of pins that don't match.
     package var reportURI: ReportURI? { terms.reportURI }
-    /// A client is told inside its TLS, as by the origin, that the origin is refused (`on_refusal: page`).
+    /// A client gets the refusal inside its TLS, as from the origin (`on_refusal: page`).
     package var showsRefusals: Bool { terms.showsRefusals }
     /// The chains seen are recorded, to make pins of them (`record: true`).
     package var records: Bool { terms.records }
@@ -52,7 +51,7 @@ package final class HostEntry: Sendable {
     /// Who may use the entry; nil: everybody.
     package var clients: EntryClients? { terms.clients }
 
-    /// Its pattern, for people. Made anew each time that it is asked for: a connection asks once.
+    /// Its pattern, for people. Computed at each call: a connection calls once.
     package var pattern: String { terms.patterns.pattern(Int(number)).description }
     package var file: String { terms.file }
     package var line: Int { Int(writtenLine) }

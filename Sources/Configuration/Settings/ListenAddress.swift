@@ -93,6 +93,6 @@ package struct ListenSettings: Sendable, Equatable {
     /// Of the addresses those where a PROXY header comes before a client's first byte, and from whom it is taken.
     package var proxyProtocol: [ListenAddress: [AddressRange]] = [:]
 
-    /// Where a program can connect by itself.
+    /// Where a program can connect.
     package var directAddresses: [ListenAddress] { addresses.filter { proxyProtocol[$0] == nil } }
 }

@@ -1,7 +1,7 @@
 /// A look at the text before libyaml's. It refuses keys that are not words, with an error that says so where
 /// libyaml's wouldn't, and finds the colons that begin a value in brackets (`[::1]`), see MarkedText.
 ///
-/// It knows quotes, comments and brackets, and no more of YAML.
+/// It knows only quotes, comments and brackets of YAML.
 struct KeyShapes {
     /// The indices of the colons to mark, ascending; or the place of a key that is no word.
     static func scan(_ bytes: ArraySlice<UInt8>) -> Result<[Int], TextDefect> {

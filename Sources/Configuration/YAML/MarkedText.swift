@@ -59,7 +59,6 @@ struct MarkedText {
         }
     }
 
-    /// A scalar as it was written.
     func restored(_ text: String) -> String {
         guard hasMarkedColons, text.unicodeScalars.contains(Self.colon) else { return text }
         var scalars = String.UnicodeScalarView()

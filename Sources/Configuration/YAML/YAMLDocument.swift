@@ -57,7 +57,7 @@ struct YAMLDocument: ~Copyable {
         return root
     }
 
-    /// The value that begins with an event; nil (with an error) where reading can't go on.
+    /// The value that begins with an event; nil (with an error) where reading must stop.
     private mutating func value(
         _ event: YAMLEvents.Event, _ mark: YAMLEvents.Mark, depth: Int
     ) throws(YAMLSyntaxError) -> YAMLValue? {

@@ -1,4 +1,4 @@
-/// The pairs of a mapping as they come, each key once, and what merge keys (`<<`) add to them.
+/// The pairs of a mapping in order, each key once, and what merge keys (`<<`) add.
 struct YAMLMapping {
     enum Addition {
         case added

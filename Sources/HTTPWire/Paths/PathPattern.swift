@@ -19,7 +19,6 @@
 package struct PathPattern: Sendable, Hashable, CustomStringConvertible {
     package static let longest = 255
 
-    /// As it was written.
     package let description: String
     let automaton: PathAutomaton
 

@@ -5,7 +5,6 @@ package struct BodyJudgement: Sendable {
     let rules: ResponseRules
     let inspectedBody: Int
 
-    /// Another body may go on in the place of the one that is judged.
     package var rewrites: Bool { rules.removeNullValues && serializers.first == .json }
 
     /// - Parameter body: as transferred, whole.
@@ -45,9 +44,8 @@ package struct BodyJudgement: Sendable {
     private var codingNames: String { codings.map(\.rawValue).joined(separator: ", ") }
 
     private func accept(_ body: [UInt8], _ serializer: ResponseRules.Serializer) throws(BodyDefect) -> BodyVerdict {
-        let json = JSONResponseSerializer()
         if serializer == .json, rules.removeNullValues {
-            return try json.removingNullValues(from: body).map { .rewrite($0) } ?? .pass
+            return try JSONResponseSerializer().removingNullValues(from: body).map { .rewrite($0) } ?? .pass
         }
         try serializer.responseSerializer.check(body: body)
         return .pass
@@ -55,9 +53,8 @@ package struct BodyJudgement: Sendable {
 }
 
 package enum BodyVerdict: Sendable {
-    /// It goes on as it came, coded as it was.
     case pass
-    /// Another body goes on, without content coding. Length, validators and digests of the old one don't hold for it.
+    /// Another body is forwarded, without content coding. Length, validators and digests of the old one don't hold.
     case rewrite([UInt8])
     case refuse(ResponseSerializationError)
 }

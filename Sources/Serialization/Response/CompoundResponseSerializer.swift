@@ -6,7 +6,7 @@ public struct CompoundResponseSerializer: Sendable {
     /// Asked in this order.
     public let serializers: [any ResponseSerializer]
 
-    /// - Parameter serializers: of which the first that accepts a response makes its value.
+    /// - Parameter serializers: the first that accepts a response makes its value.
     public init(_ serializers: [any ResponseSerializer]) { self.serializers = serializers }
 
     /// - Returns: the value of the first serializer that accepts, nil if it has none.
@@ -14,18 +14,12 @@ public struct CompoundResponseSerializer: Sendable {
         var errors: [ResponseSerializationError] = []
         for serializer in serializers {
             do throws(ResponseSerializationError) {
-                return try serializer.anyValue(of: body, head: head)
+                return try serializer.value(of: body, head: head)
             } catch {
                 errors.append(error)
             }
         }
         throw ResponseSerializationError(none: errors)
-    }
-}
-
-extension ResponseSerializer {
-    fileprivate func anyValue(of body: [UInt8], head: ResponseHead) throws(ResponseSerializationError) -> Any? {
-        try value(of: body, head: head)
     }
 }
 

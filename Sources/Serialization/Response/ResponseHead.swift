@@ -14,7 +14,7 @@ public struct ResponseHead: Sendable, Hashable {
     public let status: Int
     /// Nil: the field is missing or empty.
     public let contentType: ContentType?
-    /// The value of Content-Encoding: codings in the order in which they were applied. Nil: missing.
+    /// The value of Content-Encoding: codings in the order of application. Nil: missing.
     public let contentEncoding: String?
     /// What is known of the body.
     public let body: Body

@@ -58,7 +58,7 @@ package struct ResponseJudge: Sendable {
         head.body == .unknownLength ? .refuseUnlessEmpty(error) : .refuse(error)
     }
 
-    /// Those whose own types include the response's, else (where `content_types` allows others) all.
+    /// Those that accept the response's type, else (where `content_types` allows others) all.
     private func bodySerializers(for head: ResponseHead) -> [ResponseRules.Serializer] {
         let own = serializers.filter { serializer in
             guard let types = serializer.contentTypes else { return true }
@@ -74,7 +74,7 @@ package enum HeadVerdict: Sendable {
     case pass(limit: Int?)
     /// It waits until its whole body, of at most `limit` transferred bytes, has been judged.
     case hold(BodyJudgement, limit: Int?)
-    /// It waits for the first byte of the body: if one comes, it is refused, else it goes on.
+    /// It waits for the body's first byte, which refuses it; an empty body is forwarded.
     case refuseUnlessEmpty(ResponseSerializationError)
     case refuse(ResponseSerializationError)
 }

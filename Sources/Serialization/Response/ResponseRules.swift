@@ -17,7 +17,6 @@ package struct ResponseRules: Sendable, Hashable {
         case image
     }
 
-    /// What becomes of a body that is too long to be judged (`limits.inspected_body`).
     package enum Oversize: String, Sendable, CaseIterable {
         case refuse, pass
     }
@@ -40,18 +39,6 @@ package struct ResponseRules: Sendable, Hashable {
     package var enforcement = Enforcement.enforce
 
     package init() {}
-
-    package mutating func take(_ key: Key, from other: ResponseRules) {
-        switch key {
-        case .status: status = other.status
-        case .contentTypes: contentTypes = other.contentTypes
-        case .serializer: serializers = other.serializers
-        case .removeNullValues: removeNullValues = other.removeNullValues
-        case .maxBody: maxBody = other.maxBody
-        case .oversize: oversize = other.oversize
-        case .enforcement: enforcement = other.enforcement
-        }
-    }
 
     package var contradiction: (key: Key, reason: String)? {
         guard removeNullValues, !serializers.contains(.json) else { return nil }

@@ -13,6 +13,15 @@ package enum DecoderLibraries {
         package let package: String
     }
 
+    /// - Returns: the functions of a library; nil if it isn't installed.
+    static func load<Functions>(
+        _ file: String, _ none: Functions, _ load: (UnsafeMutableRawPointer?, UnsafeMutablePointer<Functions>?) -> Bool
+    ) -> Functions? {
+        var functions = none
+        guard let handle = dlopen(file, RTLD_NOW | RTLD_LOCAL), load(handle, &functions) else { return nil }
+        return functions
+    }
+
     package static func load() { _ = missing() }
 
     package static func missing() -> [Missing] { missingForDocuments() + missingForImages() }

@@ -3,9 +3,7 @@
 extension MessageWriter {
     mutating func write(_ error: ResponseSerializationError) {
         switch error.reason {
-        case .unacceptableStatus(let status):
-            write(0 as UInt8)
-            write(status)
+        case .unacceptableStatus(let status): writeCase(0, number: status)
         case .unacceptableContentType(let type):
             write(1 as UInt8)
             write(type != nil)
@@ -16,12 +14,8 @@ extension MessageWriter {
         case .undecodable(let error):
             write(3 as UInt8)
             write(error)
-        case .tooLong(let limit):
-            write(4 as UInt8)
-            write(limit)
-        case .tooLongToJudge(let limit):
-            write(5 as UInt8)
-            write(limit)
+        case .tooLong(let limit): writeCase(4, number: limit)
+        case .tooLongToJudge(let limit): writeCase(5, number: limit)
         }
         write(error.expected)
         write(error.underlying) { $1.write($0) }
@@ -30,20 +24,20 @@ extension MessageWriter {
     mutating func write(_ error: RequestSerializationError) {
         switch error.reason {
         case .inexpressible(let value):
-            write(0 as UInt8)
-            for text in [value.name, value.format, value.kind] { write(text) }
+            writeCase(0, value.name, value.format, value.kind)
         case .malformedBody(let format, let defect):
-            write(1 as UInt8)
-            write(format)
+            writeCase(1, format)
             write(defect)
-        case .tooLong(let limit):
-            write(2 as UInt8)
-            write(limit)
+        case .tooLong(let limit): writeCase(2, number: limit)
         case .unusableFile(let path, let explanation), .changedFile(let path, let explanation):
-            write(error.code == .badURL ? 3 as UInt8 : 4)
-            write(path)
-            write(explanation)
+            writeCase(error.code == .badURL ? 3 : 4, path, explanation)
         }
+    }
+
+    private mutating func writeCase(_ kind: UInt8, _ texts: String..., number: Int? = nil) {
+        write(kind)
+        for text in texts { write(text) }
+        if let number { write(number) }
     }
 
     private mutating func write(_ defect: BodyDefect) {
@@ -54,34 +48,16 @@ extension MessageWriter {
 
     private mutating func write(_ error: ContentDecodingError) {
         switch error {
-        case .unknownCoding(let name):
-            write(0 as UInt8)
-            write(name)
-        case .tooManyCodings(let limit):
-            write(1 as UInt8)
-            write(limit)
+        case .unknownCoding(let name): writeCase(0, name)
+        case .tooManyCodings(let limit): writeCase(1, number: limit)
         case .malformed(let coding, let offset, let explanation):
-            write(2 as UInt8)
-            write(coding)
-            write(offset)
+            writeCase(2, coding, number: offset)
             write(explanation)
-        case .truncated(let coding):
-            write(3 as UInt8)
-            write(coding)
-        case .trailingBytes(let coding, let offset):
-            write(4 as UInt8)
-            write(coding)
-            write(offset)
-        case .secondMember(let offset):
-            write(5 as UInt8)
-            write(offset)
-        case .tooLong(let limit):
-            write(6 as UInt8)
-            write(limit)
-        case .tooDense(let coding, let limit):
-            write(7 as UInt8)
-            write(coding)
-            write(limit)
+        case .truncated(let coding): writeCase(3, coding)
+        case .trailingBytes(let coding, let offset): writeCase(4, coding, number: offset)
+        case .secondMember(let offset): writeCase(5, number: offset)
+        case .tooLong(let limit): writeCase(6, number: limit)
+        case .tooDense(let coding, let limit): writeCase(7, coding, number: limit)
         }
     }
 }

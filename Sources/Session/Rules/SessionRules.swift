@@ -102,26 +102,6 @@ package struct SessionRules: Sendable, Hashable {
     package var baseURL: BaseURL?
 
     package init() {}
-
-    package mutating func take(_ key: Key, from other: SessionRules) {
-        switch key {
-        case .timeout: timeout = other.timeout
-        case .minimumRate: minimumRate = other.minimumRate
-        case .redirects: redirects = other.redirects
-        case .maxRedirects: maxRedirects = other.maxRedirects
-        case .followTo: followTo = other.followTo
-        case .credentials: credentials = other.credentials
-        case .resume: resume = other.resume
-        case .coalesce: coalesce = other.coalesce
-        case .coalesceWith: coalesceWith = other.coalesceWith
-        case .maxActive: maxActive = other.maxActive
-        case .order: order = other.order
-        case .serviceType: serviceType = other.serviceType
-        case .allowWWAN: allowWWAN = other.allowWWAN
-        case .baseURL: baseURL = other.baseURL
-        case .locationField: locationField = other.locationField
-        }
-    }
 }
 
 /// A name and a password for those who ask for them (`session.credentials`).

@@ -82,7 +82,7 @@ struct ConfigurationOptions: ParsableArguments {
     /// Reads the configuration. Problems are printed, and end the command if one is an error.
     /// - Parameters:
     ///   - readsPins: false for what is about the proxy alone, so that an error in the pin file is no hindrance.
-    ///   - instant: for which certificates are to be good; nil: now.
+    ///   - instant: when certificates must be valid; nil: now.
     ///   - isProxy: this process will serve, so it must be able to read private files itself.
     func load(
         showingWarnings: Bool = false, readsPins: Bool = true, at instant: UnixTime? = nil, isProxy: Bool = false

@@ -25,7 +25,7 @@ struct ProgramFiles: Equatable {
         path.wholeMatch(of: /.*\/trust\/[0-9a-f]{16}\/([a-z.]+)/)?.output.1.elementsEqual(name) == true
     }
 
-    /// The user's own file of which a wgetrc was made.
+    /// The user's own file that a wgetrc was made from.
     static func origin(ofWgetrc path: String) -> String? {
         guard let line = firstLine(of: path), line.hasPrefix(origin) else { return nil }
         return String(line.dropFirst(origin.count))

@@ -29,7 +29,7 @@ struct RunningProxy {
         return proxy
     }
 
-    /// - Parameter accepting: a status besides 200 with which the answer comes.
+    /// - Parameter accepting: a status besides 200 that has an answer.
     func ask<Answer: Decodable>(
         _ method: HTTPWire.Method, _ target: String, accepting: Int = 200, within seconds: Int = 20,
         as type: Answer.Type = Answer.self

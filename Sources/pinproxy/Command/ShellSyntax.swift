@@ -33,7 +33,7 @@ enum ShellSyntax: String, ExpressibleByArgument, CaseIterable {
         }
     }
 
-    /// One word of which the shell makes nothing else.
+    /// One word that the shell leaves as it is.
     func quoted(_ value: String) -> String {
         switch self {
         case .sh: "'" + value.replacing("'", with: "'\\''") + "'"

@@ -49,7 +49,7 @@ struct StateFiles {
 /// What is only certificates lies in the proxy's state directory if it can be written. What programs take orders from (a
 /// wgetrc can name a program to be run) lies in one that nobody but this user and root can change.
 struct TrustFiles: Equatable {
-    /// Those whose names don't depend on what is in them.
+    /// Those with names that don't depend on their contents.
     static let names = ["ca-bundle.pem", "authorities.pem"]
 
     /// The system's roots and the authority, as PEM.

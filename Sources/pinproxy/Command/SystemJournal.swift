@@ -4,7 +4,7 @@ internal import Records
 
 /// The journal of systemd (journald): fields by sd_journal_sendv(3).
 enum SystemJournal {
-    /// Whether standard error leads there (JOURNAL_STREAM of systemd.exec(5)).
+    /// Whether standard error is connected to it (JOURNAL_STREAM of systemd.exec(5)).
     static var isStandardError: Bool {
         var status = stat()
         guard let stream = getenv("JOURNAL_STREAM"), fstat(STDERR_FILENO, &status) == 0 else { return false }

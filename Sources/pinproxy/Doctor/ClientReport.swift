@@ -13,7 +13,7 @@ struct ClientReport: Codable, Equatable {
     let client: String
     let version: String
     let takesProxy: Bool
-    /// Nil: it can't be told, as no request came through.
+    /// Nil: unknown, as no request came through.
     let trustsAuthority: Bool?
     /// The right pin's host was reached, and the wrong pin's wasn't.
     let works: Bool
@@ -23,7 +23,7 @@ struct ClientReport: Codable, Equatable {
     let set: String?
     /// With it, it works; nil: that can't be tried here.
     let worksThen: Bool?
-    /// The line in which it says most about what failed.
+    /// Its most telling line about the failure.
     let said: String
 }
 

@@ -87,7 +87,7 @@ extension ClientProgram {
         case $(cargo --version) in "cargo 0."* | "cargo 1."[0-9].* | "cargo 1."[1-5][0-9].* | "cargo 1.6"[0-7].*) exit 1 ;; esac
         """
 
-    /// A call that fails in a way in which it can only once the site has answered.
+    /// A call whose failure proves that the site has answered.
     private static func reaching(_ words: String, _ call: String) -> String {
         """
         said=$(\(call) 2>&1) || :; echo "$said"; case $said in *"\(words)"*) ;; *) exit 1 ;; esac

@@ -53,7 +53,7 @@ struct Doctor: ParsableCommand {
         }
     }
 
-    /// On those that are installed. For people each is told as soon as it is known.
+    /// On those that are installed; for people, each as soon as it is known.
     private func reports(on programs: [ClientProgram], _ examination: Examination) throws -> [ClientReport] {
         var reports: [ClientReport] = []
         if !json { Standard.output(DoctorText.heading) }

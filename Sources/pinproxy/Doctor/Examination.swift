@@ -75,7 +75,6 @@ struct Examination {
             inside: account.inside, isRefused: !account.refused.isEmpty)
     }
 
-    /// Runs it in a directory of its own.
     private func script(
         _ text: String, _ variables: [String: String], for limit: Duration, as session: ProxySession? = nil
     ) throws -> BoundedProcess.Ending {
@@ -98,7 +97,6 @@ struct Examination {
 /// A home directory for programs that are only being tried: links to the user's files, so that what is configured there
 /// holds. What a program makes anew, in a directory of its settings too, goes with this directory.
 struct HomeView {
-    /// Where programs have directories of their own.
     private static let shared: Set<String> = [".config", ".local", ".local/share", ".local/state"]
     /// What is kept there is nobody's configuration.
     private static let leftOut: Set<String> = [".cache"]

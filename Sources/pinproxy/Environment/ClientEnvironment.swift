@@ -30,13 +30,13 @@ struct ClientEnvironment {
                 ("PHP_INI_SCAN_DIR", PHPDirectories.adding(files.phpDirectory, to: present["PHP_INI_SCAN_DIR"])),
             ]
         }
-        // git sends a name and a password only to a proxy that has refused it without, unless it is told which way to.
+        // git sends credentials only after a refusal, unless the scheme is configured.
         if proxy.credentials != nil { variables.append((Self.gitName, "basic")) }
         self.variables = variables
     }
 
     private static let gitName = "GIT_HTTP_PROXY_AUTHMETHOD"
-    /// Programs that take the file in the place of the system's roots.
+    /// Programs that take the file instead of the system's roots.
     private static let bundleNames = [
         "SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT", "AWS_CA_BUNDLE",
         "CARGO_HTTP_CAINFO", "PERL_LWP_SSL_CA_FILE", "HTTPLIB2_CA_CERTS", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",

@@ -4,7 +4,7 @@ internal import FoundationEssentials
 internal import Glibc
 internal import TLS
 
-/// What a JVM is told: where the proxy is, and which store of trusted certificates to take.
+/// A JVM's settings: where the proxy is, and which trust store to use.
 struct JavaOptions {
     static let variable = "JAVA_TOOL_OPTIONS"
     private static let names = [

@@ -111,7 +111,7 @@ final class ChildCommand {
     // MARK: While it runs
 
     /// Waits for its end, and for what its proxy and its door tell meanwhile.
-    /// - Parameter told: a refusal has come.
+    /// - Parameter told: called for each refusal.
     func wait(watching session: ProxySession, _ door: ExecDoor?, _ told: (RunRefusal) -> Void) -> Ending {
         while true {
             var wanted = [
@@ -160,7 +160,7 @@ final class ChildCommand {
         }
     }
 
-    /// Stops as the command has, so that the shell takes the terminal back; goes on with it.
+    /// Stops with the command, so that the shell takes the terminal back; continues with it.
     private func stop(by signal: CInt) {
         if signal == SIGSTOP {
             kill(getpid(), SIGSTOP)

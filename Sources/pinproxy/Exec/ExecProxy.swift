@@ -9,7 +9,7 @@ internal import Records
 internal import Security
 internal import TLS
 
-/// The proxy of `pinproxy exec --start`. It ends once its starter and the last run are gone. Not for people.
+/// The proxy of `pinproxy exec --start`. It ends after its starter and the last run. Not for people.
 struct ExecProxy: ParsableCommand {
     static let configuration = CommandConfiguration(commandName: "exec-proxy")
     /// Where it hears from who has started it.
@@ -56,7 +56,7 @@ struct ExecProxy: ParsableCommand {
         output.outliveCrashes()
         var notices = DaemonNotices()
         notices.starter = Self.socket
-        // From now on there is nobody who reads standard error.
+        // Nobody reads standard error any more.
         notices.ready = { dup2(log, STDERR_FILENO) }
         // The first configuration goes when another is in force.
         let directory = snapshot.stateDirectory
@@ -77,7 +77,7 @@ struct ExecProxy: ParsableCommand {
 
 /// The proxy that this process has started for its run, as it sees it.
 final class StartedProxy {
-    /// For what is still on its way when the run is over.
+    /// For what is in flight when the run ends.
     private static let patienceSeconds = 5
 
     private let socket: CInt
@@ -123,7 +123,7 @@ final class StartedProxy {
         }
     }
 
-    /// The run is over: ends the proxy, unless others use it, and waits until it has ended.
+    /// Ends the proxy after the run, unless others use it, and waits for its end.
     func end() {
         shutdown(socket, CInt(SHUT_WR))
         var wanted = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)

@@ -23,7 +23,7 @@ final class ProxySession {
         static let life = Needs(rawValue: 4)
     }
 
-    /// For the command's own requests; nil where nothing is to be told.
+    /// For the command's own requests; nil: silent.
     var token: RunToken? { needs.contains(.refusals) ? runToken : nil }
     let runToken: RunToken?
     private let needs: Needs
@@ -168,14 +168,14 @@ final class ProxySession {
         account.refusedHere(unlisted: unlisted)
     }
 
-    /// Tells a proxy that has come back of the run.
+    /// Announces the run to a restarted proxy.
     func beginAgain() {
         guard isAwaitingProxy, let runToken else { return }
         client = (try? Self.begin(runToken, files, credentials, waits: false)) ?? nil
         if client != nil { account.began() }
     }
 
-    /// The command has ended: hears the rest.
+    /// After the command's end: receives what is left.
     func finish(_ told: (RunRefusal) -> Void) {
         guard let client else { return }
         client.end()

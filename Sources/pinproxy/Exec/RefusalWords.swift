@@ -19,7 +19,7 @@ struct RefusalWords {
         case nothingUnchecked
     }
 
-    /// - Parameter toldAlready: each refusal was told when it first came.
+    /// - Parameter toldAlready: each refusal was reported when it first came.
     func lines(of account: RunAccount, toldAlready: Bool) -> [String] {
         var lines = account.refused.compactMap { refused -> String? in
             if !toldAlready { return line(of: refused.refusal, count: refused.count) }

@@ -7,7 +7,7 @@ struct RunAccount: Equatable {
         var count: Int
     }
 
-    /// In the order in which they first came.
+    /// In order of first appearance.
     private(set) var refused: [Refused] = []
     private(set) var requests = 0
     /// Within TLS with the proxy.

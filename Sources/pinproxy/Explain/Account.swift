@@ -77,7 +77,7 @@ struct Account {
 
     var isLetThrough: Bool { answer == nil }
 
-    /// The chain that was verified, else the one that was shown.
+    /// The verified chain, else the presented one.
     var chain: (facts: [CertificateFacts], isVerified: Bool) {
         guard let verdict = explanation?.verdict else { return ([], false) }
         return verdict.chain.map { (CertificateFacts.of($0, at: now), true) }

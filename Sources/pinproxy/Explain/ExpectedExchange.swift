@@ -45,7 +45,7 @@ struct ExpectedExchange {
         }
     }
 
-    /// Nil where the key changes nothing, or is told with another.
+    /// Nil where the key changes nothing, or is shown with another.
     private func fact(_ key: SessionRules.Key) -> (name: String, text: String)? {
         switch key {
         case .timeout:

@@ -173,7 +173,7 @@ extension PresentedChain {
 }
 
 extension HostTable<HostEntry> {
-    /// Entries that would decide for the host if the one that does weren't there, in their order.
+    /// Entries that would decide for the host without the one that does, in order.
     fileprivate func others(matching host: Rehearsal.Host, than entry: HostEntry?) -> [HostEntry] {
         entries.filter { $0.pattern.matches(host: host.name, port: host.port) && $0.value !== entry }.map(\.value)
     }

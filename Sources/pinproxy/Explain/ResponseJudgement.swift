@@ -13,17 +13,17 @@ struct ResponseJudgement {
         /// No rule judges it, for that reason.
         case unjudged(String)
         case passed
-        /// Another body goes on, of so many bytes.
+        /// Another body of so many bytes is forwarded.
         case rewritten(Int)
         case refused(Rehearsal.Answer)
-        /// It goes on, and is told in the log.
+        /// It is forwarded and logged.
         case reported(Rehearsal.Answer)
     }
 
     let response: StoredResponse
     let outcome: Outcome
     let error: ResponseSerializationError?
-    /// What makes the stored response another than the one that was sent.
+    /// How the stored response differs from the one that was sent.
     let remark: String?
 
     var isRefused: Bool { if case .refused = outcome { true } else { false } }
@@ -75,7 +75,6 @@ struct ResponseJudgement {
     private static let decodedByCurl =
         "curl --compressed stores a decoded body with the head of a coded one; store it without that option"
 
-    /// As an exchange goes on after the head's verdict.
     private static func verdict(
         _ head: HeadVerdict, on body: [UInt8], of host: String, by bodies: any BodyExecutor
     ) throws(BodyWorkFailure) -> BodyVerdict {
@@ -184,7 +183,6 @@ private final class Awaited<Value: Sendable>: Sendable {
     }
 }
 
-/// What a client is told.
 struct RefusalReport: Encodable {
     let status: Int
     let title: String

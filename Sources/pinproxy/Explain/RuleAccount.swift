@@ -21,7 +21,6 @@ struct RuleAccount {
     private let sent: SentRequest?
     private let expected: ExpectedResponse?
     private let exchange: ExpectedExchange?
-    /// What became of the response that was stored, if one was.
     private let judgement: ResponseJudgement?
     /// The proxy refuses the request, whatever the host presents.
     let refusal: Rehearsal.Answer?
@@ -83,7 +82,7 @@ struct RuleAccount {
 
     private var seesRequests: Bool { action == .intercept }
 
-    /// The keys in force: of the request, else of those that no rule is for. None where the rules can't be told.
+    /// The keys in force: of the request, else of requests without a rule. None where the rules are ambiguous.
     private var keys: [LaidKey] {
         switch outcome {
         case .ambiguous? where seesRequests: []

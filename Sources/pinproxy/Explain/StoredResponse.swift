@@ -74,7 +74,7 @@ struct StoredResponse {
 
     private var isComplete: Bool { declaredLength.map { $0 == body.count } ?? true }
 
-    /// What makes the stored response another than the one that was sent; nil: nothing that shows.
+    /// How the stored response visibly differs from the one that was sent; nil: not at all.
     func remark(answering method: HTTPWire.Method) -> String? {
         let mayHaveBody = mayHaveBody(answering: method)
         if mayHaveBody, fields.contains(where: { $0.name == "trailer" }) {

@@ -14,7 +14,7 @@ struct Interrupts {
         self.set = set
     }
 
-    /// The one that has come, which is taken note of; nil: none has.
+    /// Takes the pending one; nil: none.
     func arrived() -> CInt? {
         var set = set
         var wait = timespec()

@@ -28,7 +28,7 @@ struct PinFileLines {
         }
     }
 
-    /// Pins for an entry that has none, in the place of its `pinning: none`.
+    /// Pins for an entry that has none, instead of its `pinning: none`.
     private mutating func addPins(_ pins: [String], to entry: Block, enforcement: Enforcement) {
         var fresh = ["pinning: public-key"]
         if entry.keys["enforcement"] == nil { fresh.append("enforcement: report") }
@@ -71,7 +71,7 @@ struct PinFileLines {
         }
     }
 
-    /// Keys of an entry that one with pins of its own doesn't take over.
+    /// Keys of an entry that one with its own pins doesn't inherit.
     private static let ownKeys: Set<String> = ["match", "action", "pinning", "pins", "enforcement"]
 
     /// The entry with the other keys of its wildcard, line by line as written; if they can't be told apart, a remark.

@@ -1,6 +1,6 @@
 /// A text by its lines, and changes of it that `patch` and `git apply` understand.
 struct EditedLines {
-    /// In the place of some lines, perhaps of none, others.
+    /// Replaces lines, perhaps none, by others.
     struct Edit {
         /// The first line that goes, or before which lines are put; counted from 0.
         let line: Int

@@ -15,7 +15,7 @@ struct LintChains {
 
     struct Findings {
         var findings: [LintFinding]
-        /// Wildcards of which no host is known.
+        /// Wildcards without a known host.
         var wildcards: [HostEntry]
     }
 

@@ -189,7 +189,7 @@ struct LintShadows {
         }
     }
 
-    /// The most specific wildcard with pins under which all hosts of the pattern would fall.
+    /// The most specific wildcard with pins that covers all hosts of the pattern.
     private func wildcard(above pattern: HostPattern) -> HostTable<HostEntry>.Entry? {
         var best: HostTable<HostEntry>.Entry?
         var name = pattern.name[...]

@@ -32,7 +32,7 @@ struct LintFinding: Hashable {
     enum Severity: String {
         /// Will hurt.
         case warning
-        /// Worth knowing; may be just as it is meant.
+        /// Worth knowing; may be intended.
         case note
     }
 

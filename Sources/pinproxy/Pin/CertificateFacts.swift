@@ -1,7 +1,7 @@
 internal import Security
 internal import TLS
 
-/// What people and programs are told about one certificate of a chain.
+/// What people and programs see of one certificate of a chain.
 struct CertificateFacts: Encodable {
     /// 0 is the leaf.
     let depth: Int

@@ -6,7 +6,7 @@ internal import TLS
 
 /// What `pinproxy pin` found out: a chain or a key, and the pins that follow from it.
 struct PinFindings {
-    /// Why nothing is to be pasted, as the proxy would say it.
+    /// Why there is nothing to paste, in the proxy's words.
     private var problem: Rehearsal.Answer?
     /// For standard error.
     private(set) var warnings: [String] = []
@@ -51,7 +51,7 @@ struct PinFindings {
         host.port == 443 ? host.name : "\(host)"
     }
 
-    /// The leaf's key, and the issuer's as what goes on to match when the leaf's is changed.
+    /// The leaf's key, and the issuer's, which still matches after the leaf's changes.
     /// - Parameter isInUse: the host shows the chain now; else it is a file's, for a day to come perhaps.
     private static func pins(of chain: [CertificateFacts], isInUse: Bool) -> [PinEntryText.Line] {
         guard let leaf = chain.first else { return [] }
@@ -184,7 +184,7 @@ struct PinEntryText {
     /// These are left out where they are the default.
     var action = HostAction.intercept
     var enforcement = Enforcement.enforce
-    /// The entry that decides now for the host, whose other keys are wanted too.
+    /// The entry that decides for the host now; its other keys are wanted too.
     var wildcard: HostEntry?
     /// The other keys, a line each; indented as keys are.
     var more: [String] = []

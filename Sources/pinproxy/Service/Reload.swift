@@ -46,7 +46,6 @@ struct Reload: ParsableCommand {
                 + "configuration that it has")
     }
 
-    /// Whether two paths lead to one file.
     private static func isSame(_ path: String, _ other: String) -> Bool {
         func resolved(_ path: String) -> String { URL(fileURLWithPath: path).resolvingSymlinksInPath().path }
         return resolved(path) == resolved(other)

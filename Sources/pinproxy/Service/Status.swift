@@ -65,7 +65,7 @@ struct Status: ParsableCommand {
         do {
             return try proxy.ask(.get, "/status")
         } catch let failure as CommandFailure {
-            // Whoever may not ask the proxy sees what it has left all the same.
+            // Without access to the proxy, what it has left is shown.
             if let message = failure.message { Standard.error("pinproxy: \(message)") }
             return try left(by: proxy, files)
         }

@@ -64,7 +64,7 @@ struct TasksListCommand: ParsableCommand {
             sleep(1)
             (list, isComplete) = try show()
         }
-        // What is missing can't be told from what isn't there.
+        // A missing value looks like an absent one.
         if !isComplete, list.tasks.isEmpty { throw CommandFailure(code: 1) }
     }
 
@@ -178,7 +178,7 @@ struct TaskTable {
         ]
     }
 
-    /// A bar of what has come of the body whose length is known: the response's, else the request's.
+    /// A progress bar of the body with a known length: the response's, else the request's.
     static func progress(_ task: TaskSummary) -> String {
         let part: (UInt64, UInt64)? =
             if let total = task.totalDown, total > 0 {

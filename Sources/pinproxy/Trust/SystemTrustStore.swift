@@ -3,7 +3,7 @@ internal import Glibc
 internal import Security
 internal import TLS
 
-/// The machine's trust store of Debian's ca-certificates, from which `update-ca-certificates` makes the bundle.
+/// The trust store of Debian's ca-certificates; `update-ca-certificates` makes the bundle from it.
 struct SystemTrustStore {
     var directory = "/usr/local/share/ca-certificates"
     var command = ["/usr/sbin/update-ca-certificates"]
@@ -19,7 +19,7 @@ struct SystemTrustStore {
         return names.filter { $0.hasPrefix("pinproxy-") && $0.hasSuffix(".crt") }.sorted().map { "\(directory)/\($0)" }
     }
 
-    /// - Returns: false if it was there already. The bundle is made anew in either case.
+    /// - Returns: false if it was there already. The bundle is rebuilt in either case.
     func install(_ certificate: Certificate) throws -> Bool {
         let path = path(for: certificate)
         let bytes = Array(certificate.pem.utf8)
@@ -43,7 +43,7 @@ struct SystemTrustStore {
         for path in paths {
             guard unlink(path) == 0 || errno == ENOENT else { throw failure(path, errno) }
         }
-        // Without it the links to what is gone stay in the system's directory.
+        // Otherwise dangling links stay in the system's directory.
         try update("--fresh")
     }
 

@@ -31,7 +31,7 @@ public struct BodyConversion: Sendable, Hashable {
         self.to = to
     }
 
-    /// Whether a body of the type is of the format to convert from. Others go on as they are.
+    /// Whether a body of the type is of the format to convert from. Others stay as they are.
     public func applies(to contentType: String) -> Bool {
         let essence = ContentType(contentType).essence
         return essence == from.contentType || from == .json && essence == "text/json"
@@ -77,8 +77,9 @@ public struct BodyConversion: Sendable, Hashable {
 
     private static func readJSON(_ body: [UInt8]) throws(RequestSerializationError) -> ParameterValue {
         do throws(BodyDefect) {
-            try JSONResponseSerializer().check(body: body)
-            return try JSONReader.value(of: body, repetition: .refused)
+            guard !JSONResponseSerializer.isWithoutValue(body) else { throw BodyDefect("there is no value") }
+            // Two services would read a repeated key differently.
+            return try JSONResponseSerializer.read(body, makesValue: true, refusesRepeatedKeys: true).value
         } catch {
             throw RequestSerializationError(.malformedBody(format: "JSON", error))
         }

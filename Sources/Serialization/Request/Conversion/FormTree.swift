@@ -67,7 +67,7 @@ final class FormTree {
         return places[key].map { children[$0].tree }
     }
 
-    /// The last element, if it is a dictionary in which the rest of the name is still free; else a new one.
+    /// The last element, if it is a dictionary without the rest of the name; else a new one.
     private func element(for rest: ArraySlice<Step>) -> FormTree {
         if !rest.isEmpty, let last = children.last?.tree, !last.contains(rest) { return last }
         let element = FormTree()

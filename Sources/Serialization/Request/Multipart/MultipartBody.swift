@@ -18,7 +18,7 @@ public final class MultipartBody {
     /// The value of Content-Length, in bytes.
     public let contentLength: Int
     private let segments: [Segment]
-    /// The next byte: of which segment, and where in it.
+    /// The next byte: its segment, and the offset in it.
     private var position = (segment: 0, offset: 0)
     private var failure: RequestSerializationError?
 

@@ -64,24 +64,6 @@ public struct RequestRules: Sendable, Hashable {
     /// Nothing is changed.
     public init() {}
 
-    package mutating func take(_ key: Key, from other: RequestRules) {
-        switch key {
-        case .headers: headers = other.headers
-        case .setHeaders: setHeaders = other.setHeaders
-        case .removeHeaders: removeHeaders = other.removeHeaders
-        case .acceptLanguage: acceptLanguage = other.acceptLanguage
-        case .authorization: authorization = other.authorization
-        case .cookies: cookies = other.cookies
-        case .serializer: serializer = other.serializer
-        case .parameters: parameters = other.parameters
-        case .queryMethods: queryMethods = other.queryMethods
-        case .convertBody: convertBody = other.convertBody
-        case .parts: parts = other.parts
-        case .throttle: throttle = other.throttle
-        case .upgradeInsecure: upgradeInsecure = other.upgradeInsecure
-        }
-    }
-
     package var withoutSecrets: RequestRules {
         func isOpen(_ field: HeaderField) -> Bool { !field.value.isSecret && field.name != .cookie && field.name != .authorization }
         var rules = self

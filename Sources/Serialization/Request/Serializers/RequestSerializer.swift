@@ -9,7 +9,7 @@
 /// brings a body keeps it, and gets no parameters: nothing that a client sends is lost or mixed with others' words.
 /// The content type is set where the request has none.
 public protocol RequestSerializer: Sendable {
-    /// The methods whose parameters go into the query (HTTPMethodsEncodingParametersInURI).
+    /// The methods with parameters in the query (HTTPMethodsEncodingParametersInURI).
     var queryMethods: [MethodName] { get set }
 
     /// - Throws: if the format can't express the parameters. Then nothing may be sent.
@@ -18,7 +18,6 @@ public protocol RequestSerializer: Sendable {
 }
 
 extension RequestSerializer {
-    /// What is common to the serializers whose body is made at once.
     func serialize(
         _ parameters: [ParameterValue.Pair], into request: RequestOutline, contentType: String,
         _ body: ([ParameterValue.Pair]) throws(RequestSerializationError) -> [UInt8]

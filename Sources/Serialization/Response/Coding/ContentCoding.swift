@@ -12,7 +12,7 @@ public enum ContentCoding: String, Sendable, CaseIterable {
     /// As many as are undone at most; more than one is rare already.
     public static let most = 4
 
-    /// The codings of a Content-Encoding value in the order in which they were applied, without `identity`.
+    /// The codings of a Content-Encoding value in the order of application, without `identity`.
     public static func list(_ field: String?) throws(ContentDecodingError) -> [ContentCoding] {
         guard let field else { return [] }
         var codings: [ContentCoding] = []

@@ -30,12 +30,12 @@ public struct ContentDecoder: ~Copyable {
     private let limits: Limits
     private var output: [UInt8] = []
 
-    /// - Parameter contentEncoding: the value of the field; nil if there is none.
+    /// - Parameter contentEncoding: the value of the field; nil: no field.
     public init(contentEncoding: String?, limits: Limits) throws(ContentDecodingError) {
         self.init(codings: try ContentCoding.list(contentEncoding), limits: limits)
     }
 
-    /// - Parameter codings: in the order in which they were applied.
+    /// - Parameter codings: in the order of application.
     public init(codings: [ContentCoding], limits: Limits) {
         stages = codings.reversed().map { DecodingStage($0, limits: limits) }
         self.limits = limits
@@ -52,7 +52,7 @@ public struct ContentDecoder: ~Copyable {
         output += bytes
     }
 
-    /// The body has ended. Returns what has come out; a body of no bytes is empty in every coding.
+    /// Ends the body and returns what is left; a body of no bytes is empty in every coding.
     public consuming func finish() throws(ContentDecodingError) -> [UInt8] {
         for stage in stages.indices { try stages[stage].finish() }
         return output

@@ -24,7 +24,7 @@ struct DecodingStage {
         var output: [UInt8] = []
         var start = 0
         while true {
-            // Bytes after the end: only zstd goes on, with its next frame.
+            // Bytes after the end: only zstd continues, with its next frame.
             if isEnded, start < input.count {
                 guard decompressor.beginsAgain(with: input[start]) else { throw trailing(input[start]) }
                 isEnded = false

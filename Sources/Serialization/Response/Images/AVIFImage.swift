@@ -1,21 +1,13 @@
 internal import CAVIF
-internal import Glibc
 
 /// libavif: every frame, by one thread. It is loaded with the first image.
 enum AVIFImage {
     static var isAvailable: Bool { library != nil }
 
-    private static let library: shim_avif? = {
-        var functions = shim_avif()
-        guard let handle = dlopen(SHIM_AVIF_FILE, RTLD_NOW | RTLD_LOCAL), shim_avif_load(handle, &functions) else { return nil }
-        return functions
-    }()
+    private static let library = DecoderLibraries.load(SHIM_AVIF_FILE, shim_avif(), shim_avif_load)
 
     static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
-        let result = body.withUnsafeBufferPointer { bytes -> Result<ImageSummary, ImageDefect> in
-            do throws(ImageDefect) { return .success(try decode(bytes, limits)) } catch { return .failure(error) }
-        }
-        return try result.get()
+        try body.withUnsafeBufferPointer { bytes throws(ImageDefect) in try decode(bytes, limits) }
     }
 
     private static func decode(_ bytes: UnsafeBufferPointer<UInt8>, _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {

@@ -1,5 +1,4 @@
 internal import CGIF
-internal import Glibc
 
 /// giflib, line by line: no frame is held. It is loaded with the first image.
 enum GIFImage {
@@ -7,11 +6,7 @@ enum GIFImage {
 
     static var isAvailable: Bool { library != nil }
 
-    private static let library: shim_gif? = {
-        var functions = shim_gif()
-        guard let handle = dlopen(SHIM_GIF_FILE, RTLD_NOW | RTLD_LOCAL), shim_gif_load(handle, &functions) else { return nil }
-        return functions
-    }()
+    private static let library = DecoderLibraries.load(SHIM_GIF_FILE, shim_gif(), shim_gif_load)
 
     private final class Reader {
         let bytes: [UInt8]

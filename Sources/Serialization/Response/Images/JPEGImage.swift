@@ -1,5 +1,4 @@
 internal import CTurboJPEG
-internal import Glibc
 
 /// libjpeg-turbo. It is loaded with the first image.
 enum JPEGImage {
@@ -10,20 +9,13 @@ enum JPEGImage {
 
     static var isAvailable: Bool { library != nil }
 
-    private static let library: shim_jpeg? = {
-        var functions = shim_jpeg()
-        guard let handle = dlopen(SHIM_JPEG_FILE, RTLD_NOW | RTLD_LOCAL), shim_jpeg_load(handle, &functions) else { return nil }
-        return functions
-    }()
+    private static let library = DecoderLibraries.load(SHIM_JPEG_FILE, shim_jpeg(), shim_jpeg_load)
 
     static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
         guard let library else { throw ImageDefect("can't be judged: \(SHIM_JPEG_FILE) is not installed (Debian package libturbojpeg0)") }
         guard let decoder = library.initDecompress() else { throw ImageDefect("no memory for a decoder") }
         defer { _ = library.destroy(decoder) }
-        let result = body.withUnsafeBufferPointer { bytes -> Result<ImageSummary, ImageDefect> in
-            do throws(ImageDefect) { return .success(try decode(bytes, decoder, library, limits)) } catch { return .failure(error) }
-        }
-        return try result.get()
+        return try body.withUnsafeBufferPointer { bytes throws(ImageDefect) in try decode(bytes, decoder, library, limits) }
     }
 
     private static func decode(

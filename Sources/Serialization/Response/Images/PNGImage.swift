@@ -1,5 +1,4 @@
 internal import CPNG
-internal import Glibc
 
 /// libpng's simplified interface, which reports errors without longjmp. It is loaded with the first image.
 enum PNGImage {
@@ -10,11 +9,7 @@ enum PNGImage {
 
     static var isAvailable: Bool { library != nil }
 
-    private static let library: shim_png? = {
-        var functions = shim_png()
-        guard let handle = dlopen(SHIM_PNG_FILE, RTLD_NOW | RTLD_LOCAL), shim_png_load(handle, &functions) else { return nil }
-        return functions
-    }()
+    private static let library = DecoderLibraries.load(SHIM_PNG_FILE, shim_png(), shim_png_load)
 
     static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
         guard let library else { throw ImageDefect("can't be judged: \(SHIM_PNG_FILE) is not installed (Debian package libpng16-16)") }
@@ -23,24 +18,19 @@ enum PNGImage {
         image.version = png_uint_32(PNG_IMAGE_VERSION)
         defer { library.free(&image) }
         // The body's memory has to stay where it is from the first call to the last.
-        let result = body.withUnsafeBytes { bytes -> Result<ImageSummary, ImageDefect> in
-            guard library.beginReadFromMemory(&image, bytes.baseAddress, bytes.count) != 0 else { return .failure(defect(image)) }
+        return try body.withUnsafeBufferPointer { bytes throws(ImageDefect) in
+            guard library.beginReadFromMemory(&image, bytes.baseAddress, bytes.count) != 0 else { throw defect(image) }
             let (width, height) = (Int(image.width), Int(image.height))
             var budget = ImageBudget(limits)
-            do throws(ImageDefect) {
-                try budget.take(width: width, height: height, bytesPerPixel: 1)
-            } catch {
-                return .failure(error)
-            }
+            try budget.take(width: width, height: height, bytesPerPixel: 1)
             // Grey is the least that holds a pixel: whether it can be decoded doesn't depend on it.
             image.format = 0
             let pixels = UnsafeMutableRawPointer.allocate(byteCount: width * height, alignment: 1)
             defer { pixels.deallocate() }
             var background = png_color(red: 0, green: 0, blue: 0)
-            guard library.finishRead(&image, &background, pixels, png_int_32(width), nil) != 0 else { return .failure(defect(image)) }
-            return .success(ImageSummary(format: .png, width: width, height: height, frames: 1))
+            guard library.finishRead(&image, &background, pixels, png_int_32(width), nil) != 0 else { throw defect(image) }
+            return ImageSummary(format: .png, width: width, height: height, frames: 1)
         }
-        return try result.get()
     }
 
     /// libpng stops at the last pixel: whether the file ends as it should is seen here.

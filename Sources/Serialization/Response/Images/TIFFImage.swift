@@ -10,11 +10,7 @@ struct TIFFImage {
 
     static var isAvailable: Bool { library != nil }
 
-    private static let library: shim_tiff? = {
-        var functions = shim_tiff()
-        guard let handle = dlopen(SHIM_TIFF_FILE, RTLD_NOW | RTLD_LOCAL), shim_tiff_load(handle, &functions) else { return nil }
-        return functions
-    }()
+    private static let library = DecoderLibraries.load(SHIM_TIFF_FILE, shim_tiff(), shim_tiff_load)
 
     /// The file in memory, and what libtiff says of it.
     private final class File {
@@ -56,7 +52,7 @@ struct TIFFImage {
                 }
                 return 1
             }, handle.toOpaque())
-        // Unknown tags and the like; a handler of its own, so that nothing is printed.
+        // Unknown tags, for example; with this handler nothing is printed.
         library.openOptionsSetWarningHandlerExtR(options, { _, _, _, _, _ in 1 }, nil)
         guard let tiff = open(handle.toOpaque(), options, library) else { throw file.defect }
         defer { library.close(tiff) }
@@ -125,7 +121,6 @@ struct TIFFImage {
         }
     }
 
-    /// The value of a field with a default; 0 if there is none.
     private func field<Value: FixedWidthInteger>(_ tag: Int32) -> Value {
         var value: Value = 0
         withUnsafeMutablePointer(to: &value) { pointer in

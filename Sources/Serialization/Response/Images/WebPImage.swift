@@ -1,21 +1,13 @@
 internal import CWebP
-internal import Glibc
 
 /// libwebp: a still image, or each frame of an animation. It is loaded with the first image.
 enum WebPImage {
     static var isAvailable: Bool { library != nil }
 
-    private static let library: shim_webp? = {
-        var functions = shim_webp()
-        guard let handle = dlopen(SHIM_WEBP_FILE, RTLD_NOW | RTLD_LOCAL), shim_webp_load(handle, &functions) else { return nil }
-        return functions
-    }()
+    private static let library = DecoderLibraries.load(SHIM_WEBP_FILE, shim_webp(), shim_webp_load)
 
     static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
-        let result = body.withUnsafeBufferPointer { bytes -> Result<ImageSummary, ImageDefect> in
-            do throws(ImageDefect) { return .success(try decode(bytes, limits)) } catch { return .failure(error) }
-        }
-        return try result.get()
+        try body.withUnsafeBufferPointer { bytes throws(ImageDefect) in try decode(bytes, limits) }
     }
 
     private static func decode(_ bytes: UnsafeBufferPointer<UInt8>, _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {

@@ -32,12 +32,10 @@ struct JSONEncoding {
             }
     }
 
-    var isUTF8: Bool { unit == .utf8 }
-
     /// What follows the mark, as UTF-8; of a text that isn't in the encoding what precedes the first fault.
     func utf8(of bytes: [UInt8]) -> (text: [UInt8], isWhole: Bool) {
         switch unit {
-        case .utf8: return (Array(bytes[mark...]), true)
+        case .utf8: return (mark == 0 ? bytes : Array(bytes[mark...]), true)
         case .utf16: return Self.transcode(units(UInt16.self, of: bytes), UTF16.self, isWhole: bytes.count % 2 == 0)
         case .utf32: return Self.transcode(units(UInt32.self, of: bytes), UTF32.self, isWhole: bytes.count % 4 == 0)
         }

@@ -24,26 +24,18 @@ public struct JSONResponseSerializer: ResponseSerializer {
 
     public func value(ofBody body: [UInt8]) throws(BodyDefect) -> ParameterValue? {
         guard !Self.isWithoutValue(body) else { return nil }
-        try check(body: body)
-        let text = try removesNullValues ? removingNullValues(from: body) ?? body : body
-        return try JSONReader.value(of: text, repetition: .lastCounts)
+        return try Self.read(body, makesValue: true, removesNulls: removesNullValues).value
     }
 
     public func check(body: [UInt8]) throws(BodyDefect) {
         guard !Self.isWithoutValue(body) else { return }
-        let encoding = JSONEncoding(of: body)
-        if encoding.isUTF8 {
-            _ = try Self.scan(body.span.extracting(encoding.mark...), findsNulls: false)
-        } else {
-            _ = try Self.scanned(body, encoding, findsNulls: false)
-        }
+        _ = try Self.read(body)
     }
 
     /// Cuts null members and elements out of a text, each with one comma; other bytes stay. Nil if there are none.
     public func removingNullValues(from body: [UInt8]) throws(BodyDefect) -> [UInt8]? {
         guard !Self.isWithoutValue(body) else { return nil }
-        let encoding = JSONEncoding(of: body)
-        let (text, cuts) = try Self.scanned(body, encoding, findsNulls: true)
+        let (_, text, cuts) = try Self.read(body, removesNulls: true)
         guard !cuts.isEmpty else { return nil }
         var kept: [UInt8] = []
         kept.reserveCapacity(text.count)
@@ -53,29 +45,22 @@ public struct JSONResponseSerializer: ResponseSerializer {
             end = cut.upperBound
         }
         kept += text[end...]
+        let encoding = JSONEncoding(of: body)
         return body.prefix(encoding.mark) + encoding.bytes(of: kept)
     }
 
-    private static func isWithoutValue(_ body: [UInt8]) -> Bool { body.isEmpty || body == [0x20] }
+    static func isWithoutValue(_ body: [UInt8]) -> Bool { body.isEmpty || body == [0x20] }
 
-    private static func scanned(
-        _ body: [UInt8], _ encoding: JSONEncoding, findsNulls: Bool
-    ) throws(BodyDefect) -> (text: [UInt8], cuts: [Range<Int>]) {
-        let (text, isWhole) = encoding.utf8(of: body)
+    /// - Returns: see ``JSONScanner``; the cuts are of the text, which is UTF-8 without a mark.
+    static func read(
+        _ body: [UInt8], makesValue: Bool = false, removesNulls: Bool = false, refusesRepeatedKeys: Bool = false
+    ) throws(BodyDefect) -> (value: ParameterValue, text: [UInt8], cuts: [Range<Int>]) {
+        let (text, isWhole) = JSONEncoding(of: body).utf8(of: body)
         guard isWhole else {
             throw BodyDefect(
                 "not in the encoding in which it begins, UTF-16 or UTF-32", at: TextPlace(ofByte: text.count, in: text.span))
         }
-        return (text, try scan(text.span, findsNulls: findsNulls))
-    }
-
-    private static func scan(_ text: Span<UInt8>, findsNulls: Bool) throws(BodyDefect) -> [Range<Int>] {
-        var scanner = JSONScanner(text, findsNulls: findsNulls)
-        do {
-            try scanner.scan()
-        } catch {
-            throw BodyDefect(error.explanation, at: TextPlace(ofByte: error.offset, in: text))
-        }
-        return scanner.cuts
+        var scanner = JSONScanner(text.span, makesValue: makesValue, removesNulls: removesNulls)
+        return (try scanner.scan(refusesRepeatedKeys: refusesRepeatedKeys), text, scanner.cuts)
     }
 }

@@ -33,11 +33,8 @@ enum XMLDocument {
 
     /// Nil if the library isn't there. Initialised once for the process; libxml2 wants it before threads use it.
     private static let library: shim_xml? = {
-        var functions = shim_xml()
-        guard let handle = dlopen(SHIM_XML_FILE, RTLD_NOW | RTLD_LOCAL), shim_xml_load(handle, &functions) else {
-            return nil
-        }
-        functions.initParser()
+        let functions = DecoderLibraries.load(SHIM_XML_FILE, shim_xml(), shim_xml_load)
+        functions?.initParser()
         return functions
     }()
 
