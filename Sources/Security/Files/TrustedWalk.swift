@@ -5,7 +5,7 @@ import TLS
 /// Opens a directory step by step from the root, so that no other user can redirect it: each name is opened within the
 /// directory before it (openat(2)) and checked before the next one.
 ///
-/// - A directory belongs to root or this process's user, and nobody else may write in it unless it is sticky, as `/tmp`.
+/// - A directory belongs to root or this process's user, and nobody else may write in it unless it is sticky (`/tmp`).
 /// - A symbolic link is followed if root or this user made it.
 /// - Below another user's directory everything belongs to that user, and no link is followed. Commands may read there;
 ///   new files are given to that user.

@@ -68,6 +68,7 @@ extension Pin: Hashable {
     /// Equal if they accept the same certificates.
     public static func == (left: Pin, right: Pin) -> Bool { left.key == right.key }
 
+    /// By what it accepts.
     public func hash(into hasher: inout Hasher) { hasher.combine(key) }
 
     /// Kind and digest as bytes, for digests of policies.

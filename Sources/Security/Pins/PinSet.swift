@@ -25,7 +25,9 @@ public struct PinSet: Sendable, Hashable {
     /// A mode that pins refuses an empty set.
     public var isEmpty: Bool { pins.isEmpty }
 
+    /// Equal with the same pins in the same order.
     public static func == (left: PinSet, right: PinSet) -> Bool { left.pins == right.pins }
+    /// By its pins.
     public func hash(into hasher: inout Hasher) { hasher.combine(pins) }
 
     /// The first pin that a certificate of the verified chain, leaf first, satisfies at an admitted depth.

@@ -41,7 +41,7 @@ package final class LoopSession {
     }
 
     /// Adopts the network's state.
-    /// - Parameter isAnother: forgets names and connections. TLS sessions stay: verification doesn't depend on the network.
+    /// - Parameter isAnother: forgets names and connections. TLS sessions stay valid.
     /// - Throws: if the name servers can't be read; the known ones stay.
     package func replaceOutlook(_ outlook: NetworkOutlook, isAnother: Bool) throws(ResolutionError) {
         connector.network.outlook = outlook
