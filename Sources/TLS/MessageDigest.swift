@@ -6,7 +6,7 @@ package enum MessageDigest: String, Sendable, CaseIterable {
     case sha256 = "SHA-256"
     case sha512Half = "SHA-512-256"
 
-    /// The digest in lower-case hexadecimal; nil where OpenSSL is configured to go without it, as FIPS wants of MD5.
+    /// In lower-case hexadecimal; nil if OpenSSL is configured without it, as FIPS requires of MD5.
     package func hex(of bytes: [UInt8]) -> [UInt8]? {
         guard let algorithm else { return nil }
         var output = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))

@@ -1,12 +1,12 @@
 import COpenSSL
 
 enum OpenSSLErrorQueue {
-    /// Empties the queue before an operation. It is mostly empty, and checking costs a sixth of clearing.
+    /// Empties the queue. Checking first costs a sixth of clearing.
     static func clear() {
         if ERR_peek_error() != 0 { ERR_clear_error() }
     }
 
-    /// Takes the oldest error, the cause of those that follow it, and empties the queue. 0: none.
+    /// Takes the oldest error, which caused the others, and empties the queue. 0: none.
     static func take() -> UInt {
         let code = ERR_get_error()
         ERR_clear_error()

@@ -1,10 +1,10 @@
 import COpenSSL
 
-/// A SHA-256 digest, held inline so that comparing and hashing touch no heap memory.
+/// A SHA-256 digest, stored inline.
 package struct SHA256Digest: Sendable, Hashable {
     private let words: (UInt64, UInt64, UInt64, UInt64)
 
-    /// The digest whose 32 bytes are given; nil for any other count.
+    /// Nil unless there are 32 bytes.
     package init?(bytes: [UInt8]) {
         guard bytes.count == 32 else { return nil }
         self.init(raw: bytes.span.bytes)
@@ -59,13 +59,13 @@ package struct SHA256Digest: Sendable, Hashable {
     }
 
     package func hash(into hasher: inout Hasher) {
-        // A digest is uniform already; two words of it tell entries of any table apart.
+        // Digests are uniform: two words are enough.
         hasher.combine(words.0)
         hasher.combine(words.1)
     }
 }
 
-/// Algorithms fetched from their provider once: a fetch by name costs more than a short digest.
+/// Algorithms fetched once: a fetch by name costs more than a short digest.
 struct Algorithm: @unchecked Sendable {
     // Fetched algorithms are immutable, counted, and never released here.
     let pointer: OpaquePointer

@@ -24,7 +24,7 @@ enum Base64 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Nil unless the text is whole groups of four of the alphabet; callers remove white space.
+    /// Nil unless the text is whole groups of four; callers remove white space.
     static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(text.underestimatedCount / 4 * 3)
@@ -32,7 +32,7 @@ enum Base64 {
         var characters = 0
         var padding = 0
         for character in text {
-            // Whatever follows a padded group is not base64 of one value.
+            // No group may follow a padded one.
             guard padding == 0 || characters % 4 != 0 else { return nil }
             if character == UInt8(ascii: "=") {
                 padding += 1
@@ -68,7 +68,7 @@ enum Hexadecimal {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Digits of either case; a colon may stand between bytes.
+    /// Accepts both cases, and colons between bytes.
     static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
         var bytes: [UInt8] = []
         var high: UInt8?

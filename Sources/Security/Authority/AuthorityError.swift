@@ -4,23 +4,22 @@ package import TLS
 package enum AuthorityError: Error, Sendable, CustomStringConvertible {
     case unreadable(path: String, FileProblem)
     case unwritable(path: String, FileProblem)
-    /// The certificate is there without its key.
+    /// The certificate exists without its key.
     case keyMissing(certificate: String, key: String)
-    /// `create` found the file in its way.
     case exists(path: String)
-    /// The key's file can be read, or written, by others than its owner.
+    /// Others than its owner can read or write the key's file.
     case exposedKey(path: String, mode: UInt32)
     case foreignKey(path: String, owner: UInt32)
     case brokenCertificate(path: String, CertificateError)
     case brokenKey(path: String, KeyError)
     case mismatch(certificate: String, key: String)
-    /// Not an authority's certificate, or one whose leaves nobody would accept.
+    /// Not an authority's certificate, or one that clients would refuse.
     case unfit(path: String, reason: String)
     case premature(path: String, UnixTime)
     case expired(UnixTime)
     case unusableName(String)
     case signing(KeyError)
-    /// A step of a rotation that can't be taken now; in words.
+    /// A step of a rotation that is impossible now; in words.
     case rotation(String)
 
     package var description: String {
@@ -53,7 +52,7 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Files or settings are wrong: the next try ends the same way unless somebody has changed them.
+    /// Files or settings are wrong: another try fails the same way until they change.
     package var isOfConfiguration: Bool {
         switch self {
         case .keyMissing, .exists, .exposedKey, .foreignKey, .brokenCertificate, .brokenKey, .mismatch, .unfit, .expired, .rotation:
@@ -69,6 +68,6 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
         }
     }
 
-    /// What to do about an authority that ends.
+    /// Advice for an authority near its end.
     package static let renewal = "run pinproxy ca rotate and have clients trust the new one"
 }

@@ -1,13 +1,13 @@
 import Glibc
 package import TLS
 
-/// Where the local authority lives: its certificate and its key, both PEM.
+/// The local authority's certificate and key, both PEM.
 package struct AuthorityFiles: Sendable, Hashable {
     package let certificate: String
     package let key: String
     let state: String?
 
-    /// - Parameter state: the state directory, where they are unless an administrator has put them elsewhere.
+    /// - Parameter state: the state directory, unless an administrator chose other places.
     package init(certificate: String, key: String, state: String? = nil) {
         self.certificate = certificate
         self.key = key
@@ -18,7 +18,7 @@ package struct AuthorityFiles: Sendable, Hashable {
         AuthorityFiles(certificate: Self.path(certificate, "next"), key: Self.path(key, "next"), state: state)
     }
 
-    /// The certificate of the authority before, during a rotation.
+    /// The previous authority's certificate, during a rotation.
     var previous: String { Self.path(certificate, "previous") }
 
     /// `authority.pem` to `authority.next.pem`.
@@ -29,18 +29,18 @@ package struct AuthorityFiles: Sendable, Hashable {
         return "\(folder)\(name[..<dot]).\(role)\(name[dot...])"
     }
 
-    /// How an authority came about; of one that isn't ``found`` people must be told, so that they trust it.
+    /// Whether an authority is new: users must then be asked to trust it.
     package enum Provenance: Sendable {
         case found
         case created
         case completed
     }
 
-    /// Loads the authority, or makes what is missing of it, for the start of the daemon.
+    /// Loads the authority, or makes its missing parts, at the daemon's start.
     package func loadOrCreate(
         at unixTime: UnixTime
     ) throws(AuthorityError) -> (authority: LocalAuthority, provenance: Provenance) {
-        // The certificate is written last: where both are, both are whole.
+        // The certificate is written last, so both are complete.
         if try exists(certificate), try exists(key) { return (try load(at: unixTime), .found) }
         try requireCredentials()
         return try whileLocked { () throws(AuthorityError) in
@@ -49,10 +49,8 @@ package struct AuthorityFiles: Sendable, Hashable {
         }
     }
 
-    /// Makes an authority and writes it; never over another one. A key without a certificate is completed.
-    ///
-    /// Missing directories are made (0700). Each file is written and synced under a temporary name. A lock on the key's
-    /// directory keeps two from creating at once.
+    /// Makes an authority and writes it, never over another one. A key without a certificate is completed. A lock on
+    /// the key's directory keeps two processes from creating at once.
     /// - Parameter machine: the host's name for the subject; this machine's if nil.
     package func create(
         at unixTime: UnixTime, machine: String? = nil
@@ -64,7 +62,7 @@ package struct AuthorityFiles: Sendable, Hashable {
         }
     }
 
-    /// Runs alone among all that create an authority in the same directory.
+    /// Excludes others that create an authority in the same directory.
     func whileLocked<Result>(_ work: () throws(AuthorityError) -> Result) throws(AuthorityError) -> Result {
         let own = [key, certificate].filter { ServiceCredential.name(at: $0) == nil }
         guard let first = own.first else { return try work() }
@@ -79,7 +77,7 @@ package struct AuthorityFiles: Sendable, Hashable {
         return try work()
     }
 
-    /// What systemd is to hand over is never made here.
+    /// Credentials of systemd are never made here.
     private func requireCredentials() throws(AuthorityError) {
         for path in [key, certificate] {
             guard let absence = ServiceCredential.absence(path, ENOENT), try !exists(path) else { continue }
@@ -87,7 +85,7 @@ package struct AuthorityFiles: Sendable, Hashable {
         }
     }
 
-    /// Writes the key first: a crash then leaves the key alone, which no client trusts yet, and which is kept.
+    /// Writes the key first: after a crash the key alone is kept, which no client trusts yet.
     func make(
         at unixTime: UnixTime, machine: String
     ) throws(AuthorityError) -> (LocalAuthority, Provenance) {
@@ -103,10 +101,8 @@ package struct AuthorityFiles: Sendable, Hashable {
         return (authority, isCompletion ? .completed : .created)
     }
 
-    /// Loads the authority and checks all that would make clients refuse its leaves later.
-    ///
-    /// The certificate's file may continue with the authorities above it, which are sent with each leaf. An expired one
-    /// is loaded too, since tunnels and plain HTTP don't need it.
+    /// Loads the authority and checks what would make clients refuse its leaves. Authorities above it may follow in the
+    /// file, and are sent with each leaf. An expired one is loaded too: tunnels and plain HTTP don't need it.
     package func load(at unixTime: UnixTime) throws(AuthorityError) -> LocalAuthority {
         if try exists(certificate), try !exists(key) { throw .keyMissing(certificate: certificate, key: key) }
         var chain = try loadCertificates()
@@ -114,7 +110,7 @@ package struct AuthorityFiles: Sendable, Hashable {
         if let own = chain.first, !privateKey.matches(own), let next = try? next.loadCertificates(), let other = next.first,
             privateKey.matches(other)
         {
-            // An activation of the next authority that was interrupted after its key.
+            // An activation of the next authority was interrupted after its key.
             chain = next
         }
         guard let own = chain.first, privateKey.matches(own) else {
@@ -138,7 +134,7 @@ package struct AuthorityFiles: Sendable, Hashable {
         let anchors = TrustAnchors([authority.certificate])
         let options = VerificationOptions(name: name, time: unixTime, allowsPartialChain: true)
         if case .failure(let failure) = anchors.verify(PresentedChain(leaf: leaf), options: options),
-            // A name constraint can't be judged by a name of our own choice.
+            // Name constraints can't be judged by an invented name.
             failure.reason != .nameConstraint
         {
             throw unfit("clients would refuse its leaves: \(failure.message)")
@@ -147,7 +143,7 @@ package struct AuthorityFiles: Sendable, Hashable {
 
     private func unfit(_ reason: String) -> AuthorityError { .unfit(path: certificate, reason: reason) }
 
-    /// The authority's certificate, which everybody may know, and those of the authorities above it; at least one.
+    /// The certificates of the authority and those above it; at least one.
     package func loadCertificates() throws(AuthorityError) -> [Certificate] {
         let file: SmallFile
         do { file = try place(of: certificate).read() } catch { throw .unreadable(path: certificate, error) }

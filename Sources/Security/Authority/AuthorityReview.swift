@@ -1,23 +1,23 @@
 package import TLS
 
-/// Finds why clients refuse what the local authority issues, or will soon, by its certificate and those above it.
+/// Finds why clients refuse the local authority's leaves, or will soon, by its certificate and those above it.
 package struct AuthorityReview {
     private let chain: [Certificate]
     private let time: UnixTime
 
-    /// How long before its end the authority is reported. A new one has to be trusted by every client.
+    /// How early the end is reported: every client must learn to trust a new authority.
     package static let notice: Int64 = 30 * 86_400
 
-    /// - Parameter issuers: candidates for those above it, e.g. of its file and of the trust store.
+    /// - Parameter issuers: candidates for those above it, e.g. from its file and the trust store.
     package init(_ certificate: Certificate, issuers: [Certificate], at time: UnixTime) {
         chain = certificate.chain(through: issuers)
         self.time = time
     }
 
-    /// The findings, one line each, for these hosts of the pin file.
+    /// The findings, one line each, for hosts of the pin file.
     package func remarks(hosts: [ServerName]) -> [String] {
         var found = [ending, pathLength].compactMap(\.self) + constraints(hosts)
-        // What has ended is refused for that alone.
+        // An expired chain is refused for that alone.
         if ending == nil, let issuers { found.append(issuers) }
         return found
     }
@@ -55,7 +55,7 @@ package struct AuthorityReview {
         }
     }
 
-    /// The authorities above, as a client that trusts the top one sees them.
+    /// The authorities above, as seen by a client that trusts the top one.
     private var issuers: String? {
         guard chain.count > 1, let top = chain.last else { return nil }
         return TrustAnchors([top]).failure(of: chain[0], by: Array(chain.dropFirst().dropLast()), at: time).map {

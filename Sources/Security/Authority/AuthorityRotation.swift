@@ -1,18 +1,16 @@
 package import TLS
 
-/// Replaces the local authority. During the overlap clients trust both the old one and the new one.
+/// Replaces the local authority. During the overlap clients trust both the old one and the new one:
+/// ``beginRotation(at:)`` makes the next authority, ``activateNext(at:)`` has it sign, and ``finishRotation(at:)``
+/// removes the previous one.
 ///
-/// 1. ``beginRotation(at:)`` makes the next authority, which clients learn to trust.
-/// 2. ``activateNext(at:)`` has the next one sign. The certificate of the previous one is kept, and still trusted.
-/// 3. ``finishRotation(at:)`` removes the previous one.
-///
-/// An interrupted step is completed by repeating it: each file is replaced whole, and ``load(at:)`` uses the
-/// certificate that matches the key.
+/// Repeating an interrupted step completes it: files are replaced whole, and ``load(at:)`` uses the certificate that
+/// matches the key.
 extension AuthorityFiles {
     package enum RotationPhase: Sendable, Equatable {
         /// One authority, which signs.
         case none
-        /// There is a next one, which doesn't sign yet.
+        /// The next one is trusted, and doesn't sign yet.
         case begun
         /// The next one signs, and the previous one is trusted.
         case activated
@@ -23,7 +21,7 @@ extension AuthorityFiles {
         return try previousCertificate(at: unixTime) == nil ? .none : .activated
     }
 
-    /// Makes the next authority, or returns the one that was begun, and whether it is new.
+    /// Makes the next authority, or returns an existing one; says whether it is new.
     package func beginRotation(at unixTime: UnixTime) throws(AuthorityError) -> (certificate: Certificate, isNew: Bool) {
         try requireRotatable()
         return try whileLocked { () throws(AuthorityError) in
@@ -31,7 +29,7 @@ extension AuthorityFiles {
             if try previousCertificate(at: unixTime) != nil {
                 throw .rotation("the authority before this one is still trusted: pinproxy ca rotate --finish first")
             }
-            // A key that an activation has left behind is the present one's.
+            // A key left by an interrupted activation is already in use.
             if try next.exists(next.key), let current = try loadCertificates().first, try next.loadKey().matches(current) {
                 try remove(next.key)
             }
@@ -39,12 +37,12 @@ extension AuthorityFiles {
         }
     }
 
-    /// Has the next authority sign. Returns the signing authority's certificate, and whether that is new.
+    /// Has the next authority sign. Returns its certificate, and whether that is new.
     package func activateNext(at unixTime: UnixTime) throws(AuthorityError) -> (certificate: Certificate, isNew: Bool) {
         try requireRotatable()
         return try whileLocked { () throws(AuthorityError) in
             guard try nextCertificates() != nil else {
-                // What an activation that was interrupted has left.
+                // Remains of an interrupted activation.
                 try removeNext()
                 guard let current = try loadCertificates().first, try previousCertificate(at: unixTime) != nil else {
                     throw .rotation("there is no next authority to activate: pinproxy ca rotate makes one")
@@ -92,20 +90,20 @@ extension AuthorityFiles {
             return try self.next.load(at: unixTime)
         }
         var previous = attempt { () throws(AuthorityError) -> Certificate? in try previousCertificate(at: unixTime) }.map { [$0] } ?? []
-        // An activation that was interrupted: its key has replaced the one of the file's certificate.
+        // An interrupted activation: its key has replaced that of the file's certificate.
         if let replaced = try? loadCertificates().first, replaced != current.certificate { previous.append(replaced) }
         previous.removeAll { $0 == current.certificate }
         return AuthoritySet(current, next: next, previous: previous, problems: problems)
     }
 
-    /// Every certificate that clients should trust: the present, next and previous authority's. No key is read.
+    /// All certificates that clients should trust: current, next and previous. Reads no key.
     package func trustedCertificates(at unixTime: UnixTime) throws(AuthorityError) -> [Certificate] {
         var found = try loadCertificates()
         for case let certificate? in try [nextCertificates()?.first, previousCertificate(at: unixTime)] where !found.contains(certificate) { found.append(certificate) }
         return found
     }
 
-    /// The authority's certificate and those of a rotation, as far as they can be read, expired ones too.
+    /// The certificates of the authority and of a rotation that can be read, expired ones too.
     package var ownCertificates: [Certificate] {
         [certificate, next.certificate, previous].compactMap { path in
             (try? AuthorityFiles(certificate: path, key: key, state: state).loadCertificates())?.first
@@ -114,7 +112,7 @@ extension AuthorityFiles {
 
     package var paths: [String] { [certificate, key, next.certificate, next.key, previous] }
 
-    // MARK: The files
+    // MARK: Files
 
     /// Nil if no next authority exists, or if it is already in force.
     private func nextCertificates() throws(AuthorityError) -> [Certificate]? {

@@ -1,12 +1,12 @@
 package import TLS
 
-/// The local authorities: which one signs, and which ones clients should trust. There are several only during a
-/// rotation (``AuthorityFiles/beginRotation(at:)``); the previous one stays trusted until its last leaves expire.
+/// The signing authority, and those that clients should trust. There are several only during a rotation
+/// (``AuthorityFiles/beginRotation(at:)``); the previous one stays trusted until its last leaves expire.
 package struct AuthoritySet: Sendable {
     package let current: LocalAuthority
     package let next: LocalAuthority?
     package let previous: [Certificate]
-    /// Why the files of a rotation can't be used. They are no reason not to serve.
+    /// Why the files of a rotation can't be used; the proxy serves without them.
     package let problems: [AuthorityError]
 
     package init(
@@ -24,10 +24,10 @@ package struct AuthoritySet: Sendable {
         return next
     }
 
-    /// All of them: none may be an anchor for upstreams, and clients should trust each.
+    /// Trusted by clients, and never an anchor for upstreams.
     package var certificates: [Certificate] { [current.certificate] + (next.map { [$0.certificate] } ?? []) + previous }
 
-    /// Upstream anchors without any of them, or a proxy with this key would accept itself as any server.
+    /// Upstream anchors without them: a proxy with this key would accept itself as any server.
     package func anchorsWithoutSelf(_ anchors: TrustAnchors) -> TrustAnchors {
         certificates.reduce(anchors) { $0.excluding($1) }
     }

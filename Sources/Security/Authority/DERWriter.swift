@@ -1,6 +1,5 @@
-/// The little of DER (X.690) that extensions of a certificate are made of.
+/// The DER (X.690) that certificate extensions need.
 enum DERWriter {
-    /// Tags of universal and context-specific types, with the constructed bit where it belongs.
     enum Tag: UInt8 {
         case boolean = 0x01
         case integer = 0x02
@@ -16,7 +15,7 @@ enum DERWriter {
         case context7 = 0x87
     }
 
-    /// A value with its tag and its length in the definite, shortest form (X.690 section 10.1).
+    /// A value with its tag and shortest definite length (X.690 section 10.1).
     static func value(_ tag: Tag, _ contents: [UInt8]) -> [UInt8] {
         var bytes = [tag.rawValue]
         bytes.reserveCapacity(contents.count + 4)

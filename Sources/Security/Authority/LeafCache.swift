@@ -1,15 +1,11 @@
 import Synchronization
 package import TLS
 
-/// The issued leaves by host: shared by all workers, bounded. A change of the authorities takes a new cache.
-///
-/// A host is signed for once: its entry has a lock, on which others wait for a signature's time, 60 µs. The table's
-/// lock is held for a dictionary lookup only.
-///
-/// A leaf is replaced after half of its life. A full cache drops an entry that was not used since the last round (the
-/// clock algorithm).
+/// The issued leaves by host: bounded, and shared by all workers. Other authorities get a new cache. Each entry has a
+/// lock for signing (60 µs); the table's lock is held for a dictionary lookup only. A leaf is replaced after half of
+/// its life. A full cache evicts by the clock algorithm.
 package final class LeafCache: Sendable {
-    /// How the cache has fared; the bound is too low if evictions rival the leaves issued.
+    /// The bound is too low if evictions rival the leaves issued.
     package struct Statistics: Sendable, Equatable {
         package var entries = 0
         package var issued = 0
@@ -26,8 +22,8 @@ package final class LeafCache: Sendable {
     private let table = Mutex(Table())
 
     /// - Parameters:
-    ///   - lifetime: seconds that a leaf is valid, `authority.leaf_lifetime`.
-    ///   - capacity: hosts remembered at most; a leaf takes about 3 KiB.
+    ///   - lifetime: seconds, `authority.leaf_lifetime`.
+    ///   - capacity: hosts; a leaf takes about 3 KiB.
     package init(authorities: AuthoritySet, lifetime: Int64, capacity: Int = 4096) {
         self.authorities = authorities
         self.lifetime = lifetime
@@ -38,7 +34,7 @@ package final class LeafCache: Sendable {
         self.init(authorities: AuthoritySet(authority), lifetime: lifetime, capacity: capacity)
     }
 
-    /// An empty cache for other authorities. It keeps the counts of this one.
+    /// An empty cache for other authorities, with this one's counts.
     package func replacing(_ authorities: AuthoritySet) -> LeafCache {
         let fresh = LeafCache(authorities: authorities, lifetime: lifetime, capacity: capacity)
         let (issued, evicted) = table.withLock { ($0.issued, $0.evicted) }
@@ -46,7 +42,7 @@ package final class LeafCache: Sendable {
         return fresh
     }
 
-    /// The identity to show for a host; from any thread. May wait for another thread that is issuing it.
+    /// The identity for a host, on any thread. May wait for another thread that is issuing it.
     package func identity(for name: ServerName, now: UnixTime) throws(AuthorityError) -> Identity {
         let entry = table.withLock { $0.entry(for: name, capacity: capacity) }
         let (identity, isNew) = try entry.identity(now: now) { () throws(AuthorityError) in
@@ -62,13 +58,13 @@ package final class LeafCache: Sendable {
 }
 
 private final class Entry: Sendable {
-    /// Handshakes with a leaf after which it is worth to have it parsed.
+    /// Handshakes after which parsing the leaf pays.
     private static let many = 64
 
     private struct Leaf {
         var identity: Identity
         var uses = 0
-        /// From here on, and before ``notBefore`` (a clock set back), another one is due.
+        /// The leaf is replaced at this time, and before ``notBefore`` (a clock set back).
         let renewal: UnixTime
         let notBefore: UnixTime
     }
@@ -114,7 +110,7 @@ private struct Table {
             slots[place].isUsed = true
             return slots[place].entry
         }
-        // Not used until it is asked for again: a host seen once goes before one that is in use.
+        // Unused until the next request: hosts seen once are evicted first.
         let slot = Slot(name: name, entry: Entry(), isUsed: false)
         if slots.count < capacity {
             places[name] = slots.count

@@ -1,31 +1,30 @@
 import Addresses
 package import TLS
 
-/// The authority that clients of this machine trust, and that issues the proxy's certificate for each host.
+/// The authority that this machine's clients trust, and that issues the proxy's certificate for each host.
 ///
-/// Whoever holds its key can be any server to those clients: it is made here, stays in a private file, and is refused
-/// at start if others could read it. The certificate may issue leaves only (pathlen 0), and is never an anchor for
-/// upstreams: see ``AuthoritySet/anchorsWithoutSelf(_:)``.
+/// Its key can impersonate any server to those clients, so it stays in a private file, and is refused at start if
+/// others can read it. The certificate may issue leaves only (pathlen 0), and is never an anchor for upstreams
+/// (``AuthoritySet/anchorsWithoutSelf(_:)``).
 package final class LocalAuthority: Sendable {
-    /// The authority's own certificate: what clients add to their trust.
     package let certificate: Certificate
-    /// Its last second of validity. Each CONNECT compares it with the clock.
+    /// Its last valid second. Each CONNECT compares it with the clock.
     package let end: UnixTime
-    /// Sent after each leaf: the authority and those above it, where it is not a root itself.
+    /// Sent after each leaf: the authority and those above it, without a root.
     private let issuers: [Certificate]
     private let key: PrivateKey
-    /// One for all leaves of this process, and never the authority's own. Never written to disk.
+    /// Shared by all leaves of this process, never the authority's own, never on disk.
     private let leafKey: PrivateKey
     private let commonExtensions: [CertificateExtension]
 
-    /// Seconds by which dates lie in the past, for clients whose clocks are late.
+    /// Seconds that validity begins in the past, for clients with late clocks.
     package static let backdating: Int64 = 24 * 3600
-    /// Seconds that a leaf is valid at most, the backdating counted.
+    /// Seconds, backdating included.
     package static let maximumLeafLifetime: Int64 = 90 * 24 * 3600
-    /// Seconds that a new authority is valid from its making: ten years.
+    /// Seconds that a new authority is valid: ten years.
     package static let lifetime: Int64 = 3652 * 24 * 3600
 
-    /// Takes a pair that belongs together; `keyIdentifier` is the certificate's subjectKeyIdentifier.
+    /// Takes a matching pair; `keyIdentifier` is the certificate's subjectKeyIdentifier.
     init(
         certificate: Certificate, keyIdentifier: [UInt8], issuers: [Certificate], key: PrivateKey
     ) throws(AuthorityError) {
@@ -40,20 +39,19 @@ package final class LocalAuthority: Sendable {
         ]
     }
 
-    /// A new P-256 key, in memory only.
     static func generateKey() throws(AuthorityError) -> PrivateKey {
         do { return try PrivateKey.generateP256() } catch { throw .signing(error) }
     }
 
-    /// An authority in memory, for use within this process: no client trusts it.
+    /// An authority for use within this process: no client trusts it.
     package static func temporary(at unixTime: UnixTime) throws(AuthorityError) -> LocalAuthority {
         try issue(for: generateKey(), machine: "this process", at: unixTime)
     }
 
     /// A new authority with that key, in memory only.
     /// - Parameters:
-    ///   - machine: the host's name, for the subject, so that people who find it in a trust store know whose it is.
-    ///   - unixTime: the instant from which it is valid, give or take ``backdating``.
+    ///   - machine: the host's name, for the subject, which identifies it in trust stores.
+    ///   - unixTime: the start of its validity, before ``backdating``.
     static func issue(
         for key: PrivateKey, machine: String, at unixTime: UnixTime
     ) throws(AuthorityError) -> LocalAuthority {
@@ -73,17 +71,16 @@ package final class LocalAuthority: Sendable {
         return try LocalAuthority(certificate: certificate, keyIdentifier: key.keyIdentifier, issuers: [], key: key)
     }
 
-    /// Issues a leaf for a host. The name is in subjectAltName, and for people in the CN where it fits (RFC 5280
-    /// appendix A.1: 64 bytes).
+    /// Issues a leaf for a host, named in subjectAltName, and in the CN if it fits (64 bytes, RFC 5280 appendix A.1).
     /// - Parameters:
-    ///   - unixTime: now. The leaf is valid from ``backdating`` before it.
-    ///   - lifetime: seconds from now; cut to ``maximumLeafLifetime`` and to the authority's own end.
+    ///   - unixTime: now; the leaf is valid from ``backdating`` before it.
+    ///   - lifetime: seconds from now; cut to ``maximumLeafLifetime`` and the authority's end.
     package func mint(
         for name: ServerName, at unixTime: UnixTime, lifetime: Int64
     ) throws(AuthorityError) -> Identity {
         guard unixTime <= end else { throw .expired(end) }
         let notBefore = max(unixTime - Self.backdating, certificate.notBefore)
-        // Both ends count as valid, hence the second less.
+        // Both ends count as valid.
         let longest = min(notBefore + Self.maximumLeafLifetime - 1, end)
         let text = name.description
         let fitsCommonName = text.utf8.count <= 64
@@ -130,7 +127,7 @@ package final class LocalAuthority: Sendable {
         return start + (host.isEmpty ? "this machine" : String(decoding: host, as: UTF8.self)) + date
     }
 
-    /// No wildcard and nothing that a certificate couldn't say: a leaf is for one host.
+    /// No wildcard, and encodable: a leaf is for one host.
     private static func isHostName(_ name: String) -> Bool {
         !name.isEmpty && !name.hasPrefix(".")
             && name.utf8.allSatisfy { byte in

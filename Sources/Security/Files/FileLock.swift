@@ -1,8 +1,8 @@
 import Glibc
 import TLS
 
-/// A locked file, as long as this lives; its name is removed with it. Other users can't open it, and so can't hold the
-/// lock. A file system without locks (NFS) does without.
+/// A file locked while this lives, and then removed. Other users can't open it. Without locks in the file system (NFS)
+/// it locks nothing.
 package final class FileLock {
     private static let patience: Duration = .seconds(10)
 
@@ -10,7 +10,7 @@ package final class FileLock {
     private let directory: CInt
     private let name: String
 
-    /// Waits for the lock, for some seconds: EWOULDBLOCK. `directory` stays the caller's.
+    /// Waits some seconds for the lock, then throws EWOULDBLOCK. `directory` stays the caller's.
     init(_ name: String, in directory: CInt) throws(FileProblem) {
         raw = try Self.take(name, in: directory)
         self.directory = fcntl(directory, F_DUPFD_CLOEXEC, 0)
@@ -18,7 +18,7 @@ package final class FileLock {
     }
 
     deinit {
-        // Without a descriptor for it the file stays: it is no harm.
+        // Without a descriptor the file stays, which is harmless.
         if directory >= 0 {
             unlinkat(directory, name, 0)
             close(directory)
@@ -44,7 +44,7 @@ package final class FileLock {
             {
                 return raw
             }
-            // The last holder has removed the name, and another process may hold the lock by now.
+            // The last holder removed the name, and another process may hold the lock now.
             close(raw)
             guard ContinuousClock.now < end else { throw .system(EWOULDBLOCK) }
         }

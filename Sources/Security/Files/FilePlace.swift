@@ -3,12 +3,11 @@ import Glibc
 package import TLS
 
 package enum FilePlace: Sendable, Hashable {
-    /// Where an administrator says: links are followed there.
+    /// A path of an administrator's choice: links are followed.
     case named(String)
-    /// In the proxy's own directory.
     case kept(String, in: TrustedDirectory)
 
-    /// - Parameter own: the proxy's own directory, if it has one.
+    /// - Parameter own: the proxy's own directory, if any.
     package init(_ path: String, own: TrustedDirectory?) {
         guard let own, path.hasPrefix(own.path + "/") else {
             self = .named(path)
@@ -47,7 +46,7 @@ package enum FilePlace: Sendable, Hashable {
         }
     }
 
-    /// Whether something has the name, a link that leads nowhere included.
+    /// Whether the name exists, dangling links included.
     func isThere() throws(FileProblem) -> Bool {
         switch self {
         case .named(let path):
@@ -57,7 +56,7 @@ package enum FilePlace: Sendable, Hashable {
         }
     }
 
-    /// Makes missing directories, for this user alone; the proxy's own can be listed by others.
+    /// Makes missing directories for this user alone; the proxy's own can be listed by others.
     func createFolder() throws(FileProblem) {
         switch self {
         case .named(let path): try NewFile.makeDirectory(of: path)

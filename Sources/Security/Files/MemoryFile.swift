@@ -2,9 +2,9 @@ import CShims
 import Glibc
 package import TLS
 
-/// A file that is in memory alone, for libraries that read by a path.
+/// A file in memory, for libraries that read by path.
 package enum MemoryFile {
-    /// - Returns: a descriptor, the caller's to close. Its path is `/proc/self/fd/NUMBER`.
+    /// - Returns: a descriptor that the caller closes. Its path is `/proc/self/fd/NUMBER`.
     package static func make(_ bytes: [UInt8]) throws(FileProblem) -> CInt {
         let descriptor = memfd_create("pinproxy", shim_MFD_CLOEXEC)
         guard descriptor >= 0 else { throw .system(errno) }

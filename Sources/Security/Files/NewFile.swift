@@ -2,14 +2,14 @@ import CShims
 import Glibc
 package import TLS
 
-// One idea with TrustedDirectory.swift: a file is made in a directory that was checked, and the directory makes its files so.
+// One idea with TrustedDirectory.swift: both write files in checked directories.
 
-/// Writes files whole or not at all, closed to others from their first byte on.
+/// Writes files whole or not at all, never readable to others in between.
 package enum NewFile {
-    /// The end of a temporary name, after the number of the process that writes.
+    /// Follows the writer's process number in a temporary name.
     private static let suffix = ".new"
 
-    /// Writes where an administrator says; links on the way are followed.
+    /// Writes to an administrator's path, following links.
     package static func write(_ bytes: [UInt8], to path: String, mode: UInt32) throws(FileProblem) {
         let directory = open(directory(of: path), shim_O_PATH | O_DIRECTORY | O_CLOEXEC)
         guard directory >= 0 else { throw .system(errno) }
@@ -17,7 +17,7 @@ package enum NewFile {
         try write(bytes, to: String(path.split(separator: "/").last ?? ""), in: directory, mode: mode)
     }
 
-    /// Writes, syncs, and moves the file into place, and gives it to `owner` (nil: this process's user).
+    /// Writes, syncs and renames the file, owned by `owner` (nil: this process's user).
     static func write(
         _ bytes: [UInt8], to name: String, in directory: CInt, mode: UInt32, owner: (user: uid_t, group: gid_t)? = nil
     ) throws(FileProblem) {
@@ -33,7 +33,7 @@ package enum NewFile {
         throw .system(cause)
     }
 
-    /// Removes temporary files of killed writers, and returns their names. Call it before this process writes any.
+    /// Removes killed writers' temporary files, and returns their names. Call it before this process writes any.
     package static func removeLeftovers(of names: [String], in directory: TrustedDirectory) -> [String] {
         var removed: [String] = []
         for (folder, names) in Dictionary(grouping: names, by: folder) {
@@ -48,7 +48,7 @@ package enum NewFile {
         return removed.sorted()
     }
 
-    /// Whether it is `NAME.PROCESS.new` of one of the names, and no other process may be writing it.
+    /// Whether it is `NAME.PROCESS.new` of a known name, without a running writer.
     private static func isLeftover(_ name: String, of names: Set<String>) -> Bool {
         guard name.hasSuffix(suffix) else { return false }
         let rest = name.dropLast(suffix.count)
@@ -58,7 +58,7 @@ package enum NewFile {
         return process == getpid() || (kill(process, 0) != 0 && errno == ESRCH)
     }
 
-    /// The `errno` of what failed, or 0.
+    /// The `errno` of a failure, or 0.
     private static func fill(_ descriptor: CInt, _ bytes: [UInt8], _ mode: mode_t, _ owner: (user: uid_t, group: gid_t)?) -> CInt {
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -68,12 +68,12 @@ package enum NewFile {
             rest = rest.dropFirst(count)
         }
         if let owner, fchown(descriptor, owner.user, owner.group) != 0 { return errno }
-        // The umask may have taken bits away, never added any.
+        // The umask may have taken bits away.
         guard fchmod(descriptor, mode) == 0, fsync(descriptor) == 0 else { return errno }
         return 0
     }
 
-    /// Makes the file's directory and those above it, 0700, where they are missing.
+    /// Makes missing directories, 0700.
     static func makeDirectory(of path: String) throws(FileProblem) {
         let directory = directory(of: path)
         if mkdir(directory, 0o700) == 0 || errno == EEXIST { return }
@@ -82,7 +82,7 @@ package enum NewFile {
         guard mkdir(directory, 0o700) == 0 || errno == EEXIST else { throw .system(errno) }
     }
 
-    /// Makes the new name last over a loss of power.
+    /// Makes the new name survive a loss of power.
     private static func sync(_ directory: CInt) throws(FileProblem) {
         let descriptor = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw .system(errno) }

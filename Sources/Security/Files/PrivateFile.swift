@@ -1,12 +1,10 @@
 import Glibc
 package import TLS
 
-/// A file that its owner alone may read: a private key, or a password.
+/// A private key's or a password's file.
 package enum PrivateFile {
-    /// Reads it whole, if it is this process's or root's and closed to everybody else.
-    ///
-    /// systemd secures a ``ServiceCredential``: its access control list shows as group permissions, or the service's
-    /// user owns it.
+    /// Reads it whole, if this process's user or root owns it and it is closed to everybody else. systemd secures a
+    /// ``ServiceCredential`` by an access control list, which shows as group permissions, or by its owner.
     /// - Parameter services: for root's commands, users that the proxy may run as, whose files root accepts too.
     package static func read(_ path: String, of services: Set<UInt32> = []) throws(PrivateFileProblem) -> [UInt8] {
         try read(.named(path), of: services)
@@ -17,7 +15,7 @@ package enum PrivateFile {
         do { file = try place.read() } catch { throw .unreadable(error) }
         let isCredential = if case .named(let path) = place { ServiceCredential.name(at: path) != nil } else { false }
         let isAnothers = file.owner != geteuid() && file.owner != 0
-        // TrustedDirectory has checked the owner of a kept file.
+        // TrustedDirectory has checked a kept file's owner.
         let isService = if case .kept = place { true } else { services.contains(file.owner) }
         guard !isAnothers || (geteuid() == 0 && (isCredential || isService)) else { throw .foreign(owner: file.owner) }
         guard file.mode & (isCredential ? 0o037 : 0o077) == 0 else { throw .exposed(mode: file.mode) }
@@ -28,7 +26,6 @@ package enum PrivateFile {
 package enum PrivateFileProblem: Error, Sendable, Hashable, CustomStringConvertible {
     case unreadable(FileProblem)
     case exposed(mode: UInt32)
-    /// It belongs to somebody else.
     case foreign(owner: UInt32)
 
     package var description: String {

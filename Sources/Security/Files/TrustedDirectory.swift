@@ -2,19 +2,18 @@ import CShims
 import Glibc
 package import TLS
 
-/// The state directory, or another directory of the proxy's own, in which every file is opened here.
-///
-/// Each call walks there by a ``TrustedWalk``. Below it no link is followed. A file must be regular, owned by root,
-/// this process's user or the directory's owner, and closed to others' writing. Names may have folders.
+/// A directory of the proxy's own, such as the state directory. Each call walks there by a ``TrustedWalk``, and follows
+/// no link below it. Files must be regular, owned by root, this process's user or the directory's owner, and not
+/// writable by others. Names may have folders.
 package struct TrustedDirectory: Sendable, Hashable {
     package let path: String
 
     package init(_ path: String) { self.path = path }
 
-    /// Makes it, and the directories above it, where they are missing.
+    /// Makes missing directories.
     package func create() throws(FileProblem) { _ = try TrustedWalk.open(path, creating: 0o755) }
 
-    /// The owner; nil if it doesn't exist, or if other users can change the path to it.
+    /// Its owner; nil if it doesn't exist, or other users can change the path.
     package var owner: UInt32? {
         guard let directory = try? TrustedWalk.open(path) else { return nil }
         return directory.owner
@@ -38,7 +37,7 @@ package struct TrustedDirectory: Sendable, Hashable {
         }
     }
 
-    /// Writes a file whole or not at all. What root writes in another user's directory is given to that user.
+    /// Writes a file whole or not at all. Root's files in another user's directory belong to that user.
     package func write(_ bytes: [UInt8], to name: String, mode: UInt32) throws(FileProblem) {
         try inside(name) { (folder, name) throws(FileProblem) in
             let isAnothers = folder.owner != geteuid() && geteuid() == 0
@@ -46,7 +45,7 @@ package struct TrustedDirectory: Sendable, Hashable {
         }
     }
 
-    /// Opens a file that is changed in place, in a directory of this process's own. The caller closes it.
+    /// Opens a file for change in place. The caller closes it.
     package func openForWriting(_ name: String, _ flags: CInt, mode: UInt32) throws(FileProblem) -> CInt {
         try requireOwn()
         return try inside(name) { (folder, name) throws(FileProblem) in
@@ -60,12 +59,12 @@ package struct TrustedDirectory: Sendable, Hashable {
         }
     }
 
-    /// The same for reading alone; no link, no pipe.
+    /// The same for reading; no link, no pipe.
     package func openForReading(_ name: String) throws(FileProblem) -> CInt {
         try inside(name) { (folder, name) throws(FileProblem) in try open(name, in: folder, O_RDONLY) }
     }
 
-    /// Whether something has the name, a link that leads nowhere included.
+    /// Whether the name exists, dangling links included.
     package func has(_ name: String) throws(FileProblem) -> Bool {
         do {
             return try inside(name) { (folder, name) throws(FileProblem) in
@@ -77,20 +76,20 @@ package struct TrustedDirectory: Sendable, Hashable {
         }
     }
 
-    /// - Returns: whether that was done.
+    /// - Returns: whether it succeeded.
     package func rename(_ name: String, to other: String) -> Bool {
         (try? inside(name) { (folder, name) throws(FileProblem) in
             renameat(folder.raw, name, folder.raw, other) == 0
         }) ?? false
     }
 
-    /// - Returns: whether that was done.
+    /// - Returns: whether it succeeded.
     @discardableResult
     package func remove(_ name: String) -> Bool {
         (try? inside(name) { (folder, name) throws(FileProblem) in unlinkat(folder.raw, name, 0) == 0 }) ?? false
     }
 
-    /// What is in a folder of it, sorted; nothing, if it can't be read.
+    /// A folder's names, sorted; empty if it can't be read.
     package func names(in folder: String = "") -> [String] {
         guard let directory = try? TrustedWalk.open(path, folders: folder.split(separator: "/")) else { return [] }
         let raw = openat(directory.raw, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -113,12 +112,12 @@ package struct TrustedDirectory: Sendable, Hashable {
         _ = try TrustedWalk.open(path, folders: folder.split(separator: "/"), creating: mode_t(mode))
     }
 
-    /// Takes the lock of that name, which only this user and root can hold.
+    /// Takes a lock that only this user and root can hold.
     package func lock(_ name: String) throws(FileProblem) -> FileLock {
         try inside(name) { (folder, name) throws(FileProblem) in try FileLock(name, in: folder.raw) }
     }
 
-    /// A socket, held by a descriptor: it can't be replaced before it is connected to.
+    /// A socket, held so that it can't be replaced before it is connected to.
     package func socket(_ name: String) throws(FileProblem) -> HeldSocket {
         try inside(name) { (folder, name) throws(FileProblem) in
             let raw = openat(folder.raw, name, shim_O_PATH | O_NOFOLLOW | O_CLOEXEC)
@@ -129,7 +128,7 @@ package struct TrustedDirectory: Sendable, Hashable {
         }
     }
 
-    // MARK: The way to a file
+    // MARK: Opening
 
     private func inside<Result: ~Copyable>(
         _ name: String, _ body: (borrowing OpenedDirectory, _ name: String) throws(FileProblem) -> Result
@@ -142,11 +141,11 @@ package struct TrustedDirectory: Sendable, Hashable {
     private func open(
         _ name: String, in folder: borrowing OpenedDirectory, _ flags: CInt, mode: UInt32 = 0
     ) throws(FileProblem) -> CInt {
-        // Not blocking: a pipe that nobody writes to isn't waited for.
+        // Non-blocking, for pipes without a writer.
         let raw = openat(folder.raw, name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, mode)
         guard raw >= 0 else {
             let code = errno
-            // A pipe that nobody reads is no file either.
+            // A pipe without a reader is no file either.
             if code == ENXIO { throw .notAFile }
             throw code == ELOOP ? .untrusted("\(folder.path)/\(name) is a symbolic link, and isn't followed") : .system(code)
         }
@@ -167,14 +166,14 @@ package struct TrustedDirectory: Sendable, Hashable {
         guard [0, geteuid(), owner].contains(status.st_uid) else {
             throw .untrusted("\(path) belongs to user \(status.st_uid)")
         }
-        // Who may connect to a socket is for its permissions to say.
+        // A socket's permissions decide who may connect.
         guard kind != S_IFREG || status.st_mode & (S_IWGRP | S_IWOTH) == 0 else {
             throw .untrusted("\(path) can be written by others (mode \(String(status.st_mode & 0o7777, radix: 8)))")
         }
     }
 }
 
-/// A socket in the file system, to be connected to by ``path``.
+/// A Unix socket to connect to by ``path``.
 package struct HeldSocket: ~Copyable {
     private let raw: CInt
 
@@ -182,6 +181,6 @@ package struct HeldSocket: ~Copyable {
 
     deinit { close(raw) }
 
-    /// As long as this lives.
+    /// Valid while this lives.
     package var path: String { "/proc/self/fd/\(raw)" }
 }

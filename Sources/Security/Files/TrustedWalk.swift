@@ -3,26 +3,25 @@ import Glibc
 import TLS
 
 /// Opens a directory step by step from the root, so that no other user can redirect it: each name is opened within the
-/// directory before it (openat(2)) and examined before the next one is looked up.
+/// directory before it (openat(2)) and checked before the next one.
 ///
-/// - A directory belongs to root or to this process's user, and nobody else may write in it, unless it has the sticky
-///   bit, as `/tmp` has.
-/// - A symbolic link is followed if root or this user has made it.
-/// - Past a directory of another user everything belongs to that same user, and no link is followed. A command may read
-///   there; new files are given to that user.
+/// - A directory belongs to root or this process's user, and nobody else may write in it unless it is sticky (`/tmp`).
+/// - A symbolic link is followed if root or this user made it.
+/// - Below another user's directory everything belongs to that user, and no link is followed. Commands may read there;
+///   new files are given to that user.
 struct TrustedWalk {
     private static let linkLimit = 40
 
     private let user = geteuid()
-    /// The other user, once the path has reached a directory of theirs.
+    /// The other user, once the path enters their directory.
     private var other: uid_t?
     private var linkCount = 0
-    /// The path up to here, for messages.
+    /// The path so far, for messages.
     private var shown = ""
 
     /// - Parameters:
-    ///   - folders: below the path, where no link is followed at all.
-    ///   - creating: the permissions of directories that are missing, less the umask; nil: none is made.
+    ///   - folders: below the path, without links.
+    ///   - creating: permissions of missing directories, less the umask; nil: make none.
     static func open(_ path: String, folders: [Substring] = [], creating: mode_t? = nil) throws(FileProblem) -> OpenedDirectory {
         var walk = TrustedWalk()
         var place = try walk.enter(try absolute(path), creating: creating)
@@ -60,7 +59,7 @@ struct TrustedWalk {
         return try examine(Glibc.open("/", shim_O_PATH | O_DIRECTORY | O_CLOEXEC), "/")
     }
 
-    /// Where a symbolic link leads; nil: the name is not one.
+    /// A symbolic link's target; nil: not a link.
     private func target(ofLink name: String, in directory: CInt) throws(FileProblem) -> String? {
         var status = stat()
         guard fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_mode & S_IFMT == S_IFLNK else { return nil }
@@ -68,7 +67,7 @@ struct TrustedWalk {
         guard link >= 0 else { throw .system(errno) }
         defer { close(link) }
         guard fstat(link, &status) == 0 else { throw .system(errno) }
-        // It may be another one by now.
+        // It may have been replaced.
         guard status.st_mode & S_IFMT == S_IFLNK else { return nil }
         guard other == nil, isTrusted(status.st_uid) else {
             throw .untrusted("\(shown)/\(name) is a symbolic link that user \(status.st_uid) has made, and isn't followed")
@@ -89,7 +88,7 @@ struct TrustedWalk {
         }
         shown += "/\(name)"
         let code = errno
-        // O_DIRECTORY takes a link for no directory.
+        // With O_DIRECTORY a link gives ENOTDIR.
         if raw < 0, code == ENOTDIR, isLink(name, in: directory) {
             throw .untrusted("\(shown) is a symbolic link, and isn't followed")
         }
@@ -107,7 +106,7 @@ struct TrustedWalk {
         return fstat(descriptor, &status) == 0 ? status.st_uid : nil
     }
 
-    /// A directory that root has made in another user's is that user's.
+    /// Gives a directory that root made in another user's to that user.
     private func give(_ raw: CInt, to owner: uid_t) throws(FileProblem) {
         guard fchownat(raw, "", owner, gid_t.max, shim_AT_EMPTY_PATH) == 0 else {
             let code = errno
@@ -116,7 +115,7 @@ struct TrustedWalk {
         }
     }
 
-    /// - Parameter raw: taken over; negative: `errno` says why it couldn't be opened.
+    /// - Parameter raw: is taken over; negative: `errno` says why opening failed.
     private mutating func examine(_ raw: CInt, _ path: String) throws(FileProblem) -> OpenedDirectory {
         guard raw >= 0 else { throw .system(errno) }
         var status = stat()
@@ -143,14 +142,14 @@ struct TrustedWalk {
         owner == 0 || owner == user || (owner == Self.overflow && !Self.knowsRoot)
     }
 
-    /// Who besides its owner can replace what is in the directory; nil: nobody.
+    /// Who besides its owner can replace its entries, if anybody.
     private func openness(_ status: stat) -> String? {
         if status.st_mode & S_ISVTX != 0 { return nil }
         if status.st_mode & S_IWOTH != 0 { return "everybody" }
         return status.st_mode & S_IWGRP != 0 && !isTrusted(group: status) ? "group \(status.st_gid)" : nil
     }
 
-    /// Root's own group; a user's own one, which has the same number; and, in a directory of root's, a group of this process.
+    /// Root's group, a user's own group (same number), and in root's directories a group of this process.
     private func isTrusted(group status: stat) -> Bool {
         if status.st_gid == 0 || status.st_gid == status.st_uid { return true }
         return user != 0 && status.st_uid == 0 && Self.groups.contains(status.st_gid)
@@ -162,10 +161,10 @@ struct TrustedWalk {
         return Set(groups.prefix(max(0, Int(count)))).union([getegid()])
     }
 
-    /// What users are shown as who have no number in this user namespace.
+    /// Shows for users without a number in this user namespace.
     private static let overflow: uid_t = 65534
 
-    /// In a user namespace without root everything of root's is shown as the overflow user's.
+    /// False in a user namespace without root, where root's files show as the overflow user's.
     private static let knowsRoot: Bool = {
         guard let map = try? SmallFile.read("/proc/self/uid_map") else { return true }
         let lines = String(decoding: map.bytes, as: UTF8.self).split(separator: "\n")
@@ -173,7 +172,6 @@ struct TrustedWalk {
     }()
 }
 
-/// A directory that a ``TrustedWalk`` has found.
 struct OpenedDirectory: ~Copyable {
     /// Opened with O_PATH.
     let raw: CInt

@@ -1,23 +1,21 @@
 import Addresses
 
-/// The search of ``HostTable``: a hash table of the patterns' suffixes, laid out for cold caches.
-///
-/// An unknown suffix costs one read of memory. For a known one this read gives the pattern's place, from which the
-/// record and the table's value are read side by side. So there are only numbers in three arrays, and a pattern is made
-/// of its record on request.
+/// The search of ``HostTable``: a hash table of the patterns' suffixes, laid out for cold caches. An unknown suffix
+/// costs one read of memory. A known one gives the pattern's place, for parallel reads of the record and the table's
+/// value.
 struct HostIndex: Sendable {
-    /// Open addressing, at most half full: 0 is free, else the upper half of the hash and a place, counted from 1.
+    /// Open addressing, at most half full: 0 is free, else the hash's upper half and a place, counted from 1.
     private var slots: [UInt64]
-    /// In the order in which they were inserted: an index here is a pattern's place.
+    /// In order of insertion: the index is the pattern's place.
     private var records: [Record] = []
-    /// The names of all, one behind the other.
+    /// All names, concatenated.
     private var names: [UInt8] = []
     private var hasPorts = false
     private var hasOneLabel = false
-    /// Bit n (the last stands for all above): some `**.` pattern has n labels.
+    /// Bit n: some `**.` pattern has n labels; the last bit stands for all above.
     private var subtreeDepths: UInt64 = 0
 
-    /// - Parameter patterns: which will be inserted, at most.
+    /// - Parameter patterns: to be inserted.
     init(for patterns: some Collection<HostPattern>) {
         var count = 8
         while count < patterns.count * 2 { count *= 2 }
@@ -28,7 +26,7 @@ struct HostIndex: Sendable {
 
     var count: Int { records.count }
 
-    /// Inserts a pattern, with the place after those before it; or finds an equal one that was there already.
+    /// Inserts a pattern at the next place, or finds an equal one.
     mutating func insert(_ pattern: HostPattern) -> (place: Int, isNew: Bool) {
         let name = pattern.name.utf8.span
         var suffix = SuffixHash()
@@ -79,7 +77,7 @@ struct HostIndex: Sendable {
             let byte = host[index]
             if byte == UInt8(ascii: "."), !isAddress {
                 if subtreeDepths & (1 << UInt64(min(depth, 63))) != 0 {
-                    // Longer suffixes come later in this walk, and win.
+                    // Longer suffixes come later and win.
                     subtree = probe(hash, .subtree, host, (index + 1)..<end, port) ?? subtree
                 }
                 if index + 1 == parent { parentHash = hash }
@@ -89,7 +87,7 @@ struct HostIndex: Sendable {
         }
         guard end > 0 else { return nil }
         if let exact = probe(hash, .exact, host, 0..<end, port) { return exact }
-        // Only now: most hosts that have an entry have one of their own, which leaves this read of memory out.
+        // Last: most listed hosts have an entry of their name, which saves this read.
         if let parent, let parentHash, let oneLabel = probe(parentHash, .oneLabel, host, parent..<end, port) { return oneLabel }
         if !isAddress, subtreeDepths & (1 << UInt64(min(depth, 63))) != 0 {
             subtree = probe(hash, .subtree, host, 0..<end, port) ?? subtree
@@ -97,13 +95,13 @@ struct HostIndex: Sendable {
         return subtree
     }
 
-    /// Where the name begins that is one label shorter than the host.
+    /// The start of the name without its first label.
     private static func parent(of host: Span<UInt8>, _ end: Int) -> Int? {
         for index in 1..<max(end, 1) where host[index] == UInt8(ascii: ".") { return index + 1 }
         return nil
     }
 
-    /// The entry for one name and scope: with the port if there is one, else without.
+    /// The entry for a name and scope: with the port if there is one, else without.
     private func probe(
         _ hash: SuffixHash, _ scope: HostPattern.Scope, _ host: Span<UInt8>, _ range: Range<Int>,
         _ port: UInt16
@@ -130,7 +128,7 @@ struct HostIndex: Sendable {
     }
 }
 
-/// What tells a pattern from others with its hash: eight bytes.
+/// Distinguishes patterns of one hash, in eight bytes.
 private struct Record {
     private let start: UInt32
     /// 0: every port.
@@ -153,8 +151,8 @@ private struct Record {
     }
 }
 
-/// The hash of a name's last bytes, grown to the left (FNV-1a, mixed at the end). Unseeded: the administrator chose the
-/// names in the table, so a client can't make its chains longer.
+/// The hash of a name's last bytes, extended to the left (FNV-1a, mixed at the end). Unseeded: the names are the
+/// administrator's, so clients can't lengthen its chains.
 private struct SuffixHash {
     private var state: UInt64 = 0xcbf2_9ce4_8422_2325
 

@@ -1,10 +1,6 @@
 import Addresses
 
-/// Which hosts an entry of the pin file speaks for.
-///
-/// A pin is worth as much as the pattern in front of it: one that misses a host leaves it to the trust
-/// anchors alone, and one that takes in a host too many cuts that host off. So a pattern says little, and
-/// what it says can be read at a glance:
+/// The hosts that an entry of the pin file covers.
 ///
 /// ```yaml
 /// - match: api.example.com        # this name and no other
@@ -22,8 +18,7 @@ import Addresses
 ///
 /// **Which of several wins.** The most specific: an exact pattern before `*.`, that before `**.`,
 /// and among `**.` the one with the most labels. Between two patterns equal in that, the one with
-/// the port before the one without. Only one entry ever decides: entries are not merged, so that a
-/// person can point at the line that decided (``HostTable`` returns it). Of these five
+/// the port before the one without. Entries are never merged. Of these five
 ///
 /// ```yaml
 /// - match: "**.example.com"
@@ -47,23 +42,17 @@ import Addresses
 /// and two entries for it an error; the log and the commands show the last form (``InternationalName``).
 /// Names are compared without regard to case and to one trailing dot.
 ///
-/// **Addresses** have one spelling here: `2001:DB8:0::1` is `2001:db8::1`, and IPv4 is four decimal numbers.
-/// What leads to the same place is the same: `::ffff:192.0.2.7` is `192.0.2.7`, `0.0.0.0` is `127.0.0.1`, and an entry
-/// for `192.0.2.7` speaks for `64:ff9b::192.0.2.7`, the way there through NAT64, unless that has its own. A name is
-/// never matched by the addresses that it has.
+/// **Addresses** have one spelling here: `2001:DB8:0::1` is `2001:db8::1`, and IPv4 is four decimal numbers. Equivalent
+/// addresses are one: `::ffff:192.0.2.7` is `192.0.2.7`, `0.0.0.0` is `127.0.0.1`, and an entry for `192.0.2.7` covers
+/// `64:ff9b::192.0.2.7` (NAT64) unless that has its own. A name never matches by its addresses.
 ///
-/// **What a pattern cannot say.** `*` stands for whole labels, on the left, once. `api.*.com`,
-/// `a*.example.com` and `*.*.example.com` are refused with the reason, and so is `*` alone (the
-/// `defaults` of the pin file speak for all other hosts) and a wildcard over an address.
-///
-/// **Why be careful with wildcards.** The hosts under a wildcard share their pins. A sibling served
-/// by another operator, as a `status.` page or a CDN often is, breaks under `**.` on the day it is
-/// moved. Prefer exact entries for pins, wildcards for `tunnel` and `deny`. A wildcard over a public suffix
-/// (`**.co.uk`, `*.github.io`) speaks for the hosts of strangers, and is warned of (``PublicSuffixes``).
+/// **What is refused**, with the reason: a `*` that isn't a whole label on the left (`api.*.com`, `a*.example.com`,
+/// `*.*.example.com`), `*` alone (the `defaults` cover all other hosts), and a wildcard over an address. A wildcard
+/// over a public suffix (`**.co.uk`, `*.github.io`) gets a warning (``PublicSuffixes``).
 public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
-    /// How many labels stand in front of ``name`` in the hosts that match.
+    /// The labels in front of ``name`` in matching hosts.
     package enum Scope: UInt8, Sendable, Hashable {
-        /// None: the name itself (or the address).
+        /// None.
         case exact = 0
         /// `*.`: exactly one.
         case oneLabel = 1
@@ -111,7 +100,7 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
     /// The pattern in its one spelling, with its port; parsing it gives the same pattern.
     public var description: String { text(with: name) }
 
-    /// The pattern for people, who read the U-labels: `*.xn--bcher-kva.example (*.bücher.example)`.
+    /// The pattern for people, with U-labels: `*.xn--bcher-kva.example (*.bücher.example)`.
     package var inBothForms: String {
         let readable = InternationalName.toUnicode(name)
         return readable == name ? description : "\(description) (\(text(with: readable)))"
@@ -131,7 +120,7 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
         isAddress ? 1 : name.utf8.reduce(1) { $1 == UInt8(ascii: ".") ? $0 + 1 : $0 }
     }
 
-    /// Whether this pattern alone matches the host, as ``HostTable`` does for many.
+    /// Whether this pattern alone matches the host.
     package func matches(host: String, port: UInt16) -> Bool {
         guard self.port == nil || self.port == port else { return false }
         var host = host.lowercased()
@@ -149,7 +138,7 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// True when `self` decides for a host that `other` matches as well.
+    /// Whether `self` wins over `other` for a host that both match.
     package func isMoreSpecific(than other: HostPattern) -> Bool {
         if scope != other.scope { return scope.rawValue < other.scope.rawValue }
         if scope == .subtree, labelCount != other.labelCount { return labelCount > other.labelCount }
@@ -158,7 +147,7 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension HostPattern {
-    /// `host:port`, `[v6]:port`, `[v6]` and bare IPv6 (more than one colon) apart.
+    /// Splits `host:port`, `[v6]:port`, `[v6]` and bare IPv6 (more than one colon).
     private static func splitPort(_ text: String) throws(HostPatternError) -> (Substring, UInt16?) {
         if text.hasPrefix("[") {
             guard let close = text.firstIndex(of: "]") else { throw HostPatternError(.notAName, text) }
@@ -232,7 +221,7 @@ extension HostPattern {
     }
 }
 
-/// Why a text is no host pattern, in words for the person who wrote it.
+/// Why a text is no host pattern, for its author.
 public struct HostPatternError: Error, Sendable, Hashable, CustomStringConvertible {
     package enum Reason: Sendable, Hashable {
         case empty, isURL, port, notAnAddress, notAName, emptyLabel, hyphen
@@ -241,7 +230,7 @@ public struct HostPatternError: Error, Sendable, Hashable, CustomStringConvertib
     }
 
     package let reason: Reason
-    /// As it was written.
+    /// As written.
     public let pattern: String
 
     init(_ reason: Reason, _ pattern: String) {
@@ -249,7 +238,7 @@ public struct HostPatternError: Error, Sendable, Hashable, CustomStringConvertib
         self.pattern = pattern
     }
 
-    /// The pattern as it was written, what is wrong with it, and what to write instead.
+    /// The pattern, what is wrong with it, and what to write instead.
     public var description: String {
         switch reason {
         case .empty: "a host pattern is missing its name"

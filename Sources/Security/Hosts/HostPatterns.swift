@@ -1,17 +1,17 @@
-/// The patterns of a ``HostTable``, each once. Immutable.
+/// The distinct patterns of a ``HostTable``. Immutable.
 package final class HostPatterns: Sendable {
-    // The search knows nothing of the table's values: as generic code it would take twice as long.
+    // Not generic over the table's values, which would take twice as long.
     let index: HostIndex
     package var count: Int { index.count }
 
     private init(_ index: HostIndex) { self.index = index }
 
-    /// Patterns in the order given, and what became of each of them.
+    /// Numbered patterns, in the order given.
     package struct Numbering: Sendable {
         package let patterns: HostPatterns
-        /// Of each pattern given: the number by which it is known, its own or that of an equal one.
+        /// For each pattern given: its number, or that of an equal one.
         package let numbers: [Int]
-        /// Repeated patterns, as indices of the given list, for the caller to report; the first holds the place.
+        /// Repeated patterns, as indices of the given list, for the caller to report; the first one counts.
         package let duplicates: [(later: Int, first: Int)]
     }
 
@@ -30,12 +30,12 @@ package final class HostPatterns: Sendable {
         return Numbering(patterns: HostPatterns(index), numbers: numbers, duplicates: duplicates)
     }
 
-    /// The pattern of a number that ``number(_:)`` has given.
+    /// The pattern with a number from ``number(_:)``.
     package func pattern(_ number: Int) -> HostPattern { index.pattern(at: number) }
 }
 
 extension HostPatterns.Numbering {
-    /// A table of the patterns, and of the values that were given with them: of equal patterns the first one's.
+    /// A table of the patterns and their values; of equal patterns the first one's.
     package func table<Value>(of values: [Value]) -> HostTable<Value> {
         let left = Set(duplicates.map(\.later))
         return HostTable(patterns, left.isEmpty ? values : values.indices.filter { !left.contains($0) }.map { values[$0] })

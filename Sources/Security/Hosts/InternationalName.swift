@@ -1,28 +1,25 @@
 internal import CIDN2
 
-/// Host names of all languages: `bücher.example`, as people write it, is `xn--bcher-kva.example` in
-/// DNS, in TLS and in certificates, and so everywhere in the proxy. This is the one place between the two.
+/// Converts host names between Unicode, as people write them (`bücher.example`), and the A-labels of DNS, TLS and
+/// certificates (`xn--bcher-kva.example`), which the rest of the proxy uses.
 ///
 /// | written                | is                      | because                                        |
 /// |------------------------|-------------------------|------------------------------------------------|
 /// | `BÜCHER.example`       | `xn--bcher-kva.example` | case is folded, and letters composed (NFC)     |
-/// | `faß.example`          | `xn--fa-hia.example`    | the sharp s is a letter of its own             |
+/// | `faß.example`          | `xn--fa-hia.example`    | the sharp s is a separate letter               |
 /// | `日本語。example`       | `xn--wgv71a119e.example` | the full stops of East Asia are dots          |
 /// | `XN--BCHER-KVA.example` | `xn--bcher-kva.example` | an A-label is taken as it is, if it is one     |
 /// | `xn--a.example`        | refused                 | it stands for no text that a name may hold     |
 /// | `💩.example`           | refused                 | no symbols (IDNA2008); its A-label is accepted |
 ///
-/// U-labels are read by IDNA2008 with the non-transitional mapping of UTS 46, as browsers do. An
-/// A-label, which a program or a registry has made, need only be valid by UTS 46, because names with
-/// symbols exist and browsers go there.
-///
-/// Letters that look like others (a Cyrillic `а` in `аpple.example`) are not told apart here: the
-/// A-label, which people are always shown first, does that.
+/// U-labels follow IDNA2008 with the non-transitional mapping of UTS 46, as in browsers. A-labels need only be valid by
+/// UTS 46, since names with symbols exist. Similar letters (a Cyrillic `а` in `аpple.example`) show in the A-label,
+/// which people always see first.
 package enum InternationalName {
-    /// More than any name has that fits into the 253 bytes of a host name, and little to convert.
+    /// Longer than any name that fits into 253 bytes, and cheap to convert.
     private static let sizeLimit = 1024
 
-    /// The name with each of its labels in ASCII. An ASCII name is only lowercased, not checked.
+    /// The name in A-labels. An ASCII name is only lowercased, not checked.
     package static func toASCII(_ name: String) throws(InternationalNameError) -> String {
         let lowercase = name.lowercased()
         if isPlain(lowercase.utf8.span) { return lowercase }
@@ -36,7 +33,7 @@ package enum InternationalName {
         return labels.joined(separator: ".")
     }
 
-    /// The name as people read it, to show beside the A-labels: many letters look alike. Itself if it has none.
+    /// The name in U-labels, to show beside the A-labels, since letters look alike. Itself if it has none.
     package static func toUnicode(_ name: String) -> String {
         var text: UnsafeMutablePointer<CChar>?
         guard idn2_to_unicode_8z8z(name, &text, 0) == IDN2_OK.rawValue, let text else { return name }
@@ -44,7 +41,7 @@ package enum InternationalName {
         return String(cString: text)
     }
 
-    /// Whether the name, in lower case, is ASCII without A-labels: nearly all are, so nothing is allocated.
+    /// Whether a lower-case name is ASCII without A-labels, as nearly all are: avoids an allocation.
     private static func isPlain(_ name: Span<UInt8>) -> Bool {
         for index in name.indices {
             if name[index] >= 0x80 { return false }
@@ -75,7 +72,7 @@ package enum InternationalName {
             guard written.utf8.starts(with: "xn--".utf8) else { return written }
             flags |= Int32(bitPattern: IDN2_NO_ALABEL_ROUNDTRIP.rawValue)
         }
-        // C would take the label to end there.
+        // A C string would end there.
         guard !written.utf8.contains(0) else { throw InternationalNameError(label: label, reason: "it holds a NUL") }
         var ascii: UnsafeMutablePointer<UInt8>?
         let result = written.withCString(encodedAs: UTF8.self) { idn2_lookup_u8($0, &ascii, flags) }
@@ -84,7 +81,7 @@ package enum InternationalName {
         }
         defer { idn2_free(ascii) }
         let text = String(cString: ascii)
-        // Some signs are mapped to a dot, and some to nothing at all.
+        // Some signs map to a dot, and some to nothing.
         guard !text.isEmpty, !text.utf8.contains(UInt8(ascii: ".")) else {
             throw InternationalNameError(label: label, reason: "it holds a sign that no label may")
         }
@@ -95,9 +92,9 @@ package enum InternationalName {
     private static let standard = Int32(bitPattern: IDN2_NFC_INPUT.rawValue | IDN2_NONTRANSITIONAL.rawValue)
 }
 
-/// Which label is no international name, and why not.
+/// The label that is no international name, and why.
 package struct InternationalNameError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// As it was written.
+    /// As written.
     package let label: String
     /// In the words of libidn2, e.g. "string contains a disallowed character".
     package let reason: String

@@ -1,6 +1,6 @@
 extension Span<UInt8> {
-    /// Whether this name in lower case is the host's, in any case: hashes can collide on purpose. It compares eight
-    /// bytes at a time, so that the processor soon reads the table's value.
+    /// Whether this lower-case name is the host's, in any case: hashes can collide on purpose. Compares eight bytes at
+    /// a time.
     func spells(_ host: Span<UInt8>) -> Bool {
         guard count == host.count else { return false }
         var index = 0
@@ -22,7 +22,7 @@ func lowercase(_ byte: UInt8) -> UInt8 {
     byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte
 }
 
-/// Of eight bytes at once. No sum of two bytes without their upper bits runs over into the next.
+/// Of eight bytes at once: sums of bytes without their upper bits don't carry over.
 private func lowercase(_ word: UInt64) -> UInt64 {
     let low = word & 0x7f7f_7f7f_7f7f_7f7f
     let isFromA = low &+ 0x3f3f_3f3f_3f3f_3f3f

@@ -1,37 +1,35 @@
 internal import CPSL
 internal import TLS
 
-/// The names under which anybody can register a name: `com`, `co.uk`, `github.io`. A wildcard there covers strangers.
-///
-/// The list is Debian's package `publicsuffix`, or libpsl's own where that is newer or the package is missing.
+/// Names under which anybody can register: `com`, `co.uk`, `github.io`. A wildcard there covers strangers. The list is
+/// Debian's `publicsuffix`, or libpsl's own if that is newer or the package is missing.
 package final class PublicSuffixes: Sendable {
     package static let system = PublicSuffixes()
 
-    /// Unsafe only in name: read-only, so libpsl allows all threads at once. Nil if libpsl was built without a list.
+    /// Unsafe only in name: read-only, so all threads may use it. Nil if libpsl was built without a list.
     private nonisolated(unsafe) let list: OpaquePointer?
 
     private init() { list = psl_latest(nil) }
 
     deinit { psl_free(list) }
 
-    /// Whether the list names it, as a suffix of a registry or of a private operator. Unknown names of one label, such
-    /// as `internal`, are not public suffixes. The name is in lower case, as A-labels.
+    /// Whether it is a suffix of a registry or of a private operator. Unknown names of one label, such as `internal`,
+    /// are not. The name is in lower-case A-labels.
     package func contains(_ name: String) -> Bool {
         psl_is_public_suffix2(list, name, PSL_TYPE_ANY | PSL_TYPE_NO_STAR_RULE) == 1
     }
 }
 
 extension PublicSuffixes {
-    /// Whether a registry sells names directly below it, as with `co.uk`, and not a company, as with `github.io`. The
-    /// name is in lower case, as A-labels.
+    /// Whether a registry sells names below it, as with `co.uk`, and not a company, as with `github.io`. The name is in
+    /// lower-case A-labels.
     func isRegistry(_ name: String) -> Bool {
         psl_is_public_suffix2(list, name, PSL_TYPE_ICANN | PSL_TYPE_NO_STAR_RULE) == 1
     }
 }
 
 extension WildcardRule {
-    /// Refuses wildcards directly below a registry's suffix, as browsers do. One over a company's suffix is accepted:
-    /// `*.github.io` is GitHub's own certificate.
+    /// Refuses wildcards directly below a registry's suffix, as browsers do; `*.github.io` is GitHub's own certificate.
     init(for name: ServerName?, suffixes: PublicSuffixes = .system) {
         guard case .dns(let host)? = name, let dot = host.firstIndex(of: ".") else {
             self = .oneLabel
@@ -43,7 +41,7 @@ extension WildcardRule {
 }
 
 extension HostPattern {
-    /// What to say of a wildcard that covers the hosts of strangers; nil for all other patterns.
+    /// The warning for a wildcard over strangers' hosts; nil for other patterns.
     package func publicSuffixWarning(_ suffixes: PublicSuffixes = .system) -> String? {
         guard scope != .exact, suffixes.contains(name) else { return nil }
         let (wildcard, which) =

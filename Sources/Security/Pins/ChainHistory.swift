@@ -1,8 +1,8 @@
 package import TLS
 
-/// The verified chains that hosts presented, for people who make pins. Nothing here is ever trusted.
+/// The verified chains that hosts presented, for making pins. Nothing here is ever trusted.
 package struct ChainHistory: Codable, Sendable, Equatable {
-    /// One certificate of a chain: what a pin, and a remark on it, are made of.
+    /// One certificate of a chain.
     package struct Link: Codable, Sendable, Equatable {
         package let subject: String
         package let issuer: String
@@ -15,7 +15,7 @@ package struct ChainHistory: Codable, Sendable, Equatable {
 
     package struct Chain: Codable, Sendable, Equatable {
         package let links: [Link]
-        /// The pin that it last met, by its value, if it did.
+        /// The value of the pin that it last matched.
         package fileprivate(set) var matched: String?
         package fileprivate(set) var count: Int
         package fileprivate(set) var first: UnixTime
@@ -29,7 +29,7 @@ package struct ChainHistory: Codable, Sendable, Equatable {
     }
 
     package private(set) var hosts: [String: Host] = [:]
-    /// Until when every host's chains are recorded, if that was asked for.
+    /// The end of a request to record every host's chains.
     package var learnsUntil: UnixTime?
 
     package init() {}
@@ -44,14 +44,14 @@ package struct ChainHistory: Codable, Sendable, Equatable {
             debugDescription: "a chain of \(place) has a count or a date out of bounds, or a pin that is not one")
     }
 
-    /// Hosts at most; more are not recorded.
+    /// More hosts are not recorded.
     package static let maximumHosts = 2000
-    /// Chains of a host at most; the one that wasn't seen for longest makes room.
+    /// Chains per host; the one unseen for longest makes room.
     package static let maximumChains = 8
-    /// Characters of a name at most: a certificate may hold any number.
+    /// Characters of a name; certificates have no limit.
     package static let longestName = 200
 
-    /// A chain as it is recorded: work that need not be done while others wait for the history.
+    /// A chain's record, made before the history is locked.
     package static func links(of chain: VerifiedChain) -> [Link] { chain.certificates.map(Link.init) }
 
     /// Records a chain. False if there is no room for another host.
@@ -94,7 +94,7 @@ extension ChainHistory.Link {
 }
 
 extension ChainHistory.Chain {
-    /// Its numbers can be counted on, and its pins pasted: a line break would add lines to the pin file.
+    /// Plausible numbers, and pins without line breaks, which would add lines to the pin file.
     fileprivate var isSound: Bool {
         HistoryBounds.admit(counts: count) && HistoryBounds.admit(dates: first, last)
             && links.allSatisfy { link in

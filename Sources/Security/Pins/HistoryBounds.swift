@@ -1,9 +1,9 @@
 package import TLS
 
-/// Bounds of counts and dates in a history's file, so that arithmetic stays within 64 bits.
+/// Bounds of counts and dates in a history's file, against overflow.
 package enum HistoryBounds {
     private static let counts = 0...(1 << 53)
-    /// Some thirty thousand years around 1970; the year 9999 is the last that a certificate can name.
+    /// Some thirty thousand years around 1970; certificates end with the year 9999.
     private static let dates: ClosedRange<UnixTime> = -(1 << 40)...(1 << 40)
 
     package static func admit(counts: Int...) -> Bool { counts.allSatisfy(Self.counts.contains) }

@@ -1,13 +1,13 @@
 package import TLS
 
-/// Why a text or a file is no pin, in words for the person who wrote it.
+/// Why a text or a file is no pin, for its author.
 public struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
     package enum Reason: Error, Sendable, Hashable {
         // The text.
         case empty
-        /// No `sha256/` and nothing else that is known.
+        /// No `sha256/` or other known form.
         case noAlgorithm
-        /// A digest without `sha256/` in front.
+        /// A digest without `sha256/`.
         case noPrefix(SHA256Digest)
         case unknownAlgorithm(String)
         /// `SHA256/`, `sha-256/`.
@@ -22,7 +22,7 @@ public struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
         case wrongLength(Int)
         /// The digest in hexadecimal.
         case hexadecimal(SHA256Digest)
-        /// Meant as a certificate's fingerprint, and not 32 bytes of hexadecimal or base64.
+        /// Meant as a certificate's fingerprint, but not 32 bytes of hexadecimal or base64.
         case notAFingerprint
         case record(TLSARecord.Problem)
 
@@ -32,19 +32,18 @@ public struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
         case privateKey
         case several(certificates: Int, keys: Int)
         case request
-        /// PEM with a label that is of no use.
+        /// PEM with another label.
         case otherPEM(String)
         case broken(String)
 
         // Either.
         /// `pinning: certificate` with a pin that is only a key.
         case keyInCertificateMode
-        /// `pinning: public-key` with a pin that says nothing of the key.
+        /// `pinning: public-key` with a pin of no key.
         case certificateInKeyMode
     }
 
     package let reason: Reason
-    /// The text of the pin, or the name of its file.
     package let pin: String
 
     init(_ reason: Reason, in pin: String) {
@@ -52,9 +51,9 @@ public struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
         self.pin = pin
     }
 
-    /// The pin as it was written, what is wrong with it, and what to write instead.
+    /// The pin, what is wrong with it, and what to write instead.
     public var description: String {
-        // What was pasted by mistake may be long, or secret.
+        // Text pasted by mistake may be long, or secret.
         let shown = pin.count > 80 ? pin.prefix(60) + "…" : pin[...]
         return switch reason {
         case .empty: "the pin is empty; write it as sha256/<base64>"

@@ -2,8 +2,8 @@ import TLS
 
 extension Pin {
     /// Reads a pin from a file: one certificate or one public key, in PEM or DER.
-    /// - Parameter origin: the file as the pin file names it; the path if that is nil.
-    /// - Throws: if the file can't be read, or doesn't hold exactly one certificate or public key.
+    /// - Parameter origin: the file as named in the pin file; the path if nil.
+    /// - Throws: unless the file holds exactly one certificate or public key.
     public init(file path: String, for mode: PinningMode, origin: String? = nil) throws(PinError) {
         let name = origin ?? path
         let file: SmallFile
@@ -11,7 +11,6 @@ extension Pin {
         try self.init(fileContents: file.bytes, for: mode, origin: name)
     }
 
-    /// The same for bytes at hand.
     package init(fileContents bytes: [UInt8], for mode: PinningMode, origin: String) throws(PinError) {
         let contents: Contents
         do { contents = try Contents(bytes) } catch { throw PinError(error, in: origin) }
@@ -41,7 +40,7 @@ private enum Contents {
     }
 
     private static func pem(_ bytes: [UInt8], _ labels: [String]) throws(PinError.Reason) -> Contents {
-        // A file with a key beside its certificate is refused too: it doesn't belong here.
+        // A private key doesn't belong here, even beside its certificate.
         if labels.contains(where: { $0.hasSuffix("PRIVATE KEY") }) { throw .privateKey }
         let certificates = labels.filter { $0.hasSuffix("CERTIFICATE") }.count
         let keys = labels.filter { $0 == "PUBLIC KEY" }.count
@@ -57,13 +56,13 @@ private enum Contents {
     }
 
     /// The outer sequence begins with a version (private key), an algorithm (public key), a sequence that begins with
-    /// [0] or a serial (certificate), or one that begins with version 0 (request).
+    /// [0] or a serial (certificate) or with version 0 (request).
     private static func der(_ bytes: [UInt8]) throws(PinError.Reason) -> Contents {
         do throws(CertificateError) { return .certificate(try Certificate(der: bytes)) } catch {
             if case .costly = error { throw .broken("\(error)") }
         }
         if let key = try? PublicKey(der: bytes) {
-            // The parser stops at the key's end; whatever follows was not meant.
+            // The parser stops at the key's end.
             guard key.der.count == bytes.count else { throw .broken("bytes follow the public key") }
             return .publicKey(key)
         }

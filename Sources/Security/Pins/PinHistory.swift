@@ -1,12 +1,10 @@
 package import TLS
 
-/// What became of each entry's pins, kept over restarts, so that a person can be told which pin is
-/// dead, and which report-only entry is ready to enforce.
+/// The use of each entry's pins, kept over restarts: shows dead pins, and report-only entries that are ready to
+/// enforce.
 ///
-/// Counted are verifications, one for each connection to an origin and not for each request. Entries
-/// go by their pattern and pins by their value (`Pin.description`), so that a pin keeps its count
-/// however it is written. What is no longer configured is remembered for a while: a pin that
-/// comes back after a rollback has its history.
+/// Verifications are counted, one per connection. Entries go by their pattern and pins by their value
+/// (`Pin.description`). Removed ones are kept for a while, for rollbacks.
 ///
 /// ```json
 /// {"entries": {"api.example.com": {"since": 1893456000, "accepted": 7, "misses": 1, "lastMiss": 1893459600,
@@ -14,12 +12,12 @@ package import TLS
 /// ```
 package struct PinHistory: Codable, Sendable, Equatable {
     package struct PinRecord: Codable, Sendable, Equatable {
-        /// When the pin was first among those of an entry that was asked.
+        /// When the pin was first in a matched entry.
         package var since: UnixTime
         package var matches = 0
         package var first: UnixTime?
         package var last: UnixTime?
-        /// When the pin was found to be no longer configured.
+        /// When the pin was found removed.
         package var removed: UnixTime?
     }
 
@@ -27,18 +25,17 @@ package struct PinHistory: Codable, Sendable, Equatable {
         package var since: UnixTime
         package var accepted = 0
         package var misses = 0
-        /// The last of the misses.
         package var lastMiss: UnixTime?
-        /// What counts for a promotion to `enforcement: enforce`.
+        /// Counts towards `enforcement: enforce`.
         package var matchesSinceMiss = 0
         package var pins: [String: PinRecord] = [:]
         package var removed: UnixTime?
     }
 
     package enum Outcome: Sendable, Equatable {
-        /// All pins that the chain matches, by their values, so that a matching backup is known to be alive.
+        /// The values of all matching pins, so that a backup is known to be alive.
         case matched([String])
-        /// None did; the connection was refused, or let through and reported.
+        /// No pin matched; the connection was refused, or reported.
         case missed
     }
 
@@ -54,16 +51,15 @@ package struct PinHistory: Codable, Sendable, Equatable {
             forKey: .entries, in: values, debugDescription: "a count or a date of \(name) is out of bounds")
     }
 
-    /// In the state directory.
     package static let fileName = "pins.json"
 
-    /// How long what is no longer configured is remembered: a quarter, the life of most leaves.
+    /// How long removed entries and pins are kept: a quarter, the life of most leaves.
     package static let retention: Int64 = 90 * 86_400
-    /// Entries at most, and pins of each. Those that no connection was made for take no place.
+    /// Entries, and pins of each. Only those with connections count.
     package static let maximumEntries = 10_000
     package static let maximumPinsOfEntry = 100
 
-    /// Makes an entry and its pins known, so that unmatched pins show. False if there is no room for it.
+    /// Adds an entry and its pins, so that unmatched pins show. False if it is full.
     package mutating func note(entry: String, pins: [String], at time: UnixTime) -> Bool {
         if entries[entry] == nil, entries.count >= Self.maximumEntries { return false }
         var record = entries[entry] ?? EntryRecord(since: time)
@@ -75,7 +71,7 @@ package struct PinHistory: Codable, Sendable, Equatable {
         return true
     }
 
-    /// Counts a verification for an entry that was noted; others are not counted.
+    /// Counts a verification for a known entry.
     package mutating func count(_ outcome: Outcome, for entry: String, at time: UnixTime) {
         guard let index = entries.index(forKey: entry) else { return }
         switch outcome {
@@ -96,7 +92,7 @@ package struct PinHistory: Codable, Sendable, Equatable {
         }
     }
 
-    /// Marks what is no longer configured, and forgets it after ``retention``. `pins`: nil for no such entry.
+    /// Marks what is no longer configured, and drops it after ``retention``. `pins`: nil for no such entry.
     package mutating func settle(at time: UnixTime, pins: (String) -> Set<String>?) {
         for (name, old) in entries {
             var entry = old

@@ -1,21 +1,11 @@
 import TLS
 
-/// The pins of one host: a certificate passes if *one* of them matches.
-///
-/// That is why a backup pin costs nothing: it stands beside the one in use and begins to match on the
-/// day that the server changes to it.
-///
-/// ```swift
-/// let pins = PinSet([
-///     try Pin(text: "sha256/afwiKY3RxoMmLkuRW1l7QsPZTJPwDS2pdDROQjXw8ig=", for: .publicKey),  // in use
-///     try Pin(file: "certs/backup.pem", for: .publicKey),                                    // backup
-/// ])
-/// ```
+/// The pins of one host, of which *one* must match.
 public struct PinSet: Sendable, Hashable {
-    /// Each pin once, in the order given.
+    /// Distinct, in the order given.
     public private(set) var pins: [Pin]
 
-    /// - Parameter pins: of which one must match; the same pin again counts once.
+    /// - Parameter pins: duplicates count once.
     public init(_ pins: [Pin] = []) {
         guard pins.count > 1 else {
             self.pins = pins
@@ -25,14 +15,14 @@ public struct PinSet: Sendable, Hashable {
         self.pins = pins.filter { seen.insert($0).inserted }
     }
 
-    /// The same pins in memory that is allocated now.
+    /// The same pins in newly allocated memory.
     func copied() -> PinSet {
         var copy = self
         copy.pins = pins.map(\.self)
         return copy
     }
 
-    /// Without any pin, a mode that pins refuses.
+    /// A mode that pins refuses an empty set.
     public var isEmpty: Bool { pins.isEmpty }
 
     /// Equal with the same pins in the same order.
@@ -40,7 +30,7 @@ public struct PinSet: Sendable, Hashable {
     /// By its pins.
     public func hash(into hasher: inout Hasher) { hasher.combine(pins) }
 
-    /// The first pin that a certificate of the verified chain, from the leaf on, satisfies at an admitted place.
+    /// The first pin that a certificate of the verified chain, leaf first, satisfies at an admitted depth.
     func match(in chain: VerifiedChain, position: PinPosition) -> (pin: Pin, depth: Int)? {
         for (depth, certificate) in chain.certificates.enumerated()
         where position.admits(depth: depth, of: chain) {
@@ -49,7 +39,7 @@ public struct PinSet: Sendable, Hashable {
         return nil
     }
 
-    /// The pin that a certificate at a depth (0 is the leaf) satisfies.
+    /// The pin that the certificate at a depth (0 is the leaf) satisfies.
     func pin(for certificate: Certificate, depth: Int) -> Pin? {
         let spki = certificate.spkiSHA256
         let whole = certificate.sha256
@@ -62,20 +52,19 @@ public struct PinSet: Sendable, Hashable {
         }
     }
 
-    /// The certificates to anchor a chain at. For a fingerprint, any certificate with that digest will do, the peer's
-    /// or the one among the trust anchors.
+    /// The certificates to anchor a chain at. A fingerprint takes the peer's certificate, or one of the trust anchors.
     func anchors(with presented: PresentedChain, among anchors: TrustAnchors) -> [Certificate] {
         let bare = pins.filter(\.isBareFingerprint)
         let sent = presented.certificates.filter { certificate in bare.contains { $0.isFingerprint(of: certificate) } }
         return pins.compactMap(\.certificate) + sent + bare.compactMap { $0.find(among: anchors) }
     }
 
-    /// True if every pin brings its certificate, so that ``anchors(with:among:)`` doesn't depend on the peer.
+    /// Whether ``anchors(with:among:)`` doesn't depend on the peer.
     var holdsAllAnchors: Bool { !pins.contains(where: \.isBareFingerprint) }
 }
 
 extension Pin {
-    /// Names a whole certificate that isn't at hand.
+    /// A fingerprint without the certificate.
     fileprivate var isBareFingerprint: Bool { pinsWholeCertificate && certificate == nil }
 
     fileprivate func find(among anchors: TrustAnchors) -> Certificate? {

@@ -1,10 +1,9 @@
 import TLS
 
 extension Pin {
-    /// Reads a pin written as text, in any of the forms that ``Pin`` lists.
-    /// - Throws: what is wrong with the text, and what to write instead.
+    /// Reads a pin in any of the forms that ``Pin`` lists.
     public init(text: String, for mode: PinningMode) throws(PinError) {
-        // Nearly all pins are this, and nothing else looks like it.
+        // Fast path: nearly all pins are this.
         if text.utf8.starts(with: "sha256/".utf8), let digest = SHA256Digest(base64: text.dropFirst(7)) {
             try self.init(.spki(digest), text: text, for: mode)
             return
@@ -22,14 +21,14 @@ extension Pin {
         }
     }
 
-    /// A pin that is right by itself, if the mode can use it.
+    /// A well-formed pin, if the mode can use it.
     private init(_ kind: Kind, text: String, for mode: PinningMode) throws(PinError) {
         self.init(kind, origin: text)
         if pinsWholeCertificate, mode != .certificate { throw PinError(.certificateInKeyMode, in: text) }
         if !pinsWholeCertificate, mode == .certificate { throw PinError(.keyInCertificateMode, in: text) }
     }
 
-    /// The digest of a whole certificate; nil if the text isn't meant as one.
+    /// The digest of a certificate; nil for other forms.
     private static func fingerprint(of text: String) throws(PinError) -> SHA256Digest? {
         let value: Substring
         if text.lowercased().hasPrefix("sha256 fingerprint=") {
@@ -53,20 +52,20 @@ extension Pin {
         }
         let algorithm = text[..<slash].lowercased()
         guard algorithm == "sha256" || algorithm == "sha-256" else {
-            // A base64 digest without its prefix may hold a slash, and so does a path.
+            // A base64 digest may contain a slash, as paths do.
             if let digest = SHA256Digest(base64: text) { throw PinError(.noPrefix(digest), in: text) }
             let isAlgorithm = ["sha1", "sha-1", "md5", "sha384", "sha512", "sha-384", "sha-512"].contains(algorithm)
             throw PinError(isAlgorithm ? .unknownAlgorithm(algorithm) : .fileName, in: text)
         }
         guard algorithm == "sha256", text.hasPrefix("sha256/") else { throw PinError(.spelling, in: text) }
         var value = text[text.index(after: slash)...]
-        // A digest may begin with a slash of its own: then curl's spelling is one character too long.
+        // A digest may begin with a slash: then it isn't curl's spelling.
         if value.hasPrefix("/"), SHA256Digest(base64: value) == nil { value.removeFirst() }
         if let digest = SHA256Digest(base64: value) { return digest }
         throw PinError(defect(of: value), in: text)
     }
 
-    /// What keeps a value from being the base64 of 32 bytes.
+    /// Why a value is not the base64 of 32 bytes.
     private static func defect(of value: Substring) -> PinError.Reason {
         if let digest = SHA256Digest(hex: value) { return .hexadecimal(digest) }
         if value.isEmpty { return .wrongLength(0) }
@@ -83,7 +82,7 @@ extension Pin {
         guard body.allSatisfy(isBase64), body.count % 4 != 1 else { return .notBase64 }
         let bytes = body.count * 3 / 4
         if bytes != 32 { return .wrongLength(bytes) }
-        // 43 characters: either the padding is missing, or the last one has bits that mean nothing.
+        // 43 characters: the padding is missing, or the last character has stray bits.
         return padding == 1 ? .strayBits : .notPadded
     }
 

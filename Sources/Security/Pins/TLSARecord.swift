@@ -1,6 +1,6 @@
 import TLS
 
-/// A TLSA record as it stands in DNS (RFC 6698 section 2, RFC 7671), used as a pin.
+/// A TLSA record of DNS (RFC 6698 section 2, RFC 7671), used as a pin.
 ///
 /// `3 1 1 0d6f…` or the whole line of a zone file, `_443._tcp.api.example.com. IN TLSA 3 1 1 0d6f…`:
 ///
@@ -10,9 +10,8 @@ import TLS
 /// | selector | 0 the whole certificate, 1 its public key                                            |
 /// | matching | 0 the bytes themselves, 1 their SHA-256, 2 their SHA-512                             |
 ///
-/// The record is taken from the pin file and never looked up. So usages 2 and 3 don't loosen anything
-/// here: whether the trust anchors are asked as well is `allow_invalid_certificates`, for records as
-/// for other pins.
+/// The record comes from the pin file and is never looked up, so usages 2 and 3 loosen nothing: whether the trust
+/// anchors must verify too is `allow_invalid_certificates`, as for other pins.
 package struct TLSARecord: Sendable, Hashable, CustomStringConvertible {
     package enum Usage: UInt8, Sendable, Hashable { case pkixTA = 0, pkixEE, daneTA, daneEE }
     package enum Selector: UInt8, Sendable, Hashable { case certificate = 0, publicKey }
@@ -23,13 +22,13 @@ package struct TLSARecord: Sendable, Hashable, CustomStringConvertible {
     package let matching: Matching
     package let data: [UInt8]
 
-    /// The record in one line, hexadecimal in lower case.
+    /// In one line, hexadecimal in lower case.
     package var description: String {
         let digits = data.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
         return "\(usage.rawValue) \(selector.rawValue) \(matching.rawValue) \(digits)"
     }
 
-    /// Whether a certificate at a depth (0 is the leaf) is the one.
+    /// Whether a certificate at a depth (0 is the leaf) matches.
     func matches(_ certificate: Certificate, depth: Int) -> Bool {
         switch usage {
         case .pkixEE, .daneEE: guard depth == 0 else { return false }
@@ -38,7 +37,7 @@ package struct TLSARecord: Sendable, Hashable, CustomStringConvertible {
         return matches(certificate)
     }
 
-    /// The same without regard to the place.
+    /// The same at any depth.
     func matches(_ certificate: Certificate) -> Bool {
         let bytes = selector == .certificate ? certificate.der : certificate.publicKeyDER
         return switch matching {
@@ -50,13 +49,12 @@ package struct TLSARecord: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension TLSARecord {
-    /// What is wrong with a text that was meant as a record.
+    /// What is wrong with a text meant as a record.
     package enum Problem: Error, Sendable, Hashable, CustomStringConvertible {
         case usage(String), selector(String), matching(String)
         case notHexadecimal
-        /// The digest has this many bytes instead of those that its matching type has.
         case wrongLength(Int, expected: Int)
-        /// Matching type 0 with bytes that are no certificate or key; the text is the parser's.
+        /// Matching type 0 with bytes that are no certificate or key; the parser's text.
         case unreadable(String)
 
         package var description: String {
@@ -72,11 +70,11 @@ extension TLSARecord {
         }
     }
 
-    /// Reads a record; nil if the text isn't meant as one.
+    /// Reads a record; nil for other forms.
     init?(text: String) throws(Problem) {
         var words = text.split { $0 == " " || $0 == "\t" || $0 == "\n" || $0 == "(" || $0 == ")" }
         if let type = words.firstIndex(where: { $0.uppercased() == "TLSA" }) {
-            // Before the type stand the owner, a time to live and the class, each of which may be missing.
+            // Owner, time to live and class may precede the type.
             guard type <= 3 else { return nil }
             words.removeSubrange(...type)
         } else {
@@ -86,7 +84,7 @@ extension TLSARecord {
         guard let usage = UInt8(word(0)).flatMap(Usage.init) else { throw .usage(word(0)) }
         guard let selector = UInt8(word(1)).flatMap(Selector.init) else { throw .selector(word(1)) }
         guard let matching = UInt8(word(2)).flatMap(Matching.init) else { throw .matching(word(2)) }
-        // A zone file may break the data into several words.
+        // Zone files may split the data.
         guard let data = Self.hexadecimal(words.dropFirst(3).joined()) else { throw .notHexadecimal }
         switch matching {
         case .exact: try Self.check(data, selector)

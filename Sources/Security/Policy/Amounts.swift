@@ -1,8 +1,8 @@
-// How amounts are written for people, so that there is one way to say "1 day" and no way to say "1 days".
+// How amounts are written for people: "1 day", not "1 days".
 
 package import TLS
 
-/// How far an instant lies from another one, in the largest whole unit, rounded down: `in 12 days`, `1 hour ago`.
+/// The distance to another instant in the largest whole unit, rounded down: `in 12 days`, `1 hour ago`.
 package struct TimeDistance: Sendable, CustomStringConvertible {
     package let isPast: Bool
     /// Without the direction, e.g. `12 days`.
@@ -23,11 +23,10 @@ package struct TimeDistance: Sendable, CustomStringConvertible {
     }
 }
 
-/// A number of things: `1 match`, `2 matches`.
 package struct Count: Sendable, CustomStringConvertible {
     package let description: String
 
-    /// - Parameter plural: where it isn't made with an s.
+    /// - Parameter plural: if not made with an s.
     package init(_ number: Int, _ noun: String, plural: String? = nil) {
         description = number == 1 ? "1 \(noun)" : "\(number) \(plural ?? noun + "s")"
     }

@@ -1,7 +1,7 @@
 import Glibc
 package import TLS
 
-/// An instant as people write it in the pin file and after `--at`.
+/// An instant as written in the pin file and after `--at`.
 package enum DateText {
     /// Reads `2027-06-30` (the beginning of that day in UTC) or RFC 3339's `2027-06-30T12:00:00Z` and `…+02:00`,
     /// without fractions of a second; nil for anything else.
@@ -17,7 +17,7 @@ package enum DateText {
         (parts.tm_hour, parts.tm_min, parts.tm_sec) = (number(hour), number(minute), number(second))
         let wanted = parts
         let time = timegm(&parts)
-        // timegm carries 31 June over into July; a date that had to be corrected is not one.
+        // timegm turns 31 June into July: a corrected date is invalid.
         guard (parts.tm_year, parts.tm_mon, parts.tm_mday) == (wanted.tm_year, wanted.tm_mon, wanted.tm_mday),
             (parts.tm_hour, parts.tm_min, parts.tm_sec) == (wanted.tm_hour, wanted.tm_min, wanted.tm_sec),
             number(offsetHours) < 24, number(offsetMinutes) < 60

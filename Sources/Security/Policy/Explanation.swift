@@ -1,7 +1,7 @@
-/// A verdict with everything that was looked at on the way to it, for people: what `pinproxy explain` prints.
+/// A verdict with all checks: what `pinproxy explain` prints.
 package struct Explanation: Sendable {
     package let verdict: Verdict
-    /// In the order in which they are made. The verdict refuses exactly if one of them failed.
+    /// In order. The verdict refuses exactly if one failed.
     package let checks: [Check]
 }
 
@@ -9,13 +9,13 @@ package struct Check: Sendable, Hashable {
     package enum Outcome: String, Sendable, Hashable {
         case passed
         case failed
-        /// It would be refused, if it weren't only reported.
+        /// Would be refused if it weren't only reported.
         case reported
-        /// Not looked at; the text says why.
+        /// Skipped, with the reason in the text.
         case skipped
     }
 
-    /// What kinds there are; the names are stable.
+    /// Stable names.
     package enum Name: String, Sendable, Hashable, CaseIterable {
         case settings
         case expiry
@@ -24,7 +24,6 @@ package struct Check: Sendable, Hashable {
         case name
         case dates
         case lifetime
-        /// The issuers' lists.
         case revocation
         case ocsp
         case transparency
@@ -34,7 +33,7 @@ package struct Check: Sendable, Hashable {
 
     package let name: Name
     package let outcome: Outcome
-    /// What was compared with what: lines without a line break at the end.
+    /// What was compared, in lines without a line break.
     package let lines: [String]
 
     init(_ name: Name, _ outcome: Outcome, _ lines: [String]) {

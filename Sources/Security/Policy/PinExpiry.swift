@@ -1,14 +1,13 @@
 package import TLS
 
-/// The day from which an entry's pins are no longer vouched for by the one who wrote them.
+/// The day on which an entry's pins expire.
 ///
 /// ```yaml
 /// expires: 2027-06-30      # from the beginning of that day (UTC) on; or 2027-06-30T12:00:00Z
 /// on_expiry: report        # enforce | report | deny
 /// ```
 ///
-/// It is a reminder that acts: `pin.expiring` is logged from 30 days before, and then `on_expiry`
-/// says what becomes of a host whose pins nobody has looked after.
+/// `pin.expiring` is logged from 30 days before, and then `on_expiry` applies.
 package struct PinExpiry: Sendable, Hashable {
     package let date: UnixTime
     package let action: OnExpiry
@@ -22,10 +21,10 @@ package struct PinExpiry: Sendable, Hashable {
 }
 
 package enum OnExpiry: String, Sendable, Hashable, CaseIterable {
-    /// They are enforced as before; only warnings tell.
+    /// Enforced as before, with warnings.
     case enforce
-    /// They no longer refuse, and a mismatch is reported: as `enforcement: report`.
+    /// A mismatch is reported, as with `enforcement: report`.
     case report
-    /// The host is refused until somebody has looked.
+    /// The host is refused.
     case deny
 }

@@ -2,14 +2,14 @@ package import TLS
 
 package enum PinPlace: Sendable, Hashable {
     case absent
-    /// At this depth (0 is the leaf), where it may match.
+    /// At this depth (0 is the leaf).
     case matches(depth: Int)
-    /// At this depth, where the policy's position doesn't let it match.
+    /// At this depth, where the policy's position forbids it.
     case ruledOut(depth: Int)
 }
 
 extension SecurityPolicy {
-    /// All pins that a verdict of this policy could have been met by, each once; the one that decided is among them.
+    /// The distinct pins that match in this verdict, the deciding one included.
     package func matchingPins(in verdict: Verdict) -> [Pin] {
         guard verdict.isAccepted, let decisive = verdict.matchedPin else { return [] }
         let chains = [verdict.chain, verdict.trustedChain].compactMap(\.self)
@@ -26,7 +26,6 @@ extension SecurityPolicy {
             }
     }
 
-    /// Looks for one of the policy's pins, whichever of them decided.
     package func place(of pin: Pin, in chain: VerifiedChain) -> PinPlace {
         let alone = PinSet([pin])
         if let match = alone.match(in: chain, position: position) { return .matches(depth: match.depth) }

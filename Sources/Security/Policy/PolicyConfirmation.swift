@@ -1,11 +1,9 @@
 package import TLS
 
 extension SecurityPolicy {
-    /// Judges a stapled OCSP response and certificate timestamps once they have arrived. An accepted chain may be
-    /// refused now, never the reverse.
-    ///
-    /// A response must be good, unless `ocsp` is `ignore`: an expired one may be replayed. A responder's own unsigned
-    /// error ("try later") counts as no response.
+    /// Judges a stapled OCSP response and certificate timestamps once they have arrived: an accepted chain may be
+    /// refused now, never the reverse. A response must be good, unless `ocsp` is `ignore`: an expired one may be
+    /// replayed. A responder's unsigned error ("try later") counts as no response.
     package func confirm(_ verdict: Verdict, with evidence: PeerEvidence, at time: UnixTime) -> Verdict {
         var verdict = verdict
         verdict.evidence = evidence
@@ -20,7 +18,7 @@ extension SecurityPolicy {
         return verdict
     }
 
-    /// nil where no response is there, and none is asked for.
+    /// Nil without a response, if none is required.
     func status(
         of chain: VerifiedChain, _ evidence: PeerEvidence, at time: UnixTime
     ) -> Result<OCSPStatus?, StatusFailure> {
@@ -35,7 +33,7 @@ extension SecurityPolicy {
         }
     }
 
-    /// nil where no timestamps are asked for.
+    /// Nil if no timestamps are required.
     func transparency(
         of chain: VerifiedChain, _ evidence: PeerEvidence?, at time: UnixTime
     ) -> Result<TransparencyResult, TransparencyFailure>? {

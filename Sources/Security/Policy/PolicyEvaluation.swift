@@ -3,8 +3,8 @@ package import TLS
 extension SecurityPolicy {
     /// Judges a server's chain. Pure: the same chain, anchors and clock give the same verdict.
     /// - Parameters:
-    ///   - host: the name that the server must be; nil if there is none to check.
-    ///   - anchors: what the machine or the configuration trusts; never the proxy's own authority.
+    ///   - host: the name expected of the server; nil: no check.
+    ///   - anchors: of the machine or the configuration; never the proxy's own authority.
     package func evaluate(
         _ presented: PresentedChain, host: ServerName?, anchors: TrustAnchors, at unixTime: UnixTime
     ) -> Verdict {
@@ -13,14 +13,14 @@ extension SecurityPolicy {
 }
 
 extension SecurityPolicy {
-    /// What a chain is verified for, whichever the anchors are.
+    /// Options of any verification, whichever the anchors.
     private func verificationOptions(name: ServerName?, time: UnixTime) -> VerificationOptions {
         VerificationOptions(
             name: name, time: time, wildcards: WildcardRule(for: name),
             revocationLists: requirements.revocationLists, maximumLeafLifetime: requirements.maximumLeafLifetime)
     }
 
-    /// Verifies with the trust anchors. Of several chains that hold, one that a pin matches is preferred.
+    /// Verifies with the trust anchors. Of several valid chains one that a pin matches is preferred.
     func verify(
         _ presented: PresentedChain, to anchors: TrustAnchors, name: ServerName?, time: UnixTime
     ) -> Result<VerifiedChain, VerificationFailure> {
@@ -32,7 +32,7 @@ extension SecurityPolicy {
     /// Verifies with the pinned certificates as the only anchors.
     /// - Parameters:
     ///   - trusted: the chain to the anchors, whose certificates may be issuers that the server doesn't send.
-    ///   - anchors: where to find a certificate that is pinned by its fingerprint, such as a root.
+    ///   - anchors: where to find a certificate, such as a root, pinned by its fingerprint.
     func verifyToPins(
         _ presented: PresentedChain, trusted: VerifiedChain?, anchors: TrustAnchors, name: ServerName?, time: UnixTime
     ) -> Result<VerifiedChain, VerificationFailure> {
@@ -45,7 +45,7 @@ extension SecurityPolicy {
     }
 }
 
-/// One run of a policy: each row of its table is one branch here.
+/// One run of a policy: a branch for each row of its table.
 private struct Evaluation {
     let policy: SecurityPolicy
     let presented: PresentedChain
@@ -53,7 +53,7 @@ private struct Evaluation {
     let anchors: TrustAnchors
     let time: UnixTime
 
-    /// The name to look for, where the policy wants it looked for.
+    /// The name to check, if the policy wants that.
     var checkedName: ServerName? { policy.validatesDomainName ? host : nil }
 
     func verdict() -> Verdict {
@@ -94,7 +94,7 @@ private struct Evaluation {
         return accepted(chain: chain, trusted: chain, pin: match.pin, depth: match.depth)
     }
 
-    /// - Parameter trusted: the chain that the anchors vouch for, unless they weren't asked.
+    /// - Parameter trusted: the chain to the anchors, if checked.
     private func byPinnedCertificates(trusted: VerifiedChain?) -> Verdict {
         let result = policy.verifyToPins(
             presented, trusted: trusted, anchors: anchors, name: checkedName, time: time)
@@ -102,7 +102,7 @@ private struct Evaluation {
         case .failure(let failure):
             return mismatch(.pinnedAnchors(failure), chain: trusted)
         case .success(let chain):
-            // The chain to a pinned certificate ends there; a pin further up is met in the other one.
+            // The chain to a pinned certificate ends there; pins further up match in the other one.
             for chain in [chain, trusted].compactMap(\.self) {
                 if let match = policy.pins.match(in: chain, position: policy.position) {
                     return accepted(chain: chain, trusted: trusted, pin: match.pin, depth: match.depth)
@@ -112,7 +112,7 @@ private struct Evaluation {
         }
     }
 
-    /// No chain is asked for, so the leaf's is the only key that the peer proves to hold.
+    /// Without a verified chain the leaf's key is the only one that the peer proves.
     private func byLeafKey() -> Verdict {
         let mayMatch = policy.position == .any || policy.position == .leaf
         guard mayMatch, let pin = policy.pins.pin(for: presented.leaf, depth: 0) else {
@@ -124,7 +124,7 @@ private struct Evaluation {
         return accepted(chain: nil, pin: pin, depth: 0)
     }
 
-    // MARK: Answers
+    // MARK: Verdicts
 
     private func accepted(
         chain: VerifiedChain?, trusted: VerifiedChain? = nil, pin: Pin? = nil, depth: Int? = nil,
@@ -147,7 +147,7 @@ private struct Evaluation {
             presented: presented, matchedPin: nil, matchedDepth: nil, report: nil, validUntil: .min)
     }
 
-    /// The pins don't match. Reported only, if asked for and if the anchors vouch for the chain.
+    /// The pins don't match. Only reported if the policy says so and the chain is trusted.
     private func mismatch(_ reason: Refusal.Reason, chain: VerifiedChain?) -> Verdict {
         guard policy.enforcement(at: time) == .report, !policy.allowsInvalidCertificates else {
             return refused(reason, chain: chain)

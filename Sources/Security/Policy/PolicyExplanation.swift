@@ -1,10 +1,10 @@
 package import TLS
 
 extension SecurityPolicy {
-    /// Judges a server's chain as ``evaluate(_:host:anchors:at:)`` does, and explains each check, also those that the
-    /// verdict did not come to.
+    /// Judges a server's chain as ``evaluate(_:host:anchors:at:)`` does, and explains each check, also those not
+    /// reached.
     /// - Parameters:
-    ///   - evidence: what the server brought beside its chain; nil where no server was asked.
+    ///   - evidence: what the server sent beside its chain, if one was asked.
     ///   - version: the negotiated TLS version.
     package func explain(
         _ presented: PresentedChain, evidence: PeerEvidence? = nil, version: TLSVersion? = nil, host: ServerName?,
@@ -49,7 +49,7 @@ private struct Explainer {
         return checks
     }
 
-    // MARK: What else is asked
+    // MARK: Other requirements
 
     private func revocation(_ trusted: Result<VerifiedChain, VerificationFailure>?) -> Check {
         guard let lists = policy.requirements.revocationLists, !lists.isEmpty else {
@@ -79,7 +79,7 @@ private struct Explainer {
         return "\(term.path): list of \(term.issuer), \(distance.isPast ? "expired" : "valid until") \(CalendarDate(term.nextUpdate)), \(distance)"
     }
 
-    /// The chain that the evidence is about; nil where the verdict did not come to it.
+    /// The chain that the evidence is about, if the verdict reached it.
     private var confirmed: VerifiedChain? {
         switch verdict.refusal?.reason {
         case nil, .status?, .transparency?: verdict.trustedChain ?? verdict.chain
@@ -144,7 +144,7 @@ private struct Explainer {
         }
     }
 
-    /// A server that speaks nothing new enough ends in its handshake, and never comes to a chain.
+    /// A server without a new enough version fails in its handshake, before its chain.
     private func tls() -> Check {
         let asked = "min_tls: \(policy.requirements.minimumTLS)"
         return version.map { Check(.tls, .passed, "\($0) was spoken; \(asked)") }
@@ -173,7 +173,7 @@ private struct Explainer {
         }
     }
 
-    /// The name, if the leaf is for it; a mismatch has a check of its own.
+    /// The name, if the leaf has it; a mismatch is a separate check.
     private var nameInCertificate: ServerName? {
         guard policy.validatesDomainName, let host else { return nil }
         return mismatch(with: host) == nil ? host : nil
@@ -213,7 +213,7 @@ private struct Explainer {
     }
 
     private func lifetime(_ trusted: Result<VerifiedChain, VerificationFailure>?) -> Check {
-        // Dates that can't be read lie further apart than any number.
+        // The difference of malformed dates may overflow.
         let (difference, overflow) = presented.leaf.notAfter.subtractingReportingOverflow(presented.leaf.notBefore)
         let time = overflow ? "a time that can't be read" : "\(Count(Int(difference / 86_400 + 1), "day"))"
         guard let maximum = policy.requirements.maximumLeafLifetime else {
@@ -260,12 +260,12 @@ private struct Explainer {
         return Check(.pins, outcome, ["\(head):"] + lines)
     }
 
-    /// False where something else refused before the pins were asked.
+    /// False if another check refused first.
     private var isPinsFault: Bool {
         if case .pinMismatch? = verdict.refusal?.reason { true } else { false }
     }
 
-    /// - Parameter chain: nil where the leaf alone is looked at.
+    /// - Parameter chain: nil: only the leaf counts.
     private func result(of pin: Pin, in chain: VerifiedChain?) -> String {
         guard let chain else {
             let isMet = PinSet([pin]).pin(for: presented.leaf, depth: 0) != nil
@@ -283,9 +283,8 @@ private struct Explainer {
         pin.origin == pin.description ? "\(pin)" : "\(pin) (\(pin.origin))"
     }
 
-    // MARK: Words
+    // MARK: Texts
 
-    /// Names and certificates listed at most.
     private static let shown = 10
 
     private func role(_ depth: Int, in chain: VerifiedChain) -> String {

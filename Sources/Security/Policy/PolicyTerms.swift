@@ -1,4 +1,4 @@
-/// What a ``SecurityPolicy`` says besides its pins. An object, since thousands of entries say the same.
+/// A ``SecurityPolicy`` without its pins. An object, shared by thousands of equal entries.
 package final class PolicyTerms: Sendable, Equatable {
     let mode: PinningMode
     let allowsInvalidCertificates: Bool
@@ -21,7 +21,7 @@ package final class PolicyTerms: Sendable, Equatable {
         self.expiry = expiry
     }
 
-    /// What tells terms apart, for a digest.
+    /// For a digest.
     var words: [String] {
         var words = [
             mode.rawValue, position.rawValue, enforcement.rawValue,
@@ -32,7 +32,7 @@ package final class PolicyTerms: Sendable, Equatable {
         return words
     }
 
-    /// By every field: entries that differ in one must not come to share it.
+    /// Compares every field, since equal terms are shared.
     package static func == (one: PolicyTerms, other: PolicyTerms) -> Bool {
         one.mode == other.mode && one.allowsInvalidCertificates == other.allowsInvalidCertificates
             && one.validatesDomainName == other.validatesDomainName && one.position == other.position
@@ -40,9 +40,9 @@ package final class PolicyTerms: Sendable, Equatable {
     }
 }
 
-/// The last few values that differed: equal ones become one object.
+/// Makes equal values one object, among the last few distinct ones.
 package struct SharedValues<Value: AnyObject & Equatable> {
-    /// More ways to write an entry than most files have. What is forgotten is merely not shared.
+    /// More variants than most files have; a forgotten one is merely not shared.
     private static var limit: Int { 16 }
 
     private var known: [Value] = []

@@ -1,28 +1,27 @@
 package import TLS
 
-/// Why a policy turned a server away, for programs (``reason``) and for people (``title``, ``details``).
-///
-/// A class, since every verdict has room for it, and hardly any has one.
+/// Why a policy refused a server, for programs (``reason``) and for people (``title``, ``details``). A class: every
+/// verdict has room for it, and hardly any has one.
 package final class Refusal: Error, Sendable, CustomStringConvertible {
     package enum Reason: Sendable {
-        /// The trust anchors don't vouch for the chain, or it is for another name.
+        /// The chain isn't valid to the trust anchors, or is for another name.
         case trust(VerificationFailure)
-        /// Valid perhaps, but not to the pinned certificates alone.
+        /// Not valid to the pinned certificates alone.
         case pinnedAnchors(VerificationFailure)
-        /// A chain without any pinned key or certificate where one may stand.
+        /// No certificate of the chain matches a pin.
         case pinMismatch
-        /// The policy can't accept anything, whatever the server shows.
+        /// The policy can't accept any server.
         case contradiction(SecurityPolicy.Contradiction)
-        /// Valid, but its authority doesn't say, or no longer says, that it is good.
+        /// Valid, but its authority doesn't confirm it.
         case status(StatusFailure)
-        /// Valid, but not known to stand in public logs.
+        /// Valid, but not known to be in public logs.
         case transparency(TransparencyFailure)
         case expired(PinExpiry)
     }
 
     package let reason: Reason
     package let host: ServerName?
-    /// What verification built, where it did.
+    /// The verified chain, if any.
     package let chain: VerifiedChain?
     package let presented: PresentedChain
     let policy: SecurityPolicy
@@ -38,7 +37,7 @@ package final class Refusal: Error, Sendable, CustomStringConvertible {
         self.policy = policy
     }
 
-    /// True if the pins are what failed, so that the log says `pin.mismatch` and not `trust.failure`.
+    /// Whether the pins failed: the log says `pin.mismatch` rather than `trust.failure`.
     package var isPinFailure: Bool {
         switch reason {
         case .pinMismatch, .pinnedAnchors, .expired: true
@@ -46,7 +45,7 @@ package final class Refusal: Error, Sendable, CustomStringConvertible {
         }
     }
 
-    /// True if the certificate, or one above it, was revoked: by a list, or by a stapled OCSP response.
+    /// Whether a certificate was revoked, by a list or a stapled OCSP response.
     package var isRevocation: Bool {
         switch reason {
         case .trust(let failure), .pinnedAnchors(let failure): failure.reason == .revoked
@@ -55,7 +54,7 @@ package final class Refusal: Error, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The X509_V_ERR_… code for the alert: an invalid chain's own, else CERT_REJECTED for `bad_certificate`.
+    /// The X509_V_ERR_… code for the alert: the chain's own, else CERT_REJECTED for `bad_certificate`.
     package var x509Code: Int32 {
         switch reason {
         case .trust(let failure), .pinnedAnchors(let failure): failure.x509Code
@@ -63,7 +62,7 @@ package final class Refusal: Error, Sendable, CustomStringConvertible {
         }
     }
 
-    /// One short line without line breaks: it becomes a reason phrase.
+    /// One short line, used as a reason phrase.
     package var title: String {
         let name = host.map { " for \($0)" } ?? ""
         return switch reason {
@@ -106,7 +105,7 @@ extension VerificationFailure.Reason {
         }
     }
 
-    /// What the person who reads the refusal can do about it.
+    /// Advice for the reader.
     var advice: String {
         switch self {
         case .expired:

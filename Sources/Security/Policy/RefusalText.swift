@@ -1,7 +1,7 @@
 import TLS
 
 extension Refusal {
-    /// What failed over several lines, with the chain's pins ready to paste, the pins configured, and what to do.
+    /// What failed, over several lines, with the chain's pins ready to paste, the configured pins, and advice.
     package var details: String {
         var text = title + "\n"
         switch reason {
@@ -46,7 +46,7 @@ extension Refusal {
         return text
     }
 
-    /// The pins of the verified chain, leaf first, as pin files write them; empty without one.
+    /// The verified chain's pins, leaf first, as written in pin files.
     package var presentedPins: [String] {
         guard let chain else { return [] }
         return chain.certificates.prefix(Self.shown).enumerated()
@@ -87,7 +87,7 @@ extension Refusal {
 
     // MARK: Sections
 
-    /// Certificates listed at most; a peer may send hundreds.
+    /// Certificates listed; a peer may send hundreds.
     private static let shown = 10
 
     private func chainText() -> String {
@@ -107,7 +107,7 @@ extension Refusal {
             })
     }
 
-    /// - Parameter hindrance: why no pin could match at a depth; such certificates are shown as comments.
+    /// - Parameter hindrance: why no pin could match at a depth; such certificates become comments.
     private func lines(of certificates: [Certificate], hindrance: (Int) -> String?) -> [String] {
         var lines = certificates.prefix(Self.shown).enumerated().map { depth, certificate in
             let subject = certificate.subject.isEmpty ? "no subject" : certificate.subject

@@ -1,12 +1,8 @@
-// Security: who an upstream must be, and who the proxy is to its clients. Decisions only: no sockets, no clock.
+// Security: judges upstreams, and keeps the proxy's own authority. Decisions only: no sockets, no clock.
 
 package import TLS
 
-/// Decides whether a server is the one that was meant: AFNetworking's AFSecurityPolicy, with reasons.
-///
-/// **What it guards against.** Without pins, a certificate by any authority that the machine trusts
-/// will do. With pins, only those that you named. The policy always answers with a ``Verdict``, which
-/// says what was compared with what; a refusal's text ends in what to do about it.
+/// Decides whether a server is the expected one: AFNetworking's AFSecurityPolicy, with reasons in a ``Verdict``.
 ///
 /// ```swift
 /// let policy = SecurityPolicy(mode: .publicKey, pins: PinSet([try Pin(text: "sha256/…", for: .publicKey)]))
@@ -28,32 +24,29 @@ package import TLS
 /// A mode that pins and has no pins refuses. Pins are matched against the chain that verification
 /// built, never against what the peer appended to it (CVE-2016-2402). The last row differs from
 /// AFNetworking, which there accepts a pinned key anywhere in an unverified list, for any name: the
-/// peer proves in the handshake that it holds the leaf's key, and no other, so only that key counts.
+/// peer proves in the handshake that it holds the leaf's key only.
 ///
-/// `enforcement: report` softens a pin that doesn't match, and nothing else: what is not trusted
-/// without the pins is refused. Where invalid certificates are allowed the pins are all that
-/// authenticates the server, so there they are enforced regardless.
-///
-/// **Why pinning is dangerous** is told at ``Pin``.
+/// `enforcement: report` softens a pin mismatch, and nothing else: an untrusted chain is refused. Where invalid
+/// certificates are allowed the pins alone authenticate the server, so they are always enforced.
 public struct SecurityPolicy: Sendable {
-    /// All that it says but the pins and what follows from them.
+    /// Everything but the pins and what follows from them.
     package private(set) var terms: PolicyTerms
-    /// Of which one must match.
+    /// One must match.
     public private(set) var pins: PinSet
-    /// Identifies policies that decide alike: with the anchors' digest, the key of upstream pools and session caches.
+    /// Equal for policies that decide alike: with the anchors' digest, the key of upstream pools and session caches.
     package let digest: SHA256Digest
-    /// The pinned certificates as anchors, built once; nil where they depend on what the peer shows.
+    /// The pinned certificates as anchors, built once; nil if they depend on the peer.
     let pinnedAnchors: TrustAnchors?
 
     /// What is pinned, if anything.
     public var mode: PinningMode { terms.mode }
-    /// Accept chains that the anchors don't vouch for. Loud: see ``unsafeSwitches``.
+    /// Accept chains that the anchors don't verify: see ``unsafeSwitches``.
     public var allowsInvalidCertificates: Bool { terms.allowsInvalidCertificates }
-    /// Ask for the host in the leaf's subjectAltName. False is loud.
+    /// Look for the host in the leaf's subjectAltName: see ``unsafeSwitches``.
     public var validatesDomainName: Bool { terms.validatesDomainName }
     /// Where in the chain a pin may match.
     public var position: PinPosition { terms.position }
-    /// What a pin that doesn't match does.
+    /// The effect of a pin mismatch.
     public var enforcement: Enforcement { terms.enforcement }
     package var requirements: TrustRequirements { terms.requirements }
     package var expiry: PinExpiry? { terms.expiry }
@@ -65,14 +58,14 @@ public struct SecurityPolicy: Sendable {
             requirements: requirements, expiry: expiry)
     }
 
-    /// The same policy in memory that is allocated now.
+    /// The same policy in newly allocated memory.
     package func copied() -> SecurityPolicy {
         var policy = self
         policy.pins = pins.copied()
         return policy
     }
 
-    /// The same policy, which has its terms in common with others that agree in them.
+    /// The same policy, sharing equal terms.
     package func sharing(_ known: inout SharedValues<PolicyTerms>) -> SecurityPolicy {
         var policy = self
         policy.terms = known.shared(terms)
@@ -81,12 +74,11 @@ public struct SecurityPolicy: Sendable {
 
     /// A policy with the usual requirements: TLS 1.2 or later, and a stapled OCSP response that revokes counts.
     /// - Parameters:
-    ///   - mode: `none` leaves it to the trust anchors, and has no pins.
-    ///   - allowsInvalidCertificates: leaves it to the pins alone. Only for servers without a certificate of an
-    ///     authority.
+    ///   - mode: `none` uses the trust anchors, and has no pins.
+    ///   - allowsInvalidCertificates: the pins alone decide; for servers without an authority's certificate.
     ///   - validatesDomainName: false accepts a certificate for any other host. Never without pins.
     ///   - position: where in the verified chain a pin may match.
-    ///   - enforcement: `report` lets a connection through that no pin matches, and says so.
+    ///   - enforcement: `report` allows a connection that no pin matches, and reports it.
     public init(
         mode: PinningMode = .none, pins: PinSet = PinSet(), allowsInvalidCertificates: Bool = false,
         validatesDomainName: Bool = true, position: PinPosition = .any, enforcement: Enforcement = .enforce
@@ -121,13 +113,13 @@ public struct SecurityPolicy: Sendable {
         pinnedAnchors =
             mode == .certificate && pins.holdsAllAnchors
             ? TrustAnchors(pins.pins.compactMap(\.certificate)) : nil
-        // Words end at a line break and each pin follows its length: no two policies share bytes.
+        // Words end at a line break and pins have a length prefix: no two policies share bytes.
         let switches = terms.words.joined(separator: "\n")
         let keys = pins.pins.map(\.key).sorted { $0.lexicographicallyPrecedes($1) }
         digest = SHA256Digest.of(Array(switches.utf8) + keys.flatMap { Array("\n\($0.count) ".utf8) + $0 })
     }
 
-    /// What a pin that doesn't match does at an instant: the expiry may have softened it.
+    /// The effect of a mismatch at an instant: the expiry may have softened it.
     package func enforcement(at time: UnixTime) -> Enforcement {
         guard let expiry, expiry.action == .report, expiry.hasPassed(at: time) else { return enforcement }
         return .report
@@ -135,16 +127,16 @@ public struct SecurityPolicy: Sendable {
 }
 
 extension SecurityPolicy {
-    /// A switch that takes protection away, to be named at start, by `lint` and on the status page.
+    /// A switch that removes protection, named at start, by `lint` and on the status page.
     public enum UnsafeSwitch: Sendable, Hashable, CustomStringConvertible {
         /// `pinning: none`, invalid certificates allowed, no name check: anyone can be this host.
         case acceptsAnyone
-        /// Invalid certificates allowed; the pins are all that authenticates the server.
+        /// Invalid certificates allowed: only the pins authenticate the server.
         case allowsInvalidCertificates
         /// A valid certificate of any host will do.
         case ignoresName
 
-        /// The switch by its name in the configuration, and what follows from it.
+        /// The switch's name in the configuration, and its effect.
         public var description: String {
             switch self {
             case .acceptsAnyone:
@@ -157,7 +149,7 @@ extension SecurityPolicy {
         }
     }
 
-    /// The switches of this policy that take protection away; none by default.
+    /// The switches of this policy that remove protection; none by default.
     public var unsafeSwitches: [UnsafeSwitch] {
         if mode == .none, allowsInvalidCertificates, !validatesDomainName { return [.acceptsAnyone] }
         var switches: [UnsafeSwitch] = []
@@ -166,13 +158,13 @@ extension SecurityPolicy {
         return switches
     }
 
-    /// Settings that contradict each other: the configuration refuses them, and a policy refuses connections.
+    /// Contradictory settings: the configuration refuses them, and a policy refuses connections.
     public enum Contradiction: Sendable, Hashable, CustomStringConvertible {
-        /// Pinning is asked for, and there is nothing to compare with.
+        /// Pinning without pins.
         case noPins(PinningMode)
         /// Pins that `pinning: none` would leave unused.
         case unusedPins
-        /// `allow_invalid_certificates` without pins, and yet a name to validate.
+        /// `allow_invalid_certificates` without pins, but with name validation.
         case nothingToCheckTheNameBy
         /// With invalid certificates allowed only the leaf's key counts, and the position rules it out.
         case positionNeverMatches(PinPosition)
@@ -180,10 +172,10 @@ extension SecurityPolicy {
         case reportWithoutTrust
         /// The same for pins that have expired.
         case reportOnExpiryWithoutTrust
-        /// Where no chain is verified, what is asked of one (the keys) can't be looked at.
+        /// Requirements, by their keys, of a chain that isn't verified.
         case requirementsWithoutChain([String])
 
-        /// What contradicts what, and what to write instead.
+        /// The contradiction, and what to write instead.
         public var description: String {
             switch self {
             case .noPins(let mode):
@@ -208,7 +200,7 @@ extension SecurityPolicy {
         }
     }
 
-    /// What is wrong with the policy by itself; a session with such a policy isn't made.
+    /// What is wrong with the policy; no session is made with such a policy.
     public var contradictions: [Contradiction] {
         var found: [Contradiction] = []
         if mode != .none, pins.isEmpty { found.append(.noPins(mode)) }

@@ -2,9 +2,9 @@ package import TLS
 
 package enum StatusFailure: Error, Sendable, Hashable, CustomStringConvertible {
     case response(OCSPFailure)
-    /// `ocsp` is `require`, and there was no response.
+    /// `ocsp: require`, but no response.
     case required
-    /// The certificate says "must staple" (RFC 7633), and there was no response.
+    /// "Must staple" (RFC 7633), but no response.
     case promised
 
     package var description: String {

@@ -1,27 +1,25 @@
 package import TLS
 
-/// What a server must satisfy besides the anchors, the name and the pins: for each host, or in the
-/// `defaults` of the pin file for all that don't say otherwise.
+/// Requirements besides the anchors, the name and the pins: per host, or in the `defaults` of the pin file.
 ///
 /// | key                 | asks                                                                         |
 /// |---------------------|------------------------------------------------------------------------------|
 /// | `min_tls`           | TLS 1.3, where 1.2 is not enough                                             |
-/// | `ocsp`              | a fresh word of the issuer that the leaf isn't revoked, stapled to the chain |
+/// | `ocsp`              | a fresh OCSP response, stapled, that the leaf isn't revoked                  |
 /// | `crl_files`         | that no certificate is on its issuer's list                                  |
-/// | `ct_log_list`       | that the leaf stands in public logs (Certificate Transparency)               |
+/// | `ct_log_list`       | that the leaf is in public logs (Certificate Transparency)                   |
 /// | `max_leaf_lifetime` | that the leaf's validity isn't longer                                        |
 ///
-/// They hold for whoever is accepted at all; `enforcement: report` doesn't soften them, since they are
-/// no pins.
+/// They hold in every mode; `enforcement: report` doesn't soften them.
 package struct TrustRequirements: Sendable, Equatable {
-    /// The oldest version spoken with the server: TLS 1.2 or 1.3.
+    /// TLS 1.2 or 1.3.
     package var minimumTLS: TLSVersion
     package var stapling: OCSPStapling
-    /// nil: no list is asked.
+    /// Nil: no check.
     package var revocationLists: RevocationLists?
-    /// The logs whose timestamps count; nil: none are asked for.
+    /// The logs whose timestamps count; nil: no check.
     package var transparencyLogs: TransparencyLogs?
-    /// In seconds, the first and the last counted (RFC 5280 section 4.1.2.5); nil for any.
+    /// In seconds, both ends counted (RFC 5280 section 4.1.2.5); nil for any.
     package var maximumLeafLifetime: Int64?
 
     package init(
@@ -36,14 +34,14 @@ package struct TrustRequirements: Sendable, Equatable {
         self.maximumLeafLifetime = maximumLeafLifetime
     }
 
-    /// Lists and logs are equal only to themselves: what their files say changes.
+    /// Lists and logs compare by identity, since their files change.
     package static func == (one: TrustRequirements, other: TrustRequirements) -> Bool {
         one.minimumTLS == other.minimumTLS && one.stapling == other.stapling
             && one.revocationLists === other.revocationLists && one.transparencyLogs === other.transparencyLogs
             && one.maximumLeafLifetime == other.maximumLeafLifetime
     }
 
-    /// The keys in the pin file that demand a verified chain; an optional staple isn't among them.
+    /// Pin file keys that require a verified chain; an optional staple doesn't.
     var keysThatNeedAChain: [String] {
         var keys: [String] = []
         if stapling == .require { keys.append("ocsp") }
@@ -53,7 +51,7 @@ package struct TrustRequirements: Sendable, Equatable {
         return keys
     }
 
-    /// What tells these from others, as bytes without line breaks inside.
+    /// For a digest: bytes without line breaks.
     var key: [String] {
         [
             "\(minimumTLS)", stapling.rawValue, maximumLeafLifetime.map { "\($0)" } ?? "any",
@@ -62,11 +60,11 @@ package struct TrustRequirements: Sendable, Equatable {
     }
 }
 
-/// What is made of OCSP responses that servers staple to their chain (RFC 6066 section 8).
+/// How stapled OCSP responses are used (RFC 6066 section 8).
 package enum OCSPStapling: String, Sendable, Hashable, CaseIterable {
     case ignore
-    /// A response must be good, and a leaf that says "must staple" (RFC 7633) must come with one.
+    /// A response must be good, and a "must staple" leaf (RFC 7633) must have one.
     case ifStapled = "if-stapled"
-    /// Every leaf must come with a good response.
+    /// Every leaf must have a good response.
     case require
 }

@@ -1,10 +1,8 @@
 package import EventLoop
 import TLS
 
-/// `upstream.block_addresses`, with the exceptions of `upstream.allow_addresses`: classes and ranges.
-///
-/// An allowed class lifts the block of that class alone (`link-local` doesn't open the metadata address, which is
-/// `metadata` too); an allowed range lifts any block of its addresses.
+/// `upstream.block_addresses`, with the exceptions of `upstream.allow_addresses`: classes and ranges. An allowed class
+/// lifts the block of that class alone (`metadata` stays when `link-local` goes); an allowed range lifts any block.
 package final class AddressRules: Sendable, Hashable {
     package enum Rule: Sendable, Hashable, CustomStringConvertible {
         case kind(AddressClass)
@@ -17,7 +15,7 @@ package final class AddressRules: Sendable, Hashable {
             }
         }
 
-        /// Names an address at which clouds serve credentials to their machines.
+        /// Whether an address at which clouds serve credentials is named.
         package var coversMetadata: Bool {
             switch self {
             case .kind(let kind): kind == .metadata
@@ -59,11 +57,10 @@ package final class AddressRules: Sendable, Hashable {
     package func hash(into hasher: inout Hasher) { hasher.combine(digest) }
 }
 
-/// Where a client is, as far as it matters to where it may be led.
+/// Where a client is, which decides what addresses it may reach.
 package enum ClientPlace: Sendable, Hashable {
-    /// It came over loopback.
     case thisMachine
-    /// What listens on loopback counts on being out of its reach.
+    /// Must not reach what listens on loopback.
     case elsewhere
 
     /// - Parameter peer: only loopback itself counts, not an address that embeds it, which anybody may have.
@@ -84,14 +81,13 @@ package struct AddressGuard: Sendable, Hashable {
     }
 
     package enum Objection: Sendable, Hashable {
-        /// `block_addresses` names it.
         case blocked(AddressRules.Rule)
         case loopbackFromElsewhere
-        /// It isn't of the internet, and a redirect from an address of the internet led there.
+        /// An internal address that a redirect from the internet led to.
         case insideFromOutside
     }
 
-    /// nil if the address may be dialled. One that stands for others is judged by each of them.
+    /// Nil if the address may be dialled, in each of its readings.
     package func objection(to address: IPAddress) -> Objection? {
         for reading in address.readings {
             if let objection = objection(toReading: reading) { return objection }
@@ -99,7 +95,6 @@ package struct AddressGuard: Sendable, Hashable {
         return nil
     }
 
-    /// Whether there is an address that may not be dialled.
     var mayObject: Bool { !rules.blocked.isEmpty || client == .elsewhere }
 
     private func objection(toReading address: IPAddress) -> Objection? {

@@ -2,13 +2,13 @@ package import Addresses
 
 /// A range of IP addresses, e.g. `127.0.0.0/8` or `::1`.
 package struct AddressRange: Sendable, Hashable, CustomStringConvertible {
-    /// The first address of the range, 4 or 16 bytes in network order.
+    /// The first address, 4 or 16 bytes in network order.
     package let bytes: [UInt8]
     package let prefixLength: Int
     /// In canonical form.
     package let description: String
 
-    /// - Parameter prefixLength: nil for the one address.
+    /// - Parameter prefixLength: nil: one address.
     /// - Returns: nil if bits are set beyond the prefix, as in `10.1.2.3/8`.
     package init?(_ address: IPAddress, prefixLength: Int? = nil) {
         let width = address.bytes.count * 8
@@ -20,7 +20,7 @@ package struct AddressRange: Sendable, Hashable, CustomStringConvertible {
             network[index] &= bits == 0 ? 0 : 0xFF << UInt8(8 - bits)
         }
         guard network == address.bytes else { return nil }
-        // What is mapped is IPv4, and looked for there.
+        // IPv4-mapped ranges are kept as IPv4.
         let isMapped = width == 128 && length >= 96 && network.starts(with: Self.mappedPrefix)
         bytes = isMapped ? Array(network[12...]) : network
         self.prefixLength = isMapped ? length - 96 : length

@@ -29,8 +29,8 @@ extension IPAddress {
         return []
     }
 
-    /// Only the network knows the local prefix's length: 48, 56, 64 or 96 bits (RFC 6052 section 2.2). Zero bits of one
-    /// reading make up 0.0.0.0/8 in another, which no translator reaches.
+    /// The local prefix has 48, 56, 64 or 96 bits (RFC 6052 section 2.2). A wrong reading gives 0.0.0.0/8, which no
+    /// translator reaches.
     private static func wrappedByLocalTranslator(_ b: [UInt8]) -> [[UInt8]] {
         let cuts = [
             Array(b[12...]), [b[6], b[7], b[9], b[10]], [b[7], b[9], b[10], b[11]], [b[9], b[10], b[11], b[12]],

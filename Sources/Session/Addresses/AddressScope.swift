@@ -8,7 +8,6 @@ package enum AddressScope: Sendable, Hashable {
 }
 
 extension IPAddress {
-    /// Inside if any of its readings is.
     package var scope: AddressScope { AddressClass.classes(of: self).isEmpty ? .outside : .inside }
 }
 

@@ -9,7 +9,7 @@ package final class OwnListeners: Sendable {
         self.addresses = Mutex(addresses)
     }
 
-    /// To be told before the first client is accepted.
+    /// Call it before the first client is accepted.
     package func replace(with fresh: [SocketAddress]) {
         addresses.withLock { $0 = fresh }
     }

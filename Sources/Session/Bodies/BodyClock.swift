@@ -13,10 +13,8 @@ package struct MinimumRate: Sendable, Hashable, CustomStringConvertible {
     package var description: String { "\(bytes) bytes within \(window) (minimum_rate)" }
 }
 
-/// Times a body: it may neither stall for too long nor drip.
-///
-/// The first movement opens a window. At its end, the bytes moved since the last one are compared with the rate.
-/// Silence opens no window, and a window without a byte passes: `silence` limits pauses.
+/// Times a body: it may neither stall for too long nor drip. The first movement opens a window; at its end the bytes
+/// moved in it are compared with the rate. A window without a byte passes: `silence` limits pauses.
 package struct BodyClock: Sendable, Equatable {
     package enum Verdict: Sendable, Equatable {
         case onTime(until: MonotonicTime)
@@ -30,18 +28,17 @@ package struct BodyClock: Sendable, Equatable {
     package var rate: MinimumRate?
     private var silentAt = never
     private var windowEnd = never
-    /// Bytes that had moved when the last window was judged; before the first one, when it opened.
+    /// Bytes that had moved at the start of the window.
     private var base: UInt64?
 
     package init(rate: MinimumRate?) { self.rate = rate }
 
     package var isRunning: Bool { silentAt != Self.never }
 
-    /// Something moved, or may begin to.
+    /// Call it when something moved, or may begin to. Returns when to call ``judge(at:moved:)``.
     /// - Parameters:
     ///   - moved: bytes since the message began; evaluated when the first window opens.
     ///   - silence: nanoseconds without a byte.
-    /// - Returns: when to call ``judge(at:moved:)``.
     @inline(__always)
     package mutating func keep(at now: MonotonicTime, silence: UInt64, moved: () -> UInt64) -> MonotonicTime {
         silentAt = now.advanced(byNanoseconds: silence)
@@ -53,7 +50,7 @@ package struct BodyClock: Sendable, Equatable {
         return min(silentAt, windowEnd)
     }
 
-    /// - Parameter moved: bytes, since the message began. Less than before: it began again.
+    /// - Parameter moved: bytes since the message began; fewer than before after a restart.
     package mutating func judge(at now: MonotonicTime, moved: UInt64) -> Verdict {
         if silentAt <= now { return .silent }
         if let rate, windowEnd <= now {

@@ -2,10 +2,10 @@ package import EventLoop
 package import Serialization
 package import Transport
 
-/// Works on whole bodies away from the loops. Every piece of work is answered once, unless it is cancelled before.
+/// Works on whole bodies off the loops. Each piece of work is answered once, unless it is cancelled first.
 package protocol BodyExecutor: Sendable {
     /// - Parameters:
-    ///   - host: who is served fairly: the origin, by its name.
+    ///   - host: the origin, for fairness between hosts.
     ///   - answer: called once on another thread, perhaps before this returns.
     func perform<Work: BodyWork>(
         _ work: Work, on body: [UInt8], of host: String,
@@ -16,8 +16,7 @@ package protocol BodyExecutor: Sendable {
 extension BodyExecutor {
     /// - Parameters:
     ///   - reservation: the body's, held as long as the body.
-    ///   - answer: called once on the loop, in a later turn, or never if the loop ends. It may be released on another
-    ///     thread, so it should hold its objects weakly.
+    ///   - answer: called once on the loop in a later turn, or never if the loop ends. Another thread may release it.
     package func perform<Work: BodyWork>(
         _ work: Work, on body: [UInt8], of host: String, holding reservation: BodyReservation, loop: EventLoop,
         answer: @escaping (Result<Work.Outcome, BodyWorkFailure>) -> Void
@@ -40,20 +39,19 @@ package struct BodyWorkTicket: Sendable {
     package func cancel() { cancelled() }
 }
 
-/// Why work on a body wasn't done. Whether the body is right isn't known.
+/// Why a body wasn't judged.
 package enum BodyWorkFailure: Error, Sendable, Hashable {
     case noRoom
-    /// The bodies that are kept take all that they may together (`limits.bodies`).
+    /// `limits.bodies` is spent.
     case noBudget(limit: Int)
-    /// The process that does such work can't be started; why, for people.
+    /// The worker process can't be started; why, for people.
     case unavailable(String)
     case timedOut(after: Duration)
-    /// The process that did it ended; how, for people.
+    /// The worker process ended; how, for people.
     case ended(String)
-    /// The process that did it answered what makes no sense.
     case malformedAnswer
 
-    /// The body has made it fail, and would again.
+    /// The body itself made the work fail, and would again.
     package var isOfBody: Bool {
         switch self {
         case .noRoom, .noBudget, .unavailable: false

@@ -1,10 +1,9 @@
-/// Jobs that wait for their turn, host by host, within a bound. Where there is no room, the host with the most waiting
-/// work gives up its last jobs.
+/// Jobs queued host by host, within a bound. A full queue drops the last jobs of the host with the most waiting work.
 package struct FairQueue<Job> {
     package typealias Number = UInt64
 
     package enum Arrival {
-        /// - displaced: the jobs that gave up their place.
+        /// - displaced: jobs that were dropped for it.
         case waits(Number, displaced: [Job])
         case refused
     }
@@ -16,7 +15,7 @@ package struct FairQueue<Job> {
     }
 
     private struct Line {
-        /// The first is the oldest.
+        /// Oldest first.
         var waiting: [Entry] = []
         var weight = 0
         var running = 0
@@ -39,9 +38,8 @@ package struct FairQueue<Job> {
 
     package var isEmpty: Bool { count == 0 && running.isEmpty }
 
-    // MARK: Coming
 
-    /// - Parameter size: bytes that it holds while it is here.
+    /// - Parameter size: bytes that it holds while queued or running.
     package mutating func add(_ job: Job, of host: String, size: Int) -> Arrival {
         let weight = max(size, leastWeight)
         guard let victims = victims(of: host, weight) else { return .refused }
@@ -74,7 +72,6 @@ package struct FairQueue<Job> {
         return victims
     }
 
-    // MARK: Going
 
     /// Takes the next waiting job, of a host with fewer than `share` running.
     package mutating func take(share: Int) -> (number: Number, job: Job)? {
@@ -112,14 +109,13 @@ package struct FairQueue<Job> {
         return nil
     }
 
-    /// A host without jobs takes no place.
     private mutating func forget(_ host: String) {
         guard let line = lines[host], line.waiting.isEmpty else { return }
         turns.removeAll { $0 == host }
         if line.running == 0 { lines[host] = nil }
     }
 
-    /// All that wait, as far as they are so chosen, the oldest of each host first.
+    /// The chosen waiting jobs, the oldest of each host first.
     package func numbers(where isChosen: (Job) -> Bool) -> [Number] {
         lines.values.flatMap { $0.waiting.filter { isChosen($0.job) }.map(\.number) }
     }

@@ -2,9 +2,9 @@ import EventLoop
 package import Serialization
 import Synchronization
 
-/// A thread that is wanted for bodies can't be made.
+/// Reports that no thread for bodies can be made.
 package enum ThreadLack: Sendable {
-    /// So many bodies were refused. The cause, when it begins.
+    /// Bodies refused; the cause on the first report.
     case refused(Int, cause: String?)
     case over
 }
@@ -12,9 +12,8 @@ package enum ThreadLack: Sendable {
 /// Works on bodies on threads of this process: half as many as processors, and at least one.
 package final class ThreadExecutor: BodyExecutor {
     private struct Job: Sendable {
-        /// Does the work; what it returns tells of it.
+        /// Does the work, and returns the call that reports the result.
         let work: @Sendable () -> @Sendable () -> Void
-        /// It is given up before it began.
         let refuse: @Sendable (BodyWorkFailure) -> Void
     }
 
@@ -22,7 +21,7 @@ package final class ThreadExecutor: BodyExecutor {
         var queue: FairQueue<Job>
         var threads = 0
         var free: [WorkQueue] = []
-        /// The last thread that was wanted couldn't be made.
+        /// The last attempt to make a thread failed.
         var isLacking = false
     }
 
@@ -72,7 +71,7 @@ package final class ThreadExecutor: BodyExecutor {
         _ = state.withLock { $0.queue.remove(number) }
     }
 
-    /// On a thread that is free, or another one. Where none can be made, what waits is left to those that work, or refused.
+    /// Wakes an idle thread or makes one. Where none can be made, jobs wait for the running threads, or are refused.
     private func startWork() {
         do throws(SystemError) {
             let free = state.withLock { $0.free.popLast() }
@@ -117,7 +116,7 @@ package final class ThreadExecutor: BodyExecutor {
             }
             guard let next else { return }
             let answer = next.job.work()
-            // Who hears of it finds the room free.
+            // Before the report, so that its receiver finds the room free.
             state.withLock { $0.queue.finish(next.number) }
             answer()
         }

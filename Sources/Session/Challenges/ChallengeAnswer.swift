@@ -3,7 +3,7 @@ internal import TLS
 
 package struct AnsweringCredentials: Sendable, Hashable {
     package let credentials: Credentials
-    /// The edition of their file, until whose change a refusal counts. Nil: a program's, for one exchange.
+    /// The version of the password file: a refusal counts until it changes. Nil: a program's, for one exchange.
     let edition: Int?
 
     package init(_ credentials: Credentials, edition: Int?) {
@@ -12,9 +12,9 @@ package struct AnsweringCredentials: Sendable, Hashable {
     }
 }
 
-/// The value of an Authorization field for one request to its origin. Printing it shows only the scheme.
+/// An Authorization value for one request to its origin. Printing it shows only the scheme.
 package struct ChallengeAnswer: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Answers of one exchange. A server that calls every nonce stale gets no more.
+    /// Answers per exchange, for a server that calls every nonce stale.
     static let most = 3
 
     enum Proof: Sendable {
@@ -22,14 +22,13 @@ package struct ChallengeAnswer: Sendable, CustomStringConvertible, CustomDebugSt
         case digest(DigestChallenge)
     }
 
-    /// What is sent. Holds a password, or what stands for one.
+    /// What is sent: a password, or its equivalent.
     package let value: [UInt8]
     let proof: Proof
-    /// Of the challenge that it answers, or that one like it was accepted for.
+    /// Of the challenge that it answers, or of the earlier one that it is taken from.
     let realm: [UInt8]
-    /// It was sent before a challenge, because one like it was accepted.
+    /// Sent before any challenge, because one like it was accepted.
     let isUnasked: Bool
-    /// Which of its exchange.
     let number: Int
 
     package var description: String {

@@ -3,18 +3,15 @@ import Serialization
 import Synchronization
 
 /// Answers Basic (RFC 7617) and Digest (RFC 7616) challenges from configured credentials. Later requests of the same
-/// protection space carry an accepted answer from the start. A refused password is sent once, so that no client's
-/// requests lock the account.
+/// protection space carry an accepted answer from the start. A refused password is sent once, so the account isn't
+/// locked.
 ///
-/// One for all workers. Each nonce count is taken once under a lock; slow work is done outside of it. What a server
-/// says is bounded: ``mostSpaces`` origins, each with ``Space/mostNonces``, ``Space/mostFolders`` and
-/// ``Space/mostRefusals``, the last ones.
+/// Shared by all workers; slow work is done outside of the lock. ``mostSpaces`` bounds the origins;
+/// ``Space/mostNonces``, ``Space/mostFolders`` and ``Space/mostRefusals`` bound each, keeping the last ones.
 ///
-/// The order of calls for one exchange:
-/// 1. ``authorization(for:target:at:credentials:)`` before the request is sent;
-/// 2. on 401, ``reply(to:method:target:at:credentials:previous:)`` with what was sent: an answer, or the client gets
-/// the 401;
-/// 3. on any other final response, ``accepted(_:target:at:credentials:info:)`` with what was sent.
+/// Per exchange: ``authorization(for:target:at:credentials:)`` before sending; on 401
+/// ``reply(to:method:target:at:credentials:previous:)``; on any other final response
+/// ``accepted(_:target:at:credentials:info:)``.
 package final class ChallengeMemory: Sendable {
     static let mostSpaces = 256
 
@@ -27,7 +24,7 @@ package final class ChallengeMemory: Sendable {
         var spaces: [Key: Space] = [:]
         var clock: UInt64 = 0
 
-        /// Looks at what is known, and counts as a use.
+        /// Looks a space up, which counts as a use.
         mutating func with<Result>(_ key: Key, _ body: (inout Space) -> Result) -> Result {
             clock += 1
             if spaces[key] == nil, spaces.count >= ChallengeMemory.mostSpaces { forgetOldest() }
@@ -46,16 +43,16 @@ package final class ChallengeMemory: Sendable {
 
     package init() {}
 
-    /// Pairs of origin and credentials of which something is known.
+    /// Known pairs of origin and credentials.
     package var spaceCount: Int { memory.withLock { $0.spaces.count } }
 
-    /// What a request carries unasked; nil: nothing was accepted yet where it goes. Method and target as they are sent.
+    /// What a request carries unasked; nil: nothing was accepted there yet. Method and target as sent.
     package func authorization(
         for method: [UInt8], target: [UInt8], at origin: RequestURL.Origin, credentials: AnsweringCredentials
     ) -> ChallengeAnswer? {
         let use = memory.withLock { memory -> Space.Use? in
             let key = Key(origin: origin, credentials: credentials)
-            // Who only asks leaves nothing behind.
+            // A look-up alone creates no entry.
             guard memory.spaces[key] != nil else { return nil }
             return memory.with(key) { $0.unasked(for: target, at: origin) }
         }
@@ -64,14 +61,14 @@ package final class ChallengeMemory: Sendable {
 
     package enum Reply: Sendable {
         case answer(ChallengeAnswer)
-        /// There is no answer, or these credentials were refused before.
+        /// No answer is possible, or these credentials were refused before.
         case none
-        /// They are refused now: report it once.
+        /// Newly refused: report it once.
         case refused(realm: [UInt8])
     }
 
-    /// The strongest possible answer to a 401, unless its credentials were refused; ``ChallengeAnswer/most`` at most.
-    /// `challenges` are those of all WWW-Authenticate fields, `previous` the refused request's.
+    /// The strongest possible answer to a 401, up to ``ChallengeAnswer/most`` times, unless its credentials were
+    /// refused. `challenges` are those of all WWW-Authenticate fields, `previous` the refused request's answer.
     package func reply(
         to challenges: [Challenge], method: [UInt8], target: [UInt8], at origin: RequestURL.Origin,
         credentials: AnsweringCredentials, previous: ChallengeAnswer?
@@ -99,7 +96,7 @@ package final class ChallengeMemory: Sendable {
         let digests = challenges.compactMap(DigestChallenge.init)
         let strength = digests.map(\.digest.strength).max()
         guard let strongest = digests.first(where: { $0.digest.strength == strength }) else {
-            // Who has refused a digest doesn't get the password itself, unless the digest was a guess of ours.
+            // A server that refused a digest doesn't get the password itself, unless the digest was a guess of ours.
             let isRefused = previous.map { !$0.isUnasked || $0.proof.isBasic } ?? false
             guard !isRefused, let basic = challenges.first(where: \.isAnswerableBasic) else { return nil }
             return write(.basic(basic.realm), credentials, method, target, isUnasked: false, number: number)
@@ -116,7 +113,7 @@ package final class ChallengeMemory: Sendable {
     }
 
     /// The request that carried an answer got a final response other than 401.
-    /// - Parameter info: Authentication-Info (RFC 7616 section 3.5), with the nonce to use from now on.
+    /// - Parameter info: Authentication-Info (RFC 7616 section 3.5), with the next nonce.
     package func accepted(
         _ answer: ChallengeAnswer, target: [UInt8], at origin: RequestURL.Origin, credentials: AnsweringCredentials,
         info: [UInt8]?
@@ -170,7 +167,6 @@ extension ChallengeAnswer.Proof {
 }
 
 extension Challenge {
-    /// RFC 7617 wants a realm; the answer doesn't depend on it.
     var isAnswerableBasic: Bool { scheme == "basic" && token68 == nil }
 
     /// Together with the origin, the protection space (RFC 9110 section 11.5).

@@ -2,28 +2,28 @@ import HTTPWire
 import Serialization
 import TLS
 
-/// A challenge of the scheme Digest that can be answered (RFC 7616 section 3.3).
+/// A Digest challenge that can be answered (RFC 7616 section 3.3).
 struct DigestChallenge: Sendable, Hashable {
-    /// Bytes of its parameters that are kept.
+    /// Bytes of parameters kept.
     static let longest = 4096
 
     let realm: [UInt8]
     private(set) var nonce: [UInt8]
     let opaque: [UInt8]?
     let digest: MessageDigest
-    /// `-sess`: the first nonces of client and server go into the secret.
+    /// `-sess`: the first nonces of client and server enter the secret.
     let isSession: Bool
-    /// The algorithm as it was written; nil: none was.
+    /// The algorithm as written, if any.
     let algorithm: [UInt8]?
-    /// Qop `auth` was offered. Without any, the answer is RFC 2069's.
+    /// Qop `auth` was offered; without it the answer is RFC 2069's.
     let hasQuality: Bool
     let isStale: Bool
     let hashesUser: Bool
     let isUTF8: Bool
-    /// URIs that the protection space consists of; nil: the whole origin.
+    /// URIs of the protection space; nil: the whole origin.
     let domain: [UInt8]?
 
-    /// Nil if it isn't one, or asks for what can't be done: another algorithm, or the body's integrity alone.
+    /// Nil for another scheme, an unknown algorithm, or integrity of the body alone.
     init?(_ challenge: Challenge) {
         let parameters = challenge.parameters
         guard challenge.scheme == "digest", challenge.token68 == nil, parameters.length <= Self.longest,
@@ -54,7 +54,7 @@ struct DigestChallenge: Sendable, Hashable {
         domain = parameters["domain"].flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// The nonces of the first answer, which make the secret of `-sess` for good (RFC 7616 section 3.4.2).
+    /// The nonces of the first answer, which stay in the secret of `-sess` (RFC 7616 section 3.4.2).
     struct Session: Sendable, Hashable {
         let nonce: [UInt8]
         let clientNonce: [UInt8]
@@ -67,11 +67,11 @@ struct DigestChallenge: Sendable, Hashable {
         return other
     }
 
-    /// Who gets the same nonce again would be asked for the same proof.
+    /// The same nonce would give the same proof.
     func isSameTry(as other: DigestChallenge) -> Bool { nonce == other.nonce && realm == other.realm }
 
     /// The value of Authorization (RFC 7616 section 3.4).
-    /// - Parameter count: how often the nonce has been used, this time included.
+    /// - Parameter count: uses of the nonce, this one included.
     func authorization(
         _ credentials: Credentials, method: [UInt8], target: [UInt8], count: UInt32, clientNonce: [UInt8], session: Session
     ) -> [UInt8]? {

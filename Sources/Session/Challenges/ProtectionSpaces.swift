@@ -13,7 +13,7 @@ struct Space {
         var isAccepted = false
         let session: DigestChallenge.Session
 
-        /// What this use sends: another each time, but within a session.
+        /// Fresh for each use, except within a session.
         var clientNonce: [UInt8]
 
         /// - Parameter session: the session to continue; nil: a new one.
@@ -45,7 +45,7 @@ struct Space {
     }
 
     var lastUse: UInt64 = 0
-    /// The one used last is the last.
+    /// Most recently used last.
     private var nonces: [Nonce] = []
     /// Paths up to their last slash, with their realms.
     private var folders: [(path: [UInt8], realm: [UInt8])] = []
@@ -53,7 +53,7 @@ struct Space {
 
     struct Refusal: Hashable {
         private let isDigest: Bool
-        /// As far as realms are compared.
+        /// Cut to the length compared.
         private let realm: ArraySlice<UInt8>
 
         init(asDigest isDigest: Bool, in realm: [UInt8]) {
@@ -64,13 +64,13 @@ struct Space {
 
     private func holds(_ refusal: Refusal) -> Bool { refusals.contains(refusal) }
 
-    /// Challenges for which the password wasn't refused yet. A refused digest isn't followed by the password itself.
+    /// Challenges that the password may still answer. A refused digest isn't followed by the password itself.
     func open(_ challenges: [Challenge]) -> [Challenge] {
         let refusedDigests = challenges.filter { $0.scheme == "digest" && holds(Refusal(asDigest: true, in: $0.realm)) }.map(\.realm)
         return challenges.filter { !refusedDigests.contains($0.realm) && !holds(Refusal(asDigest: $0.scheme == "digest", in: $0.realm)) }
     }
 
-    /// What a request may carry without being asked.
+    /// The proof that a request may carry unasked.
     mutating func unasked(for target: [UInt8], at origin: RequestURL.Origin) -> Use? {
         if let index = nonces.lastIndex(where: { $0.isAccepted && $0.challenge.covers(target, at: origin) }) {
             return use(index)
@@ -79,7 +79,7 @@ struct Space {
         return folders.first { path.starts(with: $0.path) }.map { .basic($0.realm) }
     }
 
-    /// The next use of a nonce that a server has sent, perhaps again.
+    /// The next use of the nonce that a server has sent, perhaps again.
     mutating func asked(by challenge: DigestChallenge) -> Use? {
         let index = nonces.firstIndex { $0.challenge.isSameTry(as: challenge) }
         if let index, let use = use(index) { return use }
@@ -87,11 +87,11 @@ struct Space {
     }
 
     mutating func accepted(_ challenge: DigestChallenge, next: DigestChallenge?) {
-        // Another exchange may have found meanwhile that the password isn't right any more.
+        // Another exchange may have found the password wrong meanwhile.
         guard !holds(Refusal(asDigest: true, in: challenge.realm)) else { return }
         let index = nonces.firstIndex { $0.challenge.isSameTry(as: challenge) }
         if let index { nonces[index].isAccepted = true }
-        // Of a session that isn't known any more nothing can be continued.
+        // An unknown session can't be continued.
         guard let next, let session = index.map({ nonces[$0].session }) else { return }
         if let known = nonces.firstIndex(where: { $0.challenge.isSameTry(as: next) }) {
             nonces[known].isAccepted = true
@@ -111,7 +111,7 @@ struct Space {
         return true
     }
 
-    /// Its count is kept, in case that the server sends the nonce again.
+    /// Keeps the count, since the server may send the nonce again.
     mutating func refused(_ challenge: DigestChallenge) {
         let index = nonces.firstIndex { $0.challenge.isSameTry(as: challenge) }
         if let index { nonces[index].isAccepted = false }
@@ -151,7 +151,7 @@ struct Space {
 }
 
 extension DigestChallenge {
-    /// Whether a target is in its protection space (RFC 7616 section 3.3, `domain`).
+    /// Whether the target is in its protection space (RFC 7616 section 3.3, `domain`).
     fileprivate func covers(_ target: [UInt8], at origin: RequestURL.Origin) -> Bool {
         guard let domain else { return true }
         let base = RequestURL(isSecure: origin.isSecure, authority: origin.authority, target: [UInt8(ascii: "/")])

@@ -2,7 +2,7 @@ import Addresses
 package import HTTPWire
 
 extension Authority {
-    /// The same with its address as it is dialled (``Addresses/IPAddress/canonical``), however a client spells it.
+    /// The same with a canonical address (``Addresses/IPAddress/canonical``), however a client spells it.
     package var canonical: Authority {
         guard isIPAddress, let address = IPAddress(host)?.canonical, address.description != host,
             case .success(let authority) = Authority.parse(

@@ -4,9 +4,8 @@ package import TLS
 /// The TLS requirements and client certificate for origins, shared by all hosts with equal ones.
 package final class ClientTLS: Sendable {
     package let context: TLSClientContext
-    /// What we prove ourselves with, if we are asked.
     package let identity: Identity?
-    /// Tells it from others: connections and sessions made with one are not used for another.
+    /// Keeps connections and sessions made with different settings apart.
     package let digest: SHA256Digest
 
     package init(requirements: TrustRequirements, identity: Identity? = nil) throws(TLSError) {
@@ -28,7 +27,7 @@ package final class ClientTLS: Sendable {
 }
 
 extension TLSClientContext.Options {
-    /// What a handshake has to ask for, so that the requirements can be judged.
+    /// The handshake asks for all that judging the requirements needs.
     package init(for requirements: TrustRequirements) {
         self.init()
         versions = requirements.minimumTLS...TLSVersion.tls13

@@ -1,9 +1,9 @@
 package import HTTPWire
 
-/// How long things may take, and how large they may be, under one configuration: shared by all its destinations.
+/// Time and size limits of one configuration, shared by all its destinations.
 package final class ExchangeTerms: Sendable {
     package let timeouts: Timeouts
-    // As the loop counts them: every exchange needs them.
+    // In nanoseconds, since every exchange needs them.
     let silence: Silence
     let idleUpstreamNanoseconds: UInt64
     package let limits: Limits
@@ -16,22 +16,21 @@ package final class ExchangeTerms: Sendable {
     }
 }
 
-/// How long an exchange goes on without a byte, in nanoseconds.
+/// Nanoseconds that may pass without a byte.
 struct Silence {
-    /// While the origin's answer is awaited.
     var firstByte: UInt64 = 0
     var idle: UInt64 = 0
 }
 
-/// Where requests for one authority go under one configuration, and its rules. Exchanges keep it over a reload.
+/// Where one authority's requests go under one configuration, and its rules. Exchanges keep it over a reload.
 package final class Destination {
     package let authority: Authority
     package let target: UpstreamTarget
     package let origin: Origin
     package let terms: ExchangeTerms
-    /// The name under which the proxy records itself in Via; nil: it doesn't.
+    /// The proxy's pseudonym in Via; nil: it adds no Via.
     package let via: ViaPseudonym?
-    /// Where it is written what holds for the host; nil: in the defaults.
+    /// Where the host's policy is written; nil: in the defaults.
     package let source: PolicySource?
 
     package init(
@@ -59,20 +58,19 @@ package final class Destination {
     package var defaultPort: UInt16 { isSecure ? 443 : 80 }
 }
 
-/// Where a configuration says what holds for a host, for people.
+/// Where the configuration sets a host's policy, for people.
 package struct PolicySource: Sendable, Hashable {
-    /// As it was written, e.g. `*.example.com`.
+    /// As written, e.g. `*.example.com`.
     package let pattern: String
     private let file: String
     private let line: Int
 
-    /// - Parameter line: 0: it is written in no file.
+    /// - Parameter line: 0: not from a file.
     package init(pattern: String, file: String, line: Int) {
         self.pattern = pattern
         self.file = file
         self.line = line
     }
 
-    /// `FILE:LINE`; made when it is asked for, which is when something went wrong.
     package var location: String { line > 0 ? "\(file):\(line)" : file }
 }

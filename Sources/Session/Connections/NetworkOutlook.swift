@@ -1,14 +1,12 @@
 package import Reachability
 
-/// Whether upstream connections can be made, and over which kind of link, as the main loop tells the workers.
+/// Whether upstream connections can be made, and over which kind of link. The main loop passes it to the workers.
 package struct NetworkOutlook: Sendable, Equatable {
     private var machine = ReachabilityStatus.unknown
-    /// Of hosts that are followed themselves, by name or address as ``OriginKey/host`` has them.
+    /// Status of hosts with reachability of their own, by ``OriginKey/host``.
     private var hosts: [String: ReachabilityStatus] = [:]
-    /// Some host may go over a cellular link.
     private(set) var isViaWWAN = false
 
-    /// Nothing is known, and nothing refused.
     package init() {}
 
     package init(_ statuses: [(target: ReachabilityTarget, status: ReachabilityStatus)]) {
@@ -18,10 +16,8 @@ package struct NetworkOutlook: Sendable, Equatable {
         }
     }
 
-    /// Why no connection to the host can be made now, this machine's own addresses apart.
-    ///
-    /// A followed host is judged by its own status; whether its name exists, the look-up finds out. Others need total
-    /// isolation: without a default route local networks can be reached, and the rest fails at once.
+    /// Why no connection to the host can be made now, this machine's own addresses apart. A followed host is judged by
+    /// its own status; others need total isolation, since without a default route local networks can still be reached.
     func obstacle(to host: String) -> UnreachableReason? {
         switch hosts[host] {
         case .reachable?, .notReachable(.noSuchHost)?: return nil
@@ -32,12 +28,12 @@ package struct NetworkOutlook: Sendable, Equatable {
         return reason
     }
 
-    /// Why the internet can't be reached; nil: it can, or that isn't known.
+    /// Why the internet is unreachable; nil: it is reachable, or unknown.
     var cutOff: UnreachableReason? {
         if case .notReachable(let reason) = machine { reason } else { nil }
     }
 
-    /// The cellular link over which a connection to the host may go; nil: it goes over others, or isn't known to.
+    /// The cellular link that a connection to the host may use; nil: none is known.
     func cellularLink(to host: String) -> String? {
         var status = hosts[host] ?? .unknown
         if status == .unknown { status = machine }
@@ -45,7 +41,6 @@ package struct NetworkOutlook: Sendable, Equatable {
     }
 }
 
-/// The outlook that a worker's connections are made under.
 package final class NetworkView {
     package internal(set) var outlook = NetworkOutlook()
 

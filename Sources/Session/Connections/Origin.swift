@@ -4,24 +4,24 @@ import Transport
 
 // One idea with UpstreamConnection.swift: an origin keeps its idle connections, and a connection returns to its origin.
 
-/// One destination of one worker, with its idle connections. Its users keep it alive, not the pool.
+/// One destination of one worker, with its idle connections. Its users hold it, the pool doesn't.
 package final class Origin {
     package let key: OriginKey
-    /// Places of idle connections in the pool's order. The most recently used is last.
+    /// Its idle connections' places in the pool's order, most recently used last.
     // Changed by code that calls nobody.
     @exclusivity(unchecked) fileprivate var idle: [Int] = []
     /// The configuration no longer makes its connections: they are not used again. A waiting client may get another
     /// connection, a limited number of times, since each costs the origin a handshake.
     package fileprivate(set) var isRetired = false
-    /// The configuration, or the network, in force would not have made the connection.
+    /// Whether the current configuration or network would not have made the connection.
     package func hasRetired(_ connection: UpstreamConnection) -> Bool {
         isRetired || connection.network != pool.network
     }
 
-    /// Which network connections are made over: they are numbered.
+    /// The number of the network that connections are made over.
     var network: UInt64 { pool.network }
 
-    /// Held, so that an origin may outlive its worker's end; the pool doesn't hold its origins.
+    /// Strong: an origin may outlive its worker. The pool doesn't hold its origins.
     private let pool: UpstreamPool
 
     fileprivate init(key: OriginKey, pool: UpstreamPool) {
@@ -33,12 +33,12 @@ package final class Origin {
         pool.forget(key)
     }
 
-    /// Takes a connection whose exchange is over, to be used again within `nanoseconds`.
+    /// Keeps a connection after its exchange, for reuse within `nanoseconds`.
     func giveBack(_ connection: UpstreamConnection, idleNanoseconds nanoseconds: UInt64) {
         pool.giveBack(connection, idleNanoseconds: nanoseconds)
     }
 
-    /// The idle connection used last, if one is still fit at `unixTime`.
+    /// The most recently used idle connection still fit at `unixTime`.
     package func takeIdle(at unixTime: Int64, within reach: UpstreamTarget.Reach = .anywhere) -> UpstreamConnection? {
         while let place = takePlace(within: reach) {
             let connection = pool.remove(at: place)
@@ -53,7 +53,7 @@ package final class Origin {
         return idle.lastIndex { reach.allows(pool.scope(at: $0)) }.map { idle.remove(at: $0) }
     }
 
-    /// An idle connection for a request of that method. One that can't be resent isn't sent to a stale connection.
+    /// An idle connection for a request. A request that can't be resent gets no stale connection.
     package func lease(
         for method: Method, at unixTime: Int64, within reach: UpstreamTarget.Reach = .anywhere
     ) -> UpstreamConnection? {
@@ -64,9 +64,9 @@ package final class Origin {
         return nil
     }
 
-    /// Closes an idle connection that has ended, spoken, or waited too long.
+    /// Closes an idle connection that ended, sent something, or expired.
     func drop(_ connection: UpstreamConnection) {
-        // Mostly it is the one that has waited longest.
+        // Mostly the first.
         guard let place = connection.restingPlace, let index = idle.firstIndex(of: place) else { return }
         idle.remove(at: index)
         pool.remove(at: place).close()
@@ -75,19 +75,16 @@ package final class Origin {
 
 /// The idle upstream connections of one worker, by origin.
 ///
-/// An origin keeps as many as were in use lately. The one used last goes first, so that after a peak the others expire.
-/// A bound below the load would close and dial a connection a request, at forty times a request's price.
-///
-/// All origins share a bound, beyond which the longest idle connection is closed, as is one that ends or sends.
+/// An origin keeps as many as were in use lately, and reuses the latest first, so that after a peak the others expire.
+/// A bound below the load would dial a connection per request, at forty times a request's price. Beyond the bound of
+/// all origins the longest idle connection is closed, as is one that ends or sends.
 package final class UpstreamPool {
-    /// Idle connections kept in all.
     private let capacity: Int
-    /// All that are idle.
     // Changed by code that calls nobody.
     @exclusivity(unchecked) private var idle = RestingOrder<UpstreamConnection>()
 
     private struct Known {
-        // unowned: an origin removes itself in its deinit. Weak would slow down every use of the origin.
+        // unowned: an origin removes itself in its deinit; weak would slow down every use.
         unowned let origin: Origin
     }
 
@@ -102,11 +99,11 @@ package final class UpstreamPool {
         self.capacity = max(capacity, 1)
     }
 
-    /// An idle connection holds some 30 KiB: with more of them than this, memory would be the dearer good.
+    /// An idle connection holds some 30 KiB; beyond this number memory is scarcer than descriptors.
     package static let largestCapacity = 16_384
 
-    /// The capacity of each pool: a third of the descriptors for all of them, to leave room for active connections.
-    /// 5,000 clients need that much under a limit of 20,000.
+    /// The capacity of each pool: together a third of the descriptors, which leaves room for 5,000 clients under a
+    /// limit of 20,000.
     package static func capacity(descriptors: Int, pools: Int) -> Int {
         min(max(descriptors / 3 / max(pools, 1), 1), largestCapacity)
     }
@@ -121,7 +118,7 @@ package final class UpstreamPool {
     /// Keeps an idle connection for at most `nanoseconds`; closes one of no use to another exchange.
     package func giveBack(_ connection: UpstreamConnection, idleNanoseconds nanoseconds: UInt64) {
         let origin = connection.origin
-        // What holds bytes, or the peer's end, after its response is not idle.
+        // A connection with unread bytes, or that the peer closed, is not idle.
         guard !isClosed, origin.key.layer.isShared, !origin.hasRetired(connection), !connection.isPersonal,
             !connection.stream.holdsBytes, connection.responses.isEmpty
         else { return connection.close() }
@@ -131,7 +128,7 @@ package final class UpstreamPool {
         connection.enterPool(at: place, idleNanoseconds: nanoseconds)
     }
 
-    /// Takes a connection out of the order, of whose place its origin doesn't know any more.
+    /// Takes a connection out of the order; its origin has forgotten the place already.
     fileprivate func remove(at place: Int) -> UpstreamConnection {
         let connection = idle.remove(at: place)
         connection.leavePool()
@@ -140,11 +137,11 @@ package final class UpstreamPool {
 
     fileprivate func scope(at place: Int) -> AddressScope? { idle.connection(at: place)?.scope }
 
-    /// Makes more room than the pool's own can give; nil: only that. Returns the number of closed connections.
+    /// Frees descriptors beyond the pool's own, and returns how many; nil: the pool's alone.
     package var relief: (() -> Int)?
     private static let givenUp = 32
 
-    /// Closes idle connections when no descriptor is left. True if another try may succeed.
+    /// Closes idle connections when descriptors run out. True if another try may succeed.
     func makeRoom() -> Bool { (relief?() ?? giveUp()) > 0 }
 
     /// Closes a few of the longest idle connections, and returns their number.
@@ -157,8 +154,8 @@ package final class UpstreamPool {
         return count
     }
 
-    /// Closes the connections to origins that `isRetired` names, e.g. after a reload: idle ones now, others when given
-    /// back. Origins that only an earlier call named are in use again.
+    /// Retires the origins that `isRetired` names, e.g. after a reload, and brings back the others. Closes their
+    /// connections: idle ones now, others when given back.
     @discardableResult
     package func retire(where isRetired: (OriginKey) -> Bool) -> Int {
         var count = 0
@@ -169,13 +166,12 @@ package final class UpstreamPool {
         return count
     }
 
-    /// Another network is there: closes all idle connections, and those in use when they are given back.
+    /// After a change of network: closes idle connections now, and those in use when given back.
     package func changeNetwork() {
         network += 1
         for origin in origins.values.map(\.origin) { _ = closeIdle(of: origin) }
     }
 
-    /// Returns how many were closed.
     private func closeIdle(of origin: Origin) -> Int {
         var count = 0
         while let place = origin.idle.popLast() {
@@ -185,7 +181,7 @@ package final class UpstreamPool {
         return count
     }
 
-    /// Closes all idle connections, and each that is given back later. No origin is retired: exchanges may finish.
+    /// Closes idle connections now, others when given back. No origin is retired: exchanges may finish.
     @discardableResult
     package func close() -> Int {
         isClosed = true

@@ -1,18 +1,17 @@
 package import TLS
 
-/// What must be equal for an upstream connection, or a TLS session, to serve another exchange: everything that makes
-/// two connections different (architecture rule 2).
+/// Everything that must be equal for a connection or TLS session to serve another exchange (architecture rule 2).
 package struct OriginKey: Sendable, Hashable {
     package enum Layer: Sendable, Hashable {
         case plain
-        /// Bytes that nobody has looked at.
+        /// Opaque bytes.
         case tunnel
-        /// The same, after a probe. The digest is that of the policy and the anchors.
+        /// The same after a probe, by the digest of the policy and the anchors.
         case verifiedTunnel(SHA256Digest)
         /// HTTP under TLS, by the digest of the policy, the anchors and the TLS settings.
         case tls(SHA256Digest)
 
-        /// Whether a connection is as good as new after an exchange. One that bytes went through unread is not.
+        /// Whether a connection can serve another exchange; one that carried opaque bytes can't.
         package var isShared: Bool {
             switch self {
             case .plain, .tls: true
@@ -21,7 +20,7 @@ package struct OriginKey: Sendable, Hashable {
         }
     }
 
-    /// Canonical: lower-case, no trailing dot, no brackets; an address as it is dialled.
+    /// Canonical: lower-case, no trailing dot, no brackets.
     package let host: String
     package let port: UInt16
     package let layer: Layer

@@ -5,13 +5,13 @@ import Transport
 final class ParentReply {
     enum Progress {
         case incomplete
-        /// The tunnel is there; what came with the answer is the origin's (``takeRest()``).
+        /// The tunnel is established; ``takeRest()`` has the origin's first bytes.
         case established
         case refused(status: Int)
         case failed(String)
     }
 
-    /// What an answer may take before the origin's first byte.
+    /// Bytes of an answer's head.
     private static let limit = 16 << 10
 
     private var request: ByteBuffer
@@ -31,7 +31,7 @@ final class ParentReply {
         request.append(Array(text.utf8))
     }
 
-    /// Writes what is left of the request; the problem, if it failed.
+    /// Writes the rest of the request; returns the problem, if it failed.
     func ask(over stream: ByteStream) -> String? {
         guard !request.isEmpty else { return nil }
         switch stream.write(request.count, from: &request) {
@@ -66,6 +66,6 @@ final class ParentReply {
         }
     }
 
-    /// What followed the answer: the first bytes of an origin that speaks first.
+    /// Bytes after the answer's head, from an origin that speaks first.
     func takeRest() -> ByteBuffer { answer.take() }
 }

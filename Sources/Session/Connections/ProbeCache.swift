@@ -4,15 +4,13 @@ import Synchronization
 package import TLS
 
 package struct ProbeFinding: Sendable {
-    /// Accepts: what a policy refused, or whose origin didn't prove its certificate's key, is a failure.
+    /// An accepting verdict, from an origin that proved its certificate's key.
     package let verdict: Verdict
     package let version: TLSVersion
 }
 
-/// What probes found, for a minute; shared by all workers.
-///
-/// Found again only for the same host, port and address, under the same policy and anchors (the layer in the
-/// ``OriginKey``), by way of the same parent proxy. Failures aren't kept.
+/// Probe findings of the last minute, shared by all workers. A finding holds for the same host, port and address,
+/// policy and anchors (the layer in the ``OriginKey``), and parent proxy. Failures aren't kept.
 package final class ProbeCache: Sendable {
     package struct Place: Hashable, Sendable {
         package let origin: OriginKey
@@ -24,7 +22,7 @@ package final class ProbeCache: Sendable {
         let applicationProtocols: SHA256Digest
         let found: UnixTime
 
-        /// A clock that was set back makes nothing fresh.
+        /// False after the clock was set back.
         func isFresh(at unixTime: UnixTime) -> Bool {
             found <= unixTime && unixTime < found + lifetime && unixTime < finding.verdict.validUntil
         }
@@ -32,14 +30,14 @@ package final class ProbeCache: Sendable {
 
     package static let lifetime: Int64 = 60
     static let maximumPlaces = 1024
-    /// Lists of application protocols kept of one place; an origin may choose its certificate by them.
+    /// Entries per place: an origin may choose its certificate by the protocols offered.
     static let perPlace = 8
 
     private let places = Mutex<[Place: [Entry]]>([:])
 
     package init() {}
 
-    /// The last finding at `place` that offered these application protocols; nil: any.
+    /// The last finding at `place` for these application protocols; nil: any.
     package func finding(for place: Place, applicationProtocols: [String]?, at unixTime: UnixTime) -> ProbeFinding? {
         let wanted = applicationProtocols.map(Self.digest)
         return places.withLock { places in
@@ -49,7 +47,7 @@ package final class ProbeCache: Sendable {
         }
     }
 
-    /// What a probe of `place` received beside this very certificate, whatever protocols it offered.
+    /// What a probe of `place` received beside this certificate, whatever protocols it offered.
     package func evidence(about leaf: Certificate, at place: Place, at unixTime: UnixTime) -> PeerEvidence? {
         places.withLock { places in
             places[place]?.last { $0.isFresh(at: unixTime) && $0.finding.verdict.presented.leaf == leaf }?
@@ -72,20 +70,20 @@ package final class ProbeCache: Sendable {
         }
     }
 
-    /// Forgets origins, at any address, after one of them was refused.
+    /// Forgets origins, at any address, after a refusal.
     package func forget(where isMeant: (OriginKey) -> Bool) {
         places.withLock { places in
             for place in places.keys where isMeant(place.origin) { places[place] = nil }
         }
     }
 
-    /// Drops what is too old; if that is nothing, any place.
+    /// Drops what is too old, or else any place.
     private static func makeRoom(in places: inout [Place: [Entry]], at unixTime: UnixTime) {
         places = places.filter { $0.value.contains { $0.isFresh(at: unixTime) } }
         if places.count >= maximumPlaces, let victim = places.first?.key { places[victim] = nil }
     }
 
-    /// A digest, since a client may send names by the kilobyte.
+    /// A digest bounds the size: clients may send kilobytes of names.
     private static func digest(_ names: [String]) -> SHA256Digest {
         SHA256Digest.of(names.flatMap { Array("\($0.utf8.count) \($0)".utf8) })
     }

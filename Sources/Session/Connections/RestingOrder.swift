@@ -1,6 +1,5 @@
-/// Idle connections in the order in which they became idle.
-///
-/// Each has a place in a table, linked by numbers, so that any is removed in one step and few references are counted.
+/// Idle connections, longest idle first: a linked table, so that any is removed in one step and few references are
+/// counted.
 struct RestingOrder<Connection: AnyObject> {
     private struct Place {
         var connection: Connection?
@@ -8,14 +7,14 @@ struct RestingOrder<Connection: AnyObject> {
         var after = 0
     }
 
-    /// The first place closes the ring; the longest idle connection follows it. The table never shrinks.
+    /// The first place closes the ring, before the longest idle connection. The table never shrinks.
     private var places = [Place()]
     private var free: [Int] = []
 
     var count: Int { places.count - 1 - free.count }
     var longest: Connection? { places[places[0].after].connection }
 
-    /// - Returns: its place, for ``remove(at:)``.
+    /// - Returns: the place, for ``remove(at:)``.
     mutating func append(_ connection: Connection) -> Int {
         let last = places[0].before
         let place = free.popLast() ?? newPlace()

@@ -21,12 +21,12 @@ package final class UpstreamAttempt: ByteStreamOwner {
     private var address: SocketAddress?
     private var parentReply: ParentReply?
     private var destination: (resolution: Resolution?, deadline: Deadline)?
-    /// What an origin that speaks first has said by way of the parent proxy.
+    /// Bytes after the parent proxy's answer, from an origin that speaks first.
     private var received: ByteBuffer
     private var metrics = ConnectMetrics()
     private var stepBegan = MonotonicTime.now()
 
-    /// What the verification of the handshake found; the TLS layer asks for it in between.
+    /// What the verification during the handshake found.
     private final class Judgement {
         var verdict: Verdict?
         var resumed: UpstreamSessionCache.Entry?
@@ -92,7 +92,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
                     && (target.key.addresses.mayObject || connector.listeners.use(port: target.port))))
     }
 
-    /// The time limit of a look-up without a network: a name server on this machine may know the name.
+    /// Without a network: a name server on this machine may know the name.
     private static let isolatedLookUpNanoseconds: UInt64 = 500_000_000
     private static let destinationNanoseconds: UInt64 = 1_000_000_000
 
@@ -121,7 +121,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
         happened(.found(candidates, moreToCome: moreToCome))
     }
 
-    /// Why the address is not dialled. The parent proxy's may be any, but for the proxy's own.
+    /// Why the address is not dialled. The parent proxy's may be any but the proxy's own.
     private func obstacle(to address: SocketAddress) -> UpstreamPlan.Obstacle? {
         let isParent = target.key.parent != nil
         if let isolation = plan.isolation, !Socket.isLocal(address.ip) { return .noNetwork(isolation) }
@@ -172,11 +172,11 @@ package final class UpstreamAttempt: ByteStreamOwner {
         let resolution = connector.resolver.resolve(target.host) { [weak self] result in
             self?.destinationFound((try? result.get()) ?? [])
         }
-        // Nil: it was known at once.
+        // Nil if the answer came at once.
         destination?.resolution = resolution
     }
 
-    /// - Parameter addresses: none: they aren't known here.
+    /// - Parameter addresses: empty: unknown here.
     private func destinationFound(_ addresses: [IPAddress]) {
         destination?.resolution?.cancel()
         destination = nil
@@ -259,12 +259,12 @@ package final class UpstreamAttempt: ByteStreamOwner {
             let refusal = stream.certificateRefusal(at: connector.unixTime())
             return happened(.unsecured(error, judgement.verdict, refusal))
         }
-        // A resumed session carries the verdict of the handshake that made it.
+        // A resumed session keeps the verdict of its first handshake.
         if stream.withTLS({ $0.isResumed }) == true, let resumed = judgement.resumed {
             judgement.verdict = resumed.verdict
             if !resumed.session.isSingleUse { connector.sessions.store(resumed, for: target.key) }
         }
-        // The handshake itself may have kept the timer waiting.
+        // The handshake may have delayed the timer.
         happened(.secured(judgement.verdict, isOverdue: deadline.isOverdue))
     }
 
@@ -317,7 +317,7 @@ extension UpstreamConnector {
     /// Begins to connect to `target`.
     /// - Parameters:
     ///   - address: the only one to dial; nil: those of the target's host, or of the parent proxy.
-    ///   - dscp: the mark of its packets, from the handshakes on.
+    ///   - dscp: the mark of its packets.
     ///   - completion: called once on the loop, after this returns, never after ``UpstreamAttempt/cancel()``.
     package func connect(
         to target: UpstreamTarget, at address: SocketAddress? = nil, timeouts: Timeouts, dscp: UInt8 = 0,

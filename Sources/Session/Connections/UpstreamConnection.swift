@@ -4,7 +4,7 @@ package import Security
 import TLS
 package import Transport
 
-/// How long the steps took that led to a connection, in nanoseconds; as in URLSessionTaskMetrics.
+/// Nanoseconds that each step of a connection took; as in URLSessionTaskMetrics.
 package struct ConnectMetrics: Sendable {
     package var nameLookup: UInt64 = 0
     package var connect: UInt64 = 0
@@ -17,47 +17,46 @@ package struct ConnectMetrics: Sendable {
 package final class UpstreamConnection: ByteStreamOwner {
     package let stream: ByteStream
     package let origin: Origin
-    /// The verdict under which it may be used; nil in the clear.
+    /// The verdict that admitted it; nil in the clear.
     package let verdict: Verdict?
-    /// The matched pin as written. A copy: workers would contend for the configuration's reference count.
+    /// The matched pin as written. A copy, since workers would contend for the configuration's reference count.
     package let matchedPin: String?
-    /// Unix time from which the chain is no longer valid.
+    /// Unix time at which the chain expires.
     package let validUntil: Int64
     package let metrics: ConnectMetrics
-    /// The origin's, or the parent proxy's.
     package let address: SocketAddress
-    /// Where the origin is; nil: not known, since a parent proxy has looked it up.
+    /// The origin's scope; nil if a parent proxy looked it up.
     package let scope: AddressScope?
-    /// This end's; a system call.
+    /// Makes a system call.
     package var localAddress: SocketAddress? { stream.localAddress }
-    /// By the name that ALPN has for it (RFC 7301 section 6).
+    /// ALPN name (RFC 7301 section 6).
     package let applicationProtocol = "http/1.1"
-    /// Where the connection ends at the parent proxy: what requests to it carry. nil: it ends at the origin.
+    /// What requests to a parent proxy carry; nil: the connection ends at the origin.
     package let parentHop: ParentHop?
     package let responses: MessagePipe
     let requests: HTTP1Outlet
     /// ``Origin/network`` when it was made.
     let network: UInt64
-    // Unchecked from here on: each is stored whole, or changed by code that calls nobody, as the parser is.
-    /// A client's credentials may be bound to it: it is not shared with others.
+    // Unchecked below: each is stored whole, or changed by code that calls nobody, as the parser is.
+    /// Bound to one client's credentials: not shared.
     @exclusivity(unchecked) package var isPersonal = false
-    /// Exchanges begun on it; beyond one it is reused.
+    /// Exchanges begun on it.
     @exclusivity(unchecked) package internal(set) var exchanges = 0
-    /// Who hears of the exchange under way.
+    /// The exchange in flight.
     // unowned: the receiver keeps the connection from begin(for:) to finish, abandon or surrender, which clear it.
     @exclusivity(unchecked) unowned var receiver: (any UpstreamReceiver)?
-    /// Reads the heads of responses, as far as they have come, into ``response``.
+    /// Parses response heads into ``response``.
     @exclusivity(unchecked) var parser: HeadParser?
     @exclusivity(unchecked) var response = ResponseHead()
-    /// How that is carried.
+    /// How the request's body is framed.
     @exclusivity(unchecked) var framing = HTTP1Framing()
 
-    /// Where it lies in the pool's order, while it is idle.
+    /// Its place in the pool's order while idle.
     @exclusivity(unchecked) private(set) var restingPlace: Int?
 
-    /// The origin has ended the connection, or spoken unasked, while no exchange was under way.
+    /// The origin closed it, or sent something, between exchanges.
     @exclusivity(unchecked) package private(set) var isOver = false
-    /// Whether it served before, or waited so long that the origin may be closing it as a request goes out.
+    /// Whether it served before, or idled so long that the origin may be closing it.
     package var isReused: Bool {
         hasRested || exchanges > 1 || heldSince.map { loop.now - $0 > Self.longWaitNanoseconds } ?? false
     }
@@ -92,7 +91,7 @@ package final class UpstreamConnection: ByteStreamOwner {
         stream.owner = self
     }
 
-    /// What the socket's packets are marked with (DSCP, RFC 2474): 0 is what everybody sends.
+    /// DSCP mark of the socket (RFC 2474); 0 is the default.
     private var dscp: UInt8
 
     func mark(_ wanted: UInt8) {
@@ -108,7 +107,7 @@ package final class UpstreamConnection: ByteStreamOwner {
 
     // MARK: Idle
 
-    /// Waits outside of the pool for the first request inside a CONNECT tunnel, and notices if the origin ends.
+    /// Waits outside of the pool for the first request inside a CONNECT tunnel; notices if the origin ends.
     package func hold() {
         heldSince = loop.now
         stream.wantsRead = true
@@ -127,7 +126,7 @@ package final class UpstreamConnection: ByteStreamOwner {
         idleDeadline.clear()
     }
 
-    /// An idle origin that sends has ended or breaks the protocol; a TLS session ticket reads as nothing.
+    /// Input on an idle connection is its end or a breach of protocol; a TLS session ticket reads as nothing.
     package func streamIsReadable(_ stream: ByteStream) {
         if let receiver { return receiver.upstreamIsReadable() }
         switch responses.receive(limit: 1) {

@@ -11,14 +11,14 @@ package struct UpstreamConnector {
     let sessions: UpstreamSessionCache
     let probes: ProbeCache
     let listeners: OwnListeners
-    /// Its connections are not dialled; nil: there is none.
+    /// Handles its own hosts without dialling.
     let ownOrigin: (any OwnOrigin)?
     package let network: NetworkView
     let tls: TLSClientContext
-    /// The wall clock, in Unix seconds; given, so that certificates can be judged at any time.
+    /// The wall clock in Unix seconds; injected for tests.
     let unixTime: @Sendable () -> Int64
 
-    /// - Parameter listeners: where this process takes clients, and must not be one.
+    /// - Parameter listeners: this process's own, never to be dialled.
     package init(
         loop: EventLoop, resolver: Resolver, slabs: SlabPool, pool: UpstreamPool,
         sessions: UpstreamSessionCache, probes: ProbeCache = ProbeCache(),
@@ -39,13 +39,13 @@ package struct UpstreamConnector {
         self.unixTime = unixTime
     }
 
-    /// What the last probe for this tunnel was given beside the certificate `leaf`; nothing if there was none.
+    /// What the last probe for this tunnel received beside the certificate `leaf`.
     package func evidence(about leaf: Certificate, for target: UpstreamTarget, at address: SocketAddress) -> PeerEvidence {
         target.probePlace(at: address).flatMap { probes.evidence(about: leaf, at: $0, at: unixTime()) } ?? PeerEvidence()
     }
 
-    /// Forgets a tunnel's probes, at any address, after the policy refused its origin; after a revocation also the
-    /// host's TLS sessions and probes under every policy, so that the next connection must show its certificate.
+    /// Forgets a tunnel's probes, at any address, after its origin was refused; after a revocation also the host's TLS
+    /// sessions and probes under every policy, so that the next connection shows its certificate.
     package func forget(_ target: UpstreamTarget, after refusal: Refusal?) {
         guard refusal?.isRevocation == true else {
             if case .verifiedTunnel = target.key.layer { probes.forget { $0 == target.key } }

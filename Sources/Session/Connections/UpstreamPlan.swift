@@ -4,23 +4,22 @@ import Security
 import TLS
 import Transport
 
-/// The plan of an attempt to reach an origin: a value that takes an event and returns the next step.
-///
-/// It knows no socket, no buffer and no clock. ``UpstreamAttempt`` carries out its steps.
+/// The plan of an attempt to reach an origin: a value that takes an event and returns the next step, without sockets,
+/// buffers or a clock. ``UpstreamAttempt`` carries out its steps.
 ///
 /// ```
 /// idle → (askingOwnOrigin) → surveying → lookingUp → dialling → (destinationUnknown) → (askingParent) → (securing) → ended
 ///                                ↑           ↓           ↓
 ///                                └───────── makingRoom ──┘
 /// ```
-/// Whatever the order of events, the plan ends once: with ``Step/finish(_:scope:)``, with ``Step/fail(_:)``, or by
-/// ``Event/cancelled``. Every event after that is ignored.
+/// Whatever the order of events, the plan ends once: with ``Step/finish(_:scope:)``, ``Step/fail(_:)`` or
+/// ``Event/cancelled``. Later events are ignored.
 struct UpstreamPlan: Sendable, Hashable {
     private enum State: Sendable, Hashable {
         case idle
         case askingOwnOrigin
         case reaching(Reaching)
-        /// The parent proxy is connected. The look-up of its destination still runs.
+        /// The parent proxy is connected; its destination is still being looked up.
         case destinationUnknown
         case askingParent(AddressScope?)
         case securing(AddressScope?)
@@ -31,19 +30,18 @@ struct UpstreamPlan: Sendable, Hashable {
         case surveying, lookingUp, dialling, makingRoom
     }
 
-    /// The host that the parent proxy connects to, where its address rules matter.
+    /// The parent proxy's destination, where address rules matter.
     private enum Destination: Sendable, Hashable {
-        /// No rule concerns its addresses.
+        /// No address rule applies.
         case undisputed
         case beingLookedUp
-        /// It may be asked for.
         case allowed(AddressScope?)
     }
 
     private struct Reaching: Sendable, Hashable {
         var stage = Stage.surveying
         var destination = Destination.undisputed
-        /// Why nothing but this machine's own addresses can be dialled; nil: others can.
+        /// Why only this machine's own addresses can be dialled, if so.
         var isolation: UnreachableReason?
         var obstacle: Obstacle?
         var hasMadeRoom = false
@@ -63,7 +61,7 @@ struct UpstreamPlan: Sendable, Hashable {
         }
     }
 
-    /// An address that was found, and why it may not be connected to; nil: it may.
+    /// An address found, and why it may not be dialled.
     struct Candidate: Sendable, Hashable {
         let address: SocketAddress
         let obstacle: Obstacle?
@@ -81,16 +79,16 @@ struct UpstreamPlan: Sendable, Hashable {
         case connected(AddressScope)
         case unreachable(DialError)
         case roomMade(Bool)
-        /// The addresses of the parent proxy's destination; none: they aren't known here.
+        /// The addresses of the parent proxy's destination; empty: unknown here.
         case destinationFound([Candidate])
-        /// The tunnel is there. `isGreeted`: the origin has spoken.
+        /// The tunnel is established. `isGreeted`: the origin has sent something.
         case parentAgreed(isGreeted: Bool)
         case parentRefused(status: Int)
         case parentFailed(String)
-        /// The handshake ended well. `isOverdue`: the timer didn't get to say that the time was over.
+        /// The handshake succeeded. `isOverdue`: after the deadline, before its timer fired.
         case secured(Verdict?, isOverdue: Bool)
         case unsecured(StreamError, Verdict?, ClientCertificateRefusal?)
-        /// Something of this machine failed.
+        /// A local failure.
         case failed(String)
         case deadline
         case cancelled
@@ -98,26 +96,26 @@ struct UpstreamPlan: Sendable, Hashable {
 
     enum Patience: Sendable, Hashable {
         case connect
-        /// As little as a name server needs that is on this machine: there is no network.
+        /// A short limit: without a network only a local name server can answer.
         case isolated
     }
 
     enum Step {
         case none
-        /// Connect within this process, if the host is the process's own.
+        /// Connect within this process if the host is its own.
         case askOwnOrigin
         case survey
-        /// Look up the host that is dialled, and the parent proxy's destination if `destinationToo`.
+        /// Look up the dialled host, and the parent proxy's destination if `destinationToo`.
         case lookUp(Patience, destinationToo: Bool)
-        /// - Parameter anew: the deadline for connecting starts here.
+        /// - Parameter anew: restart the deadline for connecting.
         case dial([SocketAddress], moreToCome: Bool, anew: Bool)
-        /// Dial these beside the others, if the others don't answer.
+        /// Also dial these if the others don't answer.
         case dialToo([SocketAddress], moreToCome: Bool)
-        /// Give up idle connections: the process has no descriptor left.
+        /// Close idle connections: no descriptor is left.
         case makeRoom
         case askParent
         case secure
-        /// Hand the connection over. A verdict is there where the target asks for one, and it accepts.
+        /// Hand over the connection, with an accepting verdict if the target asks for one.
         case finish(Verdict?, scope: AddressScope?)
         case fail(UpstreamFailure)
     }
@@ -129,7 +127,7 @@ struct UpstreamPlan: Sendable, Hashable {
     private let mayBeOwn: Bool
     private var state = State.idle
 
-    /// - Parameter mayBeOwn: an origin within this process could be what is asked for.
+    /// - Parameter mayBeOwn: the host may be an origin within this process.
     init(for target: UpstreamTarget, mayBeOwn: Bool) {
         layer = target.key.layer
         host = target.host
@@ -140,7 +138,7 @@ struct UpstreamPlan: Sendable, Hashable {
 
     var hasEnded: Bool { state == .ended }
 
-    /// Why nothing but this machine's own addresses can be dialled; nil: others can.
+    /// Why only this machine's own addresses can be dialled, if so.
     var isolation: UnreachableReason? {
         if case .reaching(let reaching) = state { reaching.isolation } else { nil }
     }
@@ -164,7 +162,7 @@ struct UpstreamPlan: Sendable, Hashable {
             if let failure = objection(to: candidates) { return fail(failure) }
             return begin(candidates.map(\.address.ip).scope)
         case (.askingParent(let scope), .parentAgreed(let isGreeted)):
-            // Under TLS the client speaks first, and that is us.
+            // Under TLS the client, this proxy, speaks first.
             guard !isGreeted || layer == .tunnel else {
                 return fail(.parentFailed("it sent bytes that no one asked for"))
             }
@@ -209,7 +207,7 @@ struct UpstreamPlan: Sendable, Hashable {
             return found(candidates, moreToCome, reaching)
         case (.lookingUp, .unresolved(.noDescriptors)): return makeRoom(reaching)
         case (.lookingUp, .unresolved(let error)): return fail(.unresolved(error))
-        // One that answers is good enough, though the name server didn't name them all.
+        // A connected address is good enough, though the look-up of others failed.
         case (.dialling, .unresolved): return .dialToo([], moreToCome: false)
         case (.dialling, .connected(let scope)):
             switch reaching.destination {
@@ -221,7 +219,7 @@ struct UpstreamPlan: Sendable, Hashable {
             }
         case (.dialling, .unreachable(let error)):
             if error.isLackOfDescriptors { return makeRoom(reaching) }
-            // The address that would have answered is the proxy's own: that it was left out is the reason.
+            // Only the proxy's own address was left out: report that.
             if case .itself? = reaching.obstacle, let obstacle = reaching.obstacle { return fail(obstacle.failure) }
             return fail(.unreachable(error))
         case (.makingRoom, .roomMade(let isMade)): return isMade ? survey(reaching) : fail(.noDescriptors)
@@ -248,7 +246,7 @@ struct UpstreamPlan: Sendable, Hashable {
         return allowed.isEmpty ? .none : .dial(allowed, moreToCome: moreToCome, anew: reaching.isolation != nil)
     }
 
-    /// Idle connections are given up before a client is refused; once, since others may take what that frees.
+    /// Closes idle connections before a client is refused; once, since others may take what that frees.
     private mutating func makeRoom(_ reaching: Reaching) -> Step {
         guard !reaching.hasMadeRoom else { return fail(.noDescriptors) }
         var reaching = reaching
@@ -261,7 +259,7 @@ struct UpstreamPlan: Sendable, Hashable {
     // MARK: What the parent proxy is asked for
 
     /// The parent proxy looks the host up itself. A host is refused if all known addresses are blocked, or one is this
-    /// proxy's listener; about an unknown one the parent decides. Where a redirect must not lead inside, one blocked
+    /// proxy's listener; unknown addresses are the parent's matter. Where a redirect must not lead inside, one blocked
     /// address is enough, since the parent may take any.
     private func objection(to candidates: [Candidate]) -> UpstreamFailure? {
         let obstacles = candidates.compactMap(\.obstacle)
@@ -275,7 +273,6 @@ struct UpstreamPlan: Sendable, Hashable {
         if case .tls = layer { true } else { false }
     }
 
-    /// The connection is there, and may be used.
     private mutating func begin(_ scope: AddressScope?) -> Step {
         guard hasParent, layer != .plain else { return secure(scope) }
         state = .askingParent(scope)
@@ -312,7 +309,7 @@ struct UpstreamPlan: Sendable, Hashable {
 }
 
 extension UpstreamFailure {
-    /// While the internet can't be reached that is the reason, and not what it makes fail.
+    /// Without the internet, that is the reason reported rather than its consequence.
     func explained(by reason: UnreachableReason?) -> UpstreamFailure {
         guard let reason else { return self }
         switch self {

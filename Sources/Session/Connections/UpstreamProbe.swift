@@ -3,18 +3,17 @@ import Security
 import TLS
 package import Transport
 
-/// Judges a tunnel's origin by a handshake of the proxy's own: the same address, port, SNI and parent proxy.
-///
-/// The handshake is always full, to have a chain. An origin that demands a client certificate ends it after presenting
-/// its own, which is a finding too, with whether the key was proved.
+/// Judges a tunnel's origin by a handshake of the proxy's own: same address, port, SNI and parent proxy. It is always
+/// full, to get a chain. An origin that demands a client certificate fails it after presenting its own, which still
+/// gives a finding, with whether the key was proved.
 package final class UpstreamProbe: ByteStreamOwner {
     package enum Outcome {
-        /// The policy accepts. Not fresh: it did so within the last minute, and nothing was sent.
+        /// The policy accepts. Not fresh: found within the last minute.
         case found(ProbeFinding, isFresh: Bool)
         case failed(UpstreamFailure)
     }
 
-    /// What clients of the web offer; for a probe that goes out before the client has spoken.
+    /// Offered where the client hasn't spoken yet, as web clients do.
     private static let usualProtocols = ["h2", "http/1.1"]
 
     private let connector: UpstreamConnector
@@ -24,7 +23,7 @@ package final class UpstreamProbe: ByteStreamOwner {
     private let timeouts: Timeouts
     private var completion: ((Outcome) -> Void)?
 
-    /// Used if there is something to ask.
+    /// Used for the handshake unless the cache answers.
     private var given: UpstreamConnection?
     private var attempt: UpstreamAttempt?
     private var connection: UpstreamConnection?
@@ -110,14 +109,14 @@ package final class UpstreamProbe: ByteStreamOwner {
             return end(.failed(.local("the handshake ended without a verdict")))
         }
         guard verdict.isAccepted else { return end(.failed(.refused(verdict))) }
-        // The handshake itself may have kept the timer waiting.
+        // The handshake may have delayed the timer.
         if deadline.isOverdue { return end(.failed(.timedOut(.tls))) }
         if case .failure(let error) = result {
             guard case .tls(let cause) = error, case .alertReceived = cause.kind else { return end(.failed(.tls(error))) }
             // A chain without proof of its key could be anybody's copy.
             guard stream.withTLS({ $0.isServerKeyProved }) == true else { return end(.failed(.tls(error))) }
             if verdict.evidence == nil {
-                // It broke off before it could bring any.
+                // It broke off without evidence.
                 verdict = policy.confirm(verdict, with: PeerEvidence(), at: connector.unixTime())
                 guard verdict.isAccepted else { return end(.failed(.refused(verdict))) }
             }
@@ -154,12 +153,12 @@ package final class UpstreamProbe: ByteStreamOwner {
 }
 
 extension UpstreamConnector {
-    /// Has the policy of a ``UpstreamTarget/Layer/verifiedTunnel(_:_:_:)`` judge the origin at `address`, or remembers
-    /// its verdict of the last minute.
+    /// Has the policy of a ``UpstreamTarget/Layer/verifiedTunnel(_:_:_:)`` judge the origin at `address`, or takes the
+    /// cached verdict.
     /// - Parameters:
-    ///   - address: where the tunnel leads: the origin's, or the parent proxy's.
-    ///   - connection: to use for the probe, untouched if the verdict is remembered; nil: one is made.
-    ///   - applicationProtocols: what the client offers; nil while that is unknown.
+    ///   - address: the tunnel's peer: the origin or the parent proxy.
+    ///   - connection: to use for the probe, untouched if the cache answers; nil: dial one.
+    ///   - applicationProtocols: what the client offers, if known.
     ///   - completion: called once on the loop, after this returns, never after ``UpstreamProbe/cancel()``.
     package func probe(
         _ target: UpstreamTarget, at address: SocketAddress, over connection: UpstreamConnection? = nil,

@@ -1,8 +1,8 @@
-/// Who is told what happens on an upstream connection while it serves an exchange.
+/// Receives an upstream connection's events while it serves an exchange.
 package protocol UpstreamReceiver: AnyObject {
     func upstreamIsReadable()
     func upstreamIsWritable()
     func responseBegan()
-    /// What time it is, for a certificate's dates.
+    /// Now, for a certificate's dates.
     var unixTime: Int64 { get }
 }

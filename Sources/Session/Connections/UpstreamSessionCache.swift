@@ -2,20 +2,19 @@ import Synchronization
 package import Security
 package import TLS
 
-/// TLS sessions of origins, for abbreviated handshakes; shared by all workers.
-///
-/// Resuming presents no certificate: a session is found only under the ``OriginKey`` of its verdict, while it is valid.
+/// TLS sessions of origins, for abbreviated handshakes; shared by all workers. Resuming presents no certificate: a
+/// session is found only under the ``OriginKey`` of its verdict, while that is valid.
 package final class UpstreamSessionCache: Sendable {
     package struct Entry: Sendable {
         package let session: TLSSession
         package let verdict: Verdict
-        /// Unix time from which the chain is no longer valid.
+        /// Unix time at which the chain expires.
         package let validUntil: Int64
     }
 
-    /// Sessions kept of one origin. Each TLS 1.3 ticket is used once (RFC 8446 appendix C.4), so fewer cost handshakes.
+    /// Sessions per origin. Each TLS 1.3 ticket is used once (RFC 8446 appendix C.4), so fewer cost handshakes.
     private let perOrigin: Int
-    /// Of all origins, some 3 KiB each. To make room, one origin's go.
+    /// Sessions in all, some 3 KiB each. A full cache drops one origin's.
     private let capacity: Int
 
     private struct Sessions {
@@ -57,10 +56,10 @@ package final class UpstreamSessionCache: Sendable {
         }
     }
 
-    /// Drops the sessions with origins that `isRetired` names, e.g. after a reload, and returns their number.
+    /// Drops the sessions of origins that `isRetired` names, e.g. after a reload, and returns their number.
     @discardableResult
     package func retire(where isRetired: (OriginKey) -> Bool) -> Int {
-        // Asked outside of the lock, which every handshake takes.
+        // Evaluated outside of the lock, which every handshake takes.
         let retired = sessions.withLock { Array($0.kept.keys) }.filter(isRetired)
         return sessions.withLock { sessions in retired.reduce(0) { $0 + sessions.forget($1) } }
     }

@@ -6,9 +6,9 @@ package import TLS
 package struct UpstreamTarget: Sendable {
     package enum Layer: Sendable {
         case plain
-        /// Whatever the client sends: not looked at.
+        /// Opaque bytes.
         case tunnel
-        /// The same, once a probe of the same address has stood up to the policy.
+        /// The same, after a probe of the same address has passed the policy.
         case verifiedTunnel(SecurityPolicy, TrustAnchors, ServerName)
         case tls(SecurityPolicy, TrustAnchors, ServerName)
     }
@@ -20,7 +20,6 @@ package struct UpstreamTarget: Sendable {
         /// No internal address, after a redirect from the internet. `orUnknown`: a parent proxy may look up the host.
         case outside(orUnknown: Bool)
 
-        /// - Parameter scope: nil: not known.
         package func allows(_ scope: AddressScope?) -> Bool {
             switch (self, scope) {
             case (.anywhere, _), (.outside, .outside): true
@@ -33,14 +32,13 @@ package struct UpstreamTarget: Sendable {
     package let key: OriginKey
     package let layer: Layer
     package private(set) var reach = Reach.anywhere
-    /// What a CONNECT to the parent proxy says in Via; nil: nothing.
+    /// The Via of a CONNECT to the parent proxy, if any.
     package let via: String?
-    /// nil: the connector's own.
     let tls: ClientTLS?
 
     /// - Parameters:
     ///   - host: canonical: lower-case, no trailing dot, no brackets.
-    ///   - via: what a CONNECT to the parent proxy says in Via.
+    ///   - via: the Via of a CONNECT to the parent proxy.
     ///   - tls: TLS settings that differ from the defaults.
     package init(
         host: String, port: UInt16, layer: Layer, upstream: UpstreamSettings, client: ClientPlace = .thisMachine,
@@ -56,7 +54,7 @@ package struct UpstreamTarget: Sendable {
             case .verifiedTunnel(let policy, let anchors, _): .verifiedTunnel(Self.generation(of: policy, anchors, nil))
             case .tls(let policy, let anchors, _): .tls(Self.generation(of: policy, anchors, tls))
             }
-        // What `localhost` is must not be asked of another machine (RFC 6761 section 6.3).
+        // `localhost` is never resolved by another machine (RFC 6761 section 6.3).
         let parent = Resolver.isLocalhost(host) ? nil : upstream.parent
         key = OriginKey(
             host: host, port: port, layer: keyLayer, parent: parent,
@@ -75,17 +73,17 @@ package struct UpstreamTarget: Sendable {
         return target
     }
 
-    /// A client certificate of ours may be shown there.
+    /// Whether a client certificate may be presented there.
     package var hasIdentity: Bool { tls?.identity != nil }
 
-    /// Where a probe for this tunnel goes, and under which policy; nil for anything else.
+    /// The key of this tunnel's probe in the cache; nil for other targets.
     func probePlace(at address: SocketAddress) -> ProbeCache.Place? {
         guard case .verifiedTunnel = key.layer else { return nil }
         return ProbeCache.Place(origin: key, address: address)
     }
 
     package var host: String { key.host }
-    /// Whose addresses are dialled: the parent proxy's, or the host's own.
+    /// The host that is dialled: the parent proxy's, or the target's own.
     package var dialledHost: String { key.parent?.host ?? key.host }
     package var port: UInt16 { key.port }
 }

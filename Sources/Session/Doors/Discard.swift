@@ -1,6 +1,6 @@
 import Transport
 
-/// Where the rest of a response goes that is of no use, up to a few KiB: beyond them a new connection is cheaper.
+/// Discards the rest of a response, up to a few KiB: beyond them a new connection is cheaper.
 final class Discard: BodySink {
     static let most = 16 << 10
     private(set) var carried: UInt64 = 0

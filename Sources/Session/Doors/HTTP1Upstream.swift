@@ -1,7 +1,7 @@
 package import HTTPWire
 import Transport
 
-/// The far door of an exchange whose origin speaks HTTP/1.1.
+/// The upstream side of an exchange with an HTTP/1.1 origin.
 extension UpstreamConnection: Upstream {
     package func begin(for receiver: any UpstreamReceiver) {
         self.receiver = receiver
@@ -11,7 +11,7 @@ extension UpstreamConnection: Upstream {
 
     package var facts: UpstreamFacts { UpstreamFacts(isReused: isReused, scope: scope, connection: self) }
 
-    // MARK: The request's way up
+    // MARK: Request
 
     package func send(
         _ request: borrowing RequestView, to destination: Destination, edits: HeadEdits, from body: any BodySource
@@ -29,7 +29,7 @@ extension UpstreamConnection: Upstream {
         return requests
     }
 
-    // MARK: The response's way down
+    // MARK: Response
 
     package func wantsRead(_ wanted: Bool) { stream.wantsRead = wanted }
 
@@ -46,7 +46,8 @@ extension UpstreamConnection: Upstream {
                 if case .incomplete = progress { stream.confirmNow() }
             case .blocked?:
                 responses.rest()
-                // A session ticket, or a part of a record. The response waits behind it where the origin writes without TCP_NODELAY.
+                // A session ticket, or part of a record. An origin without TCP_NODELAY holds its response back until
+                // confirmed.
                 if stream.isSecure { stream.confirmNow() }
                 return .incomplete
             case .ended?: return ended("closed the connection")
@@ -59,7 +60,7 @@ extension UpstreamConnection: Upstream {
     }
 
     private func ended(_ cause: String) -> ResponseHeadProgress {
-        // In TLS 1.3 this is when an origin says what it thinks of a client certificate.
+        // In TLS 1.3 an origin rejects a client certificate only now.
         guard let time = receiver?.unixTime, let refusal = stream.certificateRefusal(at: time) else { return .ended(cause) }
         return .failed(.unreachable(.clientCertificate(refusal)))
     }
@@ -74,7 +75,7 @@ extension UpstreamConnection: Upstream {
         case .malformed(let error)?: return .malformed(error)
         case .complete?: break
         }
-        // One copy in hand, and not one for each that is asked of it.
+        // One copy for all uses.
         let head = response
         framing = parser?.framing ?? framing
         if head.isInterim { parser?.reset() }
@@ -90,7 +91,7 @@ extension UpstreamConnection: Upstream {
 
     package var responseBody: any BodySource { responses }
 
-    // MARK: The end
+    // MARK: End
 
     package func end(_ ending: UpstreamEnding) -> UpstreamConnection? {
         receiver = nil

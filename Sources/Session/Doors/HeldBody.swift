@@ -1,10 +1,9 @@
 package import HTTPWire
 package import Transport
 
-/// A body that is whole in memory from the start, or none.
+/// A body complete in memory, or none.
 package final class HeldBody: BodySource {
     private var bytes: PassingBytes
-    /// The body's, until it isn't needed any more.
     private let reservation: BodyReservation?
 
     package init(_ bytes: [UInt8] = [], holding reservation: BodyReservation? = nil) {
@@ -27,7 +26,7 @@ package final class HeldBody: BodySource {
     }
 }
 
-/// A near door for a complete request that is made here: that half of a ``Downstream``.
+/// A downstream for a complete request made here.
 package protocol HoldsRequest: Downstream {
     var request: OwnedRequest { get }
     var held: HeldBody { get }
@@ -35,12 +34,11 @@ package protocol HoldsRequest: Downstream {
 
 extension HoldsRequest {
     package func withRequest(_ body: (borrowing RequestView) -> Void) {
-        // A copy in hand, since the view borrows from it.
+        // A copy, since the view borrows from it.
         let request = request
         body(request.view)
     }
 
     package var requestBody: any BodySource { held }
-    /// Nothing comes but what is there.
     package func wantsRead(_ wanted: Bool) {}
 }

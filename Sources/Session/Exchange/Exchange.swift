@@ -3,18 +3,16 @@ import HTTPWire
 import Serialization
 import Transport
 
-/// One request with its response, between the two doors: does what ``ExchangeState`` says. A downstream uses one object
-/// for all its exchanges.
-///
-/// An exchange that has begun ends with one ``Downstream/exchangeEnded(_:)``, after its task completed once.
+/// One request with its response, between downstream and upstream: carries out ``ExchangeState``. A downstream uses one
+/// object for all its exchanges; each ends with one ``Downstream/exchangeEnded(_:)``, after its task completed once.
 package final class Exchange: UpstreamReceiver {
-    /// Who asked; set once, before the first exchange.
+    /// The client's side; set once, before the first exchange.
     // unowned: the downstream keeps the exchange, and ``whileHeld(_:)`` retains it during calls from elsewhere.
     @exclusivity(unchecked) package unowned var downstream: (any Downstream)!
     let session: LoopSession
-    // Stored whole, or changed by code that calls nobody: checking exclusivity would cost more than the access.
+    // Stored whole, or changed by code that calls nobody: exclusivity checks would cost more than the access.
     @exclusivity(unchecked) package private(set) var state = ExchangeState()
-    /// What is told of the task that the exchange is. The one who asks fills in what only he knows.
+    /// The task's record. The downstream fills in what only it knows.
     package var record = TaskRecord()
 
     @exclusivity(unchecked) var request = RequestTraits()
@@ -24,26 +22,25 @@ package final class Exchange: UpstreamReceiver {
     @exclusivity(unchecked) var requestSink: (any BodySink)?
     @exclusivity(unchecked) var responseBody: (any BodySource)?
     @exclusivity(unchecked) var responseSink: (any BodySink)?
-    /// What shapes the request and judges the response; nil for hosts without rules.
     @exclusivity(unchecked) var rules: ExchangeRules?
-    /// How long may pass without a byte: by these rules, or for lack of them where the request goes.
+    /// Nanoseconds without a byte: the rules', or else the destination's.
     @exclusivity(unchecked) var silence = Silence()
     @exclusivity(unchecked) var clock = BodyClock(rate: nil)
-    /// Set where only so many exchanges with the host may run at a time.
+    /// Set where the host's concurrent exchanges are limited.
     var admission: Admission?
-    /// The response to another's request may do, at the place that is asked now.
+    /// The response to an equal request may be shared, at the current hop.
     var mayShare = false
-    /// A connection for the first try, while that waits for its turn.
+    /// A connection for the first try, kept while that waits for its turn.
     var atHand: (any Upstream)?
-    /// Set while a rule may want the request sent in other words.
+    /// Set where a rule may change the request.
     @exclusivity(unchecked) var itinerary: Itinerary?
-    /// The request, kept by the exchange in case it has to be sent again.
+    /// The request, kept in case it must be sent again.
     @exclusivity(unchecked) var replay: (head: OwnedRequest, body: ReplayedBody)?
-    /// Set while a response is in flight that may be continued if it breaks off.
+    /// Set while the response in flight may be continued after a break.
     @exclusivity(unchecked) var resumption: Resumption?
     @exclusivity(unchecked) var inspection: ResponseInspection?
     var throttle: RequestThrottle?
-    /// What the head has left open, until the inspection begins.
+    /// The head's verdict, until the inspection begins.
     var verdict: HeadVerdict?
     private var attempt: UpstreamAttempt?
     var failure: ExchangeFailure?
@@ -57,7 +54,7 @@ package final class Exchange: UpstreamReceiver {
 
     package var isUnderWay: Bool { state.isUnderWay }
 
-    /// A summary of the exchange in flight; nil if there is none.
+    /// A summary of the exchange in flight, if any.
     package var summary: TaskSummary? {
         guard isUnderWay else { return nil }
         return TaskSummary(
@@ -72,12 +69,12 @@ package final class Exchange: UpstreamReceiver {
 
     package var unixTime: Int64 { session.unixTime() }
 
-    // MARK: What is done
+    // MARK: Actions
 
     /// Retains the downstream during a call from elsewhere; it may release itself and the exchange at the end.
     @inline(__always) func whileHeld(_ work: () -> Void) { withExtendedLifetime(downstream, work) }
 
-    /// Performs the event's action, then those of the events that follow from it, in order.
+    /// Performs the event's action, then those of the events that follow, in order.
     func happened(_ event: ExchangeState.Event?) {
         var next = event
         while let event = next { next = perform(state.received(event)) }
@@ -88,7 +85,7 @@ package final class Exchange: UpstreamReceiver {
         happened(event)
     }
 
-    /// - Returns: what happened by it.
+    /// - Returns: the resulting event.
     private func perform(_ action: ExchangeState.Action) -> ExchangeState.Event? {
         switch action {
         case .none: return nil
@@ -122,7 +119,7 @@ package final class Exchange: UpstreamReceiver {
     func clearDeadline() { deadline.clear() }
 
     func keepTime() {
-        // A pause that a rule asks for is nobody's delay, however long it is.
+        // A pause that a rule asks for delays nobody, however long it is.
         if let throttle, throttle.isPausing, state.passesRequest {
             clock.stop()
             return deadline.clear()
@@ -215,7 +212,7 @@ package final class Exchange: UpstreamReceiver {
         return .upstreamReady(reused: facts.isReused)
     }
 
-    // MARK: The end
+    // MARK: End
 
     private func finish() {
         guard let upstream = upstream.take(), let downstream, let idle = destination?.terms.idleUpstreamNanoseconds

@@ -11,7 +11,7 @@ extension Exchange {
         return edits
     }
 
-    /// The answer to the challenge that was received, or to one that must be expected.
+    /// The answer to the challenge received, or to an expected one.
     private func authorization(for itinerary: Itinerary) -> HeadEdits {
         var edits = HeadEdits()
         guard let credentials = credentials(for: itinerary) else { return edits }
@@ -26,16 +26,16 @@ extension Exchange {
         return edits
     }
 
-    /// The same for a request that goes out a second time, with a count of its own.
+    /// The same for a second sending, with its own nonce count.
     func freshAuthorization() -> HeadEdits {
         guard let itinerary else { return HeadEdits() }
-        // Unless it answers a challenge that has just come.
+        // Unless it answers a fresh challenge.
         if !itinerary.isDue { itinerary.answer = nil }
         itinerary.isDue = false
         return authorization(for: itinerary)
     }
 
-    /// What challenges of the place are answered from; nil: they are the one's who asked.
+    /// Credentials for the current hop's challenges; nil: the client's.
     private func credentials(for itinerary: Itinerary) -> AnsweringCredentials? {
         guard let rules, mayAnswer(itinerary) else { return nil }
         guard let ofRules = rules.session.credentials else {
@@ -44,13 +44,13 @@ extension Exchange {
         return ofRules.usable(at: itinerary.url.origin)
     }
 
-    /// Not where others are sent already, and over http only where the rules say so.
+    /// Not for clients with credentials of their own, and over http only where the rules allow it.
     private func mayAnswer(_ itinerary: Itinerary) -> Bool {
         guard rules?.request.authorization == nil, !itinerary.carriesCredentials else { return false }
         return itinerary.url.isSecure || rules?.session.credentials?.allowsHTTP == true
     }
 
-    /// The 401 whose head was found leads to another request, if it can be answered.
+    /// The 401 is answered by a new request, where that is possible.
     func challenge(_ itinerary: Itinerary) -> ExchangeState.Head? {
         guard mayAnswer(itinerary), state.allows(.challenge, resendable: true) else { return nil }
         let hasBody = itinerary.keepsBody && itinerary.request.head.bodyLength != .none
@@ -81,7 +81,7 @@ extension Exchange {
         }
     }
 
-    /// The origin answered something else than 401.
+    /// The origin's final response was not a 401.
     func acceptedAnswer(of itinerary: Itinerary) {
         guard let answer = itinerary.answer, let credentials = credentials(for: itinerary) else { return }
         var info: [UInt8]?

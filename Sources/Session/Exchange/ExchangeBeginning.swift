@@ -1,9 +1,9 @@
 import EventLoop
 import HTTPWire
 
-/// How an exchange begins: by an upstream that is at hand, by another's that is the same, or when its turn has come.
+/// How an exchange begins: over an upstream at hand, by sharing an equal request, or in its turn.
 extension Exchange {
-    /// Begins with a borrowed request, over the upstream at hand if there is one.
+    /// Begins with a borrowed request.
     package func begin(
         _ request: RequestTraits, to destination: Destination, by rules: ExchangeRules? = nil, over leased: (any Upstream)?
     ) {
@@ -28,13 +28,13 @@ extension Exchange {
         if let admission, !admission.isFor(hop.destination.target) || hop.rules?.session.maxActive == nil { leaveTurn() }
     }
 
-    // MARK: Others' requests, and turns
+    // MARK: Sharing and turns
 
-    /// Obtains an upstream when requests coalesce or wait for turns.
+    /// Obtains an upstream where requests coalesce or wait for turns.
     func obtainInTurn(_ rules: ExchangeRules, fresh: Bool) -> ExchangeState.Event? {
         guard let destination else { return nil }
         if mayShare {
-            // A request that can't share the response, or not all of it, continues alone.
+            // A request that couldn't share the whole response continues alone.
             mayShare = false
             if let shared = share(destination, rules) {
                 // The shared fetch takes its own connection from the pool.
@@ -57,7 +57,7 @@ extension Exchange {
 
     private func turnHasCome(to destination: Destination, fresh: Bool) -> ExchangeState.Event? {
         deadline.clear()
-        // Nothing was sent yet: what the policy in force refuses isn't begun.
+        // Nothing was sent yet, so the policy in force still applies.
         guard !destination.origin.isRetired else {
             return notAdmitted("the configuration has changed while the request waited for its turn; ask again")
         }
@@ -69,7 +69,7 @@ extension Exchange {
         admission = nil
     }
 
-    /// Another may use the connection that was at hand.
+    /// Returns the connection at hand to the pool.
     func giveBackAtHand() {
         guard let connection = atHand.take()?.facts.connection, let destination else { return }
         connection.origin.giveBack(connection, idleNanoseconds: destination.terms.idleUpstreamNanoseconds)
@@ -86,7 +86,7 @@ extension Exchange {
         if let leased { happened(start(on: leased)) }
     }
 
-    /// Shares the response to a request of another that is the same, or has one made that others can share.
+    /// Shares the response to an equal request, or starts one that others can share.
     private func share(_ destination: Destination, _ rules: ExchangeRules) -> SharedUpstream? {
         guard let rulesOfFetch = rules.ofSharedFetch else { return nil }
         var request: OwnedRequest?

@@ -1,10 +1,10 @@
 package import Transport
 
-/// What the two doors, and those who may, tell a running exchange.
+/// Events of both sides, and control of a running exchange.
 extension Exchange {
     // MARK: Events
 
-    /// The client has sent something, or ended. False: the downstream handles the bytes.
+    /// The client has sent something, or ended. False: the downstream handles it.
     package func downstreamIsReadable() -> Bool {
         if state.isSuspended {
             downstream.wantsRead(false)
@@ -16,7 +16,7 @@ extension Exchange {
         return true
     }
 
-    /// The client ended, or failed, while it was not its turn.
+    /// The client ended or failed out of turn.
     package func downstreamIsGone(_ error: StreamError) { happened(downstreamIsGone(error.description)) }
 
     package func downstreamIsWritable() {
@@ -46,14 +46,13 @@ extension Exchange {
 
     // MARK: Control
 
-    /// Stops reading on both sides, and the clock, until ``resume(_:)``. `cause` is who wants it, for hooks.
+    /// Stops reading on both sides, and the clock, until ``resume(_:)``. `cause` says who did it, for hooks.
     package func suspend(_ cause: String) {
         guard isUnderWay, !state.isSuspended else { return }
         happened(.suspend)
         session.hooks.suspended?(record, cause)
     }
 
-    /// - Parameter cause: who wants it, for those who are told.
     package func resume(_ cause: String) {
         guard isUnderWay, state.isSuspended else { return }
         session.hooks.resumed?(record, cause)
@@ -69,10 +68,10 @@ extension Exchange {
         }
     }
 
-    /// Ends both sides so that nobody takes a part for the whole.
+    /// Ends both sides so that a partial response isn't taken for a whole one.
     /// - Parameters:
-    ///   - cause: who wants it, and why, for the log.
-    ///   - isTold: answer a client that has nothing of a response; after a silent end many clients ask again.
+    ///   - cause: who cancels and why, for the log.
+    ///   - isTold: answer a client without a response; many clients retry after a silent end.
     package func cancel(_ cause: String, isTold: Bool = false) {
         happened(.cancel(isTold: isTold), because: .cancelled(cause))
     }

@@ -1,4 +1,4 @@
-/// The words of ``ExchangeState``: where an exchange can be, what can happen to it, and what can be done.
+/// The states, events and actions of ``ExchangeState``.
 extension ExchangeState {
     package enum Phase: Sendable, Equatable {
         case idle
@@ -6,99 +6,97 @@ extension ExchangeState {
         case awaiting
         case interim
         case responding
-        /// `101 Switching Protocols` is on its way downstream.
+        /// `101 Switching Protocols` is going downstream.
         case switching
-        /// The final response arrives and is held back: nothing of it goes downstream before it has been judged.
+        /// The final response arrives, and is held back until it has been judged.
         case holding
-        /// It is whole, and is being judged.
         case judging
     }
 
     package enum Request: Sendable, Equatable {
-        /// The client's turn: all that it sent has been passed on.
+        /// Waiting for the client: all that it sent has been passed on.
         case moving
-        /// The origin's turn: it takes no more for now, or is yet to say that it wants the body.
+        /// Waiting for the origin: it is full, or hasn't said yet that it wants the body.
         case stalled
         case sent
-        /// The origin stopped taking it; its answer may have come all the same.
+        /// The origin stopped reading; it may still answer.
         case abandoned
     }
 
-    /// What the request's body waits for before its first byte (RFC 9110 section 10.1.1).
+    /// What the body waits for (RFC 9110 section 10.1.1).
     enum Expectation: Hashable { case none, continuation }
 
-    /// Whether somebody has stopped the exchange for a while.
     enum Suspension: Hashable {
         case none, suspended
-        /// The upstream became ready meanwhile.
+        /// The upstream became ready during the suspension.
         case suspendedBeforeSending
     }
 
-    /// What the one who asked had of a response when it broke off, while the rest of it is asked for.
+    /// What the client had of a broken response whose rest is requested.
     enum Broken: Hashable {
         case no
         case forwarded
-        /// Nothing: a part of it is held back.
+        /// Nothing: the part received is held back.
         case held
     }
 
     package enum Resumption: Sendable, Equatable {
         case impossible
-        /// - Parameter progressed: the last connection carried enough of it to be worth another.
+        /// - Parameter progressed: the last connection carried enough to be worth another.
         case possible(progressed: Bool)
     }
 
-    /// What happened. The reasons of failures stay with who knows their words.
+    /// What happened. The exchange keeps the reasons of failures.
     package enum Event: Sendable, Equatable {
         /// - Parameter leased: an upstream is at hand.
         case requestArrived(expectsContinue: Bool, leased: Bool, limits: RetryRule.Limits = RetryRule.Limits())
-        /// - Parameter reused: the connection served before, so that the origin may be closing it.
+        /// - Parameter reused: the connection served before: the origin may be closing it.
         case upstreamReady(reused: Bool)
-        /// None can be had. `isFinal`: trying again is no use, or wrong after a policy's refusal.
+        /// `isFinal`: another try is useless, or wrong after a policy's refusal.
         case upstreamFailed(isFinal: Bool)
-        /// All that the client sent was passed on; more of its request is to come.
+        /// All that the client sent so far was passed on.
         case requestPaused
         case requestStalled
         case requestResumed
         case requestSent
-        /// The upstream will take no more.
+        /// The upstream stopped reading.
         case requestRejected
         case requestMalformed
         case responseBegan
         case head(Head)
-        /// More of a response was passed on. `isBlocked`: the client has to take it before more is received.
+        /// More of a response was passed on. `isBlocked`: the client's side is full.
         case responseMoved(isBlocked: Bool)
         case responseEnded
-        /// The response breaks off, or breaks its framing.
-        /// - Parameter begun: a byte of it was passed on, or is being passed on.
+        /// The response broke off, or broke its framing.
+        /// - Parameter begun: some of it was passed on, or is being passed on.
         case responseBroke(begun: Bool, isBlocked: Bool = false, resumption: Resumption = .impossible)
         case judged(isAccepted: Bool)
-        /// The upstream ended, or failed, before a whole head. `resendable`: the message can be sent once more.
+        /// The upstream ended or failed before a whole head. `resendable`: the message can be sent again.
         case upstreamEnded(resendable: Bool)
-        /// It was coalesced onto a response that can't be shared. `resendable`: the message can be sent by itself.
+        /// The shared response can't serve this exchange. `resendable`: the message can be sent alone.
         case notShared(resendable: Bool)
-        /// The client ended within its request, failed, or takes no more.
+        /// The client closed during its request, failed, or stopped reading.
         case downstreamGone
-        /// What ``patience`` allows has passed.
+        /// ``patience`` has run out.
         case deadline
         case suspend, resume
-        /// By the user, or by the end of the proxy. `isTold`: a client without a response learns why.
+        /// By the user, or at shutdown. `isTold`: a client without a response learns why.
         case cancel(isTold: Bool)
     }
 
     package enum Head: Sendable, Equatable {
-        /// - Parameter isContinue: it is `100 Continue`.
+        /// `isContinue`: `100 Continue`.
         case interim(isContinue: Bool)
         case final
-        /// A final one that is to be held back until its body has been judged.
+        /// A final one, held back until its body has been judged.
         case held
         case unacceptable
-        /// A final one that asks for another request: a redirect that is followed, or a challenge that is answered.
+        /// A final one followed by another request: a redirect, or an answered challenge.
         case askAgain(RetryRule)
-        /// What was missing of a response that had broken off.
+        /// The rest of a broken response.
         case rest
         case notNow
-        /// It isn't what was missing: the entity has changed, or the origin gives no part of it.
+        /// Not the rest: the entity changed, or the origin serves no ranges.
         case another
         /// 101. `isWanted`: the request asked for it.
         case upgrade(isWanted: Bool)
@@ -107,38 +105,37 @@ extension ExchangeState {
 
     package enum Action: Sendable, Equatable {
         case none
-        /// Some of the message moved: ``patience`` begins anew.
+        /// Some of the message moved: restart ``patience``.
         case wait
-        /// Obtain an upstream. `fresh`: not one that served before.
+        /// Obtain an upstream. `fresh`: one that hasn't served before.
         case open(fresh: Bool)
         case send
-        /// The same for the bytes that were kept, or in other words.
+        /// Send the kept bytes, or a changed request.
         case resend
-        /// Discard the response and obtain an upstream for a changed request; the connection may be reused at its end.
+        /// Discard the response and obtain an upstream for a changed request; the connection may be reused.
         case askAgain
-        /// After a pause an upstream is to be obtained, to ask for the rest.
+        /// Obtain an upstream after a pause, to request the rest.
         case reopen
-        /// The head is to be dropped, and what follows goes after what was passed on before.
+        /// Drop the head, and append the body to what was passed on before.
         case takeUp
-        /// No more of the request is to be read.
         case stopReadingRequest
         case forwardInterim, forwardFinal, forwardUpgrade
         case hold
-        /// All of it is here.
+        /// The body is complete.
         case judge
-        /// What was kept is to be forwarded, and what follows.
+        /// Forward what was kept, and what follows.
         case release
         case awaitHead
-        /// Both sides are to be left alone until ``resume``.
+        /// Leave both sides alone until ``resume``.
         case pause
         case goOn
         /// All was passed on.
         case finish
-        /// The connections carry another protocol from here.
+        /// The connections carry another protocol now.
         case becomeRelay
-        /// Nothing of a response was passed on: the client is to be told why there is none.
+        /// Nothing of a response was passed on: answer the client with the reason.
         case refuse(Fault)
-        /// The client must see that what it has is not the whole.
+        /// Show the client that the response is incomplete.
         case cut(Cut)
     }
 
@@ -149,9 +146,8 @@ extension ExchangeState {
     }
 
     package enum Patience: Sendable, Equatable {
-        /// Others keep the time, or nobody does.
+        /// Something else keeps the time, or nothing does.
         case unlimited
-        /// Until the origin answers.
         case firstByte
         case idle
     }

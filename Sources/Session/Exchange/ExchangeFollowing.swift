@@ -2,11 +2,11 @@ import HTTPWire
 import Serialization
 import TLS
 
-/// Responses that lead to another request: followed redirects and answered challenges, where a rule wants them.
+/// Followed redirects and answered challenges, where a rule enables them.
 extension Exchange {
     var method: Method { itinerary?.method ?? request.method }
 
-    /// What to do with a final head that leads to another request; nil if it doesn't.
+    /// How to treat a final head that calls for another request; nil if it doesn't.
     func followUp(_ response: ResponseTraits, _ itinerary: Itinerary) -> ExchangeState.Head? {
         if response.status == 401 { return challenge(itinerary) }
         acceptedAnswer(of: itinerary)
@@ -16,9 +16,9 @@ extension Exchange {
         }
     }
 
-    // MARK: The response that is of no use
+    // MARK: The discarded response
 
-    /// Continues at once. The connection is reused if the request is sent and the few remaining bytes are already here.
+    /// Continues at once. The connection is reused if the request is sent and the response's rest is short and here.
     func askAgain() -> ExchangeState.Event? {
         if let upstream = upstream.take(), let destination {
             let isReusable = state.request == .sent && isReadAway(upstream)
@@ -31,7 +31,7 @@ extension Exchange {
         return open(fresh: false)
     }
 
-    /// Discards the response after its head, if that takes neither time nor many bytes.
+    /// Discards the response's body, if that takes neither time nor many bytes.
     private func isReadAway(_ upstream: any Upstream) -> Bool {
         if case .ended = upstream.responseBody.move(to: Discard(), readable: true) { return true }
         return false
@@ -59,7 +59,7 @@ extension Exchange {
         }
     }
 
-    /// Where the response says that the resource is; nil: it doesn't.
+    /// The Location, resolved.
     func location(relativeTo url: RequestURL) throws(RedirectDefect) -> RequestURL? {
         var found: Result<RequestURL, RedirectDefect>?
         upstream?.withResponse { view in
@@ -94,7 +94,8 @@ extension Exchange {
                 throw .bodyNotKept(limit: destination?.terms.limits.replayBody ?? 0)
             }
         } else if state.request != .sent {
-            // The rest of the body would have to be read away first: the client, which is not done, goes there itself.
+            // The rest of the body would have to be discarded first: the client, still sending, follows the redirect
+            // itself.
             return nil
         }
         guard let request = try? itinerary.request.redirected(to: url, redirection) else { return nil }
@@ -115,7 +116,7 @@ extension Exchange {
         }
     }
 
-    /// RFC 9110 section 15.4: 303 asks for another resource; after 301 and 302 every client makes a GET of a POST.
+    /// RFC 9110 section 15.4: 303 means GET; after 301 and 302 every client turns POST into GET.
     private static func becomesGET(_ status: Int, _ method: Method) -> Bool {
         switch status {
         case 303: method != .get && method != .head

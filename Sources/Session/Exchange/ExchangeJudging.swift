@@ -2,7 +2,7 @@ import HTTPWire
 import Serialization
 import Transport
 
-/// What the response rules of a host do to an exchange. None of it is reached where there are none.
+/// Applies a host's response rules; unused without any.
 extension Exchange {
     // MARK: The head
 
@@ -31,14 +31,14 @@ extension Exchange {
         }
     }
 
-    /// Whether the rules refuse `101 Switching Protocols`, the failure being set: what follows it they can't judge.
+    /// Whether the rules refuse `101 Switching Protocols`, as they can't judge what follows. Sets the failure.
     func refusesUpgrade(_ response: ResponseTraits) -> Bool {
         guard rules?.judge != nil else { return false }
         record.began(response)
         return judgeHead() == .unacceptable
     }
 
-    /// Reports what the rules find wrong. True if the client is to be refused, the failure being set.
+    /// Reports what the rules find wrong. True if the client is refused; sets the failure.
     private func refuses(_ error: ResponseSerializationError) -> Bool {
         guard let rules, let judge = rules.judge else { return false }
         session.hooks.judged?(ResponseFinding(record, by: rules), error)
@@ -95,12 +95,12 @@ extension Exchange {
         }
     }
 
-    /// What the inspection of a forwarded body changes; nil: nothing.
+    /// The event of an inspected, forwarded body; nil: as without inspection.
     func eventForwarding(_ inspection: ResponseInspection, _ outcome: BodyMove) -> ExchangeState.Event? {
         if case .refused(let error)? = inspection.takeFinding(), refuses(error), let responseSink {
             return brokeForGood(responseSink)
         }
-        // Nobody waits for the judgement of what has been forwarded.
+        // The judgement of a forwarded body delays nobody.
         if case .ended = outcome { judgeForwarded(inspection) }
         return nil
     }
@@ -123,12 +123,12 @@ extension Exchange {
         return nil
     }
 
-    /// Who shares the room for bodies fairly with others.
+    /// For fair sharing of the room for bodies.
     private var hostOfBody: String { destination?.authority.host ?? "" }
 
     private var noBudget: BodyWorkFailure { .noBudget(limit: session.slabs.budget.limit) }
 
-    /// A rule that only reports holds nothing back for what isn't known.
+    /// A rule that only reports holds nothing back that can't be judged.
     private func notJudged(_ failure: BodyWorkFailure) -> ExchangeState.Event {
         guard rules?.judge?.isEnforced != false else { return accept() }
         self.failure = .notJudged(failure)

@@ -1,22 +1,22 @@
 import HTTPWire
 
-/// Bodies that drip: something moves, and less than `minimum_rate` asks for.
+/// Bodies slower than `minimum_rate`.
 extension Exchange {
-    /// Bytes of the exchange that moved, in both directions.
+    /// Bytes moved in both directions.
     var moved: UInt64 {
         let down = inspection.map { $0.moved &+ $0.taken } ?? responseSink?.carried ?? 0
         return (requestSink?.carried ?? 0) &+ down
     }
 
-    /// A body is in flight, and no rule slows it down.
+    /// A body is in flight that no rule slows down.
     var isPaced: Bool { state.movesBody && !(throttle != nil && state.passesRequest) }
 
-    /// A stream of events may be as slow as the events are.
+    /// Event streams may be slow.
     func exemptStreams(_ response: borrowing ResponseView) {
         if response.isStream { clock.rate = nil }
     }
 
-    /// Ends the exchange, for the side that is waited for.
+    /// Ends the exchange, blaming the slow side.
     func dripped() {
         guard let rate = clock.rate else { return }
         switch state.phase {

@@ -29,7 +29,7 @@ extension Exchange {
         requestSink = upstream.send(request, to: destination, edits: edits, from: source)
     }
 
-    /// Keeps a copy of a body that the downstream can't send again, in case it has to be.
+    /// Keeps a copy of a body that the downstream can't send again.
     private func keepForReplay(_ request: borrowing RequestView, over upstream: any Upstream) {
         guard self.request.hasBody, let body = requestBody, !body.canRewind, let limit = destination?.terms.limits.replayBody,
             itinerary != nil || self.request.method == .get || self.request.method.isIdempotent && upstream.facts.isReused
@@ -59,9 +59,9 @@ extension Exchange {
         return passRequest(readable: false)
     }
 
-    /// Lends the request in the form that the current hop gets.
+    /// Borrows the request in its form for the current hop.
     func withRequest(_ body: (borrowing RequestView) -> Void) {
-        // A copy in hand, since the view borrows from it.
+        // A copy, since the view borrows from it.
         guard let owned = itinerary?.request ?? replay?.head else { return downstream.withRequest(body) }
         body(owned.view)
     }

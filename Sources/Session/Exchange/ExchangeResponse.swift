@@ -8,7 +8,7 @@ extension Exchange {
         happened(.responseBegan)
     }
 
-    /// - Parameter readable: the upstream is known to have more to read. It is read once, however many heads come.
+    /// - Parameter readable: more input is known to be available. It is read once, however many heads come.
     func receiveHead(readable: Bool) {
         guard let upstream, let limit = destination?.terms.limits.responseHead else { return }
         let method = method
@@ -16,7 +16,7 @@ extension Exchange {
         while state.phase == .awaiting, self.upstream === upstream {
             let progress = upstream.receiveHead(of: method, limit: limit, readable: mayRead)
             mayRead = false
-            // The client has the response's head already, so interim responses are dropped.
+            // The client has the final head already, so interim responses are dropped.
             if state.asksForRest, case .complete(let head) = progress, head.isInterim { continue }
             guard let event = found(progress, on: upstream) else { return }
             happened(event)
@@ -39,7 +39,7 @@ extension Exchange {
             return .head(finalHead(response, of: upstream))
         case .ended(let cause):
             failure = .upstreamClosed(cause)
-            // RFC 9110 section 9.2.2: what is kept for a redirect or a challenge may not be what can be sent twice.
+            // RFC 9110 section 9.2.2: a request kept for a redirect or challenge may not be safe to repeat.
             return .upstreamEnded(resendable: method.isIdempotent && canResend)
         case .failed(let failure):
             self.failure = failure
@@ -70,7 +70,7 @@ extension Exchange {
         return rules == nil ? .final : judgeHead()
     }
 
-    /// The defect of a 206 that the request, as sent, didn't ask for.
+    /// The defect of a 206 that the request as sent didn't ask for.
     private func unaskedPart(_ response: ResponseTraits, of upstream: any Upstream) -> WireError? {
         guard response.status == 206 else { return nil }
         let wanted = wantedPart
@@ -79,7 +79,7 @@ extension Exchange {
         return defect
     }
 
-    /// The part of the resource that the request asked for, edits included.
+    /// The range that the request asked for, edits included.
     var wantedPart: WantedPart {
         var wanted = itinerary?.request.head.wantedPart ?? request.wantedPart
         if let rules { wanted.apply(rules.edits) }
@@ -87,7 +87,7 @@ extension Exchange {
     }
 
     func forwardInterim() -> ExchangeState.Event? {
-        // The next look for a head drops it.
+        // The next search for a head drops it.
         request.takesInterim ? forward(.interim) : .responseEnded
     }
 
@@ -132,7 +132,7 @@ extension Exchange {
         }
     }
 
-    /// The response broke off; what is missing of it may be had.
+    /// The response broke off; its rest may be available.
     func broke(_ failure: ExchangeFailure) -> ExchangeState.Event {
         self.failure = failure
         return .responseBroke(begun: true, resumption: takeBreak())
@@ -143,14 +143,14 @@ extension Exchange {
         return .responseBroke(begun: true, isBlocked: (try? sink.flush()) != true)
     }
 
-    /// Keeps what the head says of another place, for ``responseEdits``.
+    /// Keeps the Location for ``responseEdits``.
     func noteLocation() {
         if let itinerary, !itinerary.hops.isEmpty { itinerary.location = try? location(relativeTo: itinerary.url) }
     }
 
     var responseEdits: HeadEdits { itinerary?.responseEdits ?? HeadEdits() }
 
-    /// The origin answers: the request needn't be sent again.
+    /// The origin answers: the request won't be sent again.
     func forgetReplay() {
         replay?.body.forget()
         if replay != nil { replay = nil }

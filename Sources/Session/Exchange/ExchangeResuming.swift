@@ -2,9 +2,9 @@ import EventLoop
 import HTTPWire
 import Transport
 
-/// Downloads that break off, and are continued so that the one who asked notices nothing but a pause.
+/// Broken downloads, continued so that the client notices only a pause.
 extension Exchange {
-    /// Takes note of what is needed to ask for the rest of the response whose final head was found, if there may be one.
+    /// Keeps what a request for the rest of this response needs, if it may be continued.
     func prepareToResume(_ response: ResponseTraits, of upstream: any Upstream) {
         guard response.status == 200, method == .get, !response.isWhole, rules?.session.resume != false, wantedPart == .whole
         else { return }
@@ -17,7 +17,7 @@ extension Exchange {
         }
     }
 
-    /// Whether the rest of the response that broke off may be asked for: by the configuration in force, too.
+    /// Whether the rest of the broken response may be requested under the configuration in force.
     func takeBreak() -> ExchangeState.Resumption {
         guard let resumption, let upstream, let destination, !destination.origin.isRetired else { return .impossible }
         return .possible(progressed: resumption.broke(after: upstream.responseBody.moved))
@@ -58,7 +58,7 @@ extension Exchange {
 
     func foundRest() -> ExchangeState.Head {
         guard let upstream, let resumption, let status = status(of: upstream) else { return .malformed }
-        // What a long download was begun with may have expired.
+        // The credentials may have expired during a long download.
         if status == 401, let itinerary, challenge(itinerary) != nil {
             takeNextStep(of: itinerary)
             failure = .bodyBroke("the origin asks for credentials again")
@@ -85,7 +85,7 @@ extension Exchange {
         return status
     }
 
-    /// What follows the head goes after what was passed on before.
+    /// Appends the body to what was passed on before.
     func takeUp() -> ExchangeState.Event? {
         guard let upstream else { return nil }
         if let inspection {

@@ -1,5 +1,5 @@
-/// Where one request with its response stands: a value that is told what happened and says what is to be done.
-/// It knows no socket, no buffer, no clock and no version of HTTP; ``Exchange`` does what it says.
+/// The state of one request with its response: takes events and returns actions. It has no socket, buffer, clock or
+/// version of HTTP; ``Exchange`` carries the actions out.
 ///
 /// ```
 /// idle → connecting → awaiting → responding → idle
@@ -7,12 +7,12 @@
 ///            ├───────── interim   ↑
 ///            │            ↘ holding → judging
 ///            ├─ ask again ─ awaiting
-///            └─ the rest ── responding, holding
+///            └─ resume ───── responding, holding
 /// ```
-/// The request goes on being sent while the response arrives: ``phase`` tells of the response, ``request`` of the
-/// request. Whatever the order of events, an exchange ends once: with one of ``Action/finish``,
-/// ``Action/becomeRelay``, ``Action/refuse(_:)`` and ``Action/cut(_:)``, after which every event is ignored until
-/// the next ``Event/requestArrived(expectsContinue:leased:limits:)``.
+/// The request is sent while the response arrives: ``phase`` describes the response, ``request`` the request.
+/// Whatever the order of events, an exchange ends once: with ``Action/finish``, ``Action/becomeRelay``,
+/// ``Action/refuse(_:)`` or ``Action/cut(_:)``. Events are then ignored until the next
+/// ``Event/requestArrived(expectsContinue:leased:limits:)``.
 package struct ExchangeState: Sendable, Hashable {
     package private(set) var phase = Phase.idle
     package private(set) var request = Request.moving
@@ -20,7 +20,7 @@ package struct ExchangeState: Sendable, Hashable {
     private var suspension = Suspension.none
     private var broken = Broken.no
     private var isWhole = false
-    /// The client has to take what was received before more is.
+    /// The client must take what was received before more is read.
     package private(set) var isBlocked = false
     private var retry = RetryRule.Progress(limits: RetryRule.Limits())
 
@@ -28,13 +28,13 @@ package struct ExchangeState: Sendable, Hashable {
 
     package var isUnderWay: Bool { phase != .idle }
     package var isSuspended: Bool { suspension != .none }
-    /// A response broke off, and the rest of it is asked for.
+    /// A response broke off, and its rest is requested.
     package var asksForRest: Bool { broken != .no }
 
-    /// Whether the request may be sent once more for that reason.
+    /// Whether the request may be sent again for that reason.
     package func allows(_ rule: RetryRule, resendable: Bool) -> Bool { retry.allows(rule, resendable: resendable) }
 
-    /// Whether the request's bytes are to be looked after.
+    /// Whether bytes of the request must be handled.
     package var passesRequest: Bool {
         guard request == .moving || request == .stalled else { return false }
         return phase != .idle && phase != .connecting && !isSuspended
@@ -52,7 +52,7 @@ package struct ExchangeState: Sendable, Hashable {
     package var patience: Patience {
         if isSuspended { return .unlimited }
         return switch phase {
-        // A judgement takes as long as it takes: it is bounded by what it works on.
+        // A judgement is bounded by the body's size.
         case .idle, .connecting, .judging: .unlimited
         case .awaiting: request == .moving ? .idle : .firstByte
         case .interim, .responding, .switching, .holding: .idle
@@ -200,7 +200,7 @@ package struct ExchangeState: Sendable, Hashable {
         }
     }
 
-    /// What is missing was asked for, and this is the answer.
+    /// The answer to the request for the rest.
     private mutating func receivedRest(_ head: Head) -> Action {
         switch head {
         case .rest:
@@ -212,7 +212,7 @@ package struct ExchangeState: Sendable, Hashable {
         }
     }
 
-    /// The origin has said that it wants the body: the client's turn.
+    /// The origin wants the body: wait for the client.
     private mutating func bodyIsWanted() {
         expectation = .none
         if request == .stalled { request = .moving }
@@ -269,7 +269,7 @@ package struct ExchangeState: Sendable, Hashable {
         return isSuspended ? .none : .release
     }
 
-    // MARK: The end
+    // MARK: End
 
     private mutating func timedOut() -> Action {
         guard !isSuspended else { return .none }
@@ -283,7 +283,7 @@ package struct ExchangeState: Sendable, Hashable {
         }
     }
 
-    /// Tells the client, if nothing of a response has been passed on.
+    /// Refuses the client if nothing of a response was passed on.
     private mutating func end(_ fault: Fault) -> Action {
         switch phase {
         case .interim, .responding, .switching: cut(fault)
@@ -297,7 +297,7 @@ package struct ExchangeState: Sendable, Hashable {
         return .refuse(fault)
     }
 
-    /// What was passed on arrives, unless the client has not taken it or is the reason.
+    /// Delivers what was passed on, unless the client doesn't read or is the cause.
     private mutating func cut(_ fault: Fault) -> Action {
         let hasPassedAll = asksForRest || phase == .responding && !isBlocked
         phase = .idle

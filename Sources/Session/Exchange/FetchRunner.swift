@@ -2,7 +2,7 @@ import EventLoop
 import HTTPWire
 import Transport
 
-/// Runs a ``SharedFetch`` on the loop of the first client, and outlives it as long as others read.
+/// Runs a ``SharedFetch`` on the first client's loop, as long as anybody reads.
 final class FetchRunner {
     private let fetch: SharedFetch
     private let session: LoopSession
@@ -10,13 +10,13 @@ final class FetchRunner {
     let held = HeldBody()
     private(set) var carried: UInt64 = 0
     private let exchange: Exchange
-    /// Tells of connections that were tried, as if the first who asked had tried them.
+    /// Reports connection attempts on behalf of the first client.
     private let report: AttemptReport
     private let closed: () -> Void
-    /// Itself, until it is over: those who wait are elsewhere.
+    /// Keeps itself alive while running: its readers are on other loops.
     private var selfWhileRunning: FetchRunner?
 
-    /// - Parameter closed: called once nobody can join any more, perhaps more than once.
+    /// - Parameter closed: called when nobody can join any more, perhaps repeatedly.
     init(
         _ request: OwnedRequest, for fetch: SharedFetch, session: LoopSession, report: @escaping AttemptReport,
         closed: @escaping () -> Void
@@ -30,10 +30,10 @@ final class FetchRunner {
         exchange.downstream = self
     }
 
-    /// - Parameter entry: the pattern of the entry that decided.
+    /// - Parameter entry: the pattern of the matched entry.
     func start(to destination: Destination, by rules: ExchangeRules, entry: String?) {
         selfWhileRunning = self
-        // A copy in hand, since the view borrows from it.
+        // A copy, since the view borrows from it.
         let request = request
         exchange.record.began(request.view, number: fetch.task, at: session.now)
         exchange.record.authority = destination.authority
@@ -66,7 +66,7 @@ extension FetchRunner: HoldsRequest, ExchangeGuide {
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) { report(result) }
 
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {
-        // What clients are told is in the lines of their own tasks.
+        // The readers' own tasks log what their clients get.
         TaskRecord.Refusal(status: 502, cause: failure.cause, errorType: "proxy_internal_response")
     }
 

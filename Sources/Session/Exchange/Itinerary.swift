@@ -1,34 +1,33 @@
 import HTTPWire
 import Serialization
 
-/// What an exchange keeps to ask again, for followed redirects and answered challenges.
+/// What an exchange keeps to follow redirects and answer challenges.
 final class Itinerary {
     private(set) var hops: [TaskRecord.Hop] = []
-    /// As it goes to ``url``, without what rules change in it.
+    /// The request to ``url``, before the rules' edits.
     private(set) var request: OwnedRequest
     private(set) var url: RequestURL
-    /// Another origin was asked. What the client meant for the first was dropped, and isn't sent if it is asked again.
+    /// Another origin was asked. Fields meant for the first were dropped, and stay so if it is asked again.
     private(set) var hasLeftOrigin = false
     private let firstOrigin: RequestURL.Origin
-    /// The request goes with the body that the client sends.
+    /// The client's body goes with the request.
     private(set) var keepsBody = true
     var isDue = false
-    /// Where the response leads, until that is decided.
+    /// Where the response points, until that is decided.
     var next: Step?
 
     enum Step {
         case hop(Hop, to: RequestURL, with: OwnedRequest, keepsBody: Bool, status: Int)
-        /// The same place, where the challenge is answered.
+        /// The same URL, with an answer to its challenge.
         case answer(ChallengeAnswer)
     }
-    /// What answers the challenges of ``url``.
+    /// The answer to the challenges of ``url``.
     var answer: ChallengeAnswer?
-    /// What the one who asked said, where no rule has credentials for the origin of ``url``.
+    /// The client's own credentials, where no rule has any for the origin of ``url``.
     var credentials: Credentials?
     var hasAskedForCredentials = false
-    /// The response's location, relative to what the client asked for.
+    /// The response's location, relative to the client's request.
     var location: RequestURL?
-    /// How redirects are taken, by the rules for what the client asked for.
     let redirects: SessionRules.Redirects
     let followTo: SessionRules.FollowTo
     let redirectLimit: Int
@@ -45,7 +44,7 @@ final class Itinerary {
             target: request.bytes.extracting(target.offsets).array)
         self.request = OwnedRequest(request)
         firstOrigin = url.origin
-        // Browsers, which separate origins, must see redirects. A requested protocol isn't that of another place.
+        // Browsers, which separate origins, must see redirects. An upgrade is for one origin only.
         let isOwnMatter = request.isOfBrowser || request.head.wantsUpgrade
         redirects = isOwnMatter && rules.redirects == .follow ? .pass : rules.redirects
         followTo = rules.followTo
@@ -55,27 +54,27 @@ final class Itinerary {
 
     var method: Method { request.head.method }
     var methodName: [UInt8] { Array(request.message[request.head.methodRange.offsets]) }
-    /// It changes nothing at the place that it is sent to, and brings no body.
+    /// It is safe, and brings no body.
     var isQuestion: Bool { method.isSafe && (!keepsBody || request.head.bodyLength.isEmpty) }
     var carriesCredentials: Bool { request.head.first(.authorization) != nil }
 
-    /// Whether the client may be led there: within its origin, or to one that the rules name.
+    /// Whether the client may be redirected there: within its origin, or to one that the rules name.
     func mayLead(to url: RequestURL) -> Bool {
         url.origin == self.url.origin || url.origin == firstOrigin || followTo.includes(url.authority)
     }
 
-    /// A program asks for itself, and decides about each redirect by a hook. Others ask through the proxy, and know of none.
+    /// A program asks for itself, and a hook decides each redirect. Clients of the proxy see none.
     private var isProgram: Bool { followTo == .anywhere }
 
-    /// What stays behind on the way to another origin.
+    /// Fields dropped at another origin.
     var leftBehind: OwnedRequest.Redirection { isProgram ? .leavesCredentials : .leavesOrigin }
 
-    /// Whether a body may go to another origin: a rule names it, and the status preserves it (RFC 9110 section 15.4.8).
+    /// Whether a body may go to another origin: a rule names it, and the status keeps it (RFC 9110 section 15.4.8).
     func mayTakeAlong(to url: RequestURL, by status: Int) -> Bool {
         isProgram || (status == 307 || status == 308) && followTo.includes(url.authority)
     }
 
-    /// Takes the step that was decided, and returns where it leads; nil: to the same place.
+    /// Takes the decided step, and returns its hop; nil: the same.
     func takeNextStep() -> Hop? {
         switch next.take() {
         case .hop(let hop, let url, let request, let keepsBody, let status)?:
@@ -103,8 +102,8 @@ final class Itinerary {
         hops.append(TaskRecord.Hop(status: status, url: ShownText("\(url)")))
     }
 
-    /// What the client is told besides the last response, and what is withheld: a server's words about its own origin,
-    /// such as cookies, would count for the one that the client asked.
+    /// Edits of the last response. Fields about the server's own origin, such as cookies, are dropped: the client would
+    /// apply them to the origin that it asked.
     var responseEdits: HeadEdits {
         var edits = HeadEdits()
         guard !hops.isEmpty else { return edits }
@@ -114,7 +113,7 @@ final class Itinerary {
         return edits
     }
 
-    /// Where what the client gets comes from, if redirects were followed to it.
+    /// Where a response came from, after redirects.
     static let locationField = "Pinproxy-Location"
 
     private static let ofTheOrigin = [
@@ -125,7 +124,7 @@ final class Itinerary {
 }
 
 extension RequestView {
-    /// Whether a program asks that keeps origins apart (Fetch, CORS).
+    /// Whether the client keeps origins apart (Fetch, CORS).
     fileprivate var isOfBrowser: Bool {
         for field in head.fields {
             if field.id == .origin { return true }

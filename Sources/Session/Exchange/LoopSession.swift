@@ -1,8 +1,7 @@
 package import EventLoop
 package import Transport
 
-/// One loop's part of the session manager: its connections, task numbers and hooks, shared with no other loop, so that
-/// no exchange takes a lock.
+/// One loop's part of the session manager: its connections, task numbers and hooks, used without locks.
 package final class LoopSession {
     package let loop: EventLoop
     package let slabs: SlabPool
@@ -10,12 +9,11 @@ package final class LoopSession {
     package let connector: UpstreamConnector
     package let hooks: TaskHooks
     package let bodies: any BodyExecutor
-    /// How origins are told who asks.
     let challenges: ChallengeMemory
     let fetches: SharedFetches
     let admissions: Admissions
     package var resumptionPauses = ResumptionPauses()
-    /// The proxy stops: no connection is kept for another exchange.
+    /// The proxy stops: connections are not kept.
     package var isDraining = false
 
     private var nextNumber: UInt64
@@ -43,8 +41,7 @@ package final class LoopSession {
     }
 
     /// Adopts the network's state.
-    /// - Parameter isAnother: forgets names and connections. TLS sessions stay, since verification doesn't depend on
-    ///   the way.
+    /// - Parameter isAnother: forgets names and connections. TLS sessions stay valid.
     /// - Throws: if the name servers can't be read; the known ones stay.
     package func replaceOutlook(_ outlook: NetworkOutlook, isAnother: Bool) throws(ResolutionError) {
         connector.network.outlook = outlook
@@ -57,20 +54,20 @@ package final class LoopSession {
 
     package var now: MonotonicTime { loop.now }
 
-    /// Reads the system's name servers anew, where that can be done.
+    /// Rereads the system's name servers, if it can.
     package func forgetNames() { try? connector.resolver.reload() }
 
-    /// Resolves a name as for exchanges. `completion` is called once, on the loop, perhaps before this returns.
+    /// Resolves a name as exchanges do. `completion` is called once, on the loop, perhaps before this returns.
     package func resolve(_ name: String, completion: @escaping (Result<[IPAddress], ResolutionError>) -> Void) {
         connector.resolver.resolve(name, completion: completion)
     }
 
-    /// Which session of `count` gave a task its number; nil if none did.
+    /// The session, of `count`, that numbered a task.
     package static func index(ofTask number: UInt64, of count: Int) -> Int? {
         number > 0 ? Int((number - 1) % UInt64(count)) : nil
     }
 
-    /// The number of a new task: unique for the life of the process.
+    /// A task number unique for the life of the process.
     package func takeNumber() -> UInt64 {
         defer { nextNumber += numberStride }
         return nextNumber
@@ -78,13 +75,13 @@ package final class LoopSession {
 
     package var taskCount: Int { Int((nextNumber - 1) / numberStride) }
 
-    /// A task is known well enough to be told of: told once.
+    /// Announces a task, once.
     package func begin(_ record: inout TaskRecord) {
         guard record.announce() else { return }
         hooks.began?(record)
     }
 
-    /// A task is over: told once, and what its record held alive is let go.
+    /// Completes a task, once, and releases its record's objects.
     package func complete(_ record: inout TaskRecord) {
         begin(&record)
         record.completed(at: loop.now)

@@ -8,12 +8,12 @@ final class RequestThrottle: BodySource, BodySink {
     private let source: any BodySource
     private let rule: Throttle
     private let pause: Deadline
-    /// Bytes that may pass until the next pause.
+    /// Bytes until the next pause.
     private var allowance: Int
-    /// Where the body goes, while the source is asked for it.
+    /// The body's sink during a pull.
     private var sink: (any BodySink)?
 
-    /// - Parameter goOn: called after a pause with the owner, which keeps the throttle.
+    /// - Parameter goOn: called after a pause with the owner, which holds the throttle.
     init<Owner: AnyObject>(
         _ rule: Throttle, source: any BodySource, loop: EventLoop, owner: Owner, goOn: @escaping @Sendable (Owner) -> Void
     ) {

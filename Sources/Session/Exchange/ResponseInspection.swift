@@ -2,20 +2,18 @@ import HTTPWire
 import Serialization
 import Transport
 
-/// Stands between an upstream and the client where a rule reads a response's body.
-///
-/// It holds the body back until it is judged, or passes it on and keeps a copy where the rule only reports.
-/// `limits.inspected_body` bounds it, and `limits.bodies` all inspections; the verdict handles longer ones.
+/// Reads a response's body for a rule, between upstream and client: holds it back until it is judged, or passes it on
+/// and keeps a copy where the rule only reports. `limits.inspected_body` bounds it, `limits.bodies` all of them.
 final class ResponseInspection: BodySource, BodySink {
     enum Question {
-        /// Its judgement, once it is whole.
+        /// The judgement of the complete body.
         case judgement(BodyJudgement)
-        /// Whether there is one at all: its first byte is refused, for what the head says.
+        /// Whether there is a body: the head demands that its first byte is refused.
         case emptiness(ResponseSerializationError)
         case length
     }
 
-    /// What is found before the response is whole.
+    /// A result before the response is complete.
     enum Finding {
         case refused(ResponseSerializationError)
         /// The body is too long to be judged, and may be.
@@ -24,7 +22,7 @@ final class ResponseInspection: BodySource, BodySink {
     }
 
     let question: Question
-    /// The head of a response that is held back; nil: it passes while it is inspected.
+    /// The head of a held response; nil: it passes while it is inspected.
     private(set) var original: OwnedResponse?
     private let isEnforced: Bool
     private var limit: Int?
@@ -32,31 +30,29 @@ final class ResponseInspection: BodySource, BodySink {
     private let budget: BodyBudget
     private var reservation: BodyReservation
     private var source: any BodySource
-    /// Where the body goes, while the source is asked for it.
+    /// The body's sink during a pull.
     private var sink: (any BodySink)?
-    /// What was held back, or a copy of what went on.
+    /// The held body, or a copy of the forwarded one.
     private var kept: [UInt8] = []
     private var passing: PassingBytes?
     private var keepsCopy = false
-    /// Nothing is held back any more.
     private var isOpen: Bool
-    /// The source has given its last byte, and these trailers.
+    /// The source has ended, with these trailers.
     private var ending: TrailerSection?
     private var finding: Finding?
-    /// The question has its answer already.
+    /// The question is answered.
     private var isTold = false
-    /// Bytes of the body that were taken from the source.
+    /// Bytes of the body taken from the source.
     private(set) var taken: UInt64 = 0
-    /// Those that were looked at: what isn't taken comes again.
+    /// Those inspected: bytes not taken come again.
     private var seen: UInt64 = 0
-    /// Those that were passed on.
     private(set) var moved: UInt64 = 0
     var ticket: BodyWorkTicket?
 
     /// - Parameters:
     ///   - limit: bytes of the body; nil: any number.
-    ///   - isEnforced: bodies found wrong are refused.
-    ///   - held: the head that waits for the verdict; nil: it is forwarded at once.
+    ///   - isEnforced: refuse wrong bodies.
+    ///   - held: the head that waits for the verdict; nil: forwarded already.
     init(
         _ question: Question, of source: any BodySource, limit: Int?, inspectedBody: Int, isEnforced: Bool,
         held: OwnedResponse?, budget: BodyBudget
@@ -80,21 +76,20 @@ final class ResponseInspection: BodySource, BodySink {
         return finding
     }
 
-    /// The whole body, to be judged, and what it holds of the budget; nil if it wasn't kept.
+    /// The complete body and its reservation; nil if it wasn't kept.
     var body: (bytes: [UInt8], BodyReservation)? { isTold ? nil : (kept, reservation) }
 
     func goOn(with source: any BodySource) { self.source = source }
 
-    // MARK: What the source gives
+    // MARK: Input
 
-    /// Takes what is there, and holds it back.
     func keep(readable: Bool) -> BodyMove { source.move(to: self, readable: readable) }
 
     func write(_ piece: RawSpan) throws(StreamError) -> Int {
         guard isOpen else { return hold(piece) }
         let fresh = piece.extracting(droppingFirst: Int(seen - taken))
         if keepsCopy, !keep(fresh) {
-            // A part of it is no body.
+            // A partial body isn't judged.
             isTold = true
             dropCopy()
         }
@@ -125,18 +120,18 @@ final class ResponseInspection: BodySource, BodySink {
     func flush() throws(StreamError) -> Bool { try sink?.flush() ?? true }
     var carried: UInt64 { sink?.carried ?? 0 }
 
-    /// - Returns: whether the budget has room for them.
+    /// - Returns: whether the budget had room.
     private func keep(_ piece: RawSpan) -> Bool {
         guard reservation.grow(to: kept.count + piece.byteCount) else { return false }
         kept.append(copying: piece)
         return true
     }
 
-    /// Judges the body by what came of it for the first time.
+    /// Judges by the bytes inspected for the first time.
     private func look(at count: Int) {
         seen += UInt64(count)
         if let limit, seen > UInt64(limit) {
-            // Told once.
+            // Reported once.
             self.limit = nil
             return finding = .refused(.tooLong(limit: limit))
         }
@@ -169,16 +164,16 @@ final class ResponseInspection: BodySource, BodySink {
         reservation = BodyReservation(of: budget, for: .response)
     }
 
-    // MARK: Passing on
+    // MARK: Output
 
-    /// Lets the held bytes pass, and those that follow.
+    /// Passes the held bytes, and those that follow.
     func open() {
         isOpen = true
         passing = PassingBytes(kept)
         kept = []
     }
 
-    /// Replaces the held body and its head. False if the budget has no room for it.
+    /// Replaces the held body and head. False if the budget has no room.
     func replace(with body: [UInt8], after head: OwnedResponse) -> Bool {
         guard reservation.resize(to: body.count) else { return false }
         original = head

@@ -1,33 +1,33 @@
 import EventLoop
 import HTTPWire
 
-/// A download that may be continued if it breaks off: what was asked for, what it is known by, and how far it got.
+/// A download that may be continued after a break: its request, its validator and its progress.
 final class Resumption {
-    /// What a connection must have carried to be worth another without a pause.
+    /// Bytes that make a connection worth another without a pause.
     static let progress: UInt64 = 64 << 10
 
     enum Answer {
         case rest
-        /// What it said, for people. `wait`: nanoseconds until it may be asked again.
+        /// Why, for people. `wait`: nanoseconds before the next try.
         case notNow(String, wait: UInt64)
         case another(String)
     }
 
     /// As requested.
     private let request: OwnedRequest
-    /// As If-Range has it.
+    /// For If-Range.
     private let validator: [UInt8]
     let length: UInt64
-    /// Bytes of the body that were passed on before the connection in use.
+    /// Bytes passed on before the current connection.
     private(set) var passed: UInt64 = 0
-    /// Tries one after another that brought it no further.
+    /// Successive tries without progress.
     private var tries = 0
-    /// What the origin has asked for before the next try, in nanoseconds.
+    /// Nanoseconds that the origin asked to wait.
     private var wanted: UInt64 = 0
     private let pauses: ResumptionPauses
     let pause: Deadline
 
-    /// Nil if the rest of that response couldn't be asked for.
+    /// Nil if the rest couldn't be requested.
     init?(_ response: borrowing ResponseView, to request: borrowing RequestView, pauses: ResumptionPauses, on loop: EventLoop) {
         guard case .known(let length) = response.head.bodyLength, Self.givesRanges(response), let validator = Self.validator(of: response),
             request.head.first(.range) == nil, request.head.first(.ifRange) == nil
@@ -56,7 +56,7 @@ final class Resumption {
             etag: response.value(of: .etag), lastModified: response.value(of: .lastModified), date: response.value(of: .date))
     }
 
-    /// The connection broke off after `count` bytes of the body. True if the download made progress.
+    /// The connection broke off after `count` bytes. True if the download made progress.
     func broke(after count: UInt64) -> Bool {
         passed += count
         let hasProgressed = count >= Self.progress
@@ -64,10 +64,10 @@ final class Resumption {
         return hasProgressed
     }
 
-    /// The origin has nothing to give for now.
+    /// The origin can't serve the rest yet.
     func postpone(_ wait: UInt64) { wanted = wait }
 
-    /// Begins another try, and returns the nanoseconds to wait before it.
+    /// Begins another try after the returned nanoseconds.
     func nextTry() -> UInt64 {
         defer { (tries, wanted) = (tries + 1, 0) }
         return max(pauses.nanoseconds(after: tries), wanted)
@@ -75,7 +75,7 @@ final class Resumption {
 
     func requestForRest() throws(WireError) -> OwnedRequest { try request.asking(from: passed, ifStill: validator) }
 
-    /// - Parameter unixTime: for the moment that Retry-After may name.
+    /// - Parameter unixTime: for a Retry-After date.
     func judge(_ response: borrowing ResponseView, at unixTime: Int64) -> Answer {
         let status = response.head.status
         if status == 408 || status == 429 || status >= 500 {
@@ -94,7 +94,7 @@ final class Resumption {
         guard range == .bytes(passed...(length - 1), complete: length), response.head.bodyLength == .known(length - passed) else {
             return .another("the origin sent another part than bytes \(passed) to \(length - 1) of \(length)")
         }
-        // A part may leave its validators out (RFC 9110 section 15.3.7): then If-Range vouches for it.
+        // A part may lack validators (RFC 9110 section 15.3.7): then If-Range vouches for it.
         let isTag = validator.first == UInt8(ascii: "\"")
         guard response.value(of: isTag ? .etag : .lastModified) ?? validator == validator else {
             return .another("the origin's part is of another version")
@@ -103,17 +103,16 @@ final class Resumption {
     }
 }
 
-/// Pauses before a download continues, for an origin that is being restarted.
+/// Pauses before a download continues, for an origin that restarts.
 package struct ResumptionPauses: Sendable {
-    /// Before the second try, in nanoseconds; each is twice the one before.
+    /// Nanoseconds before the second try; doubled each time.
     package var first: UInt64 = 250_000_000
     package var longest: UInt64 = 8_000_000_000
-    /// Seconds that an origin may request (Retry-After). A longer wait ends the tries.
+    /// Seconds that Retry-After may request. More ends the tries.
     package var longestWanted: UInt64 = 60
 
     package init() {}
 
-    /// - Parameter tries: that brought nothing.
     func nanoseconds(after tries: Int) -> UInt64 {
         tries == 0 ? 0 : min(longest, first << UInt64(min(tries - 1, 16)))
     }

@@ -1,19 +1,19 @@
-/// When a request is sent once more: why, how often, and what must hold. The rows are all the ways there are.
+/// Why, how often and under which conditions a request is sent again. The constants are all the ways there are.
 package struct RetryRule: Sendable, Hashable {
     package enum Reason: UInt8, Sendable, Hashable {
         case staleConnection, notShared, redirect, challenge, brokenResponse
     }
 
-    /// What must hold of the try before it.
+    /// Conditions of the previous try.
     package struct Conditions: OptionSet, Sendable, Hashable {
         package let rawValue: UInt8
         package init(rawValue: UInt8) { self.rawValue = rawValue }
 
-        /// The connection had served before, or had long waited.
+        /// The connection had served before, or had idled long.
         package static let reusedConnection = Conditions(rawValue: 1)
-        /// Nothing of a response had arrived.
+        /// No byte of a response had arrived.
         package static let nothingAnswered = Conditions(rawValue: 2)
-        /// All that must be sent is still here, and it is idempotent, or the origin says that it did nothing.
+        /// Everything to be sent is still here, and the request is idempotent or the origin says that it did nothing.
         package static let resendable = Conditions(rawValue: 4)
     }
 
@@ -21,25 +21,25 @@ package struct RetryRule: Sendable, Hashable {
     package let conditions: Conditions
 
     /// The origin closed a pooled connection as the request went out (RFC 9110 section 9.2.2, RFC 9112 section 9.3.1).
-    /// The second try goes over a fresh connection, so that there is no third.
+    /// The second try uses a fresh connection, so there is no third.
     package static let staleConnection = RetryRule(
         reason: .staleConnection, conditions: [.reusedConnection, .nothingAnswered, .resendable])
-    /// Another's request was made in its place, and the response turned out not to be for both (RFC 9111 section 4).
+    /// The shared response turned out not to fit this request (RFC 9111 section 4).
     package static let notShared = RetryRule(reason: .notShared, conditions: [.nothingAnswered, .resendable])
-    /// The resource is elsewhere (RFC 9110 section 15.4), and a rule has the proxy go there.
+    /// The proxy follows a redirect (RFC 9110 section 15.4) by a rule.
     package static let redirect = RetryRule(reason: .redirect, conditions: .resendable)
-    /// The origin wants credentials (RFC 9110 section 11), which a rule has.
+    /// A rule has the credentials that the origin asks for (RFC 9110 section 11).
     package static let challenge = RetryRule(reason: .challenge, conditions: .resendable)
-    /// A download broke off: what is missing is asked for (RFC 9110 section 14).
+    /// A download broke off: its rest is requested (RFC 9110 section 14).
     package static let brokenResponse = RetryRule(reason: .brokenResponse, conditions: .resendable)
 
-    /// How often one exchange may try again, for each reason.
+    /// Tries per exchange, for each reason.
     package struct Limits: Sendable, Hashable {
         /// In all.
         package var redirects: UInt8
-        /// For each place that is asked.
+        /// Per hop.
         package var challenges: UInt8
-        /// One after another that brought the download no further.
+        /// Successive ones without progress.
         package var breaks: UInt8
 
         package init(redirects: UInt8 = 20, challenges: UInt8 = 2, breaks: UInt8 = 8) {
@@ -49,7 +49,7 @@ package struct RetryRule: Sendable, Hashable {
         }
     }
 
-    /// How often an exchange has tried, and what is known of the present try.
+    /// Tries so far, and the state of the current one.
     struct Progress: Sendable, Hashable {
         private let limits: Limits
         private var hasRetriedStale = false

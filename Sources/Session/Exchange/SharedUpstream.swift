@@ -2,13 +2,13 @@ import EventLoop
 import HTTPWire
 import Transport
 
-/// The far door of an exchange that shares the response to another's request.
+/// The upstream side of an exchange that shares an equal request's response.
 final class SharedUpstream {
     private let session: LoopSession
     private var fetch: SharedFetch?
     private var number = 0
     private weak var receiver: (any UpstreamReceiver)?
-    /// The news so far, oldest first. Items already taken are nil.
+    /// News so far, oldest first; nil once taken.
     private var news: [SharedFetch.News?] = []
     private var next = 0
     private var wantsNews = false
@@ -20,14 +20,13 @@ final class SharedUpstream {
     private var scope: AddressScope?
     private var prefix: BodyPrefix?
     private var search: PrefixSearch?
-    /// The piece that is being passed on, and its reservation in the budget.
+    /// The piece being passed on, with its reservation.
     private var piece = PassingBytes()
     private var shared: SharedFetch.Piece?
     private(set) var moved: UInt64 = 0
     private var isWhole = false
     private var truncation = "the origin ended in the middle of the response"
 
-    /// - Parameter report: tells of connections that are tried for it.
     init(_ request: OwnedRequest, to place: SharedFetches.Place, session: LoopSession, report: @escaping AttemptReport) {
         self.session = session
         self.request = request
@@ -43,9 +42,9 @@ final class SharedUpstream {
         if isNew { run(fetch) { [key = place.key] in fetches.close(key, fetch) } }
     }
 
-    /// Asks again, for nobody else: the others are too far ahead. True if that is allowed.
+    /// Sends its own request, as the others are too far ahead. True if that is allowed.
     private func goOnAlone() -> Bool {
-        // As for the exchange's own tries: what the policy in force refuses isn't asked for again.
+        // As for the exchange's own tries, the policy in force applies.
         guard !place.destination.origin.isRetired else {
             truncation = "the configuration has changed since the response began"
             return false
@@ -71,14 +70,14 @@ final class SharedUpstream {
 
     var task: UInt64? { fetch?.task }
 
-    /// From the one who runs the fetch.
+    /// Called by the fetch's runner.
     func received(_ fresh: [SharedFetch.News]) {
         guard fetch != nil else { return }
         news += fresh
         call()
     }
 
-    /// Calls the exchange as a readable socket would.
+    /// Calls the exchange, as a readable socket would.
     private func call() {
         guard wantsNews, hasNews, !isCalling else { return }
         isCalling = true
@@ -91,12 +90,12 @@ final class SharedUpstream {
 
     private var hasNews: Bool { next < news.count }
 
-    /// Entries that were taken and are still in the list.
+    /// Taken entries still in the list.
     private static let mostTaken = 64
 
     private func take() -> SharedFetch.News? {
         guard hasNews else { return nil }
-        // The memory of a piece is released at once, even if the list never becomes empty.
+        // Releases the piece's memory at once, even if the list never empties.
         let taken = news[next].take()
         next += 1
         if next == news.count || next >= Self.mostTaken {
@@ -119,7 +118,7 @@ extension SharedUpstream: Upstream {
     var facts: UpstreamFacts { UpstreamFacts(scope: scope) }
     func begin(for receiver: any UpstreamReceiver) { self.receiver = receiver }
 
-    /// The request isn't sent.
+    /// The request isn't sent: the runner sends it.
     func send(
         _ request: borrowing RequestView, to destination: Destination, edits: HeadEdits, from body: any BodySource
     ) -> any BodySink {
@@ -180,7 +179,7 @@ extension SharedUpstream: BodySource {
         }
     }
 
-    /// - Returns: false: nothing follows, and the response isn't whole.
+    /// - Returns: false: nothing follows, and the response is incomplete.
     private func pass(_ news: SharedFetch.News) -> Bool {
         switch news {
         case .body(let shared):
@@ -205,13 +204,13 @@ extension SharedUpstream: BodySource {
         return false
     }
 
-    /// The search found that there is nothing to be found.
+    /// The search failed.
     private func lost() -> Bool {
         truncation = "the client was too slow for the others that shared the response, and the origin's next one is another"
         return false
     }
 
-    /// Whether the rest of that response is asked for by ranges, if it breaks off (`session.resume`).
+    /// Whether a break is repaired by range requests instead (`session.resume`).
     private func isContinuedByItsExchange(_ response: OwnedResponse) -> Bool {
         let view = response.view
         guard case .known = view.head.bodyLength, view.head.status == 200 else { return false }

@@ -1,41 +1,40 @@
 package import HTTPWire
 package import Serialization
 
-/// Why there is no response. Nothing of one was passed on.
+/// Why there is no response.
 package enum ExchangeFailure: Error {
-    // The client's.
+    // The client.
     case badRequest(WireError)
     case requestStalled(after: Duration)
     case requestDripped(MinimumRate)
     indirect case requestBroke(RequestSerializationError)
-    /// The program that makes the request's body failed to; why, for people.
+    /// The program that produces the body failed; why, for people.
     case uploadFailed(String)
-    // The origin's, or the way's to it.
+    // The origin, or the way there.
     case unreachable(UpstreamFailure)
     case upstreamClosed(String)
-    /// The origin takes the request's body too slowly.
+    /// The origin reads the request's body too slowly.
     case requestTakenSlowly(MinimumRate)
     case badResponse(WireError)
     case responseHeadTooLarge(Int)
     case tooManyResponseFields
     case unaskedUpgrade
     case noResponse(after: Duration)
-    /// It broke off before the rules could judge it.
+    /// The body broke off before the rules could judge it.
     case bodyBroke(String)
-    /// A redirect isn't followed.
     case redirect(RedirectDefect)
-    // The rules'.
+    // The rules.
     /// - Parameter source: the rule, and where it is written.
     indirect case unacceptable(ResponseSerializationError, source: String?)
-    /// Its turn (`session.max_active`) did not come in time, or too late; why, for people.
+    /// No turn (`session.max_active`) in time; why, for people.
     case notAdmitted(String)
     case notJudged(BodyWorkFailure)
     /// The downstream closed or failed; why, for people.
     case downstreamGone(String)
-    /// Somebody who may do so has ended it; who, for people.
+    /// Cancelled; by whom, for people.
     case cancelled(String)
 
-    /// One line for the log, where the failure comes too late for a refusal.
+    /// One line for the log, when it is too late for a refusal.
     package var cause: String {
         switch self {
         case .badRequest(let error), .badResponse(let error): error.message

@@ -8,11 +8,11 @@ package enum RedirectDefect: Error, Sendable, Hashable {
     case severalLocations
     /// From https to http.
     case insecure(to: String)
-    /// The body would have to be sent again, and was too long to be kept, or comes from files.
+    /// The body would have to be sent again, but was too long to be kept, or comes from files.
     case bodyNotKept(limit: Int)
-    /// The policy refuses its target; why.
+    /// The policy refuses the target; why.
     case denied(to: String, String)
-    /// Its target can't be asked; why.
+    /// The target can't be requested; why.
     case unusable(to: String, String)
 
     package var description: String {

@@ -1,6 +1,6 @@
-/// The line that opens a chunk (RFC 9112 section 7.1): its size in hexadecimal, and CRLF.
+/// A chunk's first line (RFC 9112 section 7.1): its size in hexadecimal, and CRLF.
 struct ChunkSize {
-    /// Bytes that a chunk's framing takes at most.
+    /// The most bytes of a chunk's framing.
     static let most = 20
     private let size: Int
 
@@ -8,7 +8,7 @@ struct ChunkSize {
         self.size = size
     }
 
-    /// Lends the line, at most 18 bytes, without allocating.
+    /// Borrows the line, at most 18 bytes, without allocating.
     func withBytes<R>(_ body: (RawSpan) -> R) -> R {
         var line = InlineArray<18, UInt8>(repeating: 0)
         var position = 18

@@ -1,17 +1,17 @@
 package import HTTPWire
 package import Transport
 
-/// What goes onto an HTTP/1.1 connection. A head waits for its body's first piece, so that both go out in one write.
+/// Writes to an HTTP/1.1 connection. A head waits for its body's first piece, so that both go out in one write.
 package final class HTTP1Outlet: BodySink {
     private let stream: ByteStream
-    // Nothing that the stream calls reaches the outlet that it is called by.
+    // The stream's callbacks don't reach the outlet that calls it.
     @exclusivity(unchecked) private var pending: ByteBuffer
     @exclusivity(unchecked) private var inChunks = false
     @exclusivity(unchecked) private var isEnded = false
     @exclusivity(unchecked) private var isBlocked = false
     @exclusivity(unchecked) package private(set) var carried: UInt64 = 0
 
-    /// In TLS a record that was begun has to be written to its end, with the same bytes.
+    /// A TLS record once begun must be finished with the same bytes.
     package var hasBegun: Bool { carried > 0 || isBlocked }
 
     package init(_ stream: ByteStream, slabs: SlabPool) {
@@ -19,11 +19,10 @@ package final class HTTP1Outlet: BodySink {
         pending = ByteBuffer(slabs: slabs)
     }
 
-    /// Begins a message.
     /// - Parameters:
-    ///   - inChunks: the body is written in chunks.
-    ///   - source: the body's; chunks of another connection stay as they are.
-    ///   - write: appends the head, its empty line included.
+    ///   - inChunks: write the body in chunks.
+    ///   - source: the body's; its chunks are forwarded as they are.
+    ///   - write: appends the head with its empty line.
     package func begin(inChunks: Bool, from source: any BodySource, head write: (inout [UInt8]) -> Void) {
         reset()
         let slabs = pending.slabs
@@ -34,7 +33,7 @@ package final class HTTP1Outlet: BodySink {
         if inChunks, let pipe = source as? MessagePipe, pipe.keepsChunks() { self.inChunks = false }
     }
 
-    /// Forgets what was not sent of the last message.
+    /// Forgets the unsent rest of the last message.
     package func reset() {
         carried = 0
         isEnded = false
@@ -54,7 +53,7 @@ package final class HTTP1Outlet: BodySink {
         return taken
     }
 
-    /// Takes as many of the buffer's first bytes as there is room for, consumes them, and returns their number.
+    /// Takes the buffer's first bytes as far as there is room, and returns their number.
     func take(_ count: Int, from buffer: inout ByteBuffer) throws(StreamError) -> Int {
         let joins = inChunks || !pending.isEmpty && !isBlocked && count <= pending.free
         if joins {

@@ -1,12 +1,10 @@
 package import HTTPWire
 package import Transport
 
-// One idea with HTTP1Outlet.swift: between the two a body goes from the buffer to the socket, its chunks as they are.
+// One idea with HTTP1Outlet.swift: bodies go from this buffer to the other's socket, chunks included.
 
-/// What comes off a connection that speaks HTTP/1.1, one message after the other: a head, which stays in front of the
-/// received bytes until it isn't needed any more, and its body.
-///
-/// The one buffer is the watermark: it is filled again when all of it has been passed on.
+/// The messages of an HTTP/1.1 connection: each head, which stays in front of the received bytes while needed, and its
+/// body. The buffer is the watermark: it is refilled when all of it has been passed on.
 ///
 /// ```
 ///      head      ready        not yet looked at
@@ -15,33 +13,32 @@ package import Transport
 /// ```
 package final class MessagePipe: BodySource {
     private enum Coding {
-        /// By its length, by the connection's end, or in its chunks, for another connection of HTTP/1.1.
+        /// By length, by the connection's end, or in chunks for another HTTP/1.1 connection.
         case verbatim(BodyScanner)
         /// Without its chunks.
         case decoding(ChunkedDecoder)
     }
 
     package let stream: ByteStream
-    // Nothing that a stream or a sink calls reaches the pipe that it is called by.
+    // Callbacks of streams and sinks don't reach the pipe that calls them.
     @exclusivity(unchecked) private var buffer: ByteBuffer
     @exclusivity(unchecked) private var coding = Coding.verbatim(BodyScanner(.none))
-    /// Bytes of the head that is still here.
+    /// Bytes of the head still held.
     @exclusivity(unchecked) private var headLength = 0
     @exclusivity(unchecked) private var ready = 0
     private var defect: WireError?
     private let kind: Kind
-    /// The whole message has been received, though perhaps not passed on.
+    /// The whole message was received, though perhaps not passed on.
     @exclusivity(unchecked) package private(set) var isComplete = true
     @exclusivity(unchecked) package private(set) var moved: UInt64 = 0
 
     package enum Kind {
         case requests
-        /// A malformed body passes as far as it is well formed. Received bytes are acknowledged at once, for origins
-        /// that wait.
+        /// A malformed body passes up to its defect. Received bytes are acknowledged at once, for origins that wait.
         case responses
     }
 
-    /// - Parameter received: bytes that have been read from the stream already.
+    /// - Parameter received: bytes read from the stream already.
     package init(_ kind: Kind, on stream: ByteStream, received: consuming ByteBuffer) {
         self.kind = kind
         self.stream = stream
@@ -50,7 +47,7 @@ package final class MessagePipe: BodySource {
 
     // MARK: Between messages
 
-    /// Lends the received bytes that were not passed on, the head's first.
+    /// Borrows the received bytes not passed on, the head's first.
     @inline(__always) package func withUnread<Result>(_ body: (Span<UInt8>) -> Result) -> Result { buffer.withUnread(body) }
     /// How many those are.
     package var count: Int { buffer.count }
@@ -64,7 +61,7 @@ package final class MessagePipe: BodySource {
 
     package func skip(_ count: Int) { buffer.consume(count) }
 
-    /// Gives the memory back while nothing is in flight.
+    /// Releases memory between messages.
     package func rest() { buffer.releaseIfEmpty() }
 
     package func takeReceived() -> [UInt8] {
@@ -74,13 +71,13 @@ package final class MessagePipe: BodySource {
         return bytes
     }
 
-    /// Takes all that was received out, for a relay.
+    /// Takes all received bytes, for a relay.
     package func takeBuffer() -> ByteBuffer {
         ready = 0
         return buffer.take()
     }
 
-    // MARK: A message
+    // MARK: Messages
 
     package func begin(head length: Int, framing: BodyFraming) {
         headLength = length
@@ -103,14 +100,14 @@ package final class MessagePipe: BodySource {
         if isComplete { rest() }
     }
 
-    /// Passes a chunked body's chunks on unchanged; call it before the body moves. False: it isn't chunked.
+    /// Forwards chunks unchanged; call it before the body moves. False: it isn't chunked.
     func keepsChunks() -> Bool {
         guard case .decoding = coding, moved == 0 else { return false }
         coding = .verbatim(BodyScanner(.chunked))
         return true
     }
 
-    /// Drops what is left of a message that has been received to its end.
+    /// Drops the rest of a message received to its end.
     package func abandon() {
         dropHead()
         buffer.consume(ready)
@@ -138,7 +135,7 @@ package final class MessagePipe: BodySource {
             guard mayRead else {
                 rest()
                 stream.wantsRead = true
-                // The kernel confirms every second full segment itself, so a body that flows costs nothing.
+                // The kernel confirms every second full segment itself, so a flowing body costs nothing.
                 if kind == .responses, moved - before < Self.twoSegments { stream.confirmNow() }
                 return .waiting
             }
@@ -164,7 +161,7 @@ package final class MessagePipe: BodySource {
         return .blocked
     }
 
-    /// Between two connections of HTTP/1.1 the bytes go from the buffer to the socket, and nowhere else.
+    /// Between HTTP/1.1 connections the bytes go from the buffer straight to the socket.
     private func pass(to sink: any BodySink, _ outlet: HTTP1Outlet?) throws(StreamError) {
         let taken: Int
         if let outlet {
@@ -187,7 +184,7 @@ package final class MessagePipe: BodySource {
         return try sink.end(TrailerSection())
     }
 
-    /// Looks at the bytes that arrived and adds those of the message to the ready ones.
+    /// Examines the bytes that arrived, and marks the message's as ready.
     private func absorb() {
         let progress = buffer.edit(from: ready) { arrived in
             switch coding {
@@ -209,13 +206,13 @@ package final class MessagePipe: BodySource {
         }
     }
 
-    /// Marks `kept` bytes ready in the place of `consumed`. Bytes after the message stay, for judging the connection.
+    /// Marks `kept` bytes ready, of `consumed` ones. Later bytes stay, for judging the connection.
     private func take(_ kept: Int, of consumed: Int) {
         buffer.remove(consumed - kept, at: ready + kept)
         ready += kept
     }
 
-    /// The stream has ended cleanly; false if the message wanted more.
+    /// The stream ended cleanly; false if the message is incomplete.
     private func streamEnded() -> Bool {
         guard case .verbatim(var scanner) = coding, scanner.peerClosed() else { return false }
         isComplete = true

@@ -2,29 +2,29 @@ package import HTTPWire
 package import Transport
 
 package enum BodyMove {
-    /// Every available byte was passed on, and more will follow.
+    /// All available bytes were passed on; more will follow.
     case waiting
     case blocked
-    /// The body was passed on to its last byte, and the sink knows that it is whole.
+    /// The body was passed on, and the sink knows that it is complete.
     case ended
-    /// The source ended in the middle of the body. All that it sent was passed on. Why, for people.
+    /// The source ended within the body. All that it sent was passed on. Why, for people.
     case truncated(String)
     /// The source failed. All that it sent was passed on.
     case sourceFailed(StreamError)
     case failed(ExchangeFailure)
     case sinkFailed(StreamError)
-    /// The body breaks its framing. What was whole of it was passed on.
+    /// The body breaks its framing. Its well-formed part was passed on.
     case malformed(WireError)
 }
 
-/// Where a body comes from. Bodies are pulled by ``move(to:readable:)`` alone, so that a full sink stops its source.
+/// A body's origin. Bodies are pulled by ``move(to:readable:)`` alone, so that a full sink stops its source.
 package protocol BodySource: AnyObject {
-    /// Passes on what the sink has room for. `readable`: there is known to be more to read.
+    /// Passes on what the sink has room for. `readable`: more input is known to be available.
     func move(to sink: any BodySink, readable: Bool) -> BodyMove
-    /// Bytes of the body that were passed on, without those of its framing.
+    /// Bytes of the body passed on, without framing.
     var moved: UInt64 { get }
     var canRewind: Bool { get }
-    /// Begins at the first byte again. Only if ``canRewind``.
+    /// Returns to the first byte. Only if ``canRewind``.
     func rewind()
 }
 
@@ -34,15 +34,15 @@ extension BodySource {
 }
 
 package protocol BodySink: AnyObject {
-    /// Takes bytes from the front of a piece, and returns their number: fewer if it is full for now.
+    /// Takes a piece's first bytes and returns their number: fewer if it is full.
     func write(_ piece: RawSpan) throws(StreamError) -> Int
-    /// Takes the end of the body. False: no room for the rest; call it again when there is.
+    /// Ends the body. False: it is full; call it again when there is room.
     func end(_ trailers: TrailerSection) throws(StreamError) -> Bool
-    /// Sends what waits to be joined with a piece. False: there is no room for it.
+    /// Sends what waits to be joined with a piece. False: it is full.
     func flush() throws(StreamError) -> Bool
-    /// Bytes of the message that were passed on, with its head and its framing.
+    /// Bytes of the message passed on, with head and framing.
     var carried: UInt64 { get }
-    /// No other message can take this one's place: a byte of it was passed on, or lies in a write that has begun.
+    /// No other message can replace this one: some of it was passed on, or is in a write that has begun.
     var hasBegun: Bool { get }
 }
 

@@ -1,22 +1,21 @@
 package import HTTPWire
 
-/// What an exchange has to know of its request, whatever version of HTTP it came in.
+/// What an exchange must know of its request, in any version of HTTP.
 package struct RequestTraits: Sendable {
     package var method = Method.other
-    /// Interim responses are understood (HTTP/1.1 and later, RFC 9110 section 15.2).
+    /// The client understands interim responses (HTTP/1.1 and later, RFC 9110 section 15.2).
     package var takesInterim = true
-    /// `Expect: 100-continue`: the body comes after a 100, or after the client has lost its patience.
+    /// `Expect: 100-continue`: the body comes after a 100, or after the client's timeout.
     package var expectsContinue = false
-    /// It asks for another protocol.
     package var wantsUpgrade = false
-    /// It has passed another proxy, or this one.
+    /// It came through another proxy, or this one.
     package var hasVia = false
     package var wantedPart = WantedPart.whole
     package var hasBody = false
 
     package init() {}
 
-    /// A request made here: interim responses are dropped.
+    /// A request made here, without interim responses.
     package init(madeHere head: RequestHead) {
         method = head.method
         wantedPart = head.wantedPart
@@ -25,19 +24,19 @@ package struct RequestTraits: Sendable {
     }
 }
 
-/// What an exchange has to know of a response's head, whatever version of HTTP it came in.
+/// What an exchange must know of a response's head, in any version of HTTP.
 package struct ResponseTraits: Sendable {
     package let status: Int
     package let isInterim: Bool
     package let isUpgrade: Bool
-    /// Bytes of the body, where the head says.
+    /// Bytes of the body, if declared.
     package let bodyLength: UInt64?
-    /// The response is known to have been received to its last byte.
+    /// The response is known to be completely received.
     package let isWhole: Bool
 }
 
 extension ResponseTraits {
-    /// - Parameter received: bytes that follow the head already.
+    /// - Parameter received: bytes after the head.
     init(_ head: ResponseHead, received: Int) {
         let length = head.bodyLength.bytes
         self.init(

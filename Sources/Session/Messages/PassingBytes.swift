@@ -1,9 +1,8 @@
 import Transport
 
-/// Bytes that go into a sink, as fast as that takes them.
+/// Bytes being written to a sink.
 struct PassingBytes {
     private(set) var all: [UInt8]
-    /// How many of them the sink has.
     private(set) var position = 0
 
     init(_ bytes: [UInt8] = []) { all = bytes }
@@ -20,7 +19,7 @@ struct PassingBytes {
 
     mutating func rewind() { position = 0 }
 
-    /// Adds bytes that the sink has already.
+    /// Adds bytes that the sink has taken already.
     mutating func append(passed piece: RawSpan) {
         all.append(copying: piece)
         position = all.count

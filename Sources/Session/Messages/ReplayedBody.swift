@@ -1,20 +1,19 @@
 import HTTPWire
 import Transport
 
-/// The body of a request that may be sent again: kept within its limit and the process's budget for bodies.
+/// A request's body, kept for another sending within its limit and the budget for bodies.
 final class ReplayedBody: BodySource, BodySink {
     private let source: any BodySource
     private let limit: Int
     private let reservation: BodyReservation
     private var kept = PassingBytes()
-    /// The source has given its last byte, and these trailers.
+    /// The source has ended, with these trailers.
     private var ending: TrailerSection?
-    /// Where the body goes, while the source is asked for it.
+    /// The body's sink during a pull.
     private var sink: (any BodySink)?
-    /// Every byte that was passed on is still here.
+    /// All bytes passed on are still kept.
     private(set) var canRewind = true
 
-    /// - Parameter limit: bytes that are kept at most.
     init(_ source: any BodySource, limit: Int, from budget: BodyBudget) {
         self.source = source
         self.limit = limit
@@ -44,14 +43,14 @@ final class ReplayedBody: BodySource, BodySink {
         } catch {
             return .sinkFailed(error)
         }
-        // What isn't kept needn't pass by here.
+        // Without a copy there is no detour.
         guard canRewind else { return source.move(to: sink, readable: readable) }
         self.sink = sink
         defer { self.sink = nil }
         return source.move(to: self, readable: readable)
     }
 
-    // MARK: What the source passes on
+    // MARK: Input
 
     func write(_ piece: RawSpan) throws(StreamError) -> Int {
         guard let sink else { return 0 }

@@ -1,39 +1,37 @@
 package import HTTPWire
 package import Serialization
 
-/// The rules of one exchange over the defaults. A class, so that a look-up copies nothing; a host may have none.
+/// The rules of one exchange over the defaults. A class, so that a look-up copies nothing; hosts may have none.
 package final class ExchangeRules: Sendable {
     package let session: SessionRules
     package let request: RequestRules
     package let response: ResponseRules
-    /// What the request rules change in a request's head; made once, since it follows from them alone.
+    /// The request rules' edits of a head; made once.
     package let edits: HeadEdits
     package let sendsSecret: Bool
     package let writesRequests: Bool
-    /// Something about a request may be changed.
+    /// Whether requests may be changed.
     package let changesRequests: Bool
-    /// A response may lead to another request: by a redirect, or a challenge.
+    /// Whether a response may cause another request: a redirect, or a challenge.
     package let asksAgain: Bool
-    /// A request may have to wait for others, or share the response to one.
+    /// Whether a request may wait for others, or share a response.
     var takesTurns: Bool { session.maxActive != nil || session.coalesce }
-    /// The rules after a redirect from another origin: without credentials of any kind.
+    /// The rules after a redirect from another origin: without credentials.
     var withoutSecrets: ExchangeRules { open ?? self }
-    /// Nil: there is nothing to leave out.
+    /// Nil: the rules hold no secrets.
     private let open: ExchangeRules?
-    /// What holds for a request that several share: its response is judged by each of them. Nil: none is shared.
+    /// The rules of a shared request: each reader judges its response. Nil: none is shared.
     let ofSharedFetch: ExchangeRules?
-    /// Nil: as for hosts without rules.
     let silence: Silence?
-    /// Nil: as for hosts without rules. `.some(nil)`: bodies may be as slow as they like.
+    /// Nil: the default. `.some(nil)`: any rate.
     package let minimumRate: MinimumRate??
-    /// What the response rules ask for; nil: nothing.
     package let judge: ResponseJudge?
-    /// Of the exchanges that they hold for, and the responses that they judge.
+    /// Counts exchanges under these rules, and judged responses.
     package let counts: RuleCounts
-    /// Who wrote a key, by its name (`response.status`), for people.
+    /// Where each key (`response.status`) is written, for people.
     private let sources: [String: String]
 
-    /// - Parameter answersChallenges: whoever asks may have credentials (``Downstream/credentials(for:at:)``).
+    /// - Parameter answersChallenges: the client may have credentials (``Downstream/credentials(for:at:)``).
     package convenience init(
         session: SessionRules = SessionRules(), request: RequestRules = RequestRules(),
         response: ResponseRules = ResponseRules(), sources: [String: String] = [:], answersChallenges: Bool = false
@@ -87,12 +85,12 @@ package final class ExchangeRules: Sendable {
         judge = ResponseJudge(response)
     }
 
-    /// Without a byte in either direction; nil: nobody wrote one.
+    /// Time without a byte in either direction, if set.
     package var timeout: Duration? {
         silence == nil ? nil : session.timeout
     }
 
-    /// Which key decided that a response is wrong, and where it is written; nil if nobody wrote one.
+    /// The key that decided that a response is wrong, and where it is written; nil for a default.
     package func source(of error: ResponseSerializationError) -> String? {
         key(of: error).flatMap { key in sources[key].map { "\(key), \($0)" } }
     }

@@ -1,25 +1,24 @@
-/// An origin that an exchange asks, with the secrets allowed there: rules' secrets, a client certificate.
-///
-/// The client names only the first origin. A redirect may name a host that knows this proxy's password, so a hop after
-/// another origin has no secrets and never a client certificate (architecture rule 9).
+/// An origin that an exchange asks, with the secrets allowed there. Only the first is the client's choice; a redirect
+/// may name a host that knows this proxy's password. A hop after another origin therefore has no secrets and never a
+/// client certificate (architecture rule 9).
 struct Hop {
     let destination: Destination
     let rules: ExchangeRules?
 
-    /// The place that was asked for.
+    /// The client's own destination.
     init(asked destination: Destination, by rules: ExchangeRules?) {
         self.destination = destination
         self.rules = rules
     }
 
-    /// A place that the origin which was asked for has named within itself.
+    /// A redirect within the origin.
     init(within destination: Destination, by rules: ExchangeRules?, after scope: AddressScope?) {
         self.destination = destination.limited(to: UpstreamTarget.Reach(within: scope))
         self.rules = rules
     }
 
-    /// A hop to, or after, another origin, perhaps by a parent that may go to unknown addresses. Nil: it would need a
-    /// client certificate.
+    /// A hop to, or after, another origin, perhaps through a parent that may use unknown addresses. Nil: it would need
+    /// a client certificate.
     init?(abroad destination: Destination, by rules: ExchangeRules?, after scope: AddressScope?, trustsParent: Bool) {
         guard !destination.target.hasIdentity else { return nil }
         self.destination = destination.limited(to: UpstreamTarget.Reach(abroad: scope, trustsParent: trustsParent))
@@ -28,7 +27,7 @@ struct Hop {
 }
 
 extension UpstreamTarget.Reach {
-    /// The host is the one asked before: a parent proxy may ask it again.
+    /// The same host again: a parent proxy may be asked for it.
     fileprivate init(within scope: AddressScope?) {
         self = scope == .outside ? .outside(orUnknown: true) : .anywhere
     }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// How often some rules were used since that was last asked: by all workers, without a lock.
+/// Uses of some rules since the last ``take()``, counted by all workers without a lock.
 package final class RuleCounts: Sendable {
     private let exchanges = Atomic<Int>(0)
     private let responses = Atomic<Int>(0)
@@ -11,9 +11,9 @@ package final class RuleCounts: Sendable {
 
     package func countResponse() { responses.wrappingAdd(1, ordering: .relaxed) }
 
-    /// Hands out the counts, and begins at 0 again.
+    /// Returns the counts, and resets them.
     package func take() -> (exchanges: Int, responses: Int) {
-        // Most rules are at rest: reading leaves the memory to the workers.
+        // Most are unused: reading first leaves the cache line shared.
         func take(_ count: borrowing Atomic<Int>) -> Int {
             count.load(ordering: .relaxed) == 0 ? 0 : count.exchange(0, ordering: .relaxed)
         }

@@ -2,7 +2,7 @@ package import HTTPWire
 package import Security
 package import Serialization
 
-/// How exchanges with a host are made (`session` in pins.yaml), with the defaults.
+/// `session` in pins.yaml, with the defaults.
 package struct SessionRules: Sendable, Hashable {
     package enum Key: String, Sendable, CaseIterable {
         case timeout
@@ -19,7 +19,7 @@ package struct SessionRules: Sendable, Hashable {
         case baseURL = "base_url"
         case locationField = "location_field"
 
-        /// It is about requests and responses, and means nothing where bytes pass untouched.
+        /// The key concerns requests and responses, so it has no effect on tunnels.
         package var isOfExchanges: Bool {
             switch self {
             case .minimumRate, .redirects, .maxRedirects, .followTo,
@@ -31,7 +31,7 @@ package struct SessionRules: Sendable, Hashable {
         }
     }
 
-    /// A field that says for whom, or of which part, a request is.
+    /// A field that says for whom a request is, or for which part.
     package enum PersonalField: String, Sendable, CaseIterable, CustomStringConvertible {
         case authorization, cookie, range
 
@@ -42,7 +42,7 @@ package struct SessionRules: Sendable, Hashable {
         case pass, follow, refuse
     }
 
-    /// Where redirects are followed to, besides the origin that was asked.
+    /// Redirect targets, besides the same origin.
     package enum FollowTo: Sendable, Hashable {
         case named([HostPattern])
         case anywhere
@@ -61,7 +61,6 @@ package struct SessionRules: Sendable, Hashable {
         case fifo, lifo
     }
 
-    /// What the traffic is for, after NSURLRequestNetworkServiceType.
     package enum ServiceType: String, Sendable, CaseIterable {
         case `default`, background, voice, video, responsive
 
@@ -79,20 +78,20 @@ package struct SessionRules: Sendable, Hashable {
 
     /// Without a byte in either direction.
     package var timeout: Duration = .seconds(60)
-    /// Of bodies; nil: they may be as slow as they like.
+    /// Of bodies; nil: any rate.
     package var minimumRate: MinimumRate?
     package var redirects = Redirects.pass
     package var maxRedirects = 20
     package var followTo = FollowTo.named([])
-    /// A response to which redirects led says in `Pinproxy-Location` where it comes from.
+    /// A response after redirects names its URL in `Pinproxy-Location`.
     package var locationField = true
     package var credentials: ChallengeCredentials?
     package var resume = true
-    /// Identical GETs in flight are made once.
+    /// Send identical GETs in flight once.
     package var coalesce = false
-    /// Requests with these fields too, among those in which they are equal.
+    /// Also requests with these fields, if equal in them.
     package var coalesceWith: [PersonalField] = []
-    /// Exchanges with the host at one time; nil: any number.
+    /// Concurrent exchanges with the host; nil: any number.
     package var maxActive: Int?
     package var order = Order.fifo
     package var serviceType = ServiceType.default
@@ -104,13 +103,13 @@ package struct SessionRules: Sendable, Hashable {
     package init() {}
 }
 
-/// A name and a password for those who ask for them (`session.credentials`).
+/// A name and password for challenges (`session.credentials`).
 package struct ChallengeCredentials: Sendable, Hashable {
     private let credentials: AnsweringCredentials
-    /// Also over `http://`, where everybody on the way reads Basic's password, and can make Digest ask for it.
+    /// Also over `http://`, where Basic's password is readable on the way, and Digest can be downgraded to it.
     package let allowsHTTP: Bool
 
-    /// - Parameter edition: of the file that holds the password: another one after each time that it is written.
+    /// - Parameter edition: version of the password file.
     package init(_ credentials: Credentials, allowsHTTP: Bool = false, edition: Int = 0) {
         self.credentials = AnsweringCredentials(credentials, edition: edition)
         self.allowsHTTP = allowsHTTP
@@ -118,17 +117,17 @@ package struct ChallengeCredentials: Sendable, Hashable {
 
     package var user: String { credentials.credentials.user }
 
-    /// What may be sent there; nil: nothing.
+    /// What may be sent there, if anything.
     package func usable(at origin: RequestURL.Origin) -> AnsweringCredentials? {
         origin.isSecure || allowsHTTP ? credentials : nil
     }
 }
 
-/// A URL that others are relative to.
+/// A base for relative URLs.
 package struct BaseURL: Sendable, Hashable, CustomStringConvertible {
     package let isSecure: Bool
     package let authority: Authority
-    /// As it is sent, between slashes, so that relative paths go below it, as with AFHTTPSessionManager.
+    /// As sent, between slashes, so that relative paths go below it, as with AFHTTPSessionManager.
     package let path: String
 
     /// - Parameter path: percent-encoded; begins with a slash.
@@ -142,9 +141,9 @@ package struct BaseURL: Sendable, Hashable, CustomStringConvertible {
     package var description: String { "\(origin)\(path)" }
 
     /// The whole URL of a relative request; nil for a path that some servers read as above the base (`/../x`).
-    /// - Parameter target: the request's path and query, which begins with a slash and is relative all the same.
+    /// - Parameter target: path and query, relative despite its leading slash.
     package func url(of target: ArraySlice<UInt8>) -> [UInt8]? {
-        // `*` is the server, for which the base stands.
+        // `*` means the server, which the base stands for.
         if target == [UInt8(ascii: "*")] { return Array(description.utf8) }
         if path != "/" {
             var readings = PathReadings()

@@ -1,7 +1,7 @@
 import EventLoop
 import Synchronization
 
-/// Counts all workers' exchanges by host where `session.max_active` limits them, and queues the others.
+/// Limits each host's exchanges over all workers (`session.max_active`), and queues the others.
 package final class Admissions: Sendable {
     struct Place: Hashable {
         let host: String
@@ -29,7 +29,7 @@ package final class Admissions: Sendable {
 
     package init() {}
 
-    /// - Parameter admitted: called on any thread when its turn comes, once at most; not if there is room now.
+    /// - Parameter admitted: called once on any thread when its turn comes; not if there is room now.
     /// - Returns: a number for ``leave(_:_:)``, and whether there is room.
     func enter(
         _ place: Place, limit: Int, order: SessionRules.Order, admitted: @escaping @Sendable () -> Void
@@ -49,7 +49,7 @@ package final class Admissions: Sendable {
         }
     }
 
-    /// The exchange is over, or waits no more. To be called once for each that entered.
+    /// The exchange ended, or stopped waiting. Call it once for each that entered.
     func leave(_ place: Place, _ number: UInt64) {
         let next = state.withLock { state -> [Waiting] in
             guard var gate = state.gates[place] else { return [] }
@@ -67,7 +67,7 @@ package final class Admissions: Sendable {
 }
 
 extension Admissions.Gate {
-    /// Those whose turn it is: one configuration may allow more than another did.
+    /// Waiting exchanges that now have room: one configuration may allow more than another did.
     fileprivate mutating func admit() -> [Admissions.Waiting] {
         var admitted: [Admissions.Waiting] = []
         while let next = waiting.last?.order == .lifo ? waiting.last : waiting.first, active < next.limit {
@@ -79,7 +79,7 @@ extension Admissions.Gate {
     }
 }
 
-/// The turn of one exchange, which waits for it or has it. Lives on the exchange's loop.
+/// One exchange's turn, awaited or granted. Lives on the exchange's loop.
 final class Admission {
     private let place: Admissions.Place
     private let admissions: Admissions
@@ -88,7 +88,7 @@ final class Admission {
     private var number: UInt64 = 0
     private var admitted: (() -> Void)?
 
-    /// - Parameter admitted: called when its turn comes, unless it has it at once.
+    /// - Parameter admitted: called when its turn comes, unless granted at once.
     init(
         to target: UpstreamTarget, by rules: SessionRules, limit: Int, among admissions: Admissions, on loop: EventLoop,
         admitted: @escaping () -> Void

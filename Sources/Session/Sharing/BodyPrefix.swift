@@ -1,7 +1,7 @@
 import HTTPWire
 import TLS
 
-/// What a reader has of a response, to find its place in another response to the same request.
+/// What a reader has of a response, to find its place in another one.
 struct BodyPrefix: ~Copyable {
     private let response: OwnedResponse
     private var length: UInt64 = 0
@@ -14,11 +14,10 @@ struct BodyPrefix: ~Copyable {
         digest.append(bytes.span)
     }
 
-    /// To look for it in another response.
     consuming func search() -> PrefixSearch { PrefixSearch(response: response, length: length, digest: digest.digest()) }
 }
 
-/// Looks in a response for the place where another was left: it has to begin with the same bytes.
+/// Finds the place in a response that begins with the same bytes.
 struct PrefixSearch: ~Copyable {
     private let response: OwnedResponse
     private var missing: UInt64

@@ -2,47 +2,44 @@ import HTTPWire
 import Synchronization
 import Transport
 
-/// One request in flight, and the readers of its response, each on its own loop at its own speed.
-///
-/// The origin is read as fast as the fastest reader. One that falls too far behind continues by itself. When the budget
-/// for bodies is spent, nothing is kept: nobody can join, and the fastest gets piece after piece.
+/// One request in flight, and the readers of its response, each on its own loop at its own speed. The origin is read as
+/// fast as the fastest reader; one too far behind continues alone. With the budget for bodies spent, nothing is kept:
+/// nobody can join, and the fastest gets piece after piece.
 final class SharedFetch: Sendable {
-    /// Bytes of a body that are kept for those who come late.
+    /// Bytes of a body kept for latecomers.
     static let keptForLatecomers = 1 << 20
-    /// Bytes that a reader may be behind. What several are behind by is in memory once.
+    /// Bytes that a reader may lag. Shared pieces are in memory once.
     static let slack = 4 << 20
-    /// Bytes that the fastest reader is behind when no more is taken from the origin.
+    /// Bytes that the fastest reader may lag before the origin has to wait.
     static let ahead = 256 << 10
 
-    /// What readers are told, in this order: a head, the body's pieces, an end.
+    /// Delivered to readers in this order: a head, the body's pieces, an end.
     enum News: Sendable {
-        /// Without transfer coding, with the request that it answers, and where the origin is.
+        /// Without transfer coding, with the request that it answers, and the origin's scope.
         case head(OwnedResponse, of: OwnedRequest, from: AddressScope?)
         case body(Piece)
         case ended
-        /// There is no response; why.
         case failed(ExchangeFailure)
-        /// It broke off; why, for people.
+        /// Broke off; why, for people.
         case broke(String)
-        /// The response isn't for others than the first who asked.
+        /// The response is for the first reader only.
         case notShared
-        /// It is too far behind.
+        /// The reader lags too far.
         case leftBehind
     }
 
-    /// Bytes of the body. All readers share the memory.
+    /// Bytes of the body, shared by all readers.
     struct Piece: Sendable {
         let bytes: [UInt8]
-        /// Nil where the budget is spent: no other piece is kept then.
+        /// Nil where the budget is spent.
         fileprivate let reservation: BodyReservation?
     }
 
     struct Reader: Sendable {
-        /// Called on any thread.
         fileprivate let tell: @Sendable ([News]) -> Void
         fileprivate var number = 0
         fileprivate static let first = 1
-        /// Bytes that it was sent and has not taken.
+        /// Bytes delivered and not yet taken.
         fileprivate var behind = 0
 
         init(tell: @escaping @Sendable ([News]) -> Void) { self.tell = tell }
@@ -51,15 +48,14 @@ final class SharedFetch: Sendable {
     fileprivate struct State {
         var readers: [Reader] = []
         var lastNumber = 0
-        /// From the head on; empty once nobody can join any more.
+        /// From the head on; empty once nobody can join.
         var kept: [News] = []
         var keptBytes = 0
         var isJoinable = true
-        /// The budget was spent.
         var keepsNothing = false
-        /// The origin is kept waiting for the readers.
+        /// The origin waits for the readers.
         var isPaused = false
-        /// Of the one who runs it, on his loop.
+        /// The runner's, on its loop.
         var wake: (@Sendable () -> Void)?
         var cancel: (@Sendable () -> Void)?
     }
@@ -70,8 +66,8 @@ final class SharedFetch: Sendable {
     init(task: UInt64) { self.task = task }
 
     /// - Parameters:
-    ///   - wake: more may be taken from the origin.
-    ///   - cancel: the last reader is gone. Both are called on any thread.
+    ///   - wake: more may be read from the origin.
+    ///   - cancel: the last reader left.
     func run(wake: @escaping @Sendable () -> Void, cancel: @escaping @Sendable () -> Void) {
         state.withLock {
             $0.wake = wake
@@ -81,7 +77,7 @@ final class SharedFetch: Sendable {
 
     // MARK: Readers
 
-    /// - Returns: the reader's number; nil: it is too late to join.
+    /// - Returns: the reader's number; nil: too late to join.
     func join(_ reader: Reader) -> Int? {
         state.withLock { state in
             guard state.isJoinable else { return nil }
@@ -117,9 +113,9 @@ final class SharedFetch: Sendable {
         wake?()
     }
 
-    // MARK: The one who runs it
+    // MARK: The runner
 
-    /// Makes a piece for ``tell(_:)``; nil: the bytes wait until `wake` of ``run(wake:cancel:)`` is called.
+    /// Makes a piece for ``tell(_:)``; nil: the bytes wait for `wake` of ``run(wake:cancel:)``.
     func piece(of bytes: RawSpan, from budget: BodyBudget) -> Piece? {
         let bytes = [UInt8](copying: bytes)
         return state.withLock { state in
@@ -147,7 +143,7 @@ final class SharedFetch: Sendable {
         }
     }
 
-    /// Restricts the response to the first reader. If that one has left, nobody gets it.
+    /// Restricts the response to the first reader, or nobody if that one left.
     func keepToOne() {
         let cancel = state.withLock { state -> (@Sendable () -> Void)? in
             state.isJoinable = false
@@ -165,7 +161,7 @@ final class SharedFetch: Sendable {
         }
     }
 
-    /// It is over: nobody may call back.
+    /// Ends the fetch: no more calls to the runner.
     func end() {
         state.withLock { state in
             state.isJoinable = false
@@ -181,7 +177,7 @@ final class SharedFetch: Sendable {
 extension SharedFetch.State {
     fileprivate var fastest: Int { readers.lazy.map(\.behind).min() ?? 0 }
 
-    /// Whether more may be taken from the origin. If not, that is noted.
+    /// Whether more may be read from the origin; if not, that is noted.
     fileprivate mutating func mayGoOn() -> Bool {
         isPaused = fastest >= (keepsNothing ? 1 : SharedFetch.ahead)
         return !isPaused

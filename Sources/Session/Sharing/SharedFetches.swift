@@ -1,22 +1,22 @@
 import HTTPWire
 import Synchronization
 
-/// The requests in flight that others may share (`session.coalesce`), of all workers.
+/// All workers' requests in flight that others may share (`session.coalesce`).
 package final class SharedFetches: Sendable {
-    /// What must be equal for two requests to be the same, besides what the response's Vary names.
+    /// What makes two requests equal, apart from the response's Vary.
     struct Key: Hashable {
         let origin: OriginKey
         let reach: UpstreamTarget.Reach
-        /// The rules that hold for it, by their identity: one configuration's.
+        /// Its rules by identity, which is one configuration's.
         let rules: ObjectIdentifier
         let target: [UInt8]
-        /// Every field sent to the origin except ``RequestView/isIgnored(_:)``: a response may vary by any of them.
+        /// Every field sent to the origin but ``RequestView/isIgnored(_:)``: a response may vary by any.
         let fields: [Field]
 
         struct Field: Hashable {
             /// In lower case.
             let name: String
-            /// In bytes: as texts, values that aren't UTF-8 would be equal.
+            /// Bytes, since as text all invalid UTF-8 would be equal.
             let value: [UInt8]
         }
     }
@@ -25,12 +25,12 @@ package final class SharedFetches: Sendable {
 
     package init() {}
 
-    /// What a request to be shared goes by.
+    /// Where a shared request goes.
     struct Place {
         let key: Key
         let destination: Destination
         let rules: ExchangeRules
-        /// The pattern of the entry that decided.
+        /// The pattern of the matched entry.
         let entry: String?
     }
 
@@ -42,19 +42,18 @@ package final class SharedFetches: Sendable {
             if let fetch = fetches[key], let number = fetch.join(reader) { return (fetch, number, false) }
             let fetch = SharedFetch(task: task())
             fetches[key] = fetch
-            // Nobody else has it yet.
             return (fetch, fetch.join(reader) ?? 0, true)
         }
     }
 
-    /// Nobody joins it from now on.
+    /// Nobody may join it any more.
     func close(_ key: Key, _ fetch: SharedFetch) {
         fetches.withLock { if $0[key] === fetch { $0[key] = nil } }
     }
 }
 
 extension RequestView {
-    /// Whether another client's answer would do: a GET without a word of identity, range or freshness, except
+    /// Whether another client's response would do: a GET without fields of identity, range or freshness, except
     /// `allowed`.
     func isShareable(with allowed: [SessionRules.PersonalField]) -> Bool {
         guard head.method == .get, head.bodyLength == .none, !head.wantsUpgrade else { return false }
@@ -70,7 +69,7 @@ extension RequestView {
         return true
     }
 
-    /// Whether identical requests may differ in that field: of the connection, in the URL, or relevant only with Vary.
+    /// Whether the field may differ: it is the connection's, in the URL, or relevant only with Vary.
     static func isIgnored(_ field: FieldName) -> Bool {
         switch field {
         case .userAgent, .acceptLanguage: true
@@ -81,13 +80,13 @@ extension RequestView {
 }
 
 extension OwnedRequest {
-    /// As the origin gets it.
+    /// As sent to the origin.
     var pathAndQuery: [UInt8] {
         if case .absolute(let parts) = head.targetForm { return Array(message[parts.pathAndQuery.offsets]) }
         return Array(message[head.target.offsets])
     }
 
-    /// What it says to the origin, in the order of names: fields of one name keep theirs.
+    /// Fields sent to the origin, sorted by name; those of one name keep their order.
     var fields: [SharedFetches.Key.Field] {
         let view = view
         return view.head.fields.compactMap { field in
@@ -97,7 +96,7 @@ extension OwnedRequest {
         }.enumerated().sorted { ($0.element.name, $0.offset) < ($1.element.name, $1.offset) }.map(\.element)
     }
 
-    /// Whether both requests say the same in the fields that a response names in Vary (RFC 9110 section 12.5.5).
+    /// Whether the requests agree in the fields that the response's Vary names (RFC 9110 section 12.5.5).
     func agrees(with other: OwnedRequest, in response: OwnedResponse) -> Bool {
         for name in response.names(in: .vary) where values(of: name) != other.values(of: name) { return false }
         return true
@@ -118,7 +117,7 @@ extension OwnedResponse {
 
     func values(of name: String) -> [[UInt8]] { view.head.fields.values(of: name, in: view.bytes) }
 
-    /// Whether it may go to others than the one who asked (RFC 9111 section 3): it says nothing that is for him alone.
+    /// Whether it may go to other clients (RFC 9111 section 3): nothing in it is personal.
     var isForEverybody: Bool {
         let view = view
         if view.head.status == 401 || view.head.status == 407 || view.head.first(.setCookie) != nil { return false }
@@ -129,7 +128,7 @@ extension OwnedResponse {
 }
 
 extension ResponseView {
-    /// It tells what happens from when it was asked for, and has no end.
+    /// Event streams start at the request, and don't end.
     var isStream: Bool {
         for field in head.fields where field.id == .contentType {
             let type = field.value.text(in: bytes).lowercased()
@@ -140,7 +139,7 @@ extension ResponseView {
 }
 
 extension [HeadField] {
-    /// The values of the fields of a name, which is given in lower case.
+    /// The values of the fields of a lower-case name.
     fileprivate func values(of name: String, in bytes: Span<UInt8>) -> [[UInt8]] {
         compactMap { field -> [UInt8]? in
             guard field.name.text(in: bytes).lowercased() == name else { return nil }

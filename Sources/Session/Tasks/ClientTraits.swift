@@ -1,12 +1,12 @@
-/// Who a client on this machine is, for people and the log. A class: every task of a connection has the same.
+/// A local client's identity, for people and the log. A class, shared by the tasks of a connection.
 package final class ClientTraits: Sendable {
     package let user: UInt32
     package let userName: String?
-    /// The process that holds the connection; of several the one that started first.
+    /// The process that holds the connection; of several, the oldest.
     package let process: Int32?
     package let executable: String?
     package let unit: String?
-    /// How many processes hold the connection, as far as that is known.
+    /// Processes that hold the connection, as far as known.
     package let holders: Int
 
     package init(

@@ -1,14 +1,14 @@
 package import HTTPWire
 import Serialization
 
-/// A response that the rules find wrong: of which exchange, and by which rules. For those who log and count.
+/// A response that breaks the rules, for logs and counts.
 package struct ResponseFinding: Sendable {
     package let number: UInt64
     package let authority: Authority?
     package let method: String
     package let path: String
     package let status: Int
-    /// The pattern of the entry that decided.
+    /// The pattern of the matched entry.
     package let entry: String?
     package let rules: ExchangeRules
 

@@ -2,21 +2,19 @@ import EventLoop
 package import HTTPWire
 package import Serialization
 
-/// Observers of tasks on their loop, which must not end or change the task. Each task gets ``metricsCollected``, then
-/// ``completed``, once.
+/// Observers of tasks on their loop; they must not change a task. Each gets ``metricsCollected``, then ``completed``,
+/// once.
 package struct TaskHooks {
     package var began: ((borrowing TaskRecord) -> Void)?
-    /// With who wanted it, for people.
+    /// With the cause, for people.
     package var suspended: ((borrowing TaskRecord, String) -> Void)?
-    /// With who wanted it, for people.
     package var resumed: ((borrowing TaskRecord, String) -> Void)?
-    /// A download broke off, and the rest of it is asked for.
+    /// A download broke off, and its rest is requested.
     package var broke: ((borrowing TaskRecord, ResponseBreak) -> Void)?
     /// The configured credentials were refused, and aren't sent there again.
     package var refusedCredentials: ((borrowing TaskRecord, RefusedCredentials) -> Void)?
-    /// A response is not what the rules want it to be; that may be found out after its task is over.
+    /// A response breaks the rules; perhaps found after the task's end.
     package var judged: ((ResponseFinding, ResponseSerializationError) -> Void)?
-    /// The record is whole: nothing is measured after this.
     package var metricsCollected: ((borrowing TaskRecord) -> Void)?
     package var completed: ((borrowing TaskRecord) -> Void)?
 
@@ -26,15 +24,14 @@ package struct TaskHooks {
 package struct RefusedCredentials: Sendable {
     package let origin: RequestURL.Origin
     package let user: String
-    /// In the origin's words.
     package let realm: [UInt8]
 }
 
 package struct ResponseBreak: Sendable {
     package let offset: UInt64
-    /// Of the whole body, in bytes.
+    /// Bytes of the whole body.
     package let length: UInt64
-    /// How long is waited before.
+    /// The wait before the next try.
     package let pauseNanoseconds: UInt64
     package let cause: String
 }

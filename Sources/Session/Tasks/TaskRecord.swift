@@ -7,44 +7,42 @@ package import Transport
 package struct TaskRecord: ~Copyable {
     package enum Kind: String, Sendable {
         case exchange, tunnel, upgrade
-        /// CONNECT to a host whose requests are tasks of their own. Its end is the client's TLS handshake.
+        /// CONNECT to an intercepted host, until the client's TLS handshake. Its requests are tasks of their own.
         case interception
     }
 
-    /// Bytes of the target that are kept.
     private static let longestPath = 512
 
-    /// Unique for the life of the process.
     package private(set) var number: UInt64 = 0
     package var kind = Kind.exchange
-    /// Where its connection comes from, and who it is as far as that is known: of the connection, and kept from task to task.
+    /// The client's address and identity: the connection's, so it is kept from task to task.
     package var client: Endpoint?
     package var traits: ClientTraits?
     package var authority: Authority?
-    /// The pattern of the entry that decided.
+    /// The pattern of the matched entry.
     package var entry: String?
-    /// Where its counts go.
+    /// The index of its counters.
     package var entrySlot = 0
     package var status = 0
     package var bytesUp: UInt64 = 0
     package var bytesDown: UInt64 = 0
-    /// Bytes of the bodies, where the heads say.
+    /// Bytes of the bodies, if declared.
     package private(set) var bodyUp: UInt64?
     package private(set) var bodyDown: UInt64?
-    /// What went wrong, for people; nil when nothing did.
+    /// What went wrong, if anything, for people.
     package var failure: String?
-    /// RFC 9209's name of it.
+    /// Its RFC 9209 name.
     package var errorType: String?
-    /// The chain met none of the pins, and that is why it was refused.
+    /// The chain was refused because no pin matched.
     package private(set) var isPinFailure = false
-    /// What a client that was refused is told, as far as that is more than ``failure``.
+    /// The refused client's explanation, where it says more than ``failure``.
     package private(set) var story: String?
-    /// What a verified tunnel's bytes flow by, and how that was found out.
+    /// The verdict that admitted a verified tunnel, and how it was found.
     package var tunnelVerdict: Verdict? {
         get { heldVerdict?.verdict }
         set { heldVerdict = newValue.map(HeldVerdict.init) }
     }
-    // Apart: it is large, every client has a record, and few have this.
+    // Indirect: it is large, and few records have it.
     private var heldVerdict: HeldVerdict?
     private final class HeldVerdict {
         let verdict: Verdict
@@ -55,19 +53,17 @@ package struct TaskRecord: ~Copyable {
     package private(set) var method = Method.other
     private var otherMethod: [UInt8] = []
     private var isAnnounced = false
-    /// The target's path without its query; empty for CONNECT.
     package private(set) var path: [UInt8] = []
     package private(set) var began = MonotonicTime(nanoseconds: 0)
     package private(set) var ended: MonotonicTime?
 
-    /// The request's way over one upstream connection, as URLSessionTaskTransactionMetrics has it.
     package struct Transaction {
         package fileprivate(set) var upstream: UpstreamConnection
         package let began: MonotonicTime
         package let isReused: Bool
         package fileprivate(set) var requestSent: MonotonicTime?
         package fileprivate(set) var firstByte: MonotonicTime?
-        /// When the last byte had been passed on, or the try was given up.
+        /// When the last byte was passed on, or the try was abandoned.
         package fileprivate(set) var ended: MonotonicTime?
 
         fileprivate mutating func answered(at now: MonotonicTime) {
@@ -82,21 +78,20 @@ package struct TaskRecord: ~Copyable {
 
     package internal(set) var sharedTask: UInt64?
 
-    /// Under way, or the last.
+    /// In flight, or the last.
     package private(set) var transaction: Transaction?
-    /// Of the response that is passed on, if that broke off and others go on with it.
+    /// When a response began that broke off and was continued.
     private var begunBefore: MonotonicTime?
     package var firstByte: MonotonicTime? { begunBefore ?? transaction?.firstByte }
-    /// Earlier connections in order: failed tries, and those left by a redirect, a challenge or a resumed download.
+    /// Earlier connections in order: failed tries, and those before a redirect, a challenge or a resumed download.
     package private(set) var retried: [Transaction] = []
-    /// How many those were, of which not all may be kept.
+    /// Their number, as not all may be kept.
     package private(set) var retriedCount = 0
     private static let mostRetried = 32
     package var transactions: [Transaction] { transaction.map { retried + [$0] } ?? retried }
 
     package init() {}
 
-    /// A task begins with a request.
     package mutating func began(_ request: borrowing RequestView, number: UInt64, at now: MonotonicTime) {
         clear(number: number, at: now)
         method = request.head.method
@@ -124,7 +119,7 @@ package struct TaskRecord: ~Copyable {
         bytesDown = 0
         bodyUp = nil
         bodyDown = nil
-        // Hardly a task has any of them.
+        // Rarely set.
         if failure != nil { failure = nil }
         if story != nil { story = nil }
         if errorType != nil { errorType = nil }
@@ -143,13 +138,13 @@ package struct TaskRecord: ~Copyable {
         }
     }
 
-    /// The request goes to another URL than the one that it was made for.
+    /// The request goes to another URL than the client's.
     package mutating func moved(to request: borrowing RequestView) {
         forgetPath()
         copyPath(of: request)
     }
 
-    /// The target can't be understood: what reads as its path may be the end of its user information.
+    /// The target is malformed: its apparent path may be the end of its user information.
     package mutating func forgetPath() { path.removeAll(keepingCapacity: true) }
 
     private static func copy(_ bytes: borrowing Span<UInt8>, _ range: Range<Int>, to field: inout [UInt8]) {
@@ -159,7 +154,7 @@ package struct TaskRecord: ~Copyable {
         }
     }
 
-    // MARK: What happens to it
+    // MARK: Events
 
     package mutating func connected(_ connection: UpstreamConnection, at now: MonotonicTime) {
         if var transaction {
@@ -176,7 +171,7 @@ package struct TaskRecord: ~Copyable {
         transaction?.answered(at: now)
     }
 
-    /// The response under way broke off, and its rest is asked for.
+    /// The response broke off, and its rest is requested.
     mutating func goesOn() { begunBefore = firstByte }
 
     mutating func began(_ response: ResponseTraits) {
@@ -184,7 +179,7 @@ package struct TaskRecord: ~Copyable {
         bodyDown = response.bodyLength
     }
 
-    /// What a refused client is sent.
+    /// What a refused client gets.
     package struct Refusal {
         let status: Int
         package let cause: String
@@ -192,7 +187,7 @@ package struct TaskRecord: ~Copyable {
         let story: String?
         let isPinFailure: Bool
 
-        /// - Parameter story: the complete explanation for the client.
+        /// - Parameter story: the full explanation for the client.
         package init(status: Int, cause: String, errorType: String, story: String? = nil, isPinFailure: Bool = false) {
             self.story = story
             self.isPinFailure = isPinFailure
@@ -218,7 +213,7 @@ package struct TaskRecord: ~Copyable {
         self.isPinFailure = isPinFailure
     }
 
-    /// Success was said, and these bytes of a handshake have passed.
+    /// The tunnel is established, after these bytes of a handshake.
     package mutating func tunnelBegan(up: UInt64, down: UInt64) {
         status = 200
         bytesUp = up
@@ -238,7 +233,7 @@ package struct TaskRecord: ~Copyable {
         }
     }
 
-    /// - Returns: whether nobody had been told.
+    /// - Returns: true the first time.
     mutating func announce() -> Bool {
         defer { isAnnounced = true }
         return !isAnnounced
@@ -249,7 +244,7 @@ package struct TaskRecord: ~Copyable {
         transaction?.ended = now
     }
 
-    /// Lets go of what keeps other objects alive.
+    /// Releases other objects.
     mutating func release() {
         transaction = nil
         begunBefore = nil
@@ -260,12 +255,12 @@ package struct TaskRecord: ~Copyable {
         if heldVerdict != nil { heldVerdict = nil }
     }
 
-    // MARK: For those who tell
+    // MARK: For observers
 
     package var upstream: UpstreamConnection? { transaction?.upstream }
-    /// Whether the connection that it came over, if it did over one, had served before.
+    /// Whether its connection, if any, had served before.
     package var isReused: Bool? { transaction?.isReused }
-    /// The pin that the origin's chain met, as its owner wrote it, whether the connection was made for this task or another.
+    /// The pin that the origin's chain matched, as written, whichever task made the connection.
     package var matchedPin: String? {
         if let heldVerdict { return heldVerdict.verdict.matchedPin?.origin }
         return transaction?.upstream.matchedPin

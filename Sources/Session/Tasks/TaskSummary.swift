@@ -2,35 +2,34 @@ package import EventLoop
 import HTTPWire
 import Security
 
-/// A ``TaskRecord`` for `pinproxy tasks` and the control socket. Seconds; requests count from the task's beginning.
+/// A ``TaskRecord`` for `pinproxy tasks` and the control socket. Times are seconds from the task's start.
 package struct TaskSummary: Codable, Sendable, Equatable {
     /// As URLSessionTask.State has it.
     package enum State: String, Codable, Sendable { case running, suspended, canceling, completed }
 
     /// The request's way over one upstream connection, as URLSessionTaskTransactionMetrics has it.
     package struct Transaction: Codable, Sendable, Equatable {
-        /// Of the origin, or of the parent proxy: `192.0.2.1:443`.
+        /// The origin's, or the parent proxy's: `192.0.2.1:443`.
         package var remoteAddress: String
         package var localAddress: String?
-        /// As ALPN names it: `http/1.1`. Nil for a tunnel.
+        /// ALPN name: `http/1.1`. Nil for a tunnel.
         package var networkProtocol: String?
-        /// The connection served another exchange before.
         package var reused: Bool
-        /// What the connection took that was made for this task; nil where it was reused.
+        /// Durations of the connection's steps; nil where it was reused.
         package var nameLookup: Double?
         package var connect: Double?
         package var tls: Double?
-        /// When the request went over to the connection.
+        /// When the request was handed to the connection.
         package var began: Double
         package var requestSent: Double?
         package var firstByte: Double?
-        /// When the response's last byte was passed on, or the try was given up.
+        /// When the response's last byte was passed on, or the try was abandoned.
         package var lastByte: Double?
     }
 
     package struct Hop: Codable, Sendable, Equatable {
         package var status: Int
-        /// Where it led, without the query.
+        /// The target, without the query.
         package var to: String
     }
 
@@ -39,7 +38,7 @@ package struct TaskSummary: Codable, Sendable, Equatable {
     package var state: State
     package var phase: String
     package var client: String
-    /// Of a client on this machine: its user by number and name, the process that holds the connection, and its systemd unit.
+    /// A local client's user by number and name, process, and systemd unit.
     package var clientUser: UInt32?
     package var clientUserName: String?
     package var clientProcess: Int32?
@@ -50,27 +49,25 @@ package struct TaskSummary: Codable, Sendable, Equatable {
     package var port: UInt16
     /// Without the query; empty for CONNECT.
     package var path: String
-    /// The entry of the pin file that decided.
+    /// The pattern of the matched entry.
     package var entry: String?
-    /// Of the response; 0 before there is one.
+    /// 0 before there is a response.
     package var status: Int
     /// Passed on so far, heads included.
     package var bytesUp: UInt64
     package var bytesDown: UInt64
-    /// Bytes of the request's body in all, where its head says.
+    /// Bytes of the request's body, if declared.
     package var totalUp: UInt64?
-    /// Bytes of the response's body in all, where its head says.
+    /// Bytes of the response's body, if declared.
     package var totalDown: UInt64?
     package var age: Double
-    /// Where the pin is written that the origin's chain met.
+    /// Where the matched pin is written.
     package var pin: String?
-    /// Why it ended without its response.
+    /// Why it ended without a response.
     package var cause: String?
     package var transactions: [Transaction]
-    /// Nil: none was followed.
     package var hops: [Hop]?
 
-    /// - Parameter up: bytes passed on so far, heads included; `down` likewise.
     package init(
         _ record: borrowing TaskRecord, state: State, phase: String, up: UInt64, down: UInt64, now: MonotonicTime
     ) {

@@ -11,10 +11,9 @@ package final class FileSource: UploadSource {
     private var left: Int
     private var isReading = false
     private var arrived: Result<[UInt8], RequestSerializationError>?
-    /// What is read for an earlier one is of no use.
+    /// Reads begun for an earlier round are dropped.
     private var round = 0
 
-    /// - Parameter canRewind: the files may be read again.
     package init(_ reader: UploadReader, on loop: EventLoop, canRewind: Bool = true) {
         self.reader = reader
         length = reader.length

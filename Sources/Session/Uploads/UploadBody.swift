@@ -1,20 +1,20 @@
 import Transport
 
-/// The body of a request that is made here, in pieces, as fast as the origin takes them.
+/// The body of a request made here, in pieces, as fast as the origin takes them.
 package final class UploadBody: BodySource {
     private let source: any UploadSource
     private var piece = PassingBytes()
     package private(set) var moved: UInt64 = 0
-    /// Tells of bytes that were passed on.
+    /// Reports bytes passed on.
     package var progressed: ((UInt64) -> Void)?
 
-    /// - Parameter whenReady: called when there is something to move after a wait.
+    /// - Parameter whenReady: called when bytes are ready after a wait.
     package init(_ source: any UploadSource, whenReady: @escaping () -> Void) {
         self.source = source
         source.moved = whenReady
     }
 
-    // A read that comes late tells nobody.
+    // Late reads are ignored.
     deinit { source.close() }
 
     package var length: Int? { source.length }

@@ -1,7 +1,7 @@
 package import EventLoop
 package import Serialization
 
-/// Reads the files of a body a piece at a time, on a queue that may wait for a disk.
+/// Reads a body's files piece by piece, on a queue that may wait for a disk.
 package final class UploadReader: @unchecked Sendable {
     // @unchecked: after init only the queue, which runs one block at a time, touches the body.
     private static let piece = 64 << 10
@@ -24,6 +24,6 @@ package final class UploadReader: @unchecked Sendable {
         }
     }
 
-    /// From the first byte on, for what is read next.
+    /// Restarts at the first byte.
     func rewind() { queue.async { [self] in body.rewind() } }
 }

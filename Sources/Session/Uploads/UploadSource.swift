@@ -1,4 +1,4 @@
-/// What a body comes to when its next piece is asked for.
+/// The result of asking a body for its next piece.
 package enum BodyPiece {
     case bytes([UInt8])
     /// ``UploadSource/moved`` follows.
@@ -8,13 +8,13 @@ package enum BodyPiece {
 }
 
 package protocol UploadSource: AnyObject {
-    /// In bytes; nil: it isn't known.
+    /// In bytes, if known.
     var length: Int? { get }
-    /// There is no body; one of no bytes is one.
+    /// No body at all, which differs from one of no bytes.
     var isEmpty: Bool { get }
-    /// It can be sent again, as far as that is known now.
+    /// Whether it can be sent again, as far as known.
     var canRewind: Bool { get }
-    /// Told when there is something after ``BodyPiece/waiting``.
+    /// Called when bytes are ready after ``BodyPiece/waiting``.
     var moved: (() -> Void)? { get set }
     func next() -> BodyPiece
     func rewind()

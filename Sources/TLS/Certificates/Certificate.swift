@@ -2,7 +2,7 @@ import COpenSSL
 import CShims
 import Glibc
 
-/// An X.509 certificate as parsed, not verified. Each property is computed anew at each use.
+/// An X.509 certificate as parsed, not verified. Properties are computed at each use.
 package final class Certificate: @unchecked Sendable {
     // An X509 has an atomic reference count and a lock around its own caches; nothing here changes it.
     let pointer: OpaquePointer
@@ -10,7 +10,7 @@ package final class Certificate: @unchecked Sendable {
     /// Takes over one reference.
     init(owning pointer: OpaquePointer) { self.pointer = pointer }
 
-    /// Adds a reference of its own.
+    /// Adds a reference.
     init(sharing pointer: OpaquePointer) {
         X509_up_ref(pointer)
         self.pointer = pointer
@@ -18,7 +18,7 @@ package final class Certificate: @unchecked Sendable {
 
     deinit { X509_free(pointer) }
 
-    /// Parses exactly these DER bytes, if they keep to ``CertificateLimits``. Bytes after the certificate are an error.
+    /// Parses exactly these DER bytes, within ``CertificateLimits``.
     package init(der: [UInt8]) throws(CertificateError) {
         do { try CertificateLimits.check(der.span) } catch { throw CertificateError(error) }
         OpenSSLErrorQueue.clear()
@@ -50,7 +50,6 @@ package final class Certificate: @unchecked Sendable {
     /// The digest of the SubjectPublicKeyInfo: what a `sha256/` pin names (RFC 7469 section 2.4).
     package var spkiSHA256: SHA256Digest { SHA256Digest.of(publicKeyDER) }
 
-    /// The certified key.
     package var publicKey: PublicKey {
         get throws(CertificateError) {
             guard let key = X509_get_pubkey(pointer) else { throw .malformed(OpenSSLErrorQueue.takeReason()) }
@@ -61,7 +60,6 @@ package final class Certificate: @unchecked Sendable {
     /// The subject on one line in the order of RFC 2253, e.g. `CN=api.example.com,O=Example`.
     package var subject: String { Self.line(X509_get_subject_name(pointer)) }
 
-    /// The issuer, written as the subject is.
     package var issuer: String { Self.line(X509_get_issuer_name(pointer)) }
 
     package var serialNumber: String {
@@ -72,23 +70,23 @@ package final class Certificate: @unchecked Sendable {
         return String(cString: text).lowercased()
     }
 
-    /// First second of validity. A date that can't be read counts as never reached.
+    /// First second of validity; never, if unreadable.
     package var notBefore: UnixTime { ASN1Time.seconds(X509_get0_notBefore(pointer)) ?? .max }
 
-    /// Last second of validity (RFC 5280 section 4.1.2.5). A date that can't be read counts as long past.
+    /// Last second of validity (RFC 5280 section 4.1.2.5); long past, if unreadable.
     package var notAfter: UnixTime { ASN1Time.seconds(X509_get0_notAfter(pointer)) ?? .min }
 
     package var end: UnixTime { notAfter + 1 }
 
-    /// True from the first second of validity to the last, both included.
+    /// Includes the first and the last second of validity.
     package func isValid(at time: UnixTime) -> Bool { notBefore <= time && time <= notAfter }
 
     package var isAuthority: Bool { X509_get_extension_flags(pointer) & UInt32(EXFLAG_CA) != 0 }
 
-    /// True if the subject is the issuer and the key identifiers don't contradict it; the signature isn't checked.
+    /// Whether the subject is the issuer and the key identifiers don't contradict it; the signature isn't checked.
     package var isSelfIssued: Bool { X509_get_extension_flags(pointer) & UInt32(EXFLAG_SI) != 0 }
 
-    /// True if it is self-issued and its key may have signed it. The signature is not checked.
+    /// Whether it is self-issued and its key may have signed it. The signature isn't checked.
     var isSelfSigned: Bool { X509_get_extension_flags(pointer) & UInt32(EXFLAG_SS) != 0 }
 
     package var subjectKeyIdentifier: [UInt8]? {
@@ -122,7 +120,7 @@ package final class Certificate: @unchecked Sendable {
         }
     }
 
-    /// False for line breaks and for what changes how the rest looks: the certificate's maker chose its names.
+    /// False for line breaks and for what changes how the rest looks: names are the certificate maker's choice.
     private static func isShown(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned: false
@@ -146,7 +144,7 @@ extension Certificate: Hashable {
 
 /// Dates of certificates, revocation lists and status responses.
 enum ASN1Time {
-    /// nil for a missing date, and for one that can't be read.
+    /// Nil for a missing or unreadable date.
     static func seconds(_ value: UnsafePointer<ASN1_STRING>?) -> UnixTime? {
         guard let value else { return nil }
         var parts = tm()

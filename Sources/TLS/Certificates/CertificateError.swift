@@ -1,4 +1,4 @@
-/// Why bytes are not the certificate or key that they were taken for.
+/// Why bytes are not a certificate.
 package enum CertificateError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The DER is broken; the text is the reason.
     case malformed(String)

@@ -1,5 +1,5 @@
 extension Certificate {
-    /// All certificates of a PEM file in order, at least one. Blocks of other kinds (keys) are passed over.
+    /// All certificates of a PEM file in order, at least one. Other blocks (keys) are skipped.
     package static func all(inPEM bytes: [UInt8]) throws(CertificateError) -> [Certificate] {
         let blocks: [PEMBlock]
         do { blocks = try PEM.blocks(in: bytes) } catch { throw .pem(error) }

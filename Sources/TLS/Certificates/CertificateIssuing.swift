@@ -1,10 +1,10 @@
 import COpenSSL
 
-/// What a certificate to be issued says; issuer, key and signature come with the issuing.
+/// The contents of a new certificate, without issuer, key and signature.
 package struct CertificateContents: Sendable {
     /// Big-endian and positive: 1 to 20 bytes, the first below 0x80 (RFC 5280 section 4.1.2.2).
     package var serialNumber: [UInt8]
-    /// The whole subject. nil: an empty one; the subjectAltName has to be critical then.
+    /// The whole subject; nil: empty, which requires a critical subjectAltName.
     package var commonName: String?
     package var notBefore: UnixTime
     package var notAfter: UnixTime
@@ -52,11 +52,9 @@ package struct CertificateExtension: Sendable {
 }
 
 extension Certificate {
-    /// Makes and signs a certificate for the public half of a key.
-    ///
-    /// It is built field by field: OpenSSL 3.0 takes 170 µs to read the key of a parsed certificate, and 6 µs to take
-    /// over one from ``PrivateKey/generateP256()``.
-    /// - Parameter issuer: the authority whose subject becomes the issuer; nil for a self-signed one.
+    /// Makes and signs a certificate for a key's public half, field by field: OpenSSL 3.0 takes 170 µs to read the key
+    /// of a parsed certificate, and 6 µs to take one over from ``PrivateKey/generateP256()``.
+    /// - Parameter issuer: the authority; nil: self-signed.
     package static func issue(
         _ contents: CertificateContents, for key: PrivateKey, by issuer: Certificate?, signingWith issuerKey: PrivateKey
     ) throws(KeyError) -> Certificate {

@@ -18,7 +18,7 @@ extension Certificate {
         }
     }
 
-    /// What `read` makes of the names of the subjectAltName; none if there is none that can be read.
+    /// The results of `read` for the names of the subjectAltName; empty if that is missing or unreadable.
     func alternativeNames<Name>(_ read: (GENERAL_NAME) -> Name?) -> [Name] {
         guard let extensionValue = X509_get_ext_d2i(pointer, NID_subject_alt_name, nil, nil) else { return [] }
         let names = OpaquePointer(extensionValue)

@@ -1,12 +1,11 @@
 import COpenSSL
 
-/// A PKCS#10 request for a certificate (RFC 2986), by which a key can be pinned before it is certified.
+/// A PKCS#10 request (RFC 2986), which allows pinning a key before it is certified.
 package struct CertificateRequest: Sendable {
-    /// The subject asked for, written as a certificate's is.
     package let subject: String
     package let publicKey: PublicKey
 
-    /// A request in a PEM file, its first, or a DER file, signed by the key that it is for.
+    /// The first request of a PEM file, or a DER file's, with a valid signature.
     package init(derOrPEM bytes: [UInt8]) throws(CertificateRequestError) {
         OpenSSLErrorQueue.clear()
         defer { OpenSSLErrorQueue.clear() }
@@ -37,12 +36,11 @@ package struct CertificateRequest: Sendable {
     private static let labels: Set<String> = ["CERTIFICATE REQUEST", "NEW CERTIFICATE REQUEST"]
 }
 
-/// Why bytes are not the request that they were taken for.
 package enum CertificateRequestError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The DER is broken; the text is OpenSSL's reason.
     case malformed(String)
     case pem(PEMError)
-    /// Whoever made it doesn't hold the key, or it was changed.
+    /// Its maker doesn't hold the key, or it was changed.
     case badSignature
 
     package var description: String {

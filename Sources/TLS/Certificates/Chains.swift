@@ -1,10 +1,10 @@
 import COpenSSL
 
-/// The certificates that a peer sent, in its order and unverified. No pin is ever matched against them.
+/// The certificates that a peer sent, in order and unverified. Pins are never matched against them.
 package struct PresentedChain: Sendable {
-    /// The certificate whose key the peer has proved, or will prove, to hold.
+    /// The certificate of the key that the peer must prove.
     package let leaf: Certificate
-    /// Whatever else it sent. It may lack issuers, or hold certificates of others.
+    /// May lack issuers, or hold unrelated certificates.
     package let rest: [Certificate]
 
     package init(leaf: Certificate, rest: [Certificate] = []) {
@@ -27,14 +27,12 @@ package struct PresentedChain: Sendable {
     package var certificates: [Certificate] { [leaf] + rest }
 }
 
-/// The chain that verification built, from the leaf to the anchor. Made by `TrustAnchors.verify` only.
-///
-/// `SSL_get0_verified_chain` is empty here, since the handshake's own verification is replaced. Pins are matched
-/// against this chain alone: a certificate that the peer merely appended isn't in it (CVE-2016-2402).
+/// The chain that `TrustAnchors.verify` built, leaf to anchor; `SSL_get0_verified_chain` is empty, since the
+/// handshake's own verification is replaced. Pins are matched against this chain alone, not against what a peer
+/// appended (CVE-2016-2402).
 package struct VerifiedChain: Sendable {
-    /// Leaf … anchor, at least one.
     package let certificates: [Certificate]
-    /// Depths below the anchor, 0 for the leaf, of the certificates that no revocation list covered.
+    /// Depths of the certificates below the anchor that no revocation list covered; 0 is the leaf.
     package let unlisted: [Int]
 
     init(certificates: [Certificate], unlisted: [Int]? = nil) {
@@ -42,14 +40,14 @@ package struct VerifiedChain: Sendable {
         self.unlisted = unlisted ?? Array(certificates.indices.dropLast())
     }
 
-    /// The issuers of those, each once, nearest first.
+    /// Their issuers, each once, nearest first.
     package var unlistedIssuers: [Certificate] { unlisted.sorted().map { certificates[$0 + 1] } }
 
-    /// True if no revocation list had a say about any of its certificates.
+    /// Whether no revocation list covered any of its certificates.
     package var isUnlisted: Bool { unlisted.count == certificates.count - 1 }
 
     package var leaf: Certificate { certificates[0] }
-    /// The trusted end of the chain; the leaf itself where it was its own anchor.
+    /// The trusted end; the leaf itself if that is an anchor.
     package var anchor: Certificate { certificates[certificates.count - 1] }
 }
 

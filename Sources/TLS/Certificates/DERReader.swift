@@ -1,11 +1,10 @@
-/// A cursor over DER (X.690): tags of one byte and lengths in their shortest definite form.
-///
-/// Anything else ends the reading, since a BER parser might see something else in it.
+/// A cursor over DER (X.690): one-byte tags, shortest definite lengths. Anything else ends the reading, since a BER
+/// parser might read it differently.
 struct DERReader {
     private var offset: Int
     private let end: Int
 
-    /// - Parameter range: within the span that is given to each call.
+    /// - Parameter range: of the span passed to each call.
     init(_ range: Range<Int>) {
         offset = range.lowerBound
         end = range.upperBound
@@ -26,7 +25,7 @@ struct DERReader {
     var isAtEnd: Bool { offset == end }
     var range: Range<Int> { offset..<end }
 
-    /// The next value; nil at the end, or if it isn't DER.
+    /// The next value; nil at the end, or if malformed.
     mutating func next(in bytes: Span<UInt8>) -> (tag: UInt8, contents: DERReader)? {
         guard end <= bytes.count, end - offset >= 2 else { return nil }
         let tag = bytes[offset]
@@ -48,7 +47,7 @@ struct DERReader {
         return (tag, DERReader(start..<offset))
     }
 
-    /// The contents of the next value; nil if it has another tag.
+    /// The next value's contents; nil for another tag.
     mutating func next(_ tag: UInt8, in bytes: Span<UInt8>) -> DERReader? {
         guard let value = next(in: bytes), value.tag == tag else { return nil }
         return value.contents

@@ -1,7 +1,7 @@
 import COpenSSL
 import CShims
 
-/// What one side of a connection proves itself with: a certificate, its issuers, and the key.
+/// A certificate with its issuers and key, for one side of a connection.
 package struct Identity: Sendable {
     /// Leaf first, then its issuers in order; the root may be left out.
     package let chain: [Certificate]
@@ -19,8 +19,8 @@ package struct Identity: Sendable {
 
     package var leaf: Certificate { chain[0] }
 
-    /// The same with its leaf as a parser made it, which keeps the encoding that it was parsed from. One that was put together field by
-    /// field is encoded anew for each handshake; to parse it takes some fifteen times as long, once.
+    /// The same with its leaf parsed. A leaf built field by field is encoded for each handshake; parsing it costs some
+    /// fifteen times as much, once.
     package var parsedAgain: Identity {
         guard let leaf = try? Certificate(der: leaf.der), let same = try? Identity(chain: [leaf] + chain.dropFirst(), key: key) else {
             return self
@@ -33,7 +33,6 @@ package enum IdentityError: Error, Sendable, Hashable, CustomStringConvertible {
     case noCertificate
     case noKey
     case keyMismatch(subject: String)
-    /// The password of a PKCS#12 file isn't the right one.
     case wrongPassword
     /// A PKCS#12 file is encrypted in a way that OpenSSL 3 no longer supports.
     case legacyEncryption
@@ -79,7 +78,7 @@ extension Identity {
         try self.init(chain: certificate.chain(through: CertificateStack.certificates(of: others)), key: key)
     }
 
-    /// What PKCS12_parse has left in the queue.
+    /// The error that PKCS12_parse left in the queue.
     private static func failure() -> IdentityError {
         let code = OpenSSLErrorQueue.take()
         return switch (ERR_GET_LIB(code), ERR_GET_REASON(code)) {

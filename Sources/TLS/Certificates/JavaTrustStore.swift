@@ -1,8 +1,7 @@
 import COpenSSL
 
-/// Trusted certificates in the form that a JVM reads (`javax.net.ssl.trustStore`): PKCS#12, RFC 7292.
-///
-/// Java trusts a certificate only if its bag has an attribute of Oracle's, and wants a password for the MAC.
+/// Trusted certificates for a JVM (`javax.net.ssl.trustStore`): PKCS#12, RFC 7292. Java trusts only certificates with
+/// an attribute of Oracle's, and requires a password for the MAC.
 package enum JavaTrustStore {
     package static let password = "changeit"
     private static let trustedKeyUsage = "2.16.840.1.113894.746875.1.1"

@@ -1,12 +1,12 @@
 import COpenSSL
 
-/// Why bytes are not a key, or a key can't do what was asked.
+/// Why bytes are not a key, or an operation failed.
 package enum KeyError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// Not a key in a form that is read here; the text is OpenSSL's reason.
+    /// Not a key in a known form; OpenSSL's reason.
     case malformed(String)
-    /// The private key is encrypted, and there is nobody to ask for its password.
+    /// Encrypted keys are not supported.
     case encrypted
-    /// The operation failed; the text is OpenSSL's reason.
+    /// OpenSSL's reason.
     case failed(String)
 
     package var description: String {
@@ -27,7 +27,7 @@ package final class PublicKey: @unchecked Sendable {
 
     deinit { EVP_PKEY_free(pointer) }
 
-    /// A key from SubjectPublicKeyInfo DER (RFC 5280 section 4.1); bytes after it are an error.
+    /// From exactly one SubjectPublicKeyInfo in DER (RFC 5280 section 4.1).
     package convenience init(der: [UInt8]) throws(KeyError) {
         OpenSSLErrorQueue.clear()
         let key = der.withUnsafeBufferPointer { bytes -> OpaquePointer? in

@@ -1,6 +1,6 @@
 /// One `-----BEGIN …-----` block of a PEM file (RFC 7468).
 struct PEMBlock {
-    /// What stands between BEGIN and the dashes, e.g. `CERTIFICATE`.
+    /// E.g. `CERTIFICATE`.
     let label: String
     /// Line of the BEGIN, counted from 1.
     let line: Int
@@ -9,7 +9,7 @@ struct PEMBlock {
 
 package enum PEMError: Error, Sendable, Hashable, CustomStringConvertible {
     case noBlock(wanted: String)
-    /// A block begins and never ends.
+    /// A block without END.
     case notEnded(line: Int, label: String)
     case notBase64(line: Int, label: String)
 
@@ -25,19 +25,19 @@ package enum PEMError: Error, Sendable, Hashable, CustomStringConvertible {
 package enum PEM {
     static let certificateLabels: Set<String> = ["CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE"]
 
-    /// True if the bytes hold a BEGIN line, so that they are to be read as PEM and not as DER.
+    /// Whether there is a BEGIN line: PEM rather than DER.
     static func looksLikePEM(_ bytes: [UInt8]) -> Bool {
         let begin = Array("-----BEGIN ".utf8)
         return bytes.split(separator: UInt8(ascii: "\n")).contains { $0.starts(with: begin) }
     }
 
-    /// What each BEGIN line announces, in order, e.g. `EC PRIVATE KEY`, even if its block is truncated.
+    /// The label of each BEGIN line in order, e.g. `EC PRIVATE KEY`, even of truncated blocks.
     package static func labels(in bytes: [UInt8]) -> [String] {
         bytes.split(whereSeparator: { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") })
             .compactMap { label(of: $0, after: "-----BEGIN ") }
     }
 
-    /// The certificates of a PEM file alone, encoded again; empty for a malformed file.
+    /// Re-encodes the certificates of a PEM file; empty if malformed.
     package static func certificates(in bytes: [UInt8]) -> [UInt8] {
         let certificates = ((try? blocks(in: bytes)) ?? []).filter { certificateLabels.contains($0.label) }
         return Array(certificates.map { text(of: $0.der, label: "CERTIFICATE") }.joined().utf8)

@@ -17,9 +17,8 @@ package final class PrivateKey: @unchecked Sendable {
         EVP_PKEY_free(pointer)
     }
 
-    /// A new key on the curve P-256.
-    ///
-    /// An EC_KEY goes into a certificate in 6 µs; OpenSSL 3.0 encodes and decodes a provider's key first (230 µs).
+    /// A new P-256 key. An EC_KEY goes into a certificate in 6 µs; OpenSSL 3.0 encodes and decodes a provider's key
+    /// first (230 µs).
     package static func generateP256() throws(KeyError) -> PrivateKey {
         OpenSSLErrorQueue.clear()
         guard let key = shim_EVP_PKEY_new_P256() else { throw .failed(OpenSSLErrorQueue.takeReason()) }
@@ -31,7 +30,7 @@ package final class PrivateKey: @unchecked Sendable {
         OpenSSLErrorQueue.clear()
         let bio = MemoryBIO(pem)
         var asked = false
-        // Without a callback OpenSSL would ask for the password on the terminal.
+        // Without a callback OpenSSL prompts on the terminal.
         let key = PEM_read_bio_PrivateKey(
             bio.pointer, nil,
             { _, _, _, asked in
@@ -79,7 +78,6 @@ package final class PrivateKey: @unchecked Sendable {
         return bio.text
     }
 
-    /// The public half.
     package var publicKey: PublicKey {
         EVP_PKEY_up_ref(pointer)
         return PublicKey(owning: pointer)
@@ -92,8 +90,8 @@ package final class PrivateKey: @unchecked Sendable {
         return EVP_PKEY_eq(certified, pointer) == 1
     }
 
-    /// Signs with SHA-256, on any thread: ECDSA gives the DER of RFC 3279 section 2.2.3, RSA PKCS#1 v1.5, Ed25519 64
-    /// bytes. It costs little more than the bare signature, since algorithms are looked up once a key.
+    /// Signs with SHA-256, on any thread: ECDSA in DER (RFC 3279 section 2.2.3), RSA PKCS#1 v1.5, Ed25519 64 bytes.
+    /// Looks algorithms up once per key.
     package func sign(_ message: [UInt8]) throws(KeyError) -> [UInt8] {
         OpenSSLErrorQueue.clear()
         var length = Int(EVP_PKEY_get_size(pointer))
@@ -106,7 +104,7 @@ package final class PrivateKey: @unchecked Sendable {
         return signature
     }
 
-    /// Signs by a copy of the prepared signer. False if that failed, or if the key can't sign.
+    /// Signs with a copy of the prepared signer. False on failure.
     func withSigner(_ sign: (OpaquePointer) -> Bool) -> Bool {
         guard let preparedSigner, let signer = EVP_MD_CTX_new() else { return false }
         defer { EVP_MD_CTX_free(signer) }
@@ -115,7 +113,7 @@ package final class PrivateKey: @unchecked Sendable {
 
     private static func prepareSigner(_ key: OpaquePointer) -> OpaquePointer? {
         guard let signer = EVP_MD_CTX_new() else { return nil }
-        // Ed25519 and Ed448 hash by themselves and take no digest.
+        // Ed25519 and Ed448 take no digest.
         let kind = EVP_PKEY_get_base_id(key)
         let digest = kind == EVP_PKEY_ED25519 || kind == EVP_PKEY_ED448 ? nil : Algorithm.sha256.pointer
         guard EVP_DigestSignInit(signer, nil, digest, nil, key) == 1 else {

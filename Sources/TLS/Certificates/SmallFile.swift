@@ -2,16 +2,15 @@ import Glibc
 
 /// A regular file, read whole through one descriptor, with its owner and mode.
 package struct SmallFile {
-    /// More than any bundle of certificates in use; a log or a disk image given by mistake ends here.
+    /// More than any bundle of certificates; stops at logs or disk images given by mistake.
     package static let limit = 4 << 20
 
     package let bytes: [UInt8]
-    /// The owner's user number.
     package let owner: UInt32
     /// Permission bits, e.g. 0o600.
     package let mode: UInt32
 
-    /// A pipe without a writer isn't waited for.
+    /// Doesn't wait for a pipe's writer.
     package static func read(_ path: String, limit: Int = limit) throws(FileProblem) -> SmallFile {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw .system(errno) }
@@ -41,16 +40,15 @@ package struct SmallFile {
 package enum FileProblem: Error, Sendable, Hashable, CustomStringConvertible {
     /// A system call failed with this `errno`.
     case system(Int32)
-    /// systemd has not handed it over; in words.
+    /// systemd has not passed the credential; in words.
     case noCredential(String)
     /// Others own it, can write it, or replaced it by a link; in words.
     case untrusted(String)
     /// A directory, a device, a pipe.
     case notAFile
-    /// Longer than so many bytes.
     case tooLarge(Int)
 
-    /// The file was reached, but can't be what is asked for.
+    /// The file was reached, but is unsuitable.
     package var isOfContents: Bool {
         switch self {
         case .system, .noCredential, .untrusted: false

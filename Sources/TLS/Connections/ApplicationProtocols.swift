@@ -1,6 +1,5 @@
-/// Application protocols for ALPN (RFC 7301), as the wire has them: each with its length before it.
+/// ALPN protocols (RFC 7301) in wire form, each with a length prefix.
 struct ApplicationProtocols: Sendable {
-    /// In order of preference.
     let names: [[UInt8]]
     let wire: [UInt8]
 
@@ -13,7 +12,7 @@ struct ApplicationProtocols: Sendable {
         wire = self.names.flatMap { [UInt8($0.count)] + $0 }
     }
 
-    /// What a client offered, for people: the first few, of each what is printable ASCII.
+    /// A client's offer, for people: the first few, in printable ASCII.
     static func shown(_ offered: UnsafeBufferPointer<UInt8>) -> [String] {
         var names: [String] = []
         var start = 0
@@ -26,7 +25,7 @@ struct ApplicationProtocols: Sendable {
         return names
     }
 
-    /// The range, within what the client offered, of the name that we like best.
+    /// The range, within the client's offer, of the best protocol.
     func select(from offered: UnsafeBufferPointer<UInt8>) -> Range<Int>? {
         for name in names {
             var start = 0

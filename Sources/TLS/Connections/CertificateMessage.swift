@@ -1,18 +1,17 @@
-/// A server's Certificate message (RFC 5246 section 7.4.2, RFC 8446 section 4.4.2), checked before OpenSSL parses it.
-///
-/// OpenSSL shows the decrypted message to a callback and parses it regardless. ``spoil(_:)`` breaks the first
-/// certificate, so that parsing fails at its first byte with the alert bad_certificate.
+/// A server's Certificate message (RFC 5246 section 7.4.2, RFC 8446 section 4.4.2), checked in a callback before
+/// OpenSSL parses it. As that can't stop OpenSSL, ``spoil(_:)`` breaks the first certificate: parsing fails at its
+/// first byte with the alert bad_certificate.
 struct CertificateMessage {
-    /// Why the certificates must not be parsed; nil if they may be.
+    /// Why the certificates must not be parsed.
     let objection: String?
     private let first: Int?
 
     /// - Parameters:
     ///   - message: with its header of four bytes.
-    ///   - isTLS13: the list then follows a context, and each certificate has extensions.
+    ///   - isTLS13: the list follows a context, and each certificate has extensions.
     init(_ message: Span<UInt8>, isTLS13: Bool) {
         var rest = min(4, message.count)..<message.count
-        // OpenSSL parses up to the point where a message is cut short, and then fails. This reads as far.
+        // OpenSSL parses a truncated message up to its end. So does this.
         guard !isTLS13 || Self.vector(1, from: &rest, in: message) != nil,
             var list = Self.vector(3, from: &rest, in: message)
         else {
@@ -38,14 +37,14 @@ struct CertificateMessage {
             : found.map { "certificate \($0.number) of \(count) from the peer is refused: \($0.fault.text)" }
     }
 
-    /// - Parameter message: the bytes that this was initialised with.
+    /// - Parameter message: the bytes given to the initialiser.
     func spoil(_ message: UnsafeMutableRawBufferPointer) {
         guard let first, first < message.count else { return }
-        // No certificate has this tag.
+        // An invalid tag.
         message[first] = 0
     }
 
-    /// A vector with its length before it (RFC 8446 section 3.4).
+    /// A vector with its length prefix (RFC 8446 section 3.4).
     private static func vector(_ width: Int, from rest: inout Range<Int>, in bytes: Span<UInt8>) -> Range<Int>? {
         guard width <= rest.count else { return nil }
         let start = rest.lowerBound + width

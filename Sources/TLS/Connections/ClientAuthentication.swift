@@ -2,15 +2,14 @@ import COpenSSL
 
 /// A server's CertificateRequest (RFC 8446 section 4.3.2, RFC 5246 section 7.4.4).
 package struct ClientCertificateRequest: Sendable {
-    /// The subjects of the authorities whose certificates it accepts, as it named them; empty: any, or it doesn't say.
+    /// Subjects of the accepted authorities, as sent; empty: any.
     package let acceptableIssuers: [String]
-    /// The certificate that it was shown; nil: none is configured.
+    /// The certificate presented, if one is configured.
     package let shown: Certificate?
 
-    /// Names taken over at most: a server may list hundreds.
     private static let limit = 20
 
-    /// What `connection` was asked for; call it only after it was asked.
+    /// Call it only after `connection` was asked.
     init(of connection: OpaquePointer) {
         var names: [String] = []
         if let list = SSL_get0_peer_CA_list(connection) {
@@ -24,28 +23,25 @@ package struct ClientCertificateRequest: Sendable {
     }
 }
 
-/// A server asked for a client certificate and ended the connection over the answer.
-///
-/// In TLS 1.3 the client's side of the handshake is complete by then: the alert replaces the first answer.
+/// A server requested a client certificate and ended the connection over the answer. In TLS 1.3 the alert comes after
+/// the client's handshake, instead of the first response.
 package struct ClientCertificateRefusal: Error, Sendable {
     package let request: ClientCertificateRequest
     /// The alert's number (RFC 8446 section 6).
     package let alert: UInt8
-    /// Its name in the RFC, e.g. `certificate expired`.
+    /// E.g. `certificate expired`.
     package var alertName: String { TLSAlert.name(alert) }
     package let reason: Reason
 
-    /// What is wrong, by the alert and by the certificate's own dates.
+    /// By the alert and the certificate's own dates.
     package enum Reason: Sendable, Hashable {
-        /// There was none to show.
         case missing
         case expired
         case notYetValid
-        /// The server calls it expired, and by this machine's clock it is not.
+        /// Expired for the server, though not by this machine's clock.
         case expiredByServersClock
         case unknownIssuer
         case revoked
-        /// The server gives no reason that says more.
         case notAccepted
     }
 
@@ -61,7 +57,7 @@ package struct ClientCertificateRefusal: Error, Sendable {
         }
     }
 
-    /// Nil where the alert is about something else.
+    /// Nil for an unrelated alert.
     init?(alert: UInt8, to request: ClientCertificateRequest, at time: UnixTime) {
         guard Self.alerts.contains(CInt(alert)) else { return nil }
         self.request = request

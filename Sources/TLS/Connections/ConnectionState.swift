@@ -14,10 +14,9 @@ final class ConnectionState {
     private(set) var rejected = false
     private(set) var clientServerName: String?
     private(set) var isCertificateRequested = false
-    /// What the client offered by ALPN, of which nothing is spoken here.
+    /// The client's ALPN offer, if nothing in it is supported.
     private(set) var refusedProtocols: [String] = []
     var fatalAlert: UInt8?
-    /// Why the server's certificates weren't parsed.
     private(set) var objection: String?
     private var firstAnswer = FirstAnswer.none
     var budget: HandshakeBudget
@@ -58,13 +57,13 @@ final class ConnectionState {
     }
 
     deinit {
-        // OpenSSL would forbid the session of a connection freed without close_notify, as TLS 1.0 did; RFC 5246 section
-        // 7.2.1 doesn't. One that a fatal alert ended stays forbidden.
+        // OpenSSL forbids sessions of connections freed without close_notify, as TLS 1.0 did; RFC 5246 section 7.2.1
+        // doesn't. Those ended by a fatal alert stay forbidden.
         SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN)
         SSL_free(ssl)
     }
 
-    /// Has `bytes` read before what comes from the socket.
+    /// Reads `bytes` before the socket.
     func readFirst(_ bytes: [UInt8]) throws(TLSError) {
         var bytes = bytes
         guard let socket = SSL_get_rbio(ssl), let buffer = BIO_new(BIO_f_buffer()) else {
@@ -85,7 +84,7 @@ final class ConnectionState {
 
     // MARK: Client
 
-    /// Called for each handshake message and each record; for received ones before OpenSSL parses them.
+    /// Called for each handshake message and record; for received ones before OpenSSL parses them.
     static func sawMessage(
         isSent: Bool, version: CInt, type: CInt, bytes: UnsafeRawBufferPointer, on connection: OpaquePointer?
     ) {
@@ -95,11 +94,11 @@ final class ConnectionState {
         let message = CertificateMessage(bytes.bindMemory(to: UInt8.self).span, isTLS13: version >= TLS1_3_VERSION)
         guard let objection = message.objection else { return }
         state.objection = objection
-        // The connection's own buffer: OpenSSL declares it constant here, and parses it next.
+        // The connection's own buffer, declared constant, which OpenSSL parses next.
         message.spoil(UnsafeMutableRawBufferPointer(mutating: bytes))
     }
 
-    /// What the server's first five bytes are: of a record, or of something else.
+    /// The server's first five bytes: a record, or something else.
     private enum FirstAnswer {
         case none, http, other
 
@@ -109,19 +108,19 @@ final class ConnectionState {
         }
     }
 
-    /// Adds to a failure what can be said of a server that doesn't speak TLS.
+    /// Notes in the error that the server doesn't seem to speak TLS.
     func noting(_ error: TLSError) -> TLSError {
         var error = error
         error.mayBePlainHTTP =
             switch (firstAnswer, error.kind) {
             case (.http, .notTLS), (.none, .unexpectedEOF): true
-            // A reset may be anybody's.
+            // A reset has many causes.
             default: false
             }
         return error
     }
 
-    /// Called once a full handshake with the server's certificates, never on a resumed one. 1 accepts, 0 refuses.
+    /// Called once a full handshake with the server's certificates, not for resumption. 1 accepts, 0 refuses.
     static func verify(_ store: OpaquePointer?) -> CInt {
         guard let store,
             let connection = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()),
@@ -131,18 +130,18 @@ final class ConnectionState {
     }
 
     private func verify(_ store: OpaquePointer) -> CInt {
-        // Not reached with an objection, since parsing failed. Checked all the same.
+        // Unreachable with an objection, since parsing failed; checked anyway.
         guard let leaf = X509_STORE_CTX_get0_cert(store), let verifyPeer, objection == nil, !budget.isSpent else {
             rejected = true
             X509_STORE_CTX_set_error(store, X509_V_ERR_APPLICATION_VERIFICATION)
             return 0
         }
-        // The untrusted certificates are all that the peer sent, the leaf first.
+        // All that the peer sent, leaf first.
         let sent = CertificateStack.certificates(of: X509_STORE_CTX_get0_untrusted(store))
         let chain = PresentedChain(leaf: Certificate(sharing: leaf), rest: Array(sent.dropFirst()))
         presented = chain
         var verdict = verifyPeer(chain)
-        // Nothing more will come where nothing was asked for.
+        // Nothing requested, so nothing more will come.
         if case .accept = verdict, !asksForEvidence, let confirmPeer { verdict = confirmPeer(PeerEvidence()) }
         switch verdict {
         case .accept:
@@ -156,7 +155,7 @@ final class ConnectionState {
     }
 
     /// Called once a handshake that asked for evidence, after `verify` and the server's first flight, with or without
-    /// evidence; by TLS 1.3 on a resumed one too. 1 accepts, 0 ends the handshake.
+    /// any; in TLS 1.3 for resumption too. 1 accepts, 0 ends the handshake.
     static func receivedEvidence(_ connection: OpaquePointer?) -> CInt {
         guard let connection, let state = of(connection) else { return 0 }
         guard SSL_session_reused(connection) == 0, let confirm = state.confirmPeer else { return 1 }
@@ -165,14 +164,14 @@ final class ConnectionState {
         return 0
     }
 
-    /// Called for each resumable session; by TLS 1.3 within a read, once a ticket. 1 keeps the reference.
+    /// Called for each resumable session; in TLS 1.3 within a read, once a ticket. 1 keeps the reference.
     static func received(_ session: OpaquePointer?, on connection: OpaquePointer?) -> CInt {
         guard let session, let onSession = of(connection)?.onSession else { return 0 }
         onSession(TLSSession(owning: session))
         return 1
     }
 
-    /// Called once a handshake if the server requests a certificate. 1: go on with what is configured, even nothing.
+    /// Called once a handshake if the server requests a certificate. 1: continue with what is configured.
     static func certificateRequested(_ connection: OpaquePointer?) -> CInt {
         of(connection)?.isCertificateRequested = true
         return 1
@@ -180,8 +179,8 @@ final class ConnectionState {
 
     // MARK: Server
 
-    /// Called once a handshake, first: notes the SNI of this ClientHello. Where TLS 1.2 resumes, `SSL_get_servername`
-    /// would answer for the original handshake.
+    /// Called first in a handshake: notes the ClientHello's SNI, since `SSL_get_servername` gives the original
+    /// handshake's when TLS 1.2 resumes.
     static func receivedHello(_ connection: OpaquePointer?, alert: UnsafeMutablePointer<CInt>?) -> CInt {
         guard let connection, let state = of(connection) else { return SSL_CLIENT_HELLO_ERROR }
         var bytes: UnsafePointer<UInt8>?
@@ -225,7 +224,7 @@ final class ConnectionState {
         return SSL_TLSEXT_ERR_OK
     }
 
-    /// Called for each ticket sealed (`isNew`) or opened. 1: go on; 2: opened, to be replaced; 0: no key; -1: broken.
+    /// Called for each ticket sealed (`isNew`) or opened. 1: continue; 2: opened, replace it; 0: no key; -1: broken.
     static func ticketKey(
         _ connection: OpaquePointer?, name: UnsafeMutablePointer<UInt8>?, iv: UnsafeMutablePointer<UInt8>?,
         cipher: OpaquePointer?, mac: OpaquePointer?, isNew: CInt
@@ -239,7 +238,7 @@ final class ConnectionState {
         }
         guard let found = tickets.opening(UnsafeBufferPointer(start: name, count: 16)) else { return 0 }
         guard found.key.prepare(cipher: cipher, iv: iv, mac: mac, seals: false) else { return -1 }
-        // A ticket of TLS 1.3 serves once: a client that comes with one gets the next.
+        // TLS 1.3 tickets serve once, so the client gets another.
         return found.isOld || SSL_version(connection) == TLS1_3_VERSION ? 2 : 1
     }
 }

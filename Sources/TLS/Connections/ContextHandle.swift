@@ -2,7 +2,7 @@ import COpenSSL
 import CShims
 import Glibc
 
-/// An SSL_CTX with the settings that both sides share.
+/// An SSL_CTX with the settings of both sides.
 final class ContextHandle: @unchecked Sendable {
     // An SSL_CTX guards itself; after the owning context's init nothing changes its settings.
     let pointer: OpaquePointer
@@ -18,8 +18,8 @@ final class ContextHandle: @unchecked Sendable {
         "ECDSA+SHA256:RSA-PSS+SHA256:RSA+SHA256:ECDSA+SHA384:RSA-PSS+SHA384:RSA+SHA384:"
         + "RSA-PSS+SHA512:RSA+SHA512:ECDSA+SHA512:ed25519"
 
-    /// Bytes fetched by one read after the handshake: four full records, for a quarter of the system calls. A
-    /// handshake, in which a peer may stop at any byte, gets OpenSSL's default of one record.
+    /// Bytes per read after the handshake: four full records, for a quarter of the system calls. Handshakes, in which
+    /// peers may stop at any byte, use OpenSSL's one record.
     static let readAhead = 4 * (16 * 1024 + 256 + 5)
 
     /// Processor time that one handshake may take.
@@ -55,7 +55,7 @@ final class ContextHandle: @unchecked Sendable {
 
     deinit { SSL_CTX_free(pointer) }
 
-    /// Makes `identity` what every connection shows, unless it is given another.
+    /// Presents `identity` on connections without another.
     func use(_ identity: Identity) throws(TLSError) {
         let done = SSL_CTX_use_cert_and_key(
             pointer, identity.leaf.pointer, identity.key.pointer, identity.issuers.pointer, 1)
@@ -81,7 +81,7 @@ enum BrokenPipes {
     private static let ignored: Void = {
         var current = sigaction()
         sigaction(SIGPIPE, nil, &current)
-        // A handler that somebody else has set is left in place.
+        // Keeps a handler set elsewhere.
         if current.__sigaction_handler.sa_handler == nil { signal(SIGPIPE, SIG_IGN) }
     }()
 }

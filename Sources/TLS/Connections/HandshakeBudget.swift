@@ -1,6 +1,6 @@
 import Glibc
 
-/// The processor time that one handshake may take: the bound behind ``CertificateLimits``, for unknown costs.
+/// Processor time for one handshake: a second bound, behind ``CertificateLimits``.
 struct HandshakeBudget {
     /// One second. A handshake takes one or two milliseconds, up to a hundred on a slow machine.
     static let usual: UInt64 = 1_000_000_000
@@ -11,16 +11,14 @@ struct HandshakeBudget {
 
     init(nanoseconds: UInt64) { limit = nanoseconds }
 
-    /// Begins a step, on the calling thread.
+    /// Begins a step on the calling thread.
     mutating func begin() { began = Self.processorTime() }
 
-    /// Ends the step, on the same thread.
     mutating func end() {
         spent += Self.processorTime() &- began
         began = 0
     }
 
-    /// True if the time is used up; also within a step.
     var isSpent: Bool { spent + (began == 0 ? 0 : Self.processorTime() &- began) > limit }
 
     private static func processorTime() -> UInt64 {

@@ -1,20 +1,18 @@
 import COpenSSL
 import CShims
 
-/// Settings of connections that the proxy begins; one for many connections and all threads.
-///
-/// It asks for what browsers do: TLS 1.2 with ECDHE and AEAD or TLS 1.3, no SHA-1 signature, secure renegotiation (RFC
-/// 5746) and no renegotiation. The extended master secret (RFC 7627) is offered, not demanded.
+/// Settings of outgoing connections, shared by all threads: TLS 1.2 with ECDHE and AEAD or TLS 1.3, as in browsers; no
+/// SHA-1 signature, no renegotiation. The extended master secret (RFC 7627) is optional.
 package final class TLSClientContext: Sendable {
     package struct Options: Sendable {
-        /// The oldest and the newest version spoken. Anything below TLS 1.2 is raised to it.
+        /// Anything below TLS 1.2 is raised to it.
         package var versions = TLSVersion.tls12...TLSVersion.tls13
-        /// Offered by ALPN, best first. Empty: no ALPN.
+        /// ALPN offer, best first. Empty: no ALPN.
         package var applicationProtocols = ["http/1.1"]
         package var clientIdentity: Identity?
-        /// True to ask servers to staple an OCSP response (status_request, RFC 6066 section 8).
+        /// Ask servers to staple an OCSP response (status_request, RFC 6066 section 8).
         package var requestsStatus = false
-        /// Asks for certificate timestamps (RFC 6962 section 3.3.1), and for an OCSP response, which may carry some.
+        /// Ask for certificate timestamps (RFC 6962 section 3.3.1), and an OCSP response, which may carry some.
         package var requestsTimestamps = false
         /// Processor time that one handshake may take, verification included.
         package var handshakeNanoseconds = HandshakeBudget.usual
@@ -32,7 +30,7 @@ package final class TLSClientContext: Sendable {
         let context = handle.pointer
         let protocols = try ApplicationProtocols(options.applicationProtocols)
         if !protocols.wire.isEmpty {
-            // Unlike its siblings, this function returns 0 when it has worked.
+            // Unlike its siblings, this function returns 0 on success.
             guard SSL_CTX_set_alpn_protos(context, protocols.wire, UInt32(protocols.wire.count)) == 0 else {
                 throw .setup("ALPN names not accepted")
             }
@@ -47,7 +45,7 @@ package final class TLSClientContext: Sendable {
         SSL_CTX_set_cert_verify_callback(context, { store, _ in ConnectionState.verify(store) }, nil)
         SSL_CTX_set_cert_cb(context, { connection, _ in ConnectionState.certificateRequested(connection) }, nil)
         if asksForEvidence { try askForEvidence(timestamps: options.requestsTimestamps) }
-        // Sessions go to their connection's own closure; OpenSSL keeps none.
+        // Sessions go to their connection's closure; OpenSSL keeps none.
         shim_SSL_CTX_set_session_cache_mode(context, Int(SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL))
         SSL_CTX_sess_set_new_cb(context) { connection, session in
             ConnectionState.received(session, on: connection)
@@ -61,7 +59,7 @@ package final class TLSClientContext: Sendable {
                 == 1
         else { throw .setup("OCSP responses can't be asked for") }
         guard timestamps else { return }
-        // The callback only makes OpenSSL ask; it would get a chain that OpenSSL verified, and OpenSSL verifies none.
+        // The callback only makes OpenSSL ask; OpenSSL itself verifies no chain.
         guard SSL_CTX_set_ct_validation_callback(context, { _, _, _ in 1 }, nil) == 1 else {
             throw .setup("certificate timestamps can't be asked for")
         }

@@ -2,24 +2,22 @@ import COpenSSL
 import CShims
 import Glibc
 
-/// One TLS connection over a connected, non-blocking socket, which must stay open as long as this lives.
-///
-/// Not thread-safe. An operation that can't go on says which readiness it waits for, and is then called again.
+/// One TLS connection over a connected, non-blocking socket that outlives it. Not thread-safe. A blocked operation says
+/// which readiness it waits for, and is then repeated.
 package struct TLSConnection: ~Copyable {
     private let state: ConnectionState
-    // The state's own pointer, at hand without a load through the object.
+    // A copy of the state's pointer saves a load.
     private let ssl: OpaquePointer
     private var isBroken = false
 
-    /// A connection that the proxy begins. No closure may touch the connection.
-    ///
+    /// An outgoing connection. No closure may touch the connection.
     /// - Parameters:
-    ///   - serverName: sent as SNI if it is a DNS name (RFC 6066 has no SNI for addresses); not checked here.
-    ///   - session: to be resumed if the server still wants it.
-    ///   - verify: called within `handshake()`, once, when the server's certificates have arrived, never for a resumed
-    ///     session: it decides alone.
-    ///   - confirm: called within `handshake()` after each `verify` that accepted, with the evidence that the context
-    ///     asked for, before any data is sent. Rejecting always sends bad_certificate_status_response.
+    ///   - serverName: sent as SNI if it is a DNS name (RFC 6066 has no SNI for addresses); not verified here.
+    ///   - session: to resume if the server agrees.
+    ///   - verify: called once within `handshake()` with the server's certificates, not for a resumed session: it
+    ///     decides alone.
+    ///   - confirm: called within `handshake()` after an accepting `verify`, with the requested evidence, before any data
+    ///     is sent. Rejecting sends bad_certificate_status_response.
     ///   - onSession: called within `handshake()` or `read(into:)`, once for each resumable session.
     package init(
         client context: TLSClientContext, descriptor: CInt, serverName: ServerName, session: TLSSession? = nil,
@@ -38,12 +36,11 @@ package struct TLSConnection: ~Copyable {
         self.ssl = ssl
     }
 
-    /// A connection that the proxy accepts.
-    ///
+    /// An accepted connection.
     /// - Parameters:
-    ///   - identity: presented to the client; nil: the context's own.
-    ///   - ticketContext: up to 32 bytes that tickets are bound to. A ticket of another context isn't resumed.
-    ///   - alreadyReceived: what was read from the socket before TLS was expected.
+    ///   - identity: presented to the client; nil: the context's.
+    ///   - ticketContext: up to 32 bytes that tickets are bound to: others aren't resumed.
+    ///   - alreadyReceived: bytes read from the socket before.
     package init(
         server context: TLSServerContext, descriptor: CInt, identity: Identity? = nil, ticketContext: [UInt8],
         alreadyReceived: [UInt8] = []
@@ -69,7 +66,6 @@ package struct TLSConnection: ~Copyable {
         OpenSSLErrorQueue.clear()
         state.budget.begin()
         let done = SSL_do_handshake(ssl)
-        // Before anything else can change it.
         let systemError = errno
         state.budget.end()
         if state.objection == nil, state.budget.isSpent {
@@ -78,19 +74,19 @@ package struct TLSConnection: ~Copyable {
         }
         guard done == 1 else { return failure(done, systemError) }
         SSL_set_default_read_buffer_len(ssl, ContextHandle.readAhead)
-        // Certificates come in handshakes alone; the callback would be called for every record.
+        // Certificates come in handshakes alone; the callback would run for every record.
         SSL_set_msg_callback(ssl, nil)
         return .complete(())
     }
 
-    /// Reads at most one record; the count is more than 0. Call again at once only while `hasPending` is true.
+    /// Reads at most one record; the count is positive. Call again at once only while `hasPending` is true.
     package mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> TLSResult<Int> {
         OpenSSLErrorQueue.clear()
         let count = SSL_read(ssl, buffer.baseAddress, CInt(clamping: buffer.count))
         return count > 0 ? .complete(Int(count)) : failure(count)
     }
 
-    /// Writes a part of the bytes, mostly one record. After `wantsWrite` the next write begins with the same bytes.
+    /// Writes some of the bytes, mostly one record. After `wantsWrite` repeat the same bytes.
     package mutating func write(_ bytes: UnsafeRawBufferPointer) -> TLSResult<Int> {
         guard bytes.count > 0 else { return .complete(0) }
         OpenSSLErrorQueue.clear()
@@ -98,7 +94,7 @@ package struct TLSConnection: ~Copyable {
         return count > 0 ? .complete(Int(count)) : failure(count)
     }
 
-    /// Sends close_notify; reading may go on. Without a working TLS connection nothing is sent, which is complete.
+    /// Sends close_notify; reading may continue. Without a working connection it sends nothing and is complete.
     package mutating func shutdown() -> TLSResult<Void> {
         guard !isBroken, SSL_is_init_finished(ssl) == 1 else { return .complete(()) }
         OpenSSLErrorQueue.clear()
@@ -106,19 +102,19 @@ package struct TLSConnection: ~Copyable {
         return done >= 0 ? .complete(()) : failure(done)
     }
 
-    /// Frees empty record buffers. Reading a session ticket would otherwise keep 16 KiB until the next write.
+    /// Frees empty record buffers: a session ticket would otherwise keep 16 KiB until the next write.
     package mutating func releaseBuffers() { _ = SSL_free_buffers(ssl) }
 
-    /// True if data has arrived that a read would find without a system call, or a part of a record.
+    /// Whether data, or a part of a record, is buffered.
     package var hasPending: Bool { SSL_has_pending(ssl) == 1 }
 
-    /// The SNI of this connection's ClientHello, on the server's side once the handshake has begun.
+    /// The ClientHello's SNI, on the server's side after the handshake's start.
     package var clientServerName: String? { state.clientServerName }
 
-    /// True if the handshake took up an earlier session, so that no certificate was shown.
+    /// Whether an earlier session was resumed, without certificates.
     package var isResumed: Bool { SSL_session_reused(ssl) == 1 }
 
-    /// The version in use; what we would like best before the handshake has settled it.
+    /// The negotiated version; before that the preferred one.
     package var version: TLSVersion {
         switch SSL_version(ssl) {
         case TLS1_VERSION: .tls10
@@ -128,19 +124,19 @@ package struct TLSConnection: ~Copyable {
         }
     }
 
-    /// OpenSSL's name of the cipher suite, e.g. `TLS_AES_128_GCM_SHA256`; empty before it is chosen.
+    /// OpenSSL's name of the cipher suite, e.g. `TLS_AES_128_GCM_SHA256`; empty before the choice.
     package var cipherName: String {
         guard let cipher = SSL_get_current_cipher(ssl) else { return "" }
         return String(cString: SSL_CIPHER_get_name(cipher))
     }
 
-    /// On the client's side: true once the server's signature proved its key, even if it ends the handshake later.
+    /// Client side: whether the server's signature proved its key, even if the handshake failed later.
     package var isServerKeyProved: Bool {
         var kind: CInt = 0
         return SSL_get_peer_signature_type_nid(ssl, &kind) == 1
     }
 
-    /// What the server asked for when it asked for a certificate of ours; nil if it didn't, and on the server's side.
+    /// The server's request for a client certificate; nil on the server's side.
     package var certificateRequest: ClientCertificateRequest? {
         state.isCertificateRequested ? ClientCertificateRequest(of: ssl) : nil
     }
@@ -159,7 +155,7 @@ package struct TLSConnection: ~Copyable {
         return String(decoding: UnsafeBufferPointer(start: name, count: Int(count)), as: UTF8.self)
     }
 
-    /// What the server sent in this handshake; nil on a resumed one, and on the server's side.
+    /// The server's certificates; nil for a resumed session, and on the server's side.
     package var peerChain: PresentedChain? { state.presented }
 
     /// - Parameter systemError: `errno` after the operation.

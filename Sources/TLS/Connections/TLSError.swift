@@ -7,32 +7,31 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
     package let message: String
     /// OpenSSL's packed error code, for the log; 0 where OpenSSL gave none.
     package let openSSLCode: UInt
-    /// True if the server answered in HTTP or HTML, or closed cleanly without a byte, as plain HTTP servers do.
+    /// The server answered in HTTP or HTML, or closed cleanly without a byte, as plain HTTP servers do.
     package internal(set) var mayBePlainHTTP = false
 
     package var description: String { message }
 
     package enum Kind: Sendable, Hashable {
-        /// The peer ended the connection with this alert (RFC 8446 section 6).
+        /// The peer's alert (RFC 8446 section 6).
         case alertReceived(UInt8)
-        /// The peer's end of the connection was cut without close_notify: what came may not be whole.
+        /// The connection ended without close_notify: data may be missing.
         case unexpectedEOF
-        /// A system call on the descriptor failed with this errno.
+        /// A system call failed with this errno.
         case system(CInt)
-        /// Our own `verify` closure refused the peer's certificates.
+        /// The `verify` closure refused the peer's certificates.
         case certificateRejected
-        /// The peer's certificates weren't parsed: there are too many, or one would cost too much.
+        /// The peer's certificates weren't parsed: too many, or too costly.
         case certificateTooCostly
         case handshakeTooCostly
         case notTLS
-        /// No protocol version that both sides accept.
         case noSharedVersion
-        /// No cipher suite, group or signature algorithm that both sides accept.
+        /// No common cipher suite, group or signature algorithm.
         case noSharedParameters
-        /// No application protocol that both sides speak (RFC 7301 section 3.2).
+        /// No common application protocol (RFC 7301 section 3.2).
         case noSharedApplicationProtocol
         case protocolError
-        /// The connection could not be set up on our own side: bad configuration, or no memory.
+        /// A local failure: bad configuration, or no memory.
         case setup
     }
 
@@ -49,14 +48,14 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The same, where it is about application protocols, with those that were offered.
+    /// The same with the offered protocols, if it is about them.
     func naming(_ offered: [String]) -> TLSError {
         guard kind == .noSharedApplicationProtocol, !offered.isEmpty else { return self }
         return TLSError(
             kind, "the peer offers \(offered.joined(separator: ", ")) by ALPN, and nothing of that is spoken here", openSSLCode: openSSLCode)
     }
 
-    /// A failure of our own preparations, from the error queue.
+    /// A local failure, from the error queue.
     static func setup(_ what: String) -> TLSError {
         let code = OpenSSLErrorQueue.take()
         return TLSError(.setup, "\(what): \(OpenSSLErrorQueue.reason(of: code))", openSSLCode: code)
@@ -118,13 +117,13 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
     }
 }
 
-/// What the alerts of RFC 8446 section 6 tell the person at the other end of them.
+/// Advice for the alerts of RFC 8446 section 6.
 enum TLSAlert {
     static func message(_ alert: UInt8) -> String {
         "the peer ended the handshake or connection with TLS alert \(alert) (\(name(alert)))\(advice(alert))"
     }
 
-    /// The alert's name, e.g. `certificate expired`.
+    /// E.g. `certificate expired`.
     static func name(_ alert: UInt8) -> String {
         switch CInt(alert) {
         // Not known to OpenSSL 3.0's function.

@@ -1,10 +1,10 @@
-/// What a non-blocking operation came to.
+/// The result of a non-blocking operation.
 package enum TLSResult<Value> {
     case complete(Value)
     case wantsRead
-    /// Repeat when the descriptor is writable; a write may use other memory that begins with the same bytes.
+    /// Repeat when the descriptor is writable; a write may use other memory with the same first bytes.
     case wantsWrite
-    /// The peer has sent close_notify: nothing more will come, and what came is whole.
+    /// The peer sent close_notify: the data is complete.
     case closed
     case failed(TLSError)
 }
@@ -19,7 +19,7 @@ package enum TLSVersion: UInt8, Comparable, Sendable, CustomStringConvertible {
     package var description: String { "TLS 1.\(rawValue)" }
 }
 
-/// What is to become of a handshake whose certificates have been seen.
+/// The decision on a peer's certificates.
 package enum PeerVerdict: Sendable {
     case accept
     /// The handshake fails with the alert for the X509_V_ERR_… code (`VerificationFailure.x509Code`).

@@ -1,18 +1,18 @@
 import COpenSSL
 import CShims
 
-/// Settings of connections that we accept; one for many connections and all threads.
+/// Settings of accepted connections, shared by all threads.
 package final class TLSServerContext: Sendable {
     package struct Options: Sendable {
-        /// The oldest and the newest version spoken. Anything below TLS 1.2 is raised to it.
+        /// Anything below TLS 1.2 is raised to it.
         package var versions = TLSVersion.tls12...TLSVersion.tls13
-        /// Supported, best first. A client that offers none of these gets no_application_protocol (RFC 7301 section
-        /// 3.2). `http/1.0` is what `curl --http1.0` offers.
+        /// Best first. A client that offers none of these gets no_application_protocol (RFC 7301 section 3.2).
+        /// `http/1.0` is for `curl --http1.0`.
         package var applicationProtocols = ["http/1.1", "http/1.0"]
-        /// Shown by connections that bring no identity of their own.
+        /// For connections without another.
         package var identity: Identity?
         package var sessionLifetime: Int64 = 2 * 3600
-        /// Seconds of a clock that never goes back: by it the keys that seal tickets grow old.
+        /// Monotonic seconds, for the age of ticket keys.
         package var clock: @Sendable () -> Int64 = { monotonicSeconds() }
 
         package init() {}
@@ -31,10 +31,10 @@ package final class TLSServerContext: Sendable {
         let context = handle.pointer
         if let identity = options.identity { try handle.use(identity) }
         SSL_CTX_set_options(context, shim_SSL_OP_CIPHER_SERVER_PREFERENCE)
-        // Tickets carry the whole session: no cache to lock and to bound.
+        // Tickets carry the session: no cache.
         shim_SSL_CTX_set_session_cache_mode(context, Int(SSL_SESS_CACHE_OFF))
         SSL_CTX_set_timeout(context, Int(options.sessionLifetime))
-        // OpenSSL sends two by default. Clients of a proxy mostly keep their connection; resuming renews it.
+        // OpenSSL's default is two. Clients of a proxy keep their connection; resuming renews the ticket.
         SSL_CTX_set_num_tickets(context, 1)
         _ = shim_SSL_CTX_set_ticket_key_callback(context) { connection, name, iv, cipher, mac, isNew in
             ConnectionState.ticketKey(connection, name: name, iv: iv, cipher: cipher, mac: mac, isNew: isNew)

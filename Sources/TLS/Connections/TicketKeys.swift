@@ -2,9 +2,8 @@ import COpenSSL
 import Glibc
 import Synchronization
 
-/// The keys that seal session tickets (RFC 5077 section 4), made here and never stored.
-///
-/// A key seals for one lifetime, opens for one more, and is then erased.
+/// The keys that seal session tickets (RFC 5077 section 4), never stored. A key seals for one lifetime, opens for one
+/// more, and is then erased.
 final class TicketKeys: Sendable {
     struct Key {
         let name: [UInt8]
@@ -22,7 +21,7 @@ final class TicketKeys: Sendable {
     private let clock: @Sendable () -> Int64
     private let ring: Mutex<Ring>
 
-    /// - Parameter lifetime: seconds of `clock`, which never goes back.
+    /// - Parameter lifetime: seconds of `clock`, which is monotonic.
     init(lifetime: Int64, clock: @escaping @Sendable () -> Int64) throws(TLSError) {
         self.lifetime = max(lifetime, 1)
         self.clock = clock
@@ -37,7 +36,7 @@ final class TicketKeys: Sendable {
         }
     }
 
-    /// The key of that name if it still opens, and whether the ticket is to be replaced by a new one.
+    /// The key of that name if it still opens, and whether to replace the ticket.
     func opening(_ name: UnsafeBufferPointer<UInt8>) -> (key: Key, isOld: Bool)? {
         let now = clock()
         return ring.withLock { ring in
@@ -48,11 +47,11 @@ final class TicketKeys: Sendable {
         }
     }
 
-    /// False if no random bytes are to be had: then no ticket is sealed or opened.
+    /// False without random bytes: then no ticket is sealed or opened.
     private func rotate(_ ring: inout Ring, _ now: Int64) -> Bool {
         guard now >= ring.rotatesAt else { return true }
         guard let fresh = try? Self.makeKey() else { return false }
-        // After two lifetimes without a handshake the current key is too old to open anything.
+        // After two idle lifetimes the current key opens nothing.
         ring.previous = now < ring.rotatesAt + lifetime ? ring.current : nil
         ring.current = fresh
         ring.rotatesAt = now + lifetime
@@ -67,7 +66,6 @@ final class TicketKeys: Sendable {
     }
 }
 
-/// Seconds of CLOCK_MONOTONIC.
 package func monotonicSeconds() -> Int64 {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)

@@ -11,9 +11,8 @@ extension TicketKeys.Key {
     }
 }
 
-/// A list of parameters for an `EVP_MAC_CTX`.
-///
-/// An `OSSL_PARAM` points to its name and value, which are read by a later call. Both are memory of its own here, made
+/// Parameters of an `EVP_MAC_CTX`. An `OSSL_PARAM` points to its name and value, which OpenSSL reads later: their
+/// memory is allocated once and never freed.
 /// once and never freed.
 private struct MACParameters: @unchecked Sendable {
     // Not changed once it is made.

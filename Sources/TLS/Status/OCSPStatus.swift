@@ -1,11 +1,9 @@
-/// What an OCSP response that holds says of a certificate that is good (RFC 6960).
+/// A valid OCSP response that says "good" (RFC 6960).
 package struct OCSPStatus: Sendable, Hashable, CustomStringConvertible {
-    /// From when the responder knew.
     package let thisUpdate: UnixTime
     /// The last valid second: its nextUpdate, or a week after thisUpdate without one.
     package let validUntil: UnixTime
 
-    /// The first second for which it doesn't.
     package var end: UnixTime { validUntil + 1 }
 
     package var description: String { "good, as of \(CalendarDate(thisUpdate)), until \(CalendarDate(validUntil))" }
@@ -14,20 +12,20 @@ package struct OCSPStatus: Sendable, Hashable, CustomStringConvertible {
 package enum OCSPFailure: Error, Sendable, Hashable, CustomStringConvertible {
     case revoked(date: UnixTime?, reason: RevocationReason?)
     case unknown
-    /// The response is older than it says that it may be, or than a week if it doesn't say.
+    /// Past its nextUpdate, or older than a week without one.
     case expired(since: UnixTime)
     case notYetValid(until: UnixTime)
-    /// No OCSP response, or one that lacks what is needed.
+    /// No OCSP response, or an incomplete one.
     case malformed(String)
     case wrongCertificate
-    /// Not signed by the issuer, nor by a responder that the issuer has delegated.
+    /// Not signed by the issuer or its delegated responder.
     case badSignature(String)
-    /// No answer but an error of the responder, e.g. `trylater`.
+    /// A responder's error, e.g. `trylater`.
     case errorStatus(String)
-    /// The chain has no issuer that could have signed: the leaf is its own anchor.
+    /// The leaf is its own anchor: the chain has no issuer.
     case noIssuer
 
-    /// True if the authority itself says that the certificate isn't good.
+    /// Whether the authority itself revoked the certificate.
     package var isRevocation: Bool { if case .revoked = self { true } else { false } }
 
     package var description: String {

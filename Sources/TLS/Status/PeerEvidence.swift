@@ -13,7 +13,7 @@ package struct PeerEvidence: Sendable, Hashable {
         self.timestamps = timestamps
     }
 
-    /// What has arrived on a connection whose server has shown its certificate.
+    /// The evidence received on a connection, after the server's certificate.
     init(of connection: OpaquePointer) {
         var start: UnsafePointer<UInt8>?
         let count = shim_SSL_get_status_response(connection, &start)
@@ -24,7 +24,7 @@ package struct PeerEvidence: Sendable, Hashable {
     private static func timestamps(of connection: OpaquePointer, beside response: [UInt8]?) -> [[UInt8]] {
         guard SSL_ct_is_enabled(connection) == 1 else { return [] }
         // OpenSSL parses them with those of the certificate and the response, and owns them. An unreadable list counts
-        // as none, and so does one beside a response that must not be parsed.
+        // as none, as does one beside a response that must not be parsed.
         if let response, (try? CertificateLimits.check(statusResponse: response.span)) == nil { return [] }
         defer { OpenSSLErrorQueue.clear() }
         guard let list = SSL_get0_peer_scts(connection) else { return [] }

@@ -2,21 +2,21 @@ import COpenSSL
 import Synchronization
 
 final class RevocationList: @unchecked Sendable {
-    // The first search of an X509_CRL sorts its entries under OpenSSL's own lock. Nothing else changes it.
+    // The first search of an X509_CRL sorts its entries under a lock; nothing else changes it.
     let pointer: OpaquePointer
     let digest: SHA256Digest
-    /// The file that it is from; empty: none.
+    /// Its file; empty: none.
     let path: String
-    /// Which certificates it is about; nil: all of its issuer's.
+    /// Nil: all certificates of its issuer.
     private let scope: RevocationScope?
-    /// True if a critical extension isn't understood, of the list or of an entry: it may change what the list means.
+    /// An unknown critical extension of the list or an entry may change its meaning.
     let hasUnknownExtension: Bool
-    /// Whether the list is signed by a key, by the digest of the key.
+    /// Whether a key, by its digest, signed the list.
     private let signers = Mutex<[SHA256Digest: Bool]>([:])
-    /// A list has one issuer, and more keys only where others have the same name.
+    /// Normally there is one, unless other issuers have the same name.
     private static let signersLimit = 16
 
-    /// The list of exactly these bytes, if it is one that verification makes use of.
+    /// Parses exactly these bytes, if the list is usable.
     init(der: [UInt8], path: String = "") throws(RevocationListFault) {
         OpenSSLErrorQueue.clear()
         var cursor: UnsafePointer<UInt8>?
@@ -45,7 +45,7 @@ final class RevocationList: @unchecked Sendable {
 
     deinit { X509_CRL_free(pointer) }
 
-    /// The first search sorts the entries, which had better not happen within a handshake.
+    /// Sorts the entries before the first handshake needs them.
     private func sort() {
         guard let number = ASN1_INTEGER_new() else { return }
         defer { ASN1_INTEGER_free(number) }
@@ -78,12 +78,11 @@ final class RevocationList: @unchecked Sendable {
         X509_NAME_cmp(X509_CRL_get_issuer(pointer), X509_get_issuer_name(certificate.pointer)) == 0
     }
 
-    /// By the name alone.
     func isNamed(after issuer: Certificate) -> Bool {
         X509_NAME_cmp(X509_CRL_get_issuer(pointer), X509_get_subject_name(issuer.pointer)) == 0
     }
 
-    /// True if the certificate's key signed the list, which may name another certificate of a renewed issuer.
+    /// Whether the certificate's key signed the list, which may name another certificate of a renewed issuer.
     func isSigned(by issuer: Certificate) -> Bool {
         let key = issuer.spkiSHA256
         if let known = signers.withLock({ $0[key] }) { return known }
@@ -97,7 +96,7 @@ final class RevocationList: @unchecked Sendable {
         return isSigned
     }
 
-    /// True if its authorityKeyIdentifier names a certificate other than this one.
+    /// Whether its authorityKeyIdentifier names another certificate.
     func names(anotherThan issuer: Certificate) -> Bool {
         guard let value = X509_CRL_get_ext_d2i(pointer, NID_authority_key_identifier, nil, nil) else { return false }
         let identifier = value.assumingMemoryBound(to: AUTHORITY_KEYID.self)
@@ -109,10 +108,10 @@ final class RevocationList: @unchecked Sendable {
         scope?.covers(certificate, issuer: X509_CRL_get_issuer(pointer)) ?? true
     }
 
-    /// The time of issue. Loading refuses a list with an unreadable date.
+    /// The time of issue, which loading has checked.
     var thisUpdate: UnixTime { X509_CRL_get0_lastUpdate(pointer).flatMap { ASN1Time.seconds($0) } ?? .min }
 
-    /// The last second of its validity. Loading refuses a list without one.
+    /// The last valid second, which loading has checked.
     var nextUpdate: UnixTime { ASN1Time.seconds(X509_CRL_get0_nextUpdate(pointer)) ?? .min }
 
     func entry(for certificate: Certificate) -> (date: UnixTime?, reason: RevocationReason?)? {
@@ -128,7 +127,7 @@ final class RevocationList: @unchecked Sendable {
         return (ASN1Time.seconds(X509_REVOKED_get0_revocationDate(entry)), reason)
     }
 
-    /// Why a list would protect nobody.
+    /// Why the list would protect nobody.
     private static func unusable(_ list: OpaquePointer) -> String? {
         if X509_CRL_get_ext_by_NID(list, NID_delta_crl, -1) >= 0 {
             return "a delta list, which only changes another one; give the complete list"
@@ -158,7 +157,7 @@ final class RevocationList: @unchecked Sendable {
         }
     }
 
-    /// True if one of these is critical, and isn't known.
+    /// Whether an unknown one is critical.
     private static func hasUnknown(_ extensions: OpaquePointer?, _ known: [CInt]) -> Bool {
         (0..<max(X509v3_get_ext_count(extensions), 0)).contains { index in
             let item = X509v3_get_ext(extensions, index)

@@ -1,10 +1,10 @@
-/// Whose a revocation list is and how long it is good (RFC 5280 section 5.1.2).
+/// The issuer and the validity of a revocation list (RFC 5280 section 5.1.2).
 package struct RevocationListTerm: Sendable, Hashable {
     package let path: String
-    /// Its issuer's subject, e.g. `CN=Corporate CA`.
+    /// E.g. `CN=Corporate CA`.
     package let issuer: String
     package let thisUpdate: UnixTime
-    /// The last second that it is good for: after it every certificate of its issuer is refused.
+    /// The last valid second: later every certificate of its issuer is refused.
     package let nextUpdate: UnixTime
 }
 

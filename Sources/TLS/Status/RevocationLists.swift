@@ -1,12 +1,11 @@
 import Glibc
 
-/// Certificate revocation lists (RFC 5280 section 5) from disk. Immutable; one set serves all threads.
-///
-/// A certificate is judged by its issuer's list (``RevocationCheck``); issuers without a list aren't checked.
+/// Certificate revocation lists (RFC 5280 section 5) from disk. Immutable, for all threads. Certificates are checked by
+/// their issuer's list (``RevocationCheck``), if there is one.
 package final class RevocationLists: Sendable {
     let lists: [RevocationList]
     package let paths: [String]
-    /// Digest of the set, whatever its order: sets with the same digest revoke the same certificates.
+    /// Independent of the order; equal for sets that revoke the same certificates.
     package let digest: SHA256Digest
 
     package var isEmpty: Bool { lists.isEmpty }
@@ -18,10 +17,10 @@ package final class RevocationLists: Sendable {
         digest = SHA256Digest.of(digests.sorted { $0.lexicographicallyPrecedes($1) }.flatMap(\.self))
     }
 
-    /// Bytes of all files. A list is hashed once for each key that may have signed it, at half a ms a megabyte or more.
+    /// Bytes of all files. Each possible signer's key costs a hash, half a ms a megabyte or more.
     static let sizeLimit = 16 << 20
 
-    /// The lists of files, PEM (`X509 CRL`) or DER. An unreadable, broken or empty file is an error.
+    /// Loads PEM (`X509 CRL`) or DER files. An unreadable, broken or empty file is an error.
     package static func load(_ paths: [String]) throws(RevocationListError) -> RevocationLists {
         var lists: [RevocationList] = []
         var left = sizeLimit
@@ -40,7 +39,7 @@ package final class RevocationLists: Sendable {
         return RevocationLists(lists, paths: paths)
     }
 
-    /// Whose each list is and how long it is good, in the order of the files.
+    /// The lists' terms, in the order of the files.
     package var terms: [RevocationListTerm] { lists.map(\.term) }
 }
 

@@ -1,6 +1,5 @@
 /// Why an authority revoked a certificate (RFC 5280 section 5.3.1).
 package struct RevocationReason: Sendable, Hashable, CustomStringConvertible {
-    /// The number in a revocation list or an OCSP response.
     package let code: Int
 
     package init(code: Int) { self.code = code }

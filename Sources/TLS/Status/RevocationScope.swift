@@ -1,11 +1,11 @@
 import COpenSSL
 
-/// Which of its issuer's certificates a revocation list is about (issuingDistributionPoint, RFC 5280 section 5.2.5).
+/// The certificates that a partial list covers (issuingDistributionPoint, RFC 5280 section 5.2.5).
 final class RevocationScope {
     // Owned; not changed after init.
     private let pointer: UnsafeMutablePointer<ISSUING_DIST_POINT>
 
-    /// nil if the list doesn't limit itself.
+    /// Nil for a full list.
     init?(of list: OpaquePointer) throws(RevocationListFault) {
         guard X509_CRL_get_ext_by_NID(list, NID_issuing_distribution_point, -1) >= 0 else { return nil }
         guard let value = X509_CRL_get_ext_d2i(list, NID_issuing_distribution_point, nil, nil) else {
@@ -17,7 +17,6 @@ final class RevocationScope {
 
     deinit { ISSUING_DIST_POINT_free(pointer) }
 
-    /// Why a list of this scope would protect nobody.
     private var unusable: String? {
         let scope = pointer.pointee
         if scope.indirectCRL != 0 { return "an indirect list (of several issuers), which isn't supported" }
@@ -50,7 +49,7 @@ final class RevocationScope {
         }
     }
 
-    /// - Parameter names: of a distribution point; none: the issuer of the certificate.
+    /// - Parameter names: of a distribution point; nil: the certificate's issuer.
     private static func isIssuer(_ issuer: OpaquePointer?, in names: OpaquePointer?) -> Bool {
         guard let names else { return true }
         return (0..<max(OPENSSL_sk_num(names), 0)).contains { index in

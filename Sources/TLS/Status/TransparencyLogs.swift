@@ -1,9 +1,7 @@
 import COpenSSL
 import Glibc
 
-/// The Certificate Transparency logs (RFC 6962) whose timestamps count.
-///
-/// Read from a file in OpenSSL's form:
+/// The Certificate Transparency logs (RFC 6962) whose timestamps count, from a file in OpenSSL's form:
 ///
 ///     enabled_logs = argon, xenon
 ///     [argon]
@@ -13,7 +11,7 @@ package final class TransparencyLogs: @unchecked Sendable {
     // A CTLOG_STORE, not changed after it is loaded.
     let pointer: OpaquePointer
 
-    /// Digest of the logs' names and keys: lists with the same digest say the same.
+    /// Digest of the logs' names and keys.
     package let digest: SHA256Digest
 
     private init(owning pointer: OpaquePointer, digest: SHA256Digest) {
@@ -23,13 +21,13 @@ package final class TransparencyLogs: @unchecked Sendable {
 
     deinit { CTLOG_STORE_free(pointer) }
 
-    /// Bytes of a file, at most; the lists of browsers name a hundred logs in 50 KiB.
+    /// Bytes of a file; browsers' lists have 50 KiB for a hundred logs.
     static let sizeLimit = 1 << 20
 
     package static func load(_ path: String) throws(TransparencyLogsError) -> TransparencyLogs {
-        // Read here for its errors: OpenSSL opens the path itself.
+        // Read for its errors: OpenSSL opens the path itself.
         do { _ = try SmallFile.read(path, limit: sizeLimit) } catch { throw .unreadable(path: path, error) }
-        // OpenSSL says that a list is bad, but not what of it: each log is read here first.
+        // OpenSSL doesn't say what is bad in a list, so each log is parsed here first.
         let logs = try TransparencyLogFile(path).logs()
         OpenSSLErrorQueue.clear()
         guard let store = CTLOG_STORE_new() else { throw .broken(path: path, reason: "out of memory") }
@@ -41,7 +39,7 @@ package final class TransparencyLogs: @unchecked Sendable {
         return TransparencyLogs(owning: store, digest: SHA256Digest.of(Array(text.utf8)))
     }
 
-    /// What the list calls the log of that id; nil if it isn't in it.
+    /// The log's name, if listed.
     func name(ofLog id: [UInt8]) -> String? {
         guard let log = CTLOG_STORE_get0_log_by_id(pointer, id, id.count), let name = CTLOG_get0_name(log) else {
             return nil
@@ -52,7 +50,7 @@ package final class TransparencyLogs: @unchecked Sendable {
 
 package enum TransparencyLogsError: Error, Sendable, Hashable, CustomStringConvertible {
     case unreadable(path: String, FileProblem)
-    /// The file's own form is broken; the line is 0 where it isn't known.
+    /// Broken syntax; the line is 0 if unknown.
     case syntax(path: String, line: Int, reason: String)
     case broken(path: String, reason: String)
     /// One of the logs that the file enables.
@@ -76,7 +74,7 @@ private final class TransparencyLogFile {
     init(_ path: String) throws(TransparencyLogsError) {
         OpenSSLErrorQueue.clear()
         guard let configuration = NCONF_new(nil) else { throw .broken(path: path, reason: "out of memory") }
-        // Freed by deinit from here on, whatever is thrown.
+        // deinit frees it, whatever is thrown below.
         self.path = path
         self.configuration = configuration
         var line = 0

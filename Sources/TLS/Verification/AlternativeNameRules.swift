@@ -1,9 +1,8 @@
 import Addresses
 import COpenSSL
 
-/// What a server's subjectAltName must look like (RFC 5280 section 4.2.1.6, baseline section 7.1.4.2).
-///
-/// One invalid name shows that the issuer checked none of them.
+/// The required form of a server's subjectAltName (RFC 5280 section 4.2.1.6, baseline section 7.1.4.2). One invalid
+/// name shows that the issuer checked none.
 enum AlternativeNameRules {
     static func fault(of certificate: Certificate) -> RuleFault? {
         guard X509_get_ext_by_NID(certificate.pointer, NID_subject_alt_name, -1) >= 0 else {

@@ -1,18 +1,18 @@
-/// The attempts to build one chain: OpenSSL's own choice, which nearly always holds, then the other ways.
+/// Attempts to build one chain: OpenSSL's choice, which nearly always holds, then other paths.
 struct Attempts {
     let leaf: Certificate
     let candidates: IssuerCandidates
     let anchors: TrustAnchors
     let options: VerificationOptions
-    /// The leaf is an anchor itself, so that there is no way up to be looked for.
+    /// The leaf is an anchor itself.
     let standsAlone: Bool
 
-    /// A peer chooses how many ways there are, and each costs signatures.
+    /// Bounded, since a peer can offer many paths, and each costs signatures.
     private static let maximum = 8
 
     enum Outcome {
         case wanted(VerifiedChain)
-        /// The first of those that hold; none was wanted.
+        /// The first valid chain, if none was wanted.
         case unwanted(VerifiedChain)
         case failed(VerificationFailure)
     }
@@ -29,7 +29,7 @@ struct Attempts {
                 first.chain = first.chain ?? chain
                 seen.append(chain.certificates)
             case .failure(let failed):
-                // Whether the leaf is revoked or expired doesn't depend on the path to the anchor.
+                // The leaf's revocation or expiry doesn't depend on the path.
                 if failed.failure.depth == 0, failed.failure.isOfCertificate { return .failed(failed.failure) }
                 first.failure = first.failure ?? failed.failure
                 seen.append(failed.chain)
@@ -57,7 +57,7 @@ struct Attempts {
                 return .failure(ChainFailure(failure: failed, chain: chain.certificates))
             }
             guard let lists = options.revocationLists, !lists.isEmpty else { return .success(chain) }
-            // Last, since the first check of a list means to hash all of it.
+            // Last, since it may hash a whole list.
             let check = RevocationCheck(lists: lists, chain: chain.certificates, time: options.time)
             do throws(VerificationFailure) {
                 return .success(VerifiedChain(certificates: chain.certificates, unlisted: try check.unlisted()))

@@ -2,7 +2,7 @@ import Addresses
 import COpenSSL
 
 extension Certificate {
-    /// This certificate and its issuers in order, found by names and key identifiers; no signature is checked.
+    /// This certificate and its issuers in order, by names and key identifiers; no signature is checked.
     package func chain(through others: [Certificate]) -> [Certificate] {
         var chain = [self]
         while let top = chain.last, !top.isSelfSigned,
@@ -13,13 +13,13 @@ extension Certificate {
         return chain
     }
 
-    /// How many authorities may stand below it in a chain (basicConstraints' pathLenConstraint); nil: any number.
+    /// basicConstraints' pathLenConstraint.
     package var pathLength: Int? {
         let length = X509_get_pathlen(pointer)
         return length >= 0 ? length : nil
     }
 
-    /// Its name constraints in one line; nil without such an extension.
+    /// Its name constraints in one line, if any.
     package var nameConstraints: String? {
         do throws(NameConstraints.Malformed) {
             return try NameConstraints(of: self)?.description
@@ -28,7 +28,7 @@ extension Certificate {
         }
     }
 
-    /// Why a name breaks its name constraints; nil if it doesn't.
+    /// Why a name breaks its name constraints, if it does.
     package func nameConstraintViolation(by name: ServerName) -> String? {
         do throws(NameConstraints.Malformed) {
             return try NameConstraints(of: self)?.violation(by: name)
@@ -39,7 +39,6 @@ extension Certificate {
 }
 
 extension NameConstraints: CustomStringConvertible {
-    /// Names listed of each kind.
     private static let listed = 5
 
     var description: String {

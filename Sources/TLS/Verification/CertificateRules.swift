@@ -1,9 +1,8 @@
 import COpenSSL
 import Glibc
 
-/// Rules of RFC 5280 and the baseline requirements that OpenSSL 3.0 doesn't check, even with X509_STRICT.
-///
-/// They apply to a chain that OpenSSL has verified. Of an anchor only the key is checked.
+/// Rules of RFC 5280 and the baseline requirements that OpenSSL 3.0 doesn't check, even with X509_STRICT, for a chain
+/// that OpenSSL has verified. Of an anchor only the key is checked.
 enum CertificateRules {
     static func failure(of chain: VerifiedChain, options: VerificationOptions) -> VerificationFailure? {
         for (depth, certificate) in chain.certificates.enumerated() {
@@ -18,7 +17,7 @@ enum CertificateRules {
         return nil
     }
 
-    /// What any certificate below an anchor must keep to.
+    /// For any certificate below an anchor.
     private static func common(_ certificate: Certificate) -> RuleFault? {
         let version = X509_get_version(certificate.pointer) + 1
         if version != 3 { return .malformed("it is of version \(version), not 3") }
@@ -31,17 +30,17 @@ enum CertificateRules {
         return nil
     }
 
-    /// What is asked of a server's own certificate, unless it is its own anchor.
+    /// For the leaf, unless it is an anchor.
     private static func leaf(_ certificate: Certificate) -> RuleFault? {
         if certificate.isAuthority { return .wrongPurpose("it is an authority's, not a server's") }
         return AlternativeNameRules.fault(of: certificate)
     }
 
     /// A server signs the handshake in TLS 1.3 (RFC 8446 section 4.4.2.2) and the key exchange in TLS 1.2 (RFC 5246
-    /// section 7.4.2, RFC 8422 section 5.3); OpenSSL also takes keys for agreement and encipherment. It concerns the
-    /// handshake and not trust, so it holds for a leaf that is its own anchor too.
+    /// section 7.4.2, RFC 8422 section 5.3); OpenSSL also takes keys for agreement and encipherment. Applies to anchors
+    /// too.
     private static func handshakeUsage(_ certificate: Certificate) -> RuleFault? {
-        // All bits without the extension.
+        // Without the extension all bits are set.
         X509_get_key_usage(certificate.pointer) & UInt32(KU_DIGITAL_SIGNATURE) != 0
             ? nil : .wrongPurpose("its keyUsage doesn't have digitalSignature")
     }
@@ -54,7 +53,7 @@ enum CertificateRules {
         let isNegative = ASN1_STRING_type(number) & V_ASN1_NEG != 0
         let bytes = Certificate.bytes(of: number)
         if isNegative || bytes.allSatisfy({ $0 == 0 }) { return .malformed("its serial number isn't positive") }
-        // A first bit that is set needs an octet of zero before it.
+        // A set first bit needs a zero octet before it.
         let octets = bytes.count + (bytes[0] & 0x80 != 0 ? 1 : 0)
         return octets > 20 ? .malformed("its serial number has \(octets) octets, and at most 20 are allowed") : nil
     }
@@ -74,7 +73,7 @@ enum CertificateRules {
 
     // MARK: Extensions
 
-    /// Limits, since a peer would else choose the cost: certificates of the web have a dozen, the longest some 10 KB.
+    /// Bounds the cost: real certificates have a dozen, the longest some 10 KB.
     private static let mostExtensions: CInt = 100
     private static let longestExtension: CInt = 65_536
 

@@ -9,10 +9,10 @@ package struct CertificateTimestamp: Sendable, Hashable, CustomStringConvertible
         case valid
         case unknownLog
         case badSignature
-        /// From after the instant of the check.
+        /// Later than the check.
         case fromTheFuture
         case unknownVersion
-        /// The chain has no issuer above the leaf, without which it can't be checked.
+        /// The chain has no issuer to check it with.
         case noIssuer
     }
 

@@ -1,10 +1,10 @@
 import COpenSSL
 import Glibc
 
-/// What the first certificate of a chain is to be used for.
+/// The purpose of a chain's first certificate.
 enum ChainUse {
     case tlsServer
-    /// Signing OCSP responses. What makes a responder is left to the caller to check.
+    /// Signing OCSP responses. The caller checks the delegation.
     case statusResponder
     case anchor
 
@@ -17,10 +17,10 @@ enum ChainUse {
 }
 
 extension TrustAnchors {
-    /// One attempt by OpenSSL alone, which takes the first issuer that fits and never backtracks.
+    /// One attempt by OpenSSL, which takes the first matching issuer and never backtracks.
     /// - Parameters:
     ///   - issuers: untrusted candidates in any order.
-    ///   - end: the anchors that the chain may have in it; nil: any.
+    ///   - end: the allowed anchors; nil: any.
     func build(
         from leaf: Certificate, by issuers: [Certificate], to end: [Certificate]? = nil, for use: ChainUse,
         options: VerificationOptions
@@ -31,7 +31,6 @@ extension TrustAnchors {
         defer { X509_STORE_CTX_free(context) }
         let candidates = CertificateStack(issuers)
         let trusted = end.map { CertificateStack($0) }
-        // The context reads the stacks without holding them.
         defer { withExtendedLifetime((candidates, trusted)) {} }
         guard X509_STORE_CTX_init(context, store, leaf.pointer, candidates.pointer) == 1,
             X509_STORE_CTX_set_default(context, use.parameters) == 1,
@@ -46,7 +45,7 @@ extension TrustAnchors {
         X509_VERIFY_PARAM_set_time(parameters, time_t(options.time))
         X509_VERIFY_PARAM_set_auth_level(parameters, Self.securityLevel)
         X509_VERIFY_PARAM_set_depth(parameters, Self.maximumIntermediates)
-        // For any kind of name: OpenSSL would else hold the CN against name constraints if there is no DNS name.
+        // Otherwise OpenSSL checks the CN against name constraints if there is no DNS name.
         X509_VERIFY_PARAM_set_hostflags(parameters, NameCheck.flags(options.wildcards))
         if let name = options.name, !Self.require(name, in: parameters) {
             let failure = VerificationFailure(
@@ -58,7 +57,7 @@ extension TrustAnchors {
         let verdict = leniency.verify(context)
         let code = X509_STORE_CTX_get_error(context)
         let chain = CertificateStack.certificates(of: X509_STORE_CTX_get0_chain(context))
-        // Both must say so: the error is 0 too where verification could not even begin.
+        // Both, as the error is 0 too if verification could not begin.
         if verdict == 1, code == X509_V_OK, !chain.isEmpty {
             return .success(VerifiedChain(certificates: chain))
         }
@@ -72,7 +71,7 @@ extension TrustAnchors {
             code: code == X509_V_OK ? X509_V_ERR_UNSPECIFIED : code, depth: depth, certificate: certificate,
             options: options)
         if !failure.isOfCertificate, failure.reason == .malformed {
-            // OpenSSL blames the name that it can't compare with a constraint.
+            // OpenSSL blames the name rather than the unreadable constraint.
             do throws(ChainFailure) { _ = try NameConstraints.read(in: chain, above: depth) } catch {
                 return .failure(error)
             }
@@ -96,7 +95,7 @@ extension TrustAnchors {
 }
 
 extension RuleFault {
-    /// OpenSSL multiplies names with constraints, gives up at a million, and doesn't say so.
+    /// OpenSSL multiplies names by constraints, and gives up silently at a million.
     fileprivate static let tooManyNames = RuleFault(
         reason: .nameConstraint, text: "has more names than can be checked against its issuers' name constraints")
 }

@@ -1,9 +1,9 @@
-/// Why an attempt to build a chain failed, and how far it had come.
+/// Why an attempt to build a chain failed, and where.
 struct ChainFailure: Error {
     let failure: VerificationFailure
-    /// Leaf first; empty if not even that was looked at.
+    /// Leaf first; may be empty.
     var chain: [Certificate] = []
-    /// The authority whose name constraints are broken, or can't be understood.
+    /// The authority with the broken or unreadable name constraints.
     var culprit: Certificate?
 
     static let outOfMemory = ChainFailure(failure: .outOfMemory)

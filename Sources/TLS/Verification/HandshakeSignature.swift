@@ -1,11 +1,10 @@
 import COpenSSL
 
 package enum HandshakeSignatureError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The scheme is unknown or too weak (SHA-1, MD5, DSA), as the number that is on the wire.
+    /// Unknown or too weak (SHA-1, MD5, DSA); its number on the wire.
     case scheme(UInt16)
-    /// The scheme is for another kind of key.
+    /// For another kind of key.
     case key(String)
-    /// The signature was not made with the key, or not of these bytes.
     case signature
 
     package var description: String {
@@ -19,10 +18,9 @@ package enum HandshakeSignatureError: Error, Sendable, Hashable, CustomStringCon
 }
 
 extension PublicKey {
-    /// Verifies a signature of a TLS 1.2 handshake.
-    ///
-    /// It accepts RSA (PKCS #1 v1.5 and PSS) and ECDSA with SHA-256, SHA-384 and SHA-512, Ed25519 and Ed448: at least
-    /// what the proxy offers as a client. In TLS 1.2 an ECDSA scheme doesn't imply the curve (RFC 8446 section 4.2.3).
+    /// Verifies a signature of a TLS 1.2 handshake: RSA (PKCS #1 v1.5 and PSS) and ECDSA with SHA-256, SHA-384 and
+    /// SHA-512, Ed25519 and Ed448, at least what the proxy offers as a client. In TLS 1.2 an ECDSA scheme doesn't imply
+    /// the curve (RFC 8446 section 4.2.3).
     /// - Parameter scheme: as on the wire (RFC 5246 section 7.4.1.4.1, RFC 8422 section 5.1.3, RFC 8446 section 4.2.3).
     package func verify(
         _ signature: [UInt8], of signed: [UInt8], scheme: UInt16
@@ -44,11 +42,10 @@ extension PublicKey {
     }
 }
 
-/// What a number of a signature scheme stands for.
 private struct SignatureMethod {
-    /// The kind of key, as OpenSSL numbers them.
+    /// OpenSSL's number.
     let key: CInt
-    /// nil where the method hashes by itself.
+    /// Nil for methods without a separate digest.
     var digest: OpaquePointer?
     /// Salted (RFC 8017 section 8.1), with a salt as long as the digest; MGF1 with the same hash.
     var isPSS = false
@@ -61,7 +58,7 @@ private struct SignatureMethod {
         case 0x0403, 0x0503, 0x0603:
             key = EVP_PKEY_EC
             digest = Self.digest(scheme >> 8)
-        // rsa_pss_rsae, for a key that may also be used otherwise; rsa_pss_pss, for one that may not.
+        // rsa_pss_rsae for general RSA keys; rsa_pss_pss for PSS keys.
         case 0x0804...0x0806:
             key = EVP_PKEY_RSA
             digest = Self.digest(scheme & 0xFF)

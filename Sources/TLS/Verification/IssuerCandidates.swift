@@ -1,16 +1,15 @@
 import COpenSSL
 
-/// The certificates of a presented chain that may stand above its leaf: those named as an issuer, each once.
-///
-/// Strangers and repetitions that a peer appends cost nothing.
+/// The certificates of a presented chain that may be above its leaf: those named as an issuer, each once. Others that a
+/// peer appends cost nothing.
 struct IssuerCandidates {
-    /// Looked at for one chain, at most. Real ones have fewer than five.
+    /// Per chain; real ones have fewer than five.
     static let limit = 20
 
     private(set) var certificates: [Certificate] = []
-    /// Those that no chain may have in it, with what is wrong with each.
+    /// Those that no chain may contain, and why.
     private(set) var unusable: [(certificate: Certificate, fault: RuleFault)] = []
-    /// True if there were more than the limit.
+    /// There were more than the limit.
     private(set) var isCut = false
 
     init(_ presented: PresentedChain) {
@@ -28,13 +27,13 @@ struct IssuerCandidates {
         }
     }
 
-    /// False if it is not to be looked at further.
+    /// False for no further search.
     private mutating func add(_ certificate: Certificate) -> Bool {
         guard certificates.count + unusable.count < Self.limit else {
             isCut = true
             return false
         }
-        // OpenSSL takes no unreadable issuer, and verifying signatures by an unacceptable key may be slow.
+        // OpenSSL takes no unreadable issuer, and a weak key may be slow to verify with.
         let unreadable = CertificateRules.unreadable(certificate).map { RuleFault.malformed($0) }
         if let fault = unreadable ?? KeyRules.fault(of: certificate) {
             unusable.append((certificate, fault))

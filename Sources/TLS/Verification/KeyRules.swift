@@ -1,8 +1,7 @@
 import COpenSSL
 
-/// Acceptable keys: RSA of 2048 to 8192 bits, the three curves of the web, and the Edwards curves of RFC 8410.
-///
-/// Larger RSA keys and exponents add no strength, and cost whoever checks a signature milliseconds.
+/// Acceptable keys: RSA of 2048 to 8192 bits, the three curves of the web, and the Edwards curves of RFC 8410. Larger
+/// RSA keys and exponents add no strength, and cost milliseconds per signature.
 enum KeyRules {
     private static let curves: Set<String> = ["P-256", "P-384", "P-521"]
     private static let longestExponent: CInt = 32

@@ -4,7 +4,6 @@ import COpenSSL
 struct Leniency {
     let time: UnixTime
 
-    /// Verifies a prepared context, and is asked by OpenSSL for each fault.
     mutating func verify(_ context: OpaquePointer) -> CInt {
         withUnsafeMutablePointer(to: &self) { leniency in
             X509_STORE_CTX_set_ex_data(context, Self.place, leniency)
@@ -22,7 +21,7 @@ struct Leniency {
     /// The index of X509_STORE_CTX_set_app_data, a macro.
     private static let place: CInt = 0
 
-    /// True if verification goes on, with the fault forgotten.
+    /// True to continue without the fault.
     private func forgives(_ context: OpaquePointer) -> Bool {
         let code = X509_STORE_CTX_get_error(context)
         let certificate = X509_STORE_CTX_get_current_cert(context)

@@ -1,7 +1,7 @@
 import COpenSSL
 
 extension Certificate {
-    /// What is wrong if the certificate isn't for the name (RFC 9525); nil if it is. The issuer isn't checked.
+    /// Why the certificate isn't for the name (RFC 9525), if so. The issuer isn't checked.
     package func mismatch(with name: ServerName, wildcards: WildcardRule = .oneLabel) -> VerificationFailure? {
         OpenSSLErrorQueue.clear()
         defer { OpenSSLErrorQueue.clear() }
@@ -23,7 +23,6 @@ extension Certificate {
     }
 }
 
-/// How DNS names are looked for.
 enum NameCheck {
     /// In subjectAltName only.
     static func flags(_ wildcards: WildcardRule) -> UInt32 {
@@ -34,7 +33,7 @@ enum NameCheck {
         return UInt32(flags)
     }
 
-    /// False for names that OpenSSL takes otherwise: empty (no check), a leading dot (a domain), a NUL (its prefix).
+    /// False for names that OpenSSL reads differently: empty (no check), a leading dot (a domain), a NUL (its prefix).
     static func canAsk(for host: String) -> Bool {
         guard let first = host.utf8.first else { return false }
         return first != UInt8(ascii: ".") && !host.utf8.contains(0)

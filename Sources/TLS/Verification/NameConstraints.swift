@@ -1,28 +1,26 @@
 import Addresses
 import COpenSSL
 
-/// Which names may stand below an authority (RFC 5280 section 4.2.1.10).
-///
-/// OpenSSL compares them as written. This checks the rest: empty constraints, the requested name, and wildcards.
+/// Name constraints of an authority (RFC 5280 section 4.2.1.10). OpenSSL compares names as written. This checks the
+/// rest: empty constraints, the requested name, and wildcards.
 struct NameConstraints {
     /// Names of one kind that are permitted or excluded.
     enum Subtree {
-        /// A domain in lower case; with a dot before it only the names below it are meant.
+        /// A domain in lower case; a leading dot excludes the domain itself.
         case dns([UInt8])
         /// A network of IPv4 (4 bytes) or IPv6 (16 bytes).
         case ip(base: [UInt8], mask: [UInt8])
-        /// Of a kind that no server is asked for.
+        /// Of other kinds.
         case other
     }
 
-    /// Why constraints can't be understood, to be said of their certificate.
+    /// Why constraints can't be understood.
     struct Malformed: Error {
         let text: String
     }
 
     let permitted, excluded: [Subtree]
 
-    /// nil if the authority has none.
     init?(of authority: Certificate) throws(Malformed) {
         guard X509_get_ext_by_NID(authority.pointer, NID_name_constraints, -1) >= 0 else { return nil }
         guard let value = X509_get_ext_d2i(authority.pointer, NID_name_constraints, nil, nil) else {
@@ -36,9 +34,9 @@ struct NameConstraints {
         excluded = try Self.subtrees(lists.1, "excluded")
     }
 
-    // MARK: What they say
+    // MARK: Checks
 
-    /// What is wrong with a name to be asked for; nil if it may stand below the authority.
+    /// Why the authority may not vouch for a requested name, if so.
     func violation(by name: ServerName) -> String? {
         let isWithin: (Subtree) -> Bool?
         switch name {
@@ -54,12 +52,12 @@ struct NameConstraints {
         return answers.isEmpty || answers.contains(true) ? nil : "\(name) is not permitted"
     }
 
-    /// What is wrong with a certificate's wildcards: an excluded domain that one of them matches, whichever name is
+    /// The violation of a certificate's wildcards: an excluded domain that one of them matches, whichever name is
     /// requested (CVE-2025-61727). OpenSSL has checked the wildcards as written.
     /// - Parameter domains: those below wildcards, in lower case.
     func violation(byWildcardsOf domains: Set<[UInt8]>) -> String? {
         for case .dns(let name) in excluded {
-            // The star stands for one label, so that it reaches a domain, but not what is below that alone.
+            // The star is one label: it reaches a domain, but not what is below that alone.
             guard let dot = name.firstIndex(of: UInt8(ascii: ".")), dot > 0 else { continue }
             let parent = name[(dot + 1)...]
             if domains.contains(Array(parent)) {
@@ -86,14 +84,14 @@ struct NameConstraints {
         return isDotted || host[host.count - domain.count - 1] == UInt8(ascii: ".")
     }
 
-    /// - Parameter address: in each form that it may be written in.
+    /// - Parameter address: in all its forms.
     private static func contains(_ base: [UInt8], _ mask: [UInt8], _ address: [[UInt8]]) -> Bool {
         address.contains { address in
             address.count == base.count && zip(mask, zip(base, address)).allSatisfy { $0 & $1.0 == $0 & $1.1 }
         }
     }
 
-    /// The bytes of an address, and of the IPv4 address that an IPv6 one stands for.
+    /// The bytes of an address, and of an embedded IPv4 address.
     private static func address(_ text: String) -> [[UInt8]]? {
         guard let address = IPAddress(text) else { return nil }
         return address.unmapped == address ? [address.bytes] : [address.bytes, address.unmapped.bytes]
@@ -138,7 +136,7 @@ struct NameConstraints {
         }
     }
 
-    /// Labels of letters, digits, hyphens and underscores, perhaps after a dot; or empty for every name.
+    /// Labels of letters, digits, hyphens and underscores, perhaps after a dot; empty means every name.
     private static func isDomain(_ name: [UInt8]) -> Bool {
         let dot = UInt8(ascii: ".")
         var isInLabel = false
@@ -168,7 +166,7 @@ struct NameConstraints {
 }
 
 extension NameConstraints {
-    /// Why a verified chain's leaf, or the requested name, breaks an authority's constraints; nil if neither does.
+    /// Why a verified chain's leaf, or the requested name, breaks an authority's constraints.
     static func failure(of chain: VerifiedChain, name: ServerName?) -> ChainFailure? {
         do throws(ChainFailure) {
             let all = try read(in: chain.certificates, above: 0)
@@ -190,7 +188,7 @@ extension NameConstraints {
         }
     }
 
-    /// The constraints of each authority above a depth, where it has some.
+    /// The constraints of the authorities above a depth.
     static func read(
         in chain: [Certificate], above depth: Int
     ) throws(ChainFailure) -> [(authority: Certificate, constraints: NameConstraints)] {
@@ -206,7 +204,7 @@ extension NameConstraints {
         return all
     }
 
-    /// The authority whose constraints a certificate of a chain breaks, by OpenSSL's own comparison.
+    /// The authority that the certificate violates, by OpenSSL's own comparison.
     static func culprit(of violator: Certificate, in chain: [Certificate], above depth: Int) -> Certificate? {
         chain.dropFirst(depth + 1).first { authority in
             guard let value = X509_get_ext_d2i(authority.pointer, NID_name_constraints, nil, nil) else { return false }

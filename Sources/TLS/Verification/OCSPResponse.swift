@@ -2,10 +2,8 @@ import COpenSSL
 import CShims
 
 extension VerifiedChain {
-    /// What a stapled OCSP response says of the leaf.
-    ///
-    /// It must be successful, about this certificate, signed by its issuer or a delegated responder (RFC 6960 section
-    /// 4.2.2.2), and current at `time`.
+    /// Checks a stapled OCSP response for the leaf: successful, about this certificate, signed by its issuer or a
+    /// delegated responder (RFC 6960 section 4.2.2.2), and current at `time`.
     package func checkStatus(_ response: [UInt8], at time: UnixTime) -> Result<OCSPStatus, OCSPFailure> {
         OpenSSLErrorQueue.clear()
         defer { OpenSSLErrorQueue.clear() }
@@ -20,7 +18,7 @@ extension VerifiedChain {
 }
 
 extension Certificate {
-    /// True if the certificate has the TLS feature status_request (RFC 7633), or one that can't be read.
+    /// Whether it has the TLS feature status_request (RFC 7633), or an unreadable one.
     package var mustStaple: Bool {
         OpenSSLErrorQueue.clear()
         defer { OpenSSLErrorQueue.clear() }
@@ -58,10 +56,10 @@ struct OCSPAnswer: ~Copyable {
 
     deinit { OCSP_BASICRESP_free(pointer) }
 
-    /// Entries looked through at most; a stapled response has one.
+    /// Entries examined; a stapled response has one.
     private static let maximumEntries: CInt = 100
 
-    /// What is said of the certificate, by its serial number and its issuer's name and key.
+    /// The certificate's entry, by serial number, issuer name and key.
     func entry(for leaf: Certificate, issuer: Certificate) throws(OCSPFailure) -> Entry {
         for index in 0..<min(OCSP_resp_count(pointer), Self.maximumEntries) {
             guard let single = OCSP_resp_get0(pointer, index), let said = OCSP_SINGLERESP_get0_id(single),
@@ -78,10 +76,10 @@ struct OCSPAnswer: ~Copyable {
 
     func checkSignature(issuer: Certificate, at time: UnixTime) throws(OCSPFailure) {
         try checkAlgorithm()
-        // The issuer is looked for first, so that it needs no copy in the response.
+        // The issuer needs no copy in the response.
         let signers = CertificateStack([issuer])
         defer { withExtendedLifetime(signers) {} }
-        // This finds the signer and checks its signature; its right to sign is decided below, by our clock.
+        // Finds the signer and checks its signature; its right to sign is decided below, by our clock.
         guard OCSP_basic_verify(pointer, signers.pointer, nil, UInt(OCSP_NOVERIFY)) == 1 else {
             throw .badSignature(OpenSSLErrorQueue.takeReason())
         }
@@ -93,7 +91,7 @@ struct OCSPAnswer: ~Copyable {
         if signer != issuer { try checkDelegation(of: signer, by: issuer, at: time) }
     }
 
-    /// SHA-1 and older digests are forged; no responder of today needs them.
+    /// SHA-1 and older digests are forgeable, and no longer needed.
     private func checkAlgorithm() throws(OCSPFailure) {
         guard let algorithm = OCSP_resp_get0_tbs_sigalg(pointer) else { throw .malformed("no signature algorithm") }
         let identifier = OBJ_obj2nid(algorithm.pointee.algorithm)
@@ -109,7 +107,7 @@ struct OCSPAnswer: ~Copyable {
         }
     }
 
-    /// A responder of its own has a certificate for nothing else, issued directly by the same issuer.
+    /// A delegated responder's certificate is for that only, and issued directly by the same issuer.
     private func checkDelegation(of signer: Certificate, by issuer: Certificate, at time: UnixTime) throws(OCSPFailure)
     {
         let who = "its signer \(signer.subject)"
@@ -132,9 +130,9 @@ struct OCSPAnswer: ~Copyable {
         private let revoked, thisUpdate, nextUpdate: UnixTime?
         private let hasNextUpdate: Bool
 
-        /// How far the responder's clock may be ahead of ours.
+        /// Tolerance for a responder's clock ahead of ours.
         private static let clockTolerance: Int64 = 300
-        /// What a response without nextUpdate is good for.
+        /// Validity of a response without nextUpdate.
         private static let longestWithoutEnd: Int64 = 7 * 86_400
 
         fileprivate init(_ single: OpaquePointer) {
@@ -157,7 +155,7 @@ struct OCSPAnswer: ~Copyable {
             guard let end = hasNextUpdate ? nextUpdate : thisUpdate + Self.longestWithoutEnd, end >= thisUpdate else {
                 throw .malformed("its nextUpdate can't be read or is before its thisUpdate")
             }
-            // A revocation is not taken back by time: an old response that has one still counts.
+            // A revocation is permanent: an old response with one still counts.
             if status == V_OCSP_CERTSTATUS_REVOKED {
                 throw .revoked(date: revoked, reason: reason >= 0 ? RevocationReason(code: Int(reason)) : nil)
             }

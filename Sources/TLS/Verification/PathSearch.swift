@@ -1,22 +1,21 @@
 import COpenSSL
 
-/// The ways from a leaf up to an anchor, by names, key identifiers and key usages; OpenSSL verifies each one.
-///
-/// OpenSSL takes the first issuer that fits, even where another one of the same name and key leads to an anchor. This
-/// search backtracks. It enters no dead end and repeats no failure, so that nobody can make it long.
+/// The paths from a leaf up to an anchor, by names, key identifiers and key usages; OpenSSL verifies each. OpenSSL
+/// takes the first matching issuer, though another of the same name and key may reach an anchor. This backtracks,
+/// without dead ends or repeated failures, so peers can't prolong it.
 struct PathSearch {
-    /// One way up, without the leaf.
+    /// One path, without the leaf.
     struct Path {
         /// From the peer, nearest first.
         let issuers: [Certificate]
-        /// From the first anchor on, at least one.
+        /// First anchor first; at least one.
         let anchors: [Certificate]
     }
 
-    /// The leaf, then all that might stand above it.
+    /// The leaf, then all candidates.
     private let nodes: [Node]
     private let leastDistance: [Int?]
-    /// Ways that are not at their end, the next one last.
+    /// Unfinished paths, the next one last.
     private var open: [[Int]] = [[0]]
     private var dropped: Set<Int> = []
     private var brokenLinks: Set<[Int]> = []
@@ -25,13 +24,12 @@ struct PathSearch {
     private struct Node {
         let certificate: Certificate
         let isAnchor: Bool
-        /// A chain may end here.
         let isEnd: Bool
-        /// Those that may have issued it: anchors first.
+        /// Possible issuers: anchors first.
         var issuers: [Int] = []
     }
 
-    /// Ways looked at for one chain, dead ends included. A real chain has two or three.
+    /// Paths examined per chain, dead ends included. A real chain has two or three.
     private static let maximumSteps = 500
 
     /// - Parameter endsAnywhere: a chain ends at the first anchor, self-signed or not.
@@ -39,14 +37,14 @@ struct PathSearch {
         OpenSSLErrorQueue.clear()
         defer { OpenSSLErrorQueue.clear() }
         var nodes = [Node(certificate: leaf, isAnchor: false, isEnd: false)]
-        // What the peer sent of the anchors adds nothing to them.
+        // Anchors that the peer sent are known already.
         nodes += candidates.filter { !anchors.contains($0) }.map { Node(certificate: $0, isAnchor: false, isEnd: false) }
         let untrusted = nodes.indices.dropFirst()
         var known: [SHA256Digest: Int] = [:]
         var index = 0
         while index < nodes.count {
             let node = nodes[index]
-            // Above an end nothing is looked for: it would be asked to vouch for what is trusted already.
+            // No issuer is needed above an end, which is trusted already.
             if !node.isEnd {
                 for anchor in anchors.certificates where anchor.mayHaveIssued(node.certificate) {
                     let place = known[anchor.sha256] ?? nodes.count
@@ -69,7 +67,7 @@ struct PathSearch {
         leastDistance = Self.distances(nodes)
     }
 
-    /// How many steps each is from an end at least; nil where none can be reached.
+    /// The fewest steps from each node to an end; nil if none is reachable.
     private static func distances(_ nodes: [Node]) -> [Int?] {
         var distances: [Int?] = nodes.map { $0.isEnd ? 0 : nil }
         for distance in 1...Int(TrustAnchors.maximumIntermediates) + 1 {
@@ -80,7 +78,7 @@ struct PathSearch {
         return distances
     }
 
-    /// The next way that isn't in `seen` (leaf first); nil if there is none, or if enough were tried.
+    /// The next path that isn't in `seen` (leaf first); nil if none is left, or enough were tried.
     mutating func next(except seen: [[Certificate]]) -> Path? {
         while let path = open.popLast(), steps < Self.maximumSteps {
             steps += 1
@@ -106,11 +104,11 @@ struct PathSearch {
             || !brokenLinks.isEmpty && zip(path, path.dropFirst()).contains { brokenLinks.contains([$0, $1]) }
     }
 
-    /// Leaves out what a failure shows to be wrong on every way.
+    /// Drops what a failure shows to be wrong on every path.
     mutating func learn(from failed: ChainFailure) {
         let depth = failed.failure.depth
         if let culprit = failed.culprit {
-            // It may be the name of another issuer that breaks the constraint, on a way to be met again.
+            // Another issuer's name may break the constraint, on another path.
             if depth == 0 || culprit == failed.failure.certificate { drop(culprit) }
         } else if failed.failure.reason == .badSignature {
             guard depth + 1 < failed.chain.count, let below = index(of: failed.chain[depth]),
@@ -130,7 +128,7 @@ struct PathSearch {
 }
 
 extension VerificationFailure {
-    /// True if the certificate at fault would be so in any other chain.
+    /// Whether the certificate fails in any chain.
     var isOfCertificate: Bool {
         switch reason {
         case .expired, .notYetValid, .nameMismatch, .weakKey, .weakSignature, .notAnAuthority, .wrongPurpose,
@@ -143,7 +141,7 @@ extension VerificationFailure {
         }
     }
 
-    /// What OpenSSL says of a certificate although its issuer, or an issuer's constraint, is at fault.
+    /// Errors that OpenSSL reports for a certificate though its issuer is at fault.
     private static let faultsOfIssuers: Set<CInt> = [
         X509_V_ERR_UNSUPPORTED_CONSTRAINT_TYPE, X509_V_ERR_UNSUPPORTED_CONSTRAINT_SYNTAX,
         X509_V_ERR_UNSUPPORTED_NAME_SYNTAX, X509_V_ERR_SUBTREE_MINMAX, X509_V_ERR_UNABLE_TO_DECODE_ISSUER_PUBLIC_KEY,
@@ -152,7 +150,7 @@ extension VerificationFailure {
 }
 
 extension Certificate {
-    /// By name, key identifier and key usage. Whose signature it is, is not looked at.
+    /// By name, key identifier and key usage; the signature isn't checked.
     fileprivate func mayHaveIssued(_ other: Certificate) -> Bool {
         X509_NAME_cmp(X509_get_subject_name(pointer), X509_get_issuer_name(other.pointer)) == 0
             && X509_check_issued(pointer, other.pointer) == X509_V_OK

@@ -1,11 +1,9 @@
 import Synchronization
 
-/// Chains that were verified up to one set of anchors: the same certificates, requested in the same way, get the same
-/// answer while all are valid. That spares a seventh of a new connection to an origin.
-///
-/// Failures aren't kept, nor anything with revocation lists, which change.
+/// Chains verified with one set of anchors: equal questions get the same answer while all certificates are valid, which
+/// saves a seventh of a new connection. Failures aren't kept, nor anything with revocation lists, which change.
 final class ProvenChains: Sendable {
-    /// What a verdict depends on, besides the anchors and the time.
+    /// The input of a verdict, besides the anchors and the time.
     struct Question: Hashable {
         let presented: [SHA256Digest]
         let name: ServerName?
@@ -13,7 +11,7 @@ final class ProvenChains: Sendable {
         let allowsPartialChain: Bool
         let maximumLeafLifetime: Int64?
 
-        /// Nil if there are revocation lists.
+        /// Nil with revocation lists.
         init?(_ presented: PresentedChain, _ options: VerificationOptions) {
             guard options.revocationLists?.isEmpty ?? true else { return nil }
             self.presented = presented.certificates.map(\.sha256)
@@ -24,7 +22,7 @@ final class ProvenChains: Sendable {
         }
     }
 
-    /// More names than most machines ask for between two restarts of their programs; a chain takes some 10 KiB.
+    /// More names than most machines request between restarts; a chain takes some 10 KiB.
     static let limit = 256
 
     private let chains = Mutex<[Question: VerifiedChain]>([:])
@@ -39,7 +37,7 @@ final class ProvenChains: Sendable {
 
     func keep(_ chain: VerifiedChain, for question: Question) {
         chains.withLock { chains in
-            // Whichever goes: one that is asked for again is verified again.
+            // Any one: it will be verified again.
             if chains.count >= Self.limit, chains[question] == nil, let some = chains.keys.first { chains[some] = nil }
             chains[question] = chain
         }

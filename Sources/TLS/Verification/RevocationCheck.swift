@@ -1,10 +1,8 @@
 import COpenSSL
 
-/// Checks a verified chain against revocation lists (RFC 5280 section 6.3.3).
-///
-/// A list judges a certificate if it has the issuer's name and the issuer's key signed it; its authorityKeyIdentifier
-/// may name another certificate of that issuer. It must be current and fully understood. A partial list
-/// (``RevocationScope``) counts only for what it has.
+/// Checks a verified chain against revocation lists (RFC 5280 section 6.3.3). A list counts if it has the issuer's name
+/// and the issuer's key signed it; its authorityKeyIdentifier may name another certificate of that issuer. It must be
+/// current and fully understood. A partial list (``RevocationScope``) counts only for what it has.
 ///
 /// A list that another key signed is ignored if it names that key or certificate; otherwise it refuses.
 struct RevocationCheck {
@@ -14,14 +12,14 @@ struct RevocationCheck {
 
     private enum Finding {
         case unlisted
-        /// The list doesn't have it.
+        /// Not listed.
         case good(RevocationList)
         case revoked(RevocationList)
-        /// The list can't be relied on.
+        /// The list is unreliable.
         case unknown(RevocationList, code: CInt)
     }
 
-    /// The depths of certificates that no list is about. The anchor isn't judged: its owner has decided to trust it.
+    /// The depths of certificates without a list. The anchor isn't checked: its owner trusts it.
     func unlisted() throws(VerificationFailure) -> [Int] {
         var unlisted: [Int] = []
         for (depth, certificate) in chain.enumerated().dropLast() {
@@ -40,7 +38,7 @@ struct RevocationCheck {
         chain.indices.dropLast().compactMap { if case .good(let list) = finding($0) { list } else { nil } }
     }
 
-    /// The lists with an issuer's name that aren't signed by its key, with the issuer.
+    /// Lists with an issuer's name that its key didn't sign, with the issuer.
     func strangers() -> [(list: RevocationList, issuer: Certificate)] {
         chain.indices.dropLast().flatMap { depth in
             named(depth).filter { signer(of: $0, above: depth) == nil }.map { ($0, chain[depth + 1]) }
@@ -66,7 +64,7 @@ struct RevocationCheck {
             }
         }
         let about = own.filter { $0.list.covers(certificate) }
-        // The latest of those that can be relied on.
+        // The latest reliable one.
         let best = about.max { rank($0.list) < rank($1.list) }
         guard let best else {
             if let list = own.first(where: { $0.list.entry(for: certificate) != nil })?.list { return .revoked(list) }
@@ -81,12 +79,12 @@ struct RevocationCheck {
         return best.list.entry(for: certificate) == nil ? .good(best.list) : .revoked(best.list)
     }
 
-    /// By its keyUsage, if it has one.
+    /// By its keyUsage, if any.
     static func maySignLists(_ issuer: Certificate) -> Bool {
         X509_get_key_usage(issuer.pointer) & UInt32(KU_CRL_SIGN) != 0
     }
 
-    /// By whether it is understood, whether it is current, and its date.
+    /// By whether it is understood and current, and its date.
     private func rank(_ list: RevocationList) -> (Int, Int, UnixTime) {
         let isCurrent = list.thisUpdate <= time && time <= list.nextUpdate
         return (list.hasUnknownExtension ? 0 : 1, isCurrent ? 1 : 0, list.thisUpdate)
@@ -94,7 +92,7 @@ struct RevocationCheck {
 }
 
 extension RevocationLists {
-    /// The instant at which the first of the lists that judged the chain at `time` is out of date; nil if none did.
+    /// When the first of the lists used at `time` expires; nil if none was used.
     package func end(for chain: VerifiedChain, at time: UnixTime) -> UnixTime? {
         check(chain, at: time).judges().map { $0.nextUpdate + 1 }.min()
     }
@@ -103,12 +101,12 @@ extension RevocationLists {
         unique(check(chain, at: time).judges()).map(\.term)
     }
 
-    /// The lists with the name of an issuer of this chain that another key has signed. They judge nothing in it.
+    /// Lists with an issuer's name that another key signed, which count for nothing.
     package func strangers(to chain: VerifiedChain) -> [RevocationListTerm] {
         unique(check(chain, at: 0).strangers().map(\.list)).map(\.term)
     }
 
-    /// Why lists can't judge the certificates of their issuer.
+    /// Why lists can't be used for their issuer.
     /// - Parameter issuers: certificates of authorities; each list is compared with those of its name.
     package func defects(among issuers: [Certificate]) -> [RevocationListDefect] {
         lists.compactMap { list in
@@ -140,7 +138,6 @@ extension VerificationFailure {
             message: "\(Self.role(depth)) was revoked\(date)\(reason) (\(Self.name(certificate)))")
     }
 
-    /// - Parameter code: what is wrong with the list.
     init(_ list: RevocationList, code: CInt, about certificate: Certificate, depth: Int) {
         let term = list.term
         let fault =

@@ -1,10 +1,10 @@
 import COpenSSL
 import Glibc
 
-/// A rule of ``CertificateRules`` that a certificate breaks.
+/// A violated rule of ``CertificateRules``.
 struct RuleFault {
     let reason: VerificationFailure.Reason
-    /// What goes before the subject in the message, after "certificate" or "issuing certificate".
+    /// Precedes the subject in the message, after "certificate" or "issuing certificate".
     let text: String
 
     static func malformed(_ text: String) -> RuleFault { RuleFault(reason: .malformed, text: "breaks RFC 5280: \(text)") }
@@ -17,9 +17,8 @@ struct RuleFault {
 }
 
 extension VerificationFailure {
-    /// A rule that OpenSSL doesn't look at.
     init(_ fault: RuleFault, depth: Int, certificate: Certificate) {
-        // It becomes the alert bad_certificate.
+        // Sent as bad_certificate.
         x509Code = X509_V_ERR_CERT_REJECTED
         self.depth = depth
         self.certificate = certificate

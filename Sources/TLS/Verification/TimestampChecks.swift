@@ -4,13 +4,13 @@ final class TimestampList {
     let source: CertificateTimestamp.Source
     private var timestamps: [OpaquePointer] = []
 
-    /// Those inside of a certificate; none if the extension can't be read.
+    /// Those in a certificate; none if unreadable.
     init(in certificate: Certificate) {
         source = .certificate
         take(X509_get_ext_d2i(certificate.pointer, NID_ct_precert_scts, nil, nil))
     }
 
-    /// Those of a handshake, each as encoded there; what can't be read is passed over.
+    /// Those of a handshake, as encoded; unreadable ones are skipped.
     init(_ encodings: [[UInt8]]) {
         source = .handshake
         for encoding in encodings.prefix(Self.limit) {
@@ -23,7 +23,7 @@ final class TimestampList {
         set(SCT_SOURCE_TLS_EXTENSION)
     }
 
-    /// Those inside of an OCSP response, whosever it is: the log's signature says for which certificate.
+    /// Those in any OCSP response: the log's signature names the certificate.
     init(inResponse response: [UInt8]) {
         source = .ocspResponse
         guard !response.isEmpty, let answer = try? OCSPAnswer(response) else { return }
@@ -38,13 +38,13 @@ final class TimestampList {
         for timestamp in timestamps { SCT_free(timestamp) }
     }
 
-    /// Looked at of each source, at most: every one of a known log costs a signature check.
+    /// Per source: each one of a known log costs a signature check.
     private static let limit = 16
 
-    /// The first ones up to the limit; those after them are passed over.
+    /// The first ones, up to the limit.
     var first: ArraySlice<OpaquePointer> { timestamps.prefix(Self.limit) }
 
-    /// Takes over what a decoded extension holds.
+    /// Takes ownership of a decoded extension's timestamps.
     private func take(_ extensionValue: UnsafeMutableRawPointer?) {
         guard let extensionValue else { return }
         let stack = OpaquePointer(extensionValue)

@@ -1,15 +1,15 @@
 import COpenSSL
 
-/// What the certificate timestamps of a server came to, whether they were enough or not.
+/// The result of checking a server's certificate timestamps.
 package struct TransparencyResult: Sendable, Hashable, CustomStringConvertible {
-    /// All that were checked, in order: of the certificate, of the handshake, of the OCSP response.
+    /// In order: the certificate's, the handshake's, the OCSP response's.
     package let timestamps: [CertificateTimestamp]
-    /// Different logs whose timestamps the certificate needs in itself.
+    /// Different logs required in the certificate.
     package let neededEmbedded: Int
-    /// Different logs whose timestamps do as well, brought by the handshake.
+    /// Different logs required otherwise, in the handshake.
     package let neededDelivered: Int
 
-    /// True if enough different logs have vouched for the certificate's publication.
+    /// Whether enough different logs are present.
     var isEnough: Bool {
         logs { $0 == .certificate } >= neededEmbedded || logs { $0 != .certificate } >= neededDelivered
     }
@@ -32,8 +32,8 @@ package struct TransparencyFailure: Error, Sendable, Hashable, CustomStringConve
 }
 
 extension VerifiedChain {
-    /// Whether enough logs vouch for the leaf, by Chrome's policy: in the certificate two for a lifetime of up to 180
-    /// days and three above, or two from the handshake.
+    /// Whether enough logs have the leaf, by Chrome's policy: in the certificate two for a lifetime of up to 180 days
+    /// and three above, or two from the handshake.
     /// - Parameter evidence: what the server sent beside its chain; nil: only the certificate is checked.
     package func checkTransparency(
         _ evidence: PeerEvidence?, logs: TransparencyLogs, at time: UnixTime

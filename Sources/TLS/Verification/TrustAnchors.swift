@@ -1,19 +1,17 @@
 import COpenSSL
 import Glibc
 
-/// A set of certificates that chains may end at. Immutable; one set serves all threads.
+/// Certificates that chains may end at. Immutable, for all threads.
 package final class TrustAnchors: @unchecked Sendable {
-    // An X509_STORE guards its lookups with a lock of its own; it is filled in init and left alone.
+    // An X509_STORE locks its lookups, and is filled in init only.
     let store: OpaquePointer
-    /// The place of each among the certificates.
     private let places: [SHA256Digest: Int]
-    /// Chains that were found to hold with these anchors.
     let proven = ProvenChains()
 
-    /// The anchors in the order given, each once.
+    /// Distinct, in the order given.
     package let certificates: [Certificate]
 
-    /// Digest of the set, whatever its order: sets with the same digest trust the same certificates.
+    /// Independent of the order: sets with the same digest trust the same certificates.
     package let digest: SHA256Digest
 
     package init(_ certificates: [Certificate]) {
@@ -41,21 +39,20 @@ package final class TrustAnchors: @unchecked Sendable {
         places[digest].map { certificates[$0] }
     }
 
-    /// Where Debian, Fedora and Alpine keep their bundle of anchors; the first that exists counts.
+    /// The bundles of Debian, Fedora and Alpine; the first that exists counts.
     package static let systemBundles = [
         "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem",
     ]
 
-    /// The machine's bundle. SSL_CERT_FILE, which `pinproxy env` sets to the proxy's own authority, isn't read.
+    /// The machine's bundle. Ignores SSL_CERT_FILE, which `pinproxy env` sets to the proxy's own authority.
     package static func system(bundles: [String] = systemBundles) throws(AnchorsError) -> TrustAnchors {
         for path in bundles where access(path, F_OK) == 0 { return try load(system: false, files: [path]) }
         throw .noSystemBundle(tried: bundles)
     }
 
-    /// Far above any bundle of anchors.
     private static let sizeLimit = 64 << 20
 
-    /// The machine's anchors if asked for, and those of PEM files. An unreadable, broken or empty file is an error.
+    /// Loads the machine's anchors and those of PEM files. An unreadable, broken or empty file is an error.
     package static func load(system: Bool, files: [String]) throws(AnchorsError) -> TrustAnchors {
         var certificates = system ? try Self.system().certificates : []
         for path in files {
@@ -66,8 +63,8 @@ package final class TrustAnchors: @unchecked Sendable {
         return TrustAnchors(certificates)
     }
 
-    /// Why no chain can end at one of the anchors, or pass through an authority to one, at an instant; nil if one can.
-    /// - Parameter issuers: candidates for the certificates between the authority and the anchors.
+    /// Why the anchor or authority can't be in a valid chain at an instant, if so.
+    /// - Parameter issuers: candidates between the authority and the anchors.
     package func failure(
         of authority: Certificate, by issuers: [Certificate] = [], at time: UnixTime
     ) -> VerificationFailure? {
@@ -84,7 +81,7 @@ package final class TrustAnchors: @unchecked Sendable {
         }
     }
 
-    /// The same set without a certificate's key: the proxy's own authority must never vouch for an upstream.
+    /// Without a certificate's key: the proxy's own authority must never vouch for an upstream.
     package func excluding(_ certificate: Certificate) -> TrustAnchors {
         let key = certificate.publicKeyDER
         guard certificates.contains(where: { $0.publicKeyDER == key }) else { return self }

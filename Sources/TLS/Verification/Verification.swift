@@ -5,7 +5,7 @@ extension TrustAnchors {
     /// OpenSSL's level 2, 112 bits: no RSA below 2048 bits, no SHA-1. An anchor's own signature isn't checked.
     static let securityLevel: CInt = 2
 
-    /// Issuers between leaf and anchor, at most. Chains of the web have one or two.
+    /// Issuers between leaf and anchor. Real chains have one or two.
     static let maximumIntermediates: CInt = 8
 
     /// Builds a chain from the leaf to an anchor, and checks it: signatures, dates at `options.time` inclusive, RFC
@@ -13,14 +13,12 @@ extension TrustAnchors {
     /// anchor's too), strength, revocation lists, and the name, in subjectAltName only (RFC 9525: a wildcard is the
     /// whole left-most label).
     ///
-    /// The certificates presented after the leaf are candidate issuers in any order; unneeded ones change nothing.
-    /// Anchors are preferred to them, and from the first anchor on, every certificate of the chain is one.
+    /// The certificates after the leaf are candidate issuers in any order. Anchors are preferred to them, and above the
+    /// first anchor there are only anchors. An anchor that isn't self-signed ends a chain if no self-signed one does;
+    /// what a self-signed one above it refuses stays refused: revocation, name constraints, path length.
     ///
-    /// An anchor that isn't self-signed ends a chain if no self-signed one does. What a self-signed anchor above it
-    /// refuses stays refused: revocation, name constraints, path length.
-    ///
-    /// The first way that holds is taken, within a bound of work (``ProvenChains`` keeps it).
-    /// - Parameter isWanted: asked of each chain that holds; if none is wanted, the answer is the first.
+    /// Takes the first valid path, within a bound of work (``ProvenChains`` keeps it).
+    /// - Parameter isWanted: called for each valid chain; if none is wanted, the first is returned.
     package func verify(
         _ presented: PresentedChain, options: VerificationOptions,
         preferring isWanted: (VerifiedChain) -> Bool = { _ in true }
@@ -47,7 +45,7 @@ extension TrustAnchors {
         shorter.allowsPartialChain = true
         switch (search(presented, options: shorter, preferring: isWanted), first) {
         case (.wanted(let chain), _), (.unwanted(let chain), .failure): return .success(chain)
-        // If no self-signed anchor was found, the failure of the shorter chain says more.
+        // Without a self-signed anchor, the shorter chain's failure says more.
         case (.failed(let other), .failure(let failure)) where failure.isWantOfAnchor: return .failure(other)
         default: return first
         }
@@ -64,7 +62,7 @@ extension TrustAnchors {
         if let text = CertificateRules.unreadable(presented.leaf) {
             return .failed(VerificationFailure(.malformed(text), depth: 0, certificate: presented.leaf))
         }
-        // OpenSSL appends issuers to a leaf that is an anchor itself, for which nobody has vouched.
+        // OpenSSL would append unverified issuers to a leaf that is an anchor.
         let standsAlone = options.allowsPartialChain && contains(presented.leaf)
         let candidates = IssuerCandidates(standsAlone ? PresentedChain(leaf: presented.leaf) : presented)
         return Attempts(
@@ -74,7 +72,6 @@ extension TrustAnchors {
 }
 
 extension VerificationFailure {
-    /// True if no anchor was found.
     fileprivate var isWantOfAnchor: Bool {
         switch reason {
         case .unknownIssuer, .untrustedRoot, .selfSigned: true

@@ -1,11 +1,11 @@
 import COpenSSL
 import Glibc
 
-/// Why no verified chain could be built: the first thing found wrong, and where.
+/// Why no verified chain could be built: the first fault, and where.
 package struct VerificationFailure: Error, Sendable, CustomStringConvertible {
-    /// OpenSSL's X509_V_ERR_… code. It also chooses the alert that the peer gets.
+    /// OpenSSL's X509_V_ERR_… code, which also selects the alert.
     package let x509Code: CInt
-    /// Place in the chain: 0 is the leaf.
+    /// 0 is the leaf.
     package let depth: Int
     package let certificate: Certificate?
     package let reason: Reason
@@ -18,32 +18,29 @@ package struct VerificationFailure: Error, Sendable, CustomStringConvertible {
         case expired
         case notYetValid
         case nameMismatch
-        /// The leaf is its own issuer and no anchor.
+        /// The leaf is self-signed and no anchor.
         case selfSigned
-        /// The chain ends at a root that is no anchor.
         case untrustedRoot
-        /// An issuer is neither among the anchors nor sent by the peer.
+        /// An issuer is neither an anchor nor sent by the peer.
         case unknownIssuer
         case weakKey
-        /// A signature uses a broken digest, e.g. SHA-1.
         case weakSignature
         case badSignature
-        /// A certificate that issued another may not: no CA in basicConstraints, no keyCertSign.
+        /// An issuer isn't a CA by basicConstraints, or lacks keyCertSign.
         case notAnAuthority
-        /// More issuers than a basicConstraints pathlen allows, or than are accepted at all.
+        /// More issuers than a pathlen, or the limit, allows.
         case pathTooLong
         case wrongPurpose
-        /// A name that an issuer's name constraints exclude.
         case nameConstraint
         case distrusted
-        /// Its issuer's revocation list has it.
+        /// It is on its issuer's revocation list.
         case revoked
-        /// Its issuer's revocation list is stale, or can't be relied on for another reason.
+        /// Its issuer's revocation list is stale, or otherwise unreliable.
         case revocationUnknown
         case lifetimeTooLong
-        /// Breaks RFC 5280 in another way; the message says how.
+        /// Violates RFC 5280 otherwise; the message says how.
         case malformed
-        /// Anything else; the message has OpenSSL's words.
+        /// Anything else, in OpenSSL's words.
         case other
     }
 }
@@ -73,7 +70,7 @@ extension VerificationFailure {
         self.message = message
     }
 
-    /// The same with something more to say.
+    /// The same with an addition to the message.
     func adding(_ text: String) -> VerificationFailure {
         VerificationFailure(
             code: x509Code, depth: depth, certificate: certificate, reason: reason, message: "\(message); \(text)")
@@ -81,7 +78,7 @@ extension VerificationFailure {
 
     static func role(_ depth: Int) -> String { depth == 0 ? "certificate" : "issuing certificate" }
 
-    /// A subject may be as long as a certificate.
+    /// Shortened: a subject may be as long as a certificate.
     static func subject(of certificate: Certificate) -> String {
         let subject = certificate.subject
         return subject.isEmpty ? "no subject" : subject.count > 200 ? subject.prefix(200) + "…" : subject
@@ -166,7 +163,6 @@ extension VerificationFailure.Reason {
             }
     }
 
-    /// Faults of a revocation list.
     private static let unusableListCodes: Set<CInt> = [
         X509_V_ERR_CRL_SIGNATURE_FAILURE, X509_V_ERR_CRL_NOT_YET_VALID, X509_V_ERR_CRL_HAS_EXPIRED,
         X509_V_ERR_KEYUSAGE_NO_CRL_SIGN, X509_V_ERR_UNHANDLED_CRITICAL_CRL_EXTENSION,
@@ -189,7 +185,7 @@ extension VerificationFailure.Reason {
     ]
 }
 
-/// The day of an instant in UTC, written `2027-06-30`.
+/// An instant's day in UTC: `2027-06-30`.
 package struct CalendarDate: Sendable, CustomStringConvertible {
     package let description: String
 
