@@ -13,6 +13,8 @@ package final class LocalAuthority: Sendable {
     package let end: UnixTime
     /// Sent after each leaf: the authority and those above it, where it is not a root itself.
     private let issuers: [Certificate]
+    /// Those of it and its issuers that have name constraints.
+    private let constraining: [Certificate]
     private let key: PrivateKey
     /// One for all leaves of this process, and never the authority's own. Never written to disk.
     private let leafKey: PrivateKey
@@ -32,6 +34,7 @@ package final class LocalAuthority: Sendable {
         self.certificate = certificate
         end = certificate.notAfter
         self.issuers = issuers
+        constraining = ([certificate] + issuers).filter { $0.nameConstraints != nil }
         self.key = key
         do { leafKey = try PrivateKey.generateP256() } catch { throw .signing(error) }
         commonExtensions = [
@@ -54,8 +57,9 @@ package final class LocalAuthority: Sendable {
     /// - Parameters:
     ///   - machine: the host's name, for the subject, so that people who find it in a trust store know whose it is.
     ///   - unixTime: the instant from which it is valid, give or take ``backdating``.
+    ///   - names: those that it may sign for; nil: all.
     static func issue(
-        for key: PrivateKey, machine: String, at unixTime: UnixTime
+        for key: PrivateKey, machine: String, at unixTime: UnixTime, permitting names: PermittedNames? = nil
     ) throws(AuthorityError) -> LocalAuthority {
         let certificate: Certificate
         do {
@@ -65,12 +69,20 @@ package final class LocalAuthority: Sendable {
                 extensions: [
                     .issuesLeavesOnly, .signsCertificates, .subjectKeyIdentifier(key.keyIdentifier),
                     .authorityKeyIdentifier(key.keyIdentifier),
-                ])
+                ] + (names.map { [$0.certificateExtension] } ?? []))
             certificate = try Certificate.issue(contents, for: key, by: nil, signingWith: key)
         } catch {
             throw .signing(error)
         }
         return try LocalAuthority(certificate: certificate, keyIdentifier: key.keyIdentifier, issuers: [], key: key)
+    }
+
+    /// Why clients refuse a leaf for the host: the name constraints of this authority, or of one above it.
+    package func violation(by name: ServerName) -> String? {
+        for authority in constraining {
+            if let violation = authority.nameConstraintViolation(by: name) { return violation }
+        }
+        return nil
     }
 
     /// Issues a leaf for a host. The name is in subjectAltName, and for people in the CN where it fits (RFC 5280
@@ -131,7 +143,7 @@ package final class LocalAuthority: Sendable {
     }
 
     /// No wildcard and nothing that a certificate couldn't say: a leaf is for one host.
-    private static func isHostName(_ name: String) -> Bool {
+    static func isHostName(_ name: String) -> Bool {
         !name.isEmpty && !name.hasPrefix(".")
             && name.utf8.allSatisfy { byte in
                 switch byte {
