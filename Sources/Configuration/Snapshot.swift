@@ -100,7 +100,9 @@ package final class Snapshot: Sendable {
     }
 
     package var authorityFiles: AuthorityFiles {
-        AuthorityFiles(certificate: authority.certificatePath, key: authority.privateKeyPath, state: stateDirectory)
+        AuthorityFiles(
+            certificate: authority.certificatePath, key: authority.privateKeyPath, state: stateDirectory,
+            permitting: authority.permitted)
     }
 
     /// The entry that decides for a host, or nil when none speaks for it.

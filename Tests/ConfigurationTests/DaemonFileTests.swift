@@ -77,7 +77,7 @@ import Testing
               users: users
               allow_clients: [10.0.0.0/8, ::/0]
               via: false
-            authority: {certificate: ca.pem, private_key: /keys/ca.key, leaf_lifetime: 1d12h}
+            authority: {certificate: ca.pem, private_key: /keys/ca.key, leaf_lifetime: 1d12h, name_constraints: [Example.test, bücher.test, 10.0.0.0/8, "::1"]}
             upstream:
               parent: http://us%65r:p%40ss@Proxy.example:3128/
               block_addresses: [loopback, private, 203.0.113.0/24, "::ffff:198.51.100.0/120"]
@@ -95,6 +95,7 @@ import Testing
         #expect(snapshot.authority.certificatePath == snapshot.stateDirectory + "/ca.pem")
         #expect(snapshot.authority.privateKeyPath == "/keys/ca.key")
         #expect(snapshot.authority.leafLifetime == .seconds(129_600))
+        #expect(snapshot.authority.permitted?.items.map(\.description) == ["example.test", "xn--bcher-kva.test", "10.0.0.0/8", "::1/128"])
         #expect(snapshot.upstream.parent == .init(host: "proxy.example", port: 3128, authorization: "Basic dXNlcjpwQHNz"))
         #expect(
             snapshot.upstream.addresses.blocked.map(\.description) == [
@@ -160,6 +161,15 @@ import Testing
         ("timeouts: {idle_client: 2d}\n", "1:25: error: idle_client: 2d is out of range; write a time from 1ms to 1d"),
         ("timeouts: {connect: 99999999999999999999s}\n", "1:21: error: connect: \"99999999999999999999s\" is too long a time"),
         ("authority: {leaf_lifetime: 398d}\n", "1:28: error: leaf_lifetime: 398d is out of range; write a time from 1h to 89d"),
+        ("authority: {name_constraints: []}\n", "1:31: error: name_constraints: the list is empty; null permits every host"),
+        (
+            "authority: {name_constraints: ['*.a.test']}\n",
+            "1:32: error: name_constraints: \"*.a.test\" has a wildcard; a domain stands for itself and all names below it"
+        ),
+        (
+            "authority: {name_constraints: [a b]}\n",
+            "1:32: error: name_constraints: \"a b\" is neither a domain nor a network"
+        ),
         ("authority: {private_key: ~/x}\n", "1:26: error: private_key: \"~\" is not expanded; write the whole path"),
         ("limits: {request_head: 64KB}\n", "1:24: error: request_head: \"KB\" is not a unit of size; write 64KiB"),
         ("limits: {request_head: big}\n", "1:24: error: request_head: \"big\" is not a size; write a number and a unit (B, KiB, MiB, GiB), e.g. 64KiB"),

@@ -74,4 +74,25 @@ struct InterceptionAuthorityTests {
             #expect(pins.count == 2)
         }
     }
+
+    /// Whoever has the key of a limited authority can be no other server, by OpenSSL's own judgement.
+    @Test func aLimitedAuthorityIsOnlyGoodForItsNames() async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(
+                bed, sections: ["authority": ["name_constraints: [\(OriginBed.name), 10.0.0.0/8]"]],
+                hosts: ["forged.test": "127.0.0.1"])
+            #expect(try await shared.curl("-o", "/dev/null", "-w", "%{http_code}", shared.url + "/").output == "200")
+            let refused = try await shared.proxy.connect(to: "forged.test:\(shared.originPort)")
+            Expected.refused(403, "may not sign for forged.test").check(refused, host: "forged.test")
+            let line = try await shared.proxy.events.first("exchange") { $0["host"] == "forged.test" }
+            #expect(line["cause"]?.contains("name constraints of the local authority: forged.test is not permitted") == true, "\(line)")
+
+            let origin = try await OpenSSLServer(in: bed, chain: forge("forged.test", for: shared.proxy, in: bed), ["-www"])
+            let direct = try await bed.run([
+                "curl", "-sS", "-o", "/dev/null", "--cacert", shared.proxy.authority, "--resolve",
+                "forged.test:\(origin.port):127.0.0.1", "https://forged.test:\(origin.port)/",
+            ])
+            #expect(direct.ending == .exited(60) && direct.errors.contains("permitted subtree violation"), "\(direct)")
+        }
+    }
 }

@@ -1,3 +1,4 @@
+import Addresses
 import Foundation
 import Synchronization
 import TLS
@@ -224,5 +225,47 @@ final class TemporaryDirectory {
         let verdict = SecurityPolicy().evaluate(
             PresentedChain(leaf: leaf, rest: [authority.certificate]), host: Chains.host, anchors: anchors, at: Self.now)
         #expect(verdict.refusal?.kind == "trust: untrustedRoot")
+    }
+
+    /// By this proxy's own verification, which is OpenSSL's and its own: what a client does.
+    @Test(arguments: [
+        ("example.test", true), ("a.example.test", true), ("pinproxy.test", true), ("wrong.pinproxy.test", true),
+        ("10.1.2.3", true), ("other.test", false), ("anexample.test", false), ("11.0.0.1", false), ("::1", false),
+    ]) func aConstrainedAuthoritySignsForPermittedNamesOnly(_ host: String, isPermitted: Bool) throws {
+        let network = PermittedNames.Item.network(try #require(IPAddress("10.0.0.0")), prefixLength: 8)
+        let names = PermittedNames([try PermittedNames.domain("example.test").get(), network])
+        let constrained = AuthorityFiles(certificate: files.certificate, key: files.key, permitting: names)
+        let authority = try constrained.loadOrCreate(at: Self.now).authority
+        #expect(authority.certificate.extensionValue(.nameConstraints) == names.certificateExtension.value)
+        #expect(authority.certificate.nameConstraints?.contains("permits pinproxy.test, example.test, 10.0.0.0/8") == true)
+        let name = ServerName(host: host)
+        #expect((authority.violation(by: name) == nil) == isPermitted)
+        // A start takes it as it is, whatever the configuration says by then.
+        let leaf = try files.load(at: Self.now).mint(for: name, at: Self.now, lifetime: Self.day)
+        let presented = PresentedChain(leaf: leaf.leaf, rest: Array(leaf.chain.dropFirst()))
+        let result = TrustAnchors([authority.certificate]).verify(
+            presented, options: VerificationOptions(name: name, time: Self.now))
+        switch result {
+        case .success: #expect(isPermitted)
+        case .failure(let failure): #expect(!isPermitted && failure.reason == .nameConstraint, "\(failure)")
+        }
+    }
+
+    /// The certificate of a rotation has the constraints of the configuration at that time.
+    @Test func theNextAuthorityHasTheConstraintsOfTheConfiguration() throws {
+        let current = try files.loadOrCreate(at: Self.now).authority.certificate
+        let names = PermittedNames([.domain("example.test")])
+        let constrained = AuthorityFiles(certificate: files.certificate, key: files.key, permitting: names)
+        #expect(AuthorityReview(current, issuers: [], at: Self.now).remarks(hosts: [], permitted: names).count == 1)
+        let next = try constrained.beginRotation(at: Self.now).certificate
+        #expect(AuthorityReview(next, issuers: [], at: Self.now).remarks(hosts: [], permitted: names) == [])
+        let refused = AuthorityReview(next, issuers: [], at: Self.now).remarks(hosts: [.dns("other.test")], permitted: names)
+        #expect(refused.count == 1 && refused[0].contains("other.test"), "\(refused)")
+        #expect(AuthorityReview(next, issuers: [], at: Self.now).remarks(hosts: []).count == 1)
+    }
+
+    @Test(arguments: ["", "*.example.test", ".example.test", "exa mple", "example.test.", "a/b"])
+    func aPermittedDomainIsAName(_ text: String) {
+        #expect(throws: PermittedNameError.self) { try PermittedNames.domain(text).get() }
     }
 }

@@ -24,12 +24,14 @@ extension ClientConnection {
         happened(.connect)
     }
 
-    /// The refusal once the local authority has expired: after a 200 the client could only be cut off.
+    /// The refusal where the local authority has expired or may not sign: after a 200 the client could only be cut off.
     private func refusalWithoutAuthority(_ route: Route) -> ProxyError? {
         guard route.target.key.layer.isShared else { return nil }
         let now = worker.unixTime()
-        let end = worker.configuration.leaves.authorities.signer(at: now).end
-        return now > end ? .authorityExpired(end, host: route.authority.host) : nil
+        let signer = worker.configuration.leaves.authorities.signer(at: now)
+        let host = route.authority.host
+        if now > signer.end { return .authorityExpired(signer.end, host: host) }
+        return signer.violation(by: ServerName(host: host)).map { .outsideNameConstraints(reason: $0, host: host) }
     }
 
     // MARK: What the results are

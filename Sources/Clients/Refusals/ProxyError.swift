@@ -39,6 +39,8 @@ package enum ProxyError {
     /// The configuration changed twice before the proxy had connected.
     case overtaken(host: String)
     case authorityExpired(UnixTime, host: String)
+    /// The local authority, or one above it, may not sign for the host.
+    case outsideNameConstraints(reason: String, host: String)
     // The policy's.
     case denied(host: String, entry: String?)
     indirect case clientNotAdmitted(ClientObjection)
@@ -85,7 +87,7 @@ package enum ProxyError {
     var keepsConnection: Bool {
         switch self {
         case .clientOfAnotherUser, .credentialsMissing, .credentialsWrong, .runUnknown, .runWithoutUser, .credentialsNotCompared, .denied, .clientNotAdmitted,
-            .plainToPinnedHost, .upstream, .overtaken, .authorityExpired: true
+            .plainToPinnedHost, .upstream, .overtaken, .authorityExpired, .outsideNameConstraints: true
         default: false
         }
     }
@@ -223,6 +225,11 @@ package enum ProxyError {
                         + "accept a certificate from it.",
                     "On the proxy's machine: \(AuthorityError.renewal)",
                 ], host: host)
+        case .outsideNameConstraints(let reason, let host):
+            Self.policy(
+                "The proxy's authority may not sign for \(host)", "name constraints of the local authority: \(reason)", host: host,
+                advice: "Its certificate is limited to some names (authority.name_constraints), and no program would accept one "
+                    + "for \(host) from it. Add the name there and run pinproxy ca rotate, or write action: tunnel for the host.")
         case .denied(let host, let entry):
             Self.policy(
                 "\(host) denied by policy", "action: deny",

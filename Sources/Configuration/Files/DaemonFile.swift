@@ -1,3 +1,4 @@
+internal import Addresses
 internal import Security
 internal import Session
 internal import TLS
@@ -70,7 +71,16 @@ struct DaemonFileReader {
             certificatePath: path("certificate", "authority.pem"),
             privateKeyPath: path("private_key", "authority.key"),
             // With the backdate of a day a leaf stays within 90 days.
-            leafLifetime: section.read("leaf_lifetime", .duration(.hours(1)...(.days(89)))) ?? .days(30))
+            leafLifetime: section.read("leaf_lifetime", .duration(.hours(1)...(.days(89)))) ?? .days(30),
+            permitted: permittedNames(section))
+    }
+
+    private func permittedNames(_ section: Section) -> PermittedNames? {
+        guard let value = section.value("name_constraints"), !value.isNull, let names = section.list("name_constraints") else {
+            return nil
+        }
+        if names.isEmpty { section.error(value, "name_constraints: the list is empty; null permits every host") }
+        return PermittedNames(names.compactMap { section.scalar($0, "name_constraints", .permittedName) })
     }
 
     func timeouts(_ section: Section) -> Timeouts {
@@ -140,6 +150,21 @@ struct DaemonFileReader {
         }
         guard !value.isNull, let path = root.scalar(value, "pins", .path) else { return nil }
         return (root.place(of: value), FileContents.resolve(path, relativeTo: file))
+    }
+}
+
+extension Form where Value == PermittedNames.Item {
+    /// A domain, an address or a network.
+    fileprivate static var permittedName: Form {
+        Form { text in
+            guard text.contains(where: { ":/".contains($0) }) || IPAddress(text) != nil else {
+                return PermittedNames.domain(text).mapError { Reason("\($0)") }
+            }
+            return AddressRange.parse(text).flatMap { range in
+                IPAddress(bytes: range.bytes).map { .success(.network($0, prefixLength: range.prefixLength)) }
+                    ?? .failure(Reason("\"\(text)\" is no network"))
+            }
+        }
     }
 }
 

@@ -1,3 +1,5 @@
+package import Security
+
 /// The local authority (`authority` in pinproxy.yaml). Its files are created on the first start, not read here.
 package struct AuthoritySettings: Sendable, Equatable {
     /// Absolute, or relative to the working directory if the state directory is.
@@ -5,4 +7,6 @@ package struct AuthoritySettings: Sendable, Equatable {
     package var privateKeyPath: String
     /// How long a minted leaf is valid, the backdate not counted.
     package var leafLifetime: Duration
+    /// What a new authority may sign for; nil: every host.
+    package var permitted: PermittedNames?
 }

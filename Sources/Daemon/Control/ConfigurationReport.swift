@@ -85,6 +85,7 @@ struct ConfigurationReport: Encodable {
             "admin.token_file": onOff(snapshot.admin.token != nil), "admin.hosts": list(snapshot.admin.hosts),
             "authority.certificate": snapshot.authority.certificatePath,
             "authority.leaf_lifetime": Quantity.text(snapshot.authority.leafLifetime),
+            "authority.name_constraints": snapshot.authority.permitted.map { list($0.items.map(\.description)) } ?? "null",
             "upstream.trust": "\(snapshot.upstream.anchors.certificates.count) authorities",
             "upstream.parent": parent ?? "null",
             "upstream.block_addresses": list(snapshot.upstream.addresses.blocked),

@@ -71,7 +71,8 @@ package enum AuthorityRemarks {
             let certificates = try Certificate.all(inPEM: file.bytes)
             guard let own = certificates.first else { return [] }
             let known = Array(certificates.dropFirst()) + snapshot.upstream.anchors.certificates
-            return AuthorityReview(own, issuers: known, at: time).remarks(hosts: hosts(of: snapshot)).map {
+            let review = AuthorityReview(own, issuers: known, at: time)
+            return review.remarks(hosts: hosts(of: snapshot), permitted: snapshot.authority.permitted).map {
                 Problem(.warning, at: place, $0)
             }
         } catch {

@@ -6,16 +6,19 @@ package struct AuthorityFiles: Sendable, Hashable {
     package let certificate: String
     package let key: String
     let state: String?
+    /// What an authority made here may sign for; nil: every host.
+    let permitted: PermittedNames?
 
     /// - Parameter state: the state directory, unless an administrator chose other places.
-    package init(certificate: String, key: String, state: String? = nil) {
+    package init(certificate: String, key: String, state: String? = nil, permitting permitted: PermittedNames? = nil) {
         self.certificate = certificate
         self.key = key
         self.state = state
+        self.permitted = permitted
     }
 
     var next: AuthorityFiles {
-        AuthorityFiles(certificate: Self.path(certificate, "next"), key: Self.path(key, "next"), state: state)
+        AuthorityFiles(certificate: Self.path(certificate, "next"), key: Self.path(key, "next"), state: state, permitting: permitted)
     }
 
     /// The previous authority's certificate, during a rotation.
@@ -91,7 +94,7 @@ package struct AuthorityFiles: Sendable, Hashable {
     ) throws(AuthorityError) -> (LocalAuthority, Provenance) {
         let isCompletion = try exists(key)
         let privateKey = isCompletion ? try loadKey() : try LocalAuthority.generateKey()
-        let authority = try LocalAuthority.issue(for: privateKey, machine: machine, at: unixTime)
+        let authority = try LocalAuthority.issue(for: privateKey, machine: machine, at: unixTime, permitting: permitted)
         if isCompletion {
             try prove(authority, at: unixTime)
         } else {

@@ -15,8 +15,16 @@ package struct AuthorityReview {
     }
 
     /// The findings, one line each, for hosts of the pin file.
-    package func remarks(hosts: [ServerName]) -> [String] {
-        var found = [ending, pathLength].compactMap(\.self) + constraints(hosts)
+    /// - Parameter permitted: the name constraints of the configuration.
+    package func remarks(hosts: [ServerName], permitted: PermittedNames? = nil) -> [String] {
+        let isAsConfigured =
+            permitted != nil && chain.first?.extensionValue(.nameConstraints) == permitted?.certificateExtension.value
+        var found = [ending, pathLength].compactMap(\.self) + constraints(hosts, isAsConfigured: isAsConfigured)
+        if permitted != nil, !isAsConfigured {
+            found.append(
+                "the local authority doesn't have the name constraints of the configuration (authority.name_constraints), "
+                    + "which a new one gets: \(AuthorityError.renewal)")
+        }
         // An expired chain is refused for that alone.
         if ending == nil, let issuers { found.append(issuers) }
         return found
@@ -44,10 +52,11 @@ package struct AuthorityReview {
         return nil
     }
 
-    private func constraints(_ hosts: [ServerName]) -> [String] {
-        chain.compactMap { authority in
+    private func constraints(_ hosts: [ServerName], isAsConfigured: Bool) -> [String] {
+        chain.enumerated().compactMap { depth, authority in
             guard let text = authority.nameConstraints else { return nil }
             let refused = hosts.filter { authority.nameConstraintViolation(by: $0) != nil }
+            if depth == 0, isAsConfigured, refused.isEmpty { return nil }
             let listed = refused.prefix(3).map(\.description).joined(separator: ", ")
             let more = refused.count > 3 ? " and \(refused.count - 3) more" : ""
             return "the name constraints of \(name(authority)) hold for the proxy's certificates (\(text)): clients refuse "

@@ -9,6 +9,9 @@ enum DERWriter {
         case sequence = 0x30
         /// `[0] IMPLICIT`: keyIdentifier of an authorityKeyIdentifier.
         case context0 = 0x80
+        /// `[0]` and `[1] IMPLICIT`: the subtrees of nameConstraints.
+        case constructed0 = 0xa0
+        case constructed1 = 0xa1
         /// `[2] IMPLICIT`: dNSName of a GeneralName.
         case context2 = 0x82
         /// `[7] IMPLICIT`: iPAddress of a GeneralName.

@@ -12,6 +12,8 @@ package final class LocalAuthority: Sendable {
     package let end: UnixTime
     /// Sent after each leaf: the authority and those above it, without a root.
     private let issuers: [Certificate]
+    /// Those of it and its issuers that have name constraints.
+    private let constraining: [Certificate]
     private let key: PrivateKey
     /// Shared by all leaves of this process, never the authority's own, never on disk.
     private let leafKey: PrivateKey
@@ -31,6 +33,7 @@ package final class LocalAuthority: Sendable {
         self.certificate = certificate
         end = certificate.notAfter
         self.issuers = issuers
+        constraining = ([certificate] + issuers).filter { $0.nameConstraints != nil }
         self.key = key
         do { leafKey = try PrivateKey.generateP256() } catch { throw .signing(error) }
         commonExtensions = [
@@ -52,8 +55,9 @@ package final class LocalAuthority: Sendable {
     /// - Parameters:
     ///   - machine: the host's name, for the subject, which identifies it in trust stores.
     ///   - unixTime: the start of its validity, before ``backdating``.
+    ///   - names: the permitted ones; nil: all.
     static func issue(
-        for key: PrivateKey, machine: String, at unixTime: UnixTime
+        for key: PrivateKey, machine: String, at unixTime: UnixTime, permitting names: PermittedNames? = nil
     ) throws(AuthorityError) -> LocalAuthority {
         let certificate: Certificate
         do {
@@ -63,12 +67,20 @@ package final class LocalAuthority: Sendable {
                 extensions: [
                     .issuesLeavesOnly, .signsCertificates, .subjectKeyIdentifier(key.keyIdentifier),
                     .authorityKeyIdentifier(key.keyIdentifier),
-                ])
+                ] + (names.map { [$0.certificateExtension] } ?? []))
             certificate = try Certificate.issue(contents, for: key, by: nil, signingWith: key)
         } catch {
             throw .signing(error)
         }
         return try LocalAuthority(certificate: certificate, keyIdentifier: key.keyIdentifier, issuers: [], key: key)
+    }
+
+    /// Why clients refuse a leaf for the host: the name constraints of this authority, or of one above it.
+    package func violation(by name: ServerName) -> String? {
+        for authority in constraining {
+            if let violation = authority.nameConstraintViolation(by: name) { return violation }
+        }
+        return nil
     }
 
     /// Issues a leaf for a host, named in subjectAltName, and in the CN if it fits (64 bytes, RFC 5280 appendix A.1).
@@ -128,7 +140,7 @@ package final class LocalAuthority: Sendable {
     }
 
     /// No wildcard, and encodable: a leaf is for one host.
-    private static func isHostName(_ name: String) -> Bool {
+    static func isHostName(_ name: String) -> Bool {
         !name.isEmpty && !name.hasPrefix(".")
             && name.utf8.allSatisfy { byte in
                 switch byte {

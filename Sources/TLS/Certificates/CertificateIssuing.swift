@@ -25,7 +25,7 @@ package struct CertificateContents: Sendable {
 package struct CertificateExtension: Sendable {
     package enum Kind: Sendable {
         case basicConstraints, keyUsage, extendedKeyUsage
-        case subjectKeyIdentifier, authorityKeyIdentifier, subjectAltName
+        case subjectKeyIdentifier, authorityKeyIdentifier, subjectAltName, nameConstraints
 
         fileprivate var identifier: CInt {
             switch self {
@@ -35,6 +35,7 @@ package struct CertificateExtension: Sendable {
             case .subjectKeyIdentifier: NID_subject_key_identifier
             case .authorityKeyIdentifier: NID_authority_key_identifier
             case .subjectAltName: NID_subject_alt_name
+            case .nameConstraints: NID_name_constraints
             }
         }
     }
@@ -72,6 +73,12 @@ extension Certificate {
             issuerKey.withSigner({ X509_sign_ctx(pointer, $0) > 0 })
         else { throw .failed(OpenSSLErrorQueue.takeReason()) }
         return certificate
+    }
+
+    /// The DER inside an extension's OCTET STRING; nil without one.
+    package func extensionValue(_ kind: CertificateExtension.Kind) -> [UInt8]? {
+        let index = X509_get_ext_by_NID(pointer, kind.identifier, -1)
+        return X509_EXTENSION_get_data(X509_get_ext(pointer, index)).map { Self.bytes(of: $0) }
     }
 
     private static func set(_ bytes: [UInt8], in string: UnsafeMutablePointer<ASN1_STRING>?) -> Bool {

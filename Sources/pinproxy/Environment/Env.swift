@@ -65,7 +65,7 @@ extension ConfigurationOptions {
         let settings = snapshot.authority
         let authority = AuthorityFiles(
             certificate: absolute(settings.certificatePath), key: absolute(settings.privateKeyPath),
-            state: absolute(snapshot.stateDirectory))
+            state: absolute(snapshot.stateDirectory), permitting: settings.permitted)
         let trust = try TrustFiles.prepare(authority: authority, in: directories, environment: environment)
         let inherited = ListenFile(in: snapshot.stateDirectory)
         var proxy = try ProxyURL(snapshot.proxy, inherited: inherited, running: session?.listen ?? [])
