@@ -12,6 +12,7 @@
 # make bench-many  10,000 clients with upstream connections, 5,000 connections in one go, too few descriptors; what each
 #             client holds of the memory; one worker and two
 # make soak   a million exchanges and ten thousand reloads: memory has to stay as it is
+# make faults faults planted in the sources, one at a time, and which test sees each: two hours
 # make bench-check  instructions and allocations of the inner loop, against those that are expected; WRITE=yes expects
 #             what is counted now
 #
@@ -81,7 +82,7 @@ TO_TEST += python3-seccomp systemd
 export PINPROXY_TEST_LAUNCHER := /usr/bin/python3 $(CURDIR)/Tests/System/confined.py $(CURDIR)/systemd/pinproxy.service
 endif
 
-.PHONY: run release install manual deb test test-clients test-system bench bench-many soak bench-check
+.PHONY: run release install manual deb test test-clients test-system bench bench-many soak bench-check faults
 
 run: release
 	@.ci/first-steps
@@ -142,6 +143,7 @@ deb: release
 
 test: $(PYTHON)/installed
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST)
+	python3 -B Tests/Faults/plant.py --check
 	swift build --build-tests $(CHECKED) $(SANITIZED)
 ifeq ($(SANITIZE)$(CONFINED),)
 	$(MAKE) test-system
@@ -157,6 +159,10 @@ test-clients: $(CLIENTS)/installed
 	PINPROXY_TEST_CLIENTS=all swift test --skip-build --filter 'ClientMatrixTests|DoctorTests' \
 		--experimental-maximum-parallelization-width $$(expr 2 '*' $$(nproc))
 	@git diff --stat -- docs/clients.md
+
+faults: $(PYTHON)/installed
+	@.ci/install-packages $(TO_BUILD) $(TO_TEST)
+	python3 -B Tests/Faults/plant.py
 
 bench: release
 	@.ci/install-packages $(TO_BENCH)

@@ -1,0 +1,142 @@
+"""Faults that the tests have to see, one line of the sources each.
+
+`old` stands once in the file. In `new`, PLANTED is true while the fault is active. `tests` is a filter of swift test.
+"""
+
+from collections import namedtuple
+
+Fault = namedtuple("Fault", "name file old new tests")
+
+
+def unless(condition):
+    """The condition as it is, and as it is when it doesn't stop anything."""
+    return condition, f"PLANTED || {condition}"
+
+
+POLICY = "Security/Policy/PolicyEvaluation.swift"
+RETRIES = "Session/Exchange/RetryRule.swift"
+SHARING = "Session/Sharing/SharedFetches.swift"
+RULES = "HTTPWire/FieldRules.swift"
+CHUNKS = "HTTPWire/ChunkedGrammar.swift"
+PARSER = "HTTPWire/HeadParser.swift"
+WRITER = "HTTPWire/HeadWriter.swift"
+REDIRECTS = "Session/Exchange/Itinerary.swift"
+SESSIONS = "Session/Connections/UpstreamSessionCache.swift"
+ORIGIN = "Session/Connections/Origin.swift"
+DIRECTORY = "Security/Files/TrustedDirectory.swift"
+CONNECT = "Clients/Connections/ClientConnect.swift"
+
+FAULTS = [
+    # Pins and policy
+    Fault("a pin counts at any depth", POLICY,
+          "guard let match = policy.pins.match(in: chain, position: policy.position) else {",
+          "guard let match = policy.pins.match(in: chain, position: PLANTED ? .any : policy.position) else {", "SecurityTests"),
+    Fault("a key that isn't pinned is accepted", POLICY,
+          "            return mismatch(.pinMismatch, chain: chain)",
+          "            return PLANTED ? accepted(chain: chain, trusted: chain) : mismatch(.pinMismatch, chain: chain)", "SecurityTests"),
+    Fault("names aren't compared", POLICY, "policy.validatesDomainName ? host : nil",
+          "policy.validatesDomainName && !PLANTED ? host : nil", "SecurityTests"),
+    Fault("pinning without pins accepts", POLICY, "if policy.mode != .none, policy.pins.isEmpty {",
+          "if policy.mode != .none, policy.pins.isEmpty, !PLANTED {", "SecurityTests"),
+    Fault("on_expiry: deny doesn't deny", POLICY, "expiry.action == .deny, expiry.hasPassed(at: time) {",
+          "expiry.action == .deny, expiry.hasPassed(at: time), !PLANTED {", "SecurityTests"),
+    Fault("enforcement: report softens trust", POLICY, "        case .failure(let failure): refused(.trust(failure))",
+          "        case .failure(let failure): PLANTED ? mismatch(.trust(failure), chain: nil) : refused(.trust(failure))",
+          "SecurityTests"),
+    Fault("report holds without anchors", POLICY, "== .report, !policy.allowsInvalidCertificates else {",
+          "== .report, PLANTED || !policy.allowsInvalidCertificates else {", "SecurityTests"),
+    Fault("a pinned leaf key counts for any name", POLICY, "if let name = checkedName, let failure = presented.leaf.mismatch",
+          "if !PLANTED, let name = checkedName, let failure = presented.leaf.mismatch", "SecurityTests"),
+    Fault("a verdict holds for ever", POLICY, "validUntil: ends.min() ?? .max)",
+          "validUntil: PLANTED ? .max : ends.min() ?? .max)", "SecurityTests"),
+    # Keys of pools and caches
+    Fault("a session outlives its chain", SESSIONS, *unless("entry.validUntil > unixTime ? entry : nil"), "SessionTests"),
+    Fault("sessions of an origin have no bound", SESSIONS, "if sessions.kept[key, default: []].count >= perOrigin {",
+          "if sessions.kept[key, default: []].count >= perOrigin, !PLANTED {", "SessionTests"),
+    Fault("a connection outlives its chain", ORIGIN, *unless("connection.validUntil > unixTime, !connection.isOver { return connection }"),
+          "SessionTests"),
+    Fault("a POST goes over a stale connection", ORIGIN, *unless("method.isIdempotent || !idle.stream.isStale"), "SessionTests"),
+    Fault("a connection to a local address serves everybody", ORIGIN, *unless("reach.allows(pool.scope(at: $0))"), "SessionTests"),
+    Fault("a response with a cookie is shared", SHARING, "if view.head.status == 401 || view.head.status == 407 || ",
+          "if !PLANTED, view.head.status == 401 || view.head.status == 407 || ", "SessionTests|SharedFetch"),
+    Fault("a private response is shared", SHARING, 'if directives.contains("private") || ', 'if !PLANTED, directives.contains("private") || ',
+          "SessionTests|SharedFetch"),
+    Fault("a request with credentials is shared", SHARING, "case .authorization: if !allowed", "case .authorization: if !PLANTED, !allowed",
+          "SessionTests|SharedFetch"),
+    Fault("Vary isn't looked at", SHARING, "where values(of: name) != other.values(of: name)",
+          "where !PLANTED && values(of: name) != other.values(of: name)", "SessionTests|SharedFetch"),
+    Fault("a leaf is shown after its renewal", "Security/Authority/LeafCache.swift", "now >= kept.notBefore, now < kept.renewal {",
+          "now >= kept.notBefore, PLANTED || now < kept.renewal {", "LeafCacheTests"),
+    # Limits
+    Fault("a head has no limit", PARSER, "guard position < end else { return bytes.count >= limit ? .tooLarge : .incomplete }",
+          "guard position < end else { return bytes.count >= limit && !PLANTED ? .tooLarge : .incomplete }", "HTTPWireTests"),
+    Fault("a chunk's line has no limit", CHUNKS, "if lineLength > Self.lineLimit {", "if !PLANTED, lineLength > Self.lineLimit {",
+          "HTTPWireTests"),
+    Fault("trailers have no limit", CHUNKS, "if lineLength > Self.trailerLimit {", "if !PLANTED, lineLength > Self.trailerLimit {",
+          "HTTPWireTests"),
+    Fault("JSON nests without end", "Serialization/Response/JSON/JSONScanner.swift", *unless("stack.count < Self.deepest"),
+          "SerializationTests"),
+    # Retries
+    Fault("a stale connection is retried for ever", RETRIES, "case .staleConnection: !hasRetriedStale",
+          "case .staleConnection: PLANTED || !hasRetriedStale", "SessionTests"),
+    Fault("redirects have no bound", RETRIES, *unless("redirects < limits.redirects"), "SessionTests|RedirectTests"),
+    Fault("challenges have no bound", RETRIES, *unless("challenges < limits.challenges"), "SessionTests"),
+    Fault("breaks have no bound", RETRIES, *unless("breaks < limits.breaks"), "SessionTests"),
+    Fault("what can't be resent is resent", RETRIES, *unless("met.isSuperset(of: rule.conditions)"), "SessionTests"),
+    Fault("an answered request is resent", RETRIES, "{ known.remove(.nothingAnswered) }",
+          "{ if !PLANTED { known.remove(.nothingAnswered) } }", "SessionTests"),
+    # Framing
+    Fault("Content-Length beside Transfer-Encoding", RULES, "if contentLength != nil {", "if contentLength != nil, !PLANTED {",
+          "HTTPWireTests"),
+    Fault("chunks in HTTP/1.0", RULES, "return version == .http10 ? .transferEncodingBeforeHTTP11",
+          "return version == .http10 && !PLANTED ? .transferEncodingBeforeHTTP11", "HTTPWireTests"),
+    Fault("a length beyond 63 bits", RULES, *unless("sum <= UInt64(Int64.max)"), "HTTPWireTests"),
+    Fault("a length that isn't digits", RULES, *unless("bytes[offset].isDigit"), "HTTPWireTests"),
+    Fault("two lengths", RULES, "if let contentLength, contentLength != length", "if !PLANTED, let contentLength, contentLength != length",
+          "HTTPWireTests"),
+    Fault("no Host", RULES, *unless("rules.host != nil || version == .http10"), "HTTPWireTests"),
+    Fault("reuse after a body that can't be", RULES, "if announcesBody, !Self", "if !PLANTED, announcesBody, !Self", "HTTPWireTests"),
+    Fault("a chunk's end without CR", CHUNKS, "guard byte == .carriageReturn else { return .chunkEnd }",
+          "guard PLANTED || byte == .carriageReturn else { return .chunkEnd }", "HTTPWireTests"),
+    Fault("a chunk's size without LF", CHUNKS, "guard byte == .lineFeed else { return .chunkSize }",
+          "guard PLANTED || byte == .lineFeed else { return .chunkSize }", "HTTPWireTests"),
+    Fault("a bare CR ends a line", PARSER, *unless("bytes[position + 1] == .lineFeed"), "HTTPWireTests"),
+    Fault("a truncated body passes for whole", "HTTPWire/BodyScanner.swift",
+          "case .counting, .chunked, .broken:\n            return false", "case .counting, .chunked, .broken:\n            return PLANTED",
+          "HTTPWireTests"),
+    Fault("a nominated field passes", WRITER, "keeps = !(passage.hasNominations && isNominated", "keeps = PLANTED || !(passage.hasNominations && isNominated",
+          "HTTPWireTests"),
+    Fault("a hop's fields pass", WRITER, "                .proxyAuthenticate, .proxyAuthenticationInfo:\n                keeps = false",
+          "                .proxyAuthenticate, .proxyAuthenticationInfo:\n                keeps = PLANTED", "HTTPWireTests"),
+    # Secrets on the way to another origin, and in what is shown
+    Fault("credentials follow to another origin", REDIRECTS, "            credentials = nil\n", "            if !PLANTED { credentials = nil }\n",
+          "SessionTests|RedirectTests|FollowedOriginTests|CredentialsTests|CredentialTests"),
+    Fault("cookies of another origin count", REDIRECTS, "if hasLeftOrigin { for", "if hasLeftOrigin, !PLANTED { for",
+          "SessionTests|RedirectTests|FollowedOriginTests"),
+    Fault("a body follows to another origin", REDIRECTS, "(status == 307 || status == 308) && followTo",
+          "(PLANTED || status == 307 || status == 308) && followTo", "SessionTests|RedirectTests|FollowedOriginTests"),
+    Fault("a redirect leads anywhere", REDIRECTS, *unless("url.origin == self.url.origin || url.origin == firstOrigin"),
+          "SessionTests|RedirectTests|FollowedOriginTests"),
+    # Clients
+    Fault("one fit process admits all", "Configuration/Settings/EntryClients.swift",
+          *unless("!processes.isEmpty && processes.allSatisfy"), "EntryClientsTests|LocalClientTests"),
+    Fault("a user that isn't named is admitted", "Configuration/Settings/EntryClients.swift", "return isUser && holds",
+          "return (isUser || PLANTED) && holds", "EntryClientsTests|LocalClientTests"),
+    Fault("any client is of this machine", "Session/Addresses/AddressGuard.swift", "self = isLoopback ?", "self = isLoopback || PLANTED ?",
+          "SessionTests|AddressTests"),
+    Fault("SNI may differ from CONNECT", CONNECT, "?? nil, !tunnel.asked.isNamedWithPort(name) {",
+          "?? nil, !PLANTED, !tunnel.asked.isNamedWithPort(name) {", "InterceptionOfferTests|RefusalTests|RefusalPageTests|PeculiarClientTests"),
+    Fault("an expired authority answers CONNECT", CONNECT, "if now > signer.end {", "if now > signer.end, !PLANTED {", "AuthorityExpiryTests"),
+    # Files
+    Fault("another user's file is read", DIRECTORY, *unless("[0, geteuid(), owner].contains(status.st_uid)"), "TrustedDirectoryTests"),
+    Fault("a file that others write is read", DIRECTORY, *unless("kind != S_IFREG || status.st_mode & (S_IWGRP | S_IWOTH) == 0"),
+          "TrustedDirectoryTests"),
+    Fault("an exposed key is read", "Security/Files/PrivateFile.swift", *unless("file.mode & (isCredential ? 0o037 : 0o077) == 0"),
+          "LocalAuthorityTests"),
+    # Deadlines
+    Fault("a client may take for ever to begin TLS", CONNECT, "        server.setDeadline(afterNanoseconds: handshakeNanoseconds)\n",
+          "        if !PLANTED { server.setDeadline(afterNanoseconds: handshakeNanoseconds) }\n", "SilentClientTests|TaskSuspensionTests"),
+    Fault("an origin may take for ever in TLS", "Session/Connections/UpstreamAttempt.swift",
+          "        deadline.set(afterNanoseconds: timeouts.tlsHandshake.nanoseconds)\n",
+          "        if !PLANTED { deadline.set(afterNanoseconds: timeouts.tlsHandshake.nanoseconds) }\n", "SilentOriginTests|SessionTests"),
+]

@@ -1,0 +1,102 @@
+#!/usr/bin/python3
+"""Plants the faults of faults.py, one at a time, and shows which test sees each.
+
+All of them are built in once, in a work tree of their own; the variable PINPROXY_FAULT says which one is active. A fault
+is seen if the tests named for it fail, which they don't without it.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from faults import FAULTS
+
+ROOT = Path(__file__).resolve().parents[2]
+TREE = ROOT / ".build-faults" / "tree"
+DECLARATION = '\n@_silgen_name("pinproxy_planted") private func planted(_ number: CInt) -> Bool\n'
+SWITCH = """#include <stdlib.h>
+#include <stdbool.h>
+bool pinproxy_planted(int number) {
+    static int active = -1;
+    if (active < 0) { const char *text = getenv("PINPROXY_FAULT"); active = text ? atoi(text) : 0; }
+    return active == number;
+}
+"""
+
+
+def check():
+    """The faults that no longer fit the sources."""
+    return [fault.name for fault in FAULTS
+            if (text := (ROOT / "Sources" / fault.file).read_text()).count(fault.old) != 1 or "PLANTED" not in fault.new]
+
+
+def plant():
+    """A work tree of the present commit with every fault in it."""
+    if not TREE.exists():
+        subprocess.run(["git", "-C", ROOT, "worktree", "prune"], check=True)
+        subprocess.run(["git", "-C", ROOT, "worktree", "add", "--quiet", "--detach", TREE], check=True)
+    head = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    subprocess.run(["git", "-C", TREE, "checkout", "--quiet", "--force", head], check=True)
+    (TREE / "Sources/CShims/planted.c").write_text(SWITCH)
+    # A room that stands on nothing of ours doesn't link what is beside the C shims.
+    package = TREE / "Package.swift"
+    package.write_text(package.read_text().replace('"CXML2", "CZlib",', '"CShims", "CXML2", "CZlib",'))
+    for number, fault in enumerate(FAULTS, 1):
+        path = TREE / "Sources" / fault.file
+        text = path.read_text()
+        path.write_text(text.replace(fault.old, fault.new.replace("PLANTED", f"planted({number})")))
+    for name in {fault.file for fault in FAULTS}:
+        with open(TREE / "Sources" / name, "a") as file:
+            file.write(DECLARATION)
+    (TREE / ".build").mkdir(exist_ok=True)
+    packages = TREE / ".build/python"
+    if not packages.exists():
+        packages.symlink_to(ROOT / ".build/python")
+    subprocess.run([*os.environ.get("SWIFT_BUILD", "swift build").split(), "--build-tests"], cwd=TREE, check=True)
+
+
+def failures(number, tests):
+    """The names of the tests that fail with a fault; None: they didn't end in time, which is seen too."""
+    command = ["swift", "test", "--skip-build", "--filter", tests, "--experimental-maximum-parallelization-width", "8"]
+    try:
+        run = subprocess.run(command, cwd=TREE, env={**os.environ, "PINPROXY_FAULT": str(number)}, capture_output=True,
+                             text=True, errors="replace", timeout=900)
+    except subprocess.TimeoutExpired:
+        return None
+    if run.returncode == 0:
+        return []
+    return sorted(set(re.findall(r"✘ Test (\w+)\(.* recorded an issue", run.stdout))) or ["(the run ended early)"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="only whether each fault still fits the sources")
+    parser.add_argument("--only", type=int, nargs="*", help="the numbers of faults to plant")
+    parser.add_argument("--unseen", type=int, default=2, help="faults that may be missed (default: 2)")
+    arguments = parser.parse_args()
+    if misfits := check():
+        sys.exit("don't fit the sources any more (Tests/Faults/faults.py): " + "; ".join(misfits))
+    if arguments.check:
+        return print(f"{len(FAULTS)} faults fit the sources")
+    plant()
+    for tests in sorted({fault.tests for fault in FAULTS}):
+        if (failed := failures(0, tests)) != []:
+            sys.exit(f"without a fault, {tests} fail: {failed}")
+    missed = []
+    for number, fault in enumerate(FAULTS, 1):
+        if arguments.only and number not in arguments.only:
+            continue
+        seen = failures(number, fault.tests)
+        if seen == []:
+            missed.append(fault.name)
+        words = "MISSED" if seen == [] else "no end in time" if seen is None else ", ".join(seen[:3]) + (f" and {len(seen) - 3} more" if len(seen) > 3 else "")
+        print(f"{number:3} {fault.name}: {words}", flush=True)
+    print(f"{len(missed)} of {len(FAULTS)} faults missed" + (": " + "; ".join(missed) if missed else ""))
+    sys.exit(len(missed) > arguments.unseen)
+
+
+if __name__ == "__main__":
+    main()
