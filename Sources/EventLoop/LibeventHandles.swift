@@ -10,13 +10,10 @@ struct EventBase: ~Copyable {
             throw SystemError(code: ENOMEM, call: "event_config_new")
         }
         defer { event_config_free(configuration) }
-        // NOLOCK: a base is touched by its own thread only; other threads go through the inbox.
-        //
-        // EPOLL_USE_CHANGELIST: epoll_ctl waits until the loop does, so that changes within a turn cost one system call
-        // or none. It forbids descriptors that share an open file (dup, fork); here every socket has one, CLOEXEC, and
-        // workers don't fork. A number closed and reopened within one turn works: libevent meets ENOENT and adds it
-        // (SocketSourceTests).
-        //
+        // NOLOCK: only its own thread touches a base; others use the inbox.
+        // EPOLL_USE_CHANGELIST: changes within a turn cost one epoll_ctl or none. It forbids descriptors that share an
+        // open file (dup, fork); here every socket is CLOEXEC, and workers don't fork. A number closed and reopened
+        // within one turn works: libevent meets ENOENT and adds it (SocketSourceTests).
         // IGNORE_ENV: EVENT_NOEPOLL and other variables don't count.
         // Not PRECISE_TIMER: it would cost a timerfd_settime where deadlines need milliseconds.
         let flags =

@@ -8,9 +8,7 @@ package struct NetlinkSocket: ~Copyable {
 
     private let raw: OpaquePointer
 
-    /// - Parameters:
-    ///   - family: NETLINK_ROUTE, NETLINK_SOCK_DIAG.
-    ///   - groups: a mask of multicast groups; 0: for requests.
+    /// - Parameter groups: a mask of multicast groups; 0: for requests.
     package init(_ family: CInt, groups: UInt32 = 0) throws(SystemError) {
         guard let raw = mnl_socket_open2(family, CInt(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)) else {
             throw SystemError.last("socket(AF_NETLINK)")
