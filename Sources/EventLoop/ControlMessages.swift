@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// What sendmsg(2) and recvmsg(2) carry beside the bytes, in the layout of cmsg(3), which C has as macros.
+/// Ancillary data of sendmsg(2) and recvmsg(2), in the layout of cmsg(3), which C has as macros.
 enum ControlMessages {
     struct Message {
         let level: CInt
@@ -15,7 +15,6 @@ enum ControlMessages {
         return (count + word - 1) / word * word
     }
 
-    /// What a message with so many bytes takes.
     static func space(for count: Int) -> Int { headerSize + aligned(count) }
 
     static func bytes(of message: Message) -> [UInt8] {
@@ -42,7 +41,6 @@ enum ControlMessages {
         return messages
     }
 
-    /// Calls `body` with a message of one piece.
     static func withMessage<Result>(
         name: UnsafeMutableRawPointer?, _ nameLength: Int, _ bytes: UnsafeMutableRawBufferPointer, _ control: UnsafeMutableRawBufferPointer,
         _ body: (inout msghdr) -> Result

@@ -1,12 +1,12 @@
 internal import Glibc
 
-/// UDP sockets of a server on all addresses that answers from the one that was asked (ip(7), IP_PKTINFO; RFC 3542
+/// A server's UDP sockets on all addresses, which answer from the address of the request (ip(7), IP_PKTINFO; RFC 3542
 /// section 6), as clients require.
 package enum DatagramSocket {
     package struct Arrival: Sendable {
         package let bytes: [UInt8]
         package let peer: SocketAddress
-        /// Where the peer has sent it.
+        /// The destination.
         package let local: IPAddress
     }
 
@@ -23,7 +23,7 @@ package enum DatagramSocket {
         let size = socklen_t(MemoryLayout<CInt>.size)
         let options: [(CInt, CInt)] =
             address.ip.isIPv6
-            // Of IPv6 an address counts as this machine's only where an interface has it, unless it needn't.
+            // IPv6 needs FREEBIND to bind addresses that no interface has.
             ? [IPV6_V6ONLY, recvPacketInfo6, freeBind6].map { (CInt(IPPROTO_IPV6), $0) } : [(CInt(IPPROTO_IP), IP_PKTINFO)]
         for (level, option) in options {
             guard setsockopt(raw, level, option, &on, size) == 0 else { throw SystemError.last("setsockopt") }
@@ -32,7 +32,7 @@ package enum DatagramSocket {
         return descriptor
     }
 
-    /// Truncates to `longest`. Nil if nothing has come, or what came can't be answered.
+    /// Truncates to `longest`. Nil if nothing has arrived, or it can't be answered.
     package static func receive(_ raw: CInt, longest: Int) -> Arrival? {
         var bytes = [UInt8](repeating: 0, count: longest)
         var control = [UInt8](repeating: 0, count: 128)
@@ -66,7 +66,7 @@ package enum DatagramSocket {
         return nil
     }
 
-    /// Answers. What can't be sent is lost, as datagrams are.
+    /// Answers. Datagrams that can't be sent are lost.
     package static func answer(_ bytes: [UInt8], to arrival: Arrival, over raw: CInt) {
         var bytes = bytes
         let address = arrival.local.bytes

@@ -1,7 +1,7 @@
 internal import CLibevent
 
-/// A deadline that is moved on every bit of progress and hardly ever passes. Moving it later, and clearing it, cost a
-/// store: one timer is armed for the earliest instant, and again when it fires too early.
+/// A deadline that moves with all progress and rarely passes. Moving it later, or clearing it, costs a store: one timer
+/// is armed for the earliest instant, and again when it fires too early.
 package final class Deadline {
     private static let never = MonotonicTime(nanoseconds: .max)
 
@@ -11,7 +11,7 @@ package final class Deadline {
     private var due = Deadline.never
     private var armedFor = Deadline.never
 
-    /// Creates a deadline without an owner, for classes that keep it in a `let`: ``bind(to:_:)`` follows.
+    /// A deadline without an owner, for a `let`: ``bind(to:_:)`` follows.
     package init(loop: EventLoop) {
         self.loop = loop
         timer.assign(
@@ -30,8 +30,6 @@ package final class Deadline {
         bind(to: owner, expired)
     }
 
-    /// Sets what is called when the deadline passes.
-    ///
     /// - Parameters:
     ///   - owner: keeps the deadline, directly or in an object that only it keeps. Retained during each call.
     ///   - expired: called on the loop's thread, once for each deadline that passes, never early. It may set the
@@ -43,21 +41,21 @@ package final class Deadline {
 
     package var isSet: Bool { due != Deadline.never }
 
-    /// Whether it has passed by the clock. Work that holds the loop up keeps ``expired`` from being called in time.
+    /// Whether it has passed by the clock; a busy loop delays ``expired``.
     package var isOverdue: Bool { due <= MonotonicTime.now() }
 
-    /// Replaces the deadline by that instant; one in the past expires as soon as the loop gets to it.
+    /// Sets the deadline; one in the past expires at once on the loop.
     package func set(_ instant: MonotonicTime) {
         due = instant
         if instant < armedFor { arm() }
     }
 
-    /// Replaces the deadline by one that much after `loop.now`.
+    /// Sets the deadline relative to `loop.now`.
     package func set(afterNanoseconds delay: UInt64) {
         set(loop.now.advanced(byNanoseconds: delay))
     }
 
-    /// There is no deadline any more. The timer is left to fire for nothing: cheaper than taking it out.
+    /// Clears the deadline. The timer may still fire for nothing, which is cheaper than removing it.
     package func clear() {
         due = Deadline.never
     }

@@ -1,15 +1,15 @@
 internal import Glibc
 
-/// An open file descriptor that has one owner: closed when the value goes, unless it is released.
+/// An owned file descriptor: closed with the value, unless released.
 package struct Descriptor: ~Copyable {
     package let raw: CInt
 
-    /// Takes over `raw`, which must be open and owned by nobody else.
+    /// Takes over `raw`, which must be open and unowned.
     package init(owning raw: CInt) {
         self.raw = raw
     }
 
-    /// Gives the descriptor away: whoever receives it has to close it.
+    /// Gives the descriptor to the caller, who closes it.
     package consuming func release() -> CInt {
         let raw = self.raw
         discard self
@@ -17,7 +17,7 @@ package struct Descriptor: ~Copyable {
     }
 
     deinit {
-        // Not repeated on EINTR: on Linux the descriptor is gone by then, and its number may be somebody else's.
+        // Not repeated on EINTR: Linux has closed it by then, and its number may be in use again.
         _ = Glibc.close(raw)
     }
 }
@@ -28,20 +28,20 @@ extension Descriptor {
         bytes.withUnsafeBytes { Glibc.write(raw, $0.baseAddress, $0.count) }
     }
 
-    /// How many descriptors this process may have open at one time (the soft limit RLIMIT_NOFILE).
+    /// How many descriptors this process may open (the soft limit RLIMIT_NOFILE).
     package static var limit: Int {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1024 }
         return Int(clamping: limit.rlim_cur)
     }
 
-    /// Raises it to the hard limit. The lower one is for programs that use select(2), which this isn't.
+    /// Raises it to the hard limit; the soft one is for select(2).
     package static func raiseLimit() {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur < limit.rlim_max
         else { return }
         limit.rlim_cur = limit.rlim_max
-        // A failure leaves what was there, which ``limit`` tells.
+        // On failure ``limit`` keeps its value.
         setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
 }

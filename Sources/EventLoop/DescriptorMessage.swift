@@ -2,10 +2,9 @@ internal import Glibc
 
 /// Messages over a Unix socket of packets (SOCK_SEQPACKET), perhaps with descriptors (SCM_RIGHTS of unix(7)).
 package enum DescriptorMessage {
-    /// Bytes of a message, and descriptors that it may carry.
     private static let limit = (bytes: 4096, descriptors: 32)
 
-    /// Two connected ends, close-on-exec, which the caller owns; they block.
+    /// Two connected, blocking ends, close-on-exec, owned by the caller.
     package static func pair() throws(SystemError) -> (CInt, CInt) {
         var ends: [CInt] = [-1, -1]
         guard socketpair(AF_UNIX, CInt(SOCK_SEQPACKET.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
@@ -36,7 +35,7 @@ package enum DescriptorMessage {
         guard sent == bytes.count else { throw SystemError.last("sendmsg") }
     }
 
-    /// Waits for a message; nil at the end. The descriptors are close-on-exec, and the caller's.
+    /// Waits for a message; nil at the end. The descriptors are close-on-exec, owned by the caller.
     package static func receive(from socket: CInt) throws(SystemError) -> (bytes: [UInt8], descriptors: [CInt])? {
         var bytes = [UInt8](repeating: 0, count: limit.bytes)
         var control = [UInt8](repeating: 0, count: ControlMessages.space(for: limit.descriptors * MemoryLayout<CInt>.size))

@@ -1,11 +1,11 @@
-/// The descriptors for which libevent has made room: some forty bytes for each number ever watched. Made one at a time
-/// among a peak's memory they would hold back its pages (25 MB after 3,000 clients), so blocks are made at first use.
+/// Descriptors that libevent has allocated memory for, some forty bytes each. Allocated one at a time during a peak, it
+/// would pin the peak's pages (25 MB after 3,000 clients), so blocks are allocated at first use.
 struct DescriptorRoom {
     private static let blockSize = 256
 
     private var isMade: [Bool] = []
 
-    /// The numbers to make room for before `descriptor` is watched; nil if that was done. At first use of a block only.
+    /// The numbers to allocate for before `descriptor` is watched, at first use of a block.
     mutating func need(for descriptor: CInt) -> Range<CInt>? {
         guard descriptor >= 0 else { return nil }
         let block = Int(descriptor) / Self.blockSize

@@ -1,7 +1,7 @@
-/// One end of a stream connection, or where one is awaited.
+/// One end of a stream connection, or of a listener.
 package enum Endpoint: Hashable, Sendable, CustomStringConvertible {
     case network(SocketAddress)
-    /// A Unix socket by the path of its file. Who connects to one has no address of its own.
+    /// A Unix socket by its path. Its clients have no address.
     case unix(String)
 
     /// `192.0.2.1:80`, `[2001:db8::1]:80` or `unix:/run/pinproxy/proxy.sock`
@@ -12,9 +12,7 @@ package enum Endpoint: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Nil of a Unix socket.
     package var address: SocketAddress? { if case .network(let address) = self { address } else { nil } }
 
-    /// Nil of an address.
     package var path: String? { if case .unix(let path) = self { path } else { nil } }
 }

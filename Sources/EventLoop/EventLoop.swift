@@ -1,11 +1,10 @@
-// The room of everything that waits. One event_base a thread; no lock on the path of a request.
+// EventLoop: everything that waits. One event_base per thread; no lock on the path of a request.
 
 internal import CLibevent
 
-/// A loop of events, and the thread that runs it is the only one that may touch it.
-///
-/// Its objects aren't Sendable either, and call one another without locks. Only `handle` crosses threads: it posts work
-/// to the loop. A *turn* is one callback from libevent with the work that it put off by `afterThisTurn`.
+/// An event loop, used only on the thread that runs it. Its objects aren't Sendable, and call one another without
+/// locks. Only `handle` crosses threads: it posts work. A *turn* is one libevent callback with the work that
+/// `afterThisTurn` deferred.
 package final class EventLoop {
     let base: EventBase
     let inbox: Inbox
@@ -17,7 +16,7 @@ package final class EventLoop {
     private var running: [() -> Void] = []
     private var isStopped = false
     private var isInTurn = false
-    // A number, read and stored whole: no access of it can overlap another.
+    // A number, stored whole: accesses can't overlap.
     @exclusivity(unchecked) @usableFromInline var cachedNow = MonotonicTime(nanoseconds: 0)
 
     package init() throws(SystemError) {
@@ -47,7 +46,7 @@ package final class EventLoop {
 
     package var handle: Handle { Handle(inbox: inbox) }
 
-    /// The time at which this turn first asked for it, the same for the rest of the turn; outside of a turn, the clock.
+    /// The time of its first use in this turn; outside of a turn, the clock.
     @inlinable package var now: MonotonicTime {
         cachedNow.nanoseconds != 0 ? cachedNow : readClock()
     }
@@ -58,10 +57,10 @@ package final class EventLoop {
         return now
     }
 
-    /// Runs until `stop()`, once in the life of a loop. Accepted posts are run first; later ones are refused.
+    /// Runs until `stop()`, once. Accepted posts run first; later ones are refused.
     package func run() {
         inbox.belongsToThisThread()
-        // Work may have been put off before there was a turn to end.
+        // Work may have been deferred before the first turn.
         beginTurn()
         endTurn()
         while !isStopped, event_base_loop(base.raw, EVLOOP_NO_EXIT_ON_EMPTY) == 0 {}
@@ -69,33 +68,32 @@ package final class EventLoop {
         beginTurn()
         for post in inbox.close() { post(self) }
         endTurn()
-        // There is no next turn for those who put themselves off again and again.
+        // Work that defers itself for ever has no next turn.
         deferred = []
     }
 
-    /// Ends `run()` when the callback in progress returns; before `run()`, makes it return at once.
+    /// Ends `run()` after the current callback; before `run()`, makes it return at once.
     package func stop() {
         isStopped = true
         event_base_loopbreak(base.raw)
     }
 
-    /// Runs `work` after the callback in progress, before the loop sleeps: to release objects that are still on the
-    /// stack, or to continue a long job after others had their turn, in order of the calls.
-    ///
-    /// Work put off by such work follows the descriptors that are ready by then. Costs a closure.
+    /// Runs `work` after the current callback, in order, before the loop sleeps: to release objects that are still on
+    /// the stack, or to continue a long job later. Work deferred by such work follows the ready descriptors. Costs a
+    /// closure.
     package func afterThisTurn(_ work: @escaping () -> Void) {
         deferred.append(work)
-        // Outside of a turn nothing would come to look.
+        // Outside of a turn a timer is needed.
         if !isInTurn { nextTurn.add(afterNanoseconds: 0) }
     }
 
-    /// To be called by every C thunk before it enters Swift.
+    /// Called by every C thunk before it enters Swift.
     @inline(__always)
     func beginTurn() {
         isInTurn = true
     }
 
-    /// To be called by every C thunk when Swift has returned.
+    /// Called by every C thunk after Swift.
     @inline(__always)
     func endTurn() {
         if !deferred.isEmpty { runDeferred() }
@@ -103,7 +101,7 @@ package final class EventLoop {
         cachedNow = MonotonicTime(nanoseconds: 0)
     }
 
-    /// To be called before events of that descriptor are added.
+    /// Call it before events of that descriptor are added.
     func makeRoom(for descriptor: CInt) {
         if let wanting = descriptorRoom.need(for: descriptor) { base.makeRoom(for: wanting) }
     }
@@ -112,7 +110,7 @@ package final class EventLoop {
         swap(&deferred, &running)
         for work in running { work() }
         running.removeAll(keepingCapacity: true)
-        // A timer of no time lets the loop look at its descriptors first, without sleeping.
+        // A zero timer lets the loop poll its descriptors first, without sleeping.
         if !deferred.isEmpty { nextTurn.add(afterNanoseconds: 0) }
     }
 

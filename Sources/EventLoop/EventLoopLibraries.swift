@@ -1,7 +1,7 @@
 internal import CCares
 internal import CLibevent
 
-/// The libraries of this room, with the versions that are loaded.
+/// The versions of the libraries loaded here.
 package enum EventLoopLibraries {
     package static var versions: [(name: String, version: String)] {
         [("libevent", event_get_version()), ("c-ares", ares_version(nil))].map { ($0, $1.map { String(cString: $0) } ?? "unknown") }

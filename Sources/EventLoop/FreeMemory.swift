@@ -1,14 +1,14 @@
 internal import CShims
 internal import Synchronization
 
-/// Returns free memory to the system, off the workers' threads, once for concurrent requests. Walking locks each heap
-/// of the process, for milliseconds after a large peak.
+/// Returns free memory to the system, off the workers' threads, once for concurrent requests: the walk locks each heap
+/// for milliseconds after a large peak.
 package final class FreeMemory: Sendable {
     private let isWanted = Atomic(false)
     private let run: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let give: @Sendable () -> Void
 
-    /// - Parameter run: runs work elsewhere and later, one after the other.
+    /// - Parameter run: runs work elsewhere and later, serially.
     package init(
         run: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
         give: @escaping @Sendable () -> Void = { malloc_trim(0) }
@@ -23,7 +23,7 @@ package final class FreeMemory: Sendable {
         self.init(run: { queue.async($0) })
     }
 
-    /// Releases what only the start needs: free memory, and code, which comes back from the page cache if needed.
+    /// Releases memory and code that only the start needs; code returns from the page cache on demand.
     package func giveBackAfterStart() {
         run { [give] in
             give()
@@ -34,7 +34,7 @@ package final class FreeMemory: Sendable {
     package func giveBack() {
         guard !isWanted.exchange(true, ordering: .relaxed) else { return }
         run { [self] in
-            // What is freed from here on may be missed by this walk: it is worth another.
+            // This walk may miss later frees, which deserve another.
             isWanted.store(false, ordering: .relaxed)
             give()
         }

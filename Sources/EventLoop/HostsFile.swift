@@ -1,8 +1,8 @@
 internal import CCares
 internal import Glibc
 
-/// The hosts file and search list, by a c-ares channel without other sources: asking for both families must not read
-/// the file twice, nor mix it with DNS.
+/// The hosts file and search list, by a separate c-ares channel, so that both families come from one read of the file,
+/// unmixed with DNS.
 struct HostsFile: ~Copyable {
     private var channel: ares_channel?
 
@@ -19,7 +19,7 @@ struct HostsFile: ~Copyable {
         if let channel { ares_destroy(channel) }
     }
 
-    /// The addresses of both families, sorted by RFC 6724; none if the file, which is read anew, doesn't name the host.
+    /// Both families' addresses, sorted by RFC 6724; none if the file, reread each time, doesn't name the host.
     func addresses(of name: String) -> [IPAddress] {
         final class Answer { var addresses: [IPAddress] = [] }
         let answer = Answer()
@@ -28,7 +28,7 @@ struct HostsFile: ~Copyable {
         hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
         // ENVHOSTS: the variable CARES_HOSTS may name another hosts file.
         hints.ai_flags = ARES_AI_ENVHOSTS
-        // With nothing to wait for, the callback comes before the call returns.
+        // Without I/O the callback comes before the call returns.
         ares_getaddrinfo(
             channel, name, nil, &hints,
             { context, status, _, info in
@@ -41,8 +41,7 @@ struct HostsFile: ~Copyable {
         return withExtendedLifetime(answer) { answer.addresses }
     }
 
-    /// The names to ask DNS for: `name` and its search list, in the order of `ndots` (resolv.conf(5)). A final dot
-    /// means `name` alone.
+    /// `name` and its search list, in the order of `ndots` (resolv.conf(5)). A final dot means `name` alone.
     func candidates(for name: String) -> [String] {
         if name.hasSuffix(".") { return [name] }
         var options = ares_options()
@@ -58,7 +57,6 @@ struct HostsFile: ~Copyable {
     }
 }
 
-/// What c-ares answers with.
 enum AddressInfo {
     static func addresses(_ info: UnsafeMutablePointer<ares_addrinfo>?) -> [IPAddress] {
         var addresses: [IPAddress] = []
@@ -72,7 +70,7 @@ enum AddressInfo {
         return addresses
     }
 
-    /// Seconds: the shortest of all records that led to the addresses, aliases included.
+    /// Seconds: the shortest of all records, aliases included.
     static func timeToLive(of info: UnsafeMutablePointer<ares_addrinfo>?) -> Int {
         var shortest = CInt.max
         var node = info?.pointee.nodes

@@ -2,9 +2,9 @@ internal import CShims
 internal import Glibc
 internal import Synchronization
 
-// One idea with EventLoop.swift: the inbox is the part of a loop that other threads touch.
+// One idea with EventLoop.swift: the part of a loop that other threads touch.
 
-/// The thread-safe end of a loop: closures come in from any thread, an eventfd wakes the loop once a batch.
+/// A loop's queue of closures from any thread; an eventfd wakes the loop once a batch.
 final class Inbox: Sendable {
     typealias Post = @Sendable (EventLoop) -> Void
 
@@ -14,9 +14,9 @@ final class Inbox: Sendable {
     }
 
     private let contents = Mutex(Contents())
-    /// The loop's thread; before it runs, the thread that created it.
+    /// The loop's thread; before it runs, the creator's.
     private let thread = Atomic(pthread_self())
-    /// Closed with the inbox's last reference: a late post writes to it harmlessly, never to a stranger's descriptor.
+    /// Closed with the inbox's last reference, so that a late post never writes to a reused descriptor.
     let descriptor: CInt
 
     init() throws(SystemError) {
@@ -33,21 +33,21 @@ final class Inbox: Sendable {
 
     var isOfThisThread: Bool { thread.load(ordering: .relaxed) == pthread_self() }
 
-    /// Any thread. False if the loop has ended: the work is dropped.
+    /// On any thread. False if the loop has ended: the work is dropped.
     func post(_ post: @escaping Post) -> Bool {
         let (accepted, isFirst) = contents.withLock { contents in
             guard contents.isOpen else { return (false, false) }
             contents.posts.append(post)
             return (true, contents.posts.count == 1)
         }
-        // Only the first of a batch wakes the loop: the wake-up takes all that has come in by then.
+        // The first of a batch wakes the loop for all.
         if isFirst { _ = eventfd_write(descriptor, 1) }
         return accepted
     }
 
-    /// The loop's thread: everything that has come in, oldest first.
+    /// On the loop's thread: all posts, oldest first.
     func take() -> [Post] {
-        // The counter is reset first: a post in between costs an empty wake-up, and would else be forgotten.
+        // Reset the counter first: a post in between costs an empty wake-up, but isn't lost.
         var count: eventfd_t = 0
         _ = eventfd_read(descriptor, &count)
         return contents.withLock { contents in
@@ -56,7 +56,7 @@ final class Inbox: Sendable {
         }
     }
 
-    /// Refuses posts from now on and returns what was left.
+    /// Refuses further posts, and returns the rest.
     @discardableResult
     func close() -> [Post] {
         contents.withLock { contents in
@@ -71,9 +71,8 @@ extension EventLoop {
     package struct Handle: Sendable {
         let inbox: Inbox
 
-        /// Runs `work` on the loop's thread, after the posts before it. May be called on any thread.
-        ///
-        /// False if the loop has ended, and `work` never runs. If true, it runs even if the loop is stopped meanwhile.
+        /// Runs `work` on the loop's thread, after earlier posts. On any thread. If false, the loop has ended and
+        /// `work` never runs. If true, it runs even if the loop is stopped meanwhile.
         @discardableResult
         package func post(_ work: @escaping @Sendable (EventLoop) -> Void) -> Bool {
             inbox.post(work)

@@ -10,14 +10,11 @@ struct EventBase: ~Copyable {
             throw SystemError(code: ENOMEM, call: "event_config_new")
         }
         defer { event_config_free(configuration) }
-        // NOLOCK: a base is touched by its own thread only; other threads go through the inbox.
-        //
-        // EPOLL_USE_CHANGELIST: epoll_ctl waits until the loop does, so that changes within a turn cost one system call
-        // or none. It forbids descriptors that share an open file (dup, fork); here every socket has one, CLOEXEC, and
-        // workers don't fork. A number closed and reopened within one turn works: libevent meets ENOENT and adds it
-        // (SocketSourceTests).
-        //
-        // IGNORE_ENV: what the loop does isn't decided by EVENT_NOEPOLL and the like.
+        // NOLOCK: only its own thread touches a base; others use the inbox.
+        // EPOLL_USE_CHANGELIST: changes within a turn cost one epoll_ctl or none. It forbids descriptors that share an
+        // open file (dup, fork); here every socket is CLOEXEC, and workers don't fork. A number closed and reopened
+        // within one turn works: libevent meets ENOENT and adds it (SocketSourceTests).
+        // IGNORE_ENV: EVENT_NOEPOLL and other variables don't count.
         // Not PRECISE_TIMER: it would cost a timerfd_settime where deadlines need milliseconds.
         let flags =
             EVENT_BASE_FLAG_NOLOCK.rawValue | EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST.rawValue
@@ -30,7 +27,7 @@ struct EventBase: ~Copyable {
         self.raw = raw
     }
 
-    /// Has libevent make room for those descriptors, by adding and deleting an event before the loop waits.
+    /// Makes libevent allocate for those descriptors, by adding and deleting an event before the loop waits.
     func makeRoom(for descriptors: Range<CInt>) {
         let memory = calloc(1, event_get_struct_event_size())
         guard let memory else { preconditionFailure("out of memory") }
@@ -46,20 +43,19 @@ struct EventBase: ~Copyable {
     deinit { event_base_free(raw) }
 }
 
-/// One libevent event, owned and no longer pending once the value is gone. Its holder keeps the loop too.
-///
-/// `assign` comes later, because the context is usually the object that holds the event.
+/// One libevent event, owned: removed with the value. Its holder keeps the loop too. `assign` comes later, because the
+/// context is usually the object that holds the event.
 struct Event: ~Copyable {
     private let raw: OpaquePointer
 
     init() {
-        // calloc returns nil only when the process is out of address space: nothing could go on then.
+        // calloc fails only without address space, where nothing can continue.
         let memory = calloc(1, event_get_struct_event_size())
         guard let memory else { preconditionFailure("out of memory") }
         raw = OpaquePointer(memory)
     }
 
-    /// Call once, first. `context` isn't retained: it must outlive the event or be its holder.
+    /// Call it once, first. `context` isn't retained: it must outlive the event or be its holder.
     func assign(
         on base: borrowing EventBase, descriptor: CInt = -1, events: CInt = 0,
         callback: event_callback_fn, context: UnsafeMutableRawPointer
@@ -68,21 +64,21 @@ struct Event: ~Copyable {
         precondition(status == 0, "event_assign refused its arguments")
     }
 
-    /// Waits for the descriptor. A second call while it waits does nothing.
+    /// Waits for the descriptor; idempotent.
     func add() {
         event_add(raw, nil)
     }
 
     /// Fires once after that time, rounded up to microseconds; replaces an earlier time.
     func add(afterNanoseconds delay: UInt64) {
-        // A century stands for "never": beyond it timeval arithmetic in libevent could overflow.
+        // A century means "never": more could overflow libevent's timeval.
         let microseconds = min(delay / 1000 + (delay % 1000 == 0 ? 0 : 1), 3_155_760_000_000_000)
         var time = timeval(
             tv_sec: Int(microseconds / 1_000_000), tv_usec: Int(microseconds % 1_000_000))
         event_add(raw, &time)
     }
 
-    /// Makes it not pending and not active; harmless if it was neither.
+    /// Makes it neither pending nor active.
     func delete() {
         event_del(raw)
     }

@@ -9,16 +9,16 @@ package struct LoopWeak<Object: AnyObject>: Sendable {
 
     package init(_ object: Object, on loop: EventLoop) { reference = LoopBound(Reference(object), on: loop) }
 
-    /// Runs the work on the loop's thread, if the object is still there. Any thread.
+    /// Runs the work on the loop's thread, if the object still exists. On any thread.
     package func post(_ work: @escaping @Sendable (Object) -> Void) {
         reference.post { if let object = $0.object { work(object) } }
     }
 }
 
-/// A value of one loop, which a Sendable closure may carry to another thread and back. Only its loop may look inside:
-/// anything else traps. It is released on the loop's thread, whichever thread drops the last copy.
+/// A value of one loop, for Sendable closures that pass through other threads. Reading it elsewhere traps. It is
+/// released on the loop's thread, whichever thread drops the last copy.
 package struct LoopBound<Value>: @unchecked Sendable {
-    // The loop alone reads the value, and lets it go.
+    // Only the loop reads and releases the value.
     private let keeper: Keeper
 
     package init(_ value: Value, on loop: EventLoop) {
@@ -30,7 +30,7 @@ package struct LoopBound<Value>: @unchecked Sendable {
         return keeper.value
     }
 
-    /// Runs the work on the loop's thread. Any thread; it is dropped if the loop has ended.
+    /// Runs the work on the loop's thread, unless the loop has ended. On any thread.
     package func post(_ work: @escaping @Sendable (Value) -> Void) {
         _ = keeper.inbox.post { [self] in work(value(on: $0)) }
     }
@@ -42,9 +42,9 @@ package struct LoopBound<Value>: @unchecked Sendable {
             init(_ value: Value) { self.value = value }
         }
 
-        // Released once, on the loop's thread. A strong reference would be released on the keeper's last thread.
+        // Released once, on the loop's thread; a strong reference would be released on the keeper's last thread.
         private let held: Unmanaged<Held>
-        // The inbox instead of the loop: it is Sendable, and its address isn't reused while we hold it.
+        // The inbox, not the loop: it is Sendable, and its address isn't reused while held.
         let inbox: Inbox
 
         var value: Value { held._withUnsafeGuaranteedRef { $0.value } }
@@ -55,9 +55,8 @@ package struct LoopBound<Value>: @unchecked Sendable {
         }
 
         deinit {
-            // Unsafe in name: one thread releases it, the loop's, or this one if the loop has ended.
+            // Unsafe in name: released by one thread, the loop's, or this one after the loop's end.
             nonisolated(unsafe) let held = held
-            // A loop that has ended refuses the post, and touches nothing any more.
             guard !inbox.isOfThisThread, inbox.post({ _ in held.release() }) else { return held.release() }
         }
     }

@@ -1,7 +1,7 @@
 internal import Dispatch
 internal import Synchronization
 
-/// An object, and the thread with the loop that it lives on, as seen from other threads.
+/// An object on a thread with its own loop, for use from other threads.
 package final class LoopThread<Object>: Sendable {
     private let handle: EventLoop.Handle
     private let object: LoopBound<Object>
@@ -13,8 +13,8 @@ package final class LoopThread<Object>: Sendable {
 
     /// Starts the thread and returns when the object is made.
     /// - Parameters:
-    ///   - name: for debuggers; at most 15 bytes of it are seen.
-    ///   - make: called once, on the thread; an error is thrown here, and the thread ends.
+    ///   - name: for debuggers, which show 15 bytes.
+    ///   - make: called once, on the thread; its error is rethrown here.
     package static func start(
         _ name: String, stackSize: Int, make: @escaping @Sendable (EventLoop) throws -> Object
     ) throws -> LoopThread {
@@ -29,13 +29,13 @@ package final class LoopThread<Object>: Sendable {
                 return started.report(.failure(error))
             }
             started.report(.success(LoopThread(handle: loop.handle, object: LoopBound(object, on: loop))))
-            // The thread holds it, so that it doesn't go on another one while the loop runs.
+            // Held, so that it isn't released on another thread while the loop runs.
             withExtendedLifetime(object) { loop.run() }
         }
         return try started.wait()
     }
 
-    /// Runs `work` on the thread. False if its loop has ended: then `work` never runs.
+    /// Runs `work` on the thread. False if its loop has ended.
     @discardableResult
     package func perform(_ work: @escaping @Sendable (Object) -> Void) -> Bool {
         let object = object
@@ -55,7 +55,7 @@ package final class LoopThread<Object>: Sendable {
 
         init(_ recipe: @escaping Recipe) { self.recipe = Mutex(recipe) }
 
-        /// Call once. It releases what the object was made of, which the thread would keep to its end.
+        /// Call it once. It releases the closure, which the thread would otherwise keep.
         func make(_ loop: EventLoop) throws -> Object {
             let recipe = recipe.withLock { recipe in
                 defer { recipe = nil }

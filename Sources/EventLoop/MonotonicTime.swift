@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// An instant of `CLOCK_MONOTONIC` in nanoseconds: for deadlines and durations, never for dates.
+/// An instant of `CLOCK_MONOTONIC` in nanoseconds: for deadlines and durations, never dates.
 package struct MonotonicTime: Comparable, Hashable, Sendable {
     package var nanoseconds: UInt64
 
@@ -8,16 +8,16 @@ package struct MonotonicTime: Comparable, Hashable, Sendable {
         self.nanoseconds = nanoseconds
     }
 
-    /// Asks the clock (about 20 ns). On a loop `EventLoop.now` is cheaper when asked twice.
+    /// Reads the clock (about 20 ns). `EventLoop.now` is cheaper when used twice.
     package static func now() -> MonotonicTime {
         var time = timespec()
-        // Can't fail: the clock exists on every Linux and the pointer is good.
+        // Can't fail on Linux.
         clock_gettime(CLOCK_MONOTONIC, &time)
         return MonotonicTime(
             nanoseconds: UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec))
     }
 
-    /// This instant moved later; the end of time is the limit.
+    /// A later instant, saturating.
     @inlinable package func advanced(byNanoseconds nanoseconds: UInt64) -> MonotonicTime {
         let (sum, overflow) = self.nanoseconds.addingReportingOverflow(nanoseconds)
         return MonotonicTime(nanoseconds: overflow ? .max : sum)
@@ -27,7 +27,7 @@ package struct MonotonicTime: Comparable, Hashable, Sendable {
         a.nanoseconds < b.nanoseconds
     }
 
-    /// Nanoseconds from `earlier` to `later`; 0 if they are the other way round.
+    /// Nanoseconds from `earlier` to `later`; 0 in reverse.
     @inlinable package static func - (later: MonotonicTime, earlier: MonotonicTime) -> UInt64 {
         later.nanoseconds > earlier.nanoseconds ? later.nanoseconds &- earlier.nanoseconds : 0
     }

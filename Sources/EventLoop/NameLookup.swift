@@ -1,14 +1,13 @@
-/// One look-up: A and AAAA side by side, then the search list's next name, where the name has neither.
-///
-/// A value without I/O, driven by `ResolverChannel`. Connecting may begin early (RFC 8305 section 3): with the IPv6
-/// addresses at once, with the IPv4 ones 50 ms later, so that a dropped question delays nobody.
+/// One look-up: A and AAAA in parallel, then the search list's next name if neither exists. A value without I/O, driven
+/// by `ResolverChannel`. Connecting may begin early (RFC 8305 section 3): with IPv6 addresses at once, with IPv4 ones
+/// 50 ms later, so that a dropped query delays nobody.
 struct NameLookup {
     enum Family: Equatable {
         case ipv4, ipv6
     }
 
     enum Reply: Equatable {
-        /// At least one address, good for so many seconds.
+        /// At least one address; the time to live in seconds.
         case addresses([IPAddress], timeToLive: Int)
         case failed(ResolutionError)
 
@@ -19,11 +18,11 @@ struct NameLookup {
 
     enum Action: Equatable {
         case wait
-        /// Ask for both families of this name. Answers about an earlier one count no more.
+        /// Query both families of this name. Answers about an earlier one are ignored.
         case ask(String)
-        /// Tell `delayPassed` after ``resolutionDelayNanoseconds``.
+        /// Call `delayPassed` after ``resolutionDelayNanoseconds``.
         case startDelay
-        /// These are good to begin with; the end is still to come.
+        /// Begin with these; the result follows.
         case begin([IPAddress])
         case end(Reply)
     }
@@ -38,7 +37,7 @@ struct NameLookup {
     private var hasBegun = false
     private var exists = false
 
-    /// - Parameter candidates: what to ask for, one after the other; at least one.
+    /// - Parameter candidates: names to query in order; at least one.
     init(_ name: String, candidates: [String]) {
         self.name = name
         self.candidates = candidates[...]
@@ -62,7 +61,7 @@ struct NameLookup {
         }
     }
 
-    /// ``Action/startDelay`` is over. Changes nothing if both answers have come meanwhile.
+    /// ``Action/startDelay`` has passed. Ignored after both answers.
     mutating func delayPassed() -> Action {
         guard let ipv4, ipv6 == nil, !hasBegun else { return .wait }
         switch ipv4 {
@@ -88,7 +87,7 @@ struct NameLookup {
         let addresses = ipv6.addresses + ipv4.addresses
         guard addresses.isEmpty else { return .end(.addresses(addresses, timeToLive: timeToLive)) }
         for case .failed(let error) in [ipv4, ipv6] {
-            // Whether a later name would have been right can't be known.
+            // A failed query leaves open whether the name exists.
             guard error.isAboutName else { return .end(.failed(error)) }
             if case .noAddresses = error { exists = true }
         }

@@ -1,16 +1,14 @@
 package import CMNL
 internal import Glibc
 
-/// libmnl's socket, owned: non-blocking and close-on-exec. The kernel answers a question within the call that asks it.
+/// libmnl's socket, owned: non-blocking and close-on-exec. The kernel answers within the call.
 package struct NetlinkSocket: ~Copyable {
-    /// The longest datagram of the kernel, for a reader with room for it.
+    /// The kernel's longest datagram.
     package static let datagramSize = 32 << 10
 
     private let raw: OpaquePointer
 
-    /// - Parameters:
-    ///   - family: NETLINK_ROUTE, NETLINK_SOCK_DIAG.
-    ///   - groups: the multicast groups to receive from, as bits; 0: for requests.
+    /// - Parameter groups: a mask of multicast groups; 0: for requests.
     package init(_ family: CInt, groups: UInt32 = 0) throws(SystemError) {
         guard let raw = mnl_socket_open2(family, CInt(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)) else {
             throw SystemError.last("socket(AF_NETLINK)")
@@ -29,11 +27,11 @@ package struct NetlinkSocket: ~Copyable {
 
     package var descriptor: CInt { mnl_socket_get_fd(raw) }
 
-    /// Begins a question with its fixed header, before attributes, in an aligned buffer with room for it.
+    /// Begins a request with its fixed header, before attributes, in an aligned buffer.
     package static func question(
         _ type: Int, flags: CInt = 0, sequence: UInt32, _ header: some BitwiseCopyable, in buffer: UnsafeMutableRawBufferPointer
     ) -> UnsafeMutablePointer<nlmsghdr> {
-        // libmnl returns what it was given, and a struct is never empty.
+        // libmnl returns the given address.
         let message = mnl_nlmsg_put_header(buffer.baseAddress)!
         message.pointee.nlmsg_type = UInt16(type)
         message.pointee.nlmsg_flags = UInt16(NLM_F_REQUEST | flags)
@@ -50,7 +48,7 @@ package struct NetlinkSocket: ~Copyable {
         }
     }
 
-    /// The bytes of one datagram, in `buffer`; nil if none has arrived.
+    /// One datagram's bytes in `buffer`; nil if none has arrived.
     package func receive(into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> UnsafeRawBufferPointer? {
         while true {
             let count = mnl_socket_recvfrom(raw, buffer.baseAddress, buffer.count)

@@ -1,7 +1,7 @@
 internal import CShims
 package import Glibc
 
-/// Starts another program (posix_spawn(3)), since almost nothing is safe in the fork of a threaded process.
+/// Starts another program by posix_spawn(3), since forking a threaded process is unsafe.
 package struct ProgramStart {
     package enum Source {
         case descriptor(CInt)
@@ -9,28 +9,28 @@ package struct ProgramStart {
     }
 
     package enum Group {
-        /// That of this process, with the terminal's keys.
+        /// This process's, with the terminal's keys.
         case inherited
         case own
-        /// A session as well: it has no terminal.
+        /// A new session, without a terminal.
         case ownSession
     }
 
-    /// A path, or a name that is looked up in PATH.
+    /// A path, or a name to find in PATH.
     package var file: String
-    /// The first is the name that the program is given.
+    /// Including the program's name.
     package var arguments: [String]
-    /// `NAME=value`; nil: that of this process.
+    /// `NAME=value`; nil: this process's.
     package var environment: [String]?
-    /// Set in this order. What else is open, and not close-on-exec, is the program's too.
+    /// Set in this order. Others that aren't close-on-exec are inherited.
     package var descriptors: [(number: CInt, source: Source)] = []
-    /// The first of those that are closed in any case.
+    /// The first number to close in any case.
     package var closesFrom: CInt?
     package var directory: String?
     package var group = Group.inherited
-    /// The signals that are blocked; nil: those of this thread.
+    /// Nil: this thread's.
     package var blockedSignals: sigset_t?
-    /// Whether signals that this process ignores do what they do to a process that has said nothing about them.
+    /// Whether ignored signals get their default action.
     package var restoresSignals = false
 
     package init(_ file: String, _ arguments: [String], environment: [String]? = nil) {
@@ -39,7 +39,7 @@ package struct ProgramStart {
         self.environment = environment
     }
 
-    /// - Returns: the process, which is the caller's to wait for.
+    /// - Returns: the process, which the caller must wait for.
     package func start() throws(SystemError) -> pid_t {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)

@@ -1,17 +1,16 @@
 internal import CCares
 
 package enum ResolutionError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// It can't be a host name: an empty or too long label, over 253 characters, a NUL.
+    /// Not a host name: an empty or too long label, over 253 characters, a NUL.
     case invalidName(String)
     case notFound(String)
-    /// It exists, but has neither an IPv4 nor an IPv6 address.
+    /// The name has neither an IPv4 nor an IPv6 address.
     case noAddresses(String)
     case timedOut(String)
-    /// A server refused, failed or answered nonsense; `reason` is c-ares' text.
+    /// A server refused, failed or sent a malformed answer; `reason` is c-ares' text.
     case serverFailure(name: String, reason: String)
-    /// The process has no file descriptor left to ask with.
     case noDescriptors(String)
-    /// The resolver went away meanwhile.
+    /// The resolver was released.
     case cancelled
 
     /// One line for people: `api.example.test: no such host`
@@ -27,7 +26,7 @@ package enum ResolutionError: Error, Hashable, Sendable, CustomStringConvertible
         }
     }
 
-    /// Whether it is about the name, and may be remembered, or about the moment.
+    /// Whether it is about the name, and may be cached, or temporary.
     var isAboutName: Bool {
         switch self {
         case .notFound, .noAddresses: true
@@ -35,7 +34,7 @@ package enum ResolutionError: Error, Hashable, Sendable, CustomStringConvertible
         }
     }
 
-    /// What a status of c-ares other than ARES_SUCCESS means.
+    /// From a c-ares status other than ARES_SUCCESS.
     init(status: CInt, name: String) {
         switch status {
         case ARES_ENOTFOUND: self = .notFound(name)

@@ -1,7 +1,6 @@
-/// Looks up the addresses of host names: hosts file, then DNS with the system's servers and search list. `localhost`
-/// and names below it are the loopback, without a question (RFC 6761 section 6.3).
-///
-/// One for each loop; the cache is shared. Concurrent look-ups of a name share the answer.
+/// Resolves host names: hosts file, then DNS with the system's servers and search list. `localhost` and names below it
+/// are the loopback, without a query (RFC 6761 section 6.3). One per loop; the cache is shared. Concurrent look-ups of
+/// a name share the answer.
 package final class Resolver {
     private let loop: EventLoop
     private let cache: ResolverCache
@@ -11,7 +10,7 @@ package final class Resolver {
     package private(set) var counts = Counts()
 
     package struct Counts: Sendable {
-        /// Answered by what was found before.
+        /// Answers from the cache.
         package var cached = 0
         package var found = 0
         package var failed = 0
@@ -32,17 +31,17 @@ package final class Resolver {
 
     /// Look-ups in progress end with `.cancelled`.
     deinit {
-        // A channel whose loop doesn't run any more would otherwise be kept for ever by its questions.
+        // Queries would keep the channel of a stopped loop for ever.
         channel.close()
     }
 
-    /// Looks up the addresses of `name`, at least one: IPv6 before IPv4, each sorted (RFC 6724).
+    /// Looks up at least one address of `name`: IPv6 before IPv4, each sorted (RFC 6724).
     ///
-    /// `completion` is called once on the loop's thread, unless the resolution is cancelled before: for literals, the
-    /// cache and the hosts file even before this returns. Releasing the `Resolution` doesn't cancel it. Servers time
-    /// out after some 14 s each; the caller has a deadline of its own.
+    /// `completion` is called once on the loop's thread, unless cancelled: for literals, the cache and the hosts file
+    /// before this returns. Releasing the `Resolution` doesn't cancel it. Servers time out after some 14 s each;
+    /// callers set their own deadline.
     ///
-    /// `begin`, for who needn't wait for both families (RFC 8305 section 3), is called at most once and before
+    /// `begin`, for callers that needn't wait for both families (RFC 8305 section 3), is called at most once, before
     /// `completion`, which then brings all addresses.
     @discardableResult
     package func resolve(
@@ -75,8 +74,8 @@ package final class Resolver {
         return resolution
     }
 
-    /// Reads /etc/resolv.conf anew, forgets what was found, and asks the new servers for look-ups in progress. If it
-    /// throws, everything is as before.
+    /// Rereads /etc/resolv.conf, empties the cache, and repeats running look-ups with the new servers. Changes nothing
+    /// if it throws.
     package func reload() throws(ResolutionError) {
         let old = channel
         channel = try ResolverChannel(loop: loop, settings: settings)
@@ -95,13 +94,13 @@ package final class Resolver {
         lookup.questions += 1
         let number = lookup.questions
         let epoch = cache.epoch
-        // The look-up may outlive the resolver: the answer still goes to those who wait.
+        // The look-up may outlive the resolver: the answer still goes to the waiting callers.
         channel.lookUp(key) { addresses in
             guard lookup.questions == number else { return }
             lookup.begun = addresses
             for resolution in lookup.waiting { resolution.begin(with: addresses) }
         } answered: { [weak self] reply in
-            // Asked again after a reload: the later answer counts.
+            // After a reload only the later answer counts.
             guard lookup.questions == number else { return }
             let answer: Result<[IPAddress], ResolutionError>
             var lifetime = 0
@@ -133,7 +132,7 @@ package final class Resolver {
         cache.store(answer, for: key, timeToLive: timeToLive, epoch: epoch, at: loop.now)
     }
 
-    /// Whether DNS could know the name: labels of 1 to 63 bytes, 253 in all, perhaps a final dot; no NUL.
+    /// Whether DNS could have the name: labels of 1 to 63 bytes, 253 in all, perhaps a final dot; no NUL.
     private static func isPlausible(_ name: String) -> Bool {
         var total = 0
         var label = 0
@@ -150,11 +149,11 @@ package final class Resolver {
         return total > 0 && (label == 0 ? total - 1 : total) <= 253
     }
 
-    /// One name that is being looked up, and who waits for its answer.
+    /// One look-up in flight, and its callers.
     private final class Lookup {
         var waiting: [Resolution]
         var questions = 0
-        /// Good to begin with already.
+        /// The addresses to begin with, if any yet.
         var begun: [IPAddress]?
 
         init(first: Resolution) {
@@ -174,7 +173,7 @@ package final class Resolution {
         self.completion = completion
     }
 
-    /// Nothing is called any more, and all is let go. The question stays on its way for others, and for the cache.
+    /// Drops the closures. The query continues for other callers, and the cache.
     package func cancel() {
         beginning = nil
         completion = nil

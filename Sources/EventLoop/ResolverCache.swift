@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Names that were looked up lately, shared by the resolvers of all loops. Bounded: what wasn't asked for lately goes.
+/// Recently resolved names, shared by all loops' resolvers; bounded, by least recent use.
 package final class ResolverCache: Sendable {
     typealias Answer = Result<[IPAddress], ResolutionError>
 
@@ -9,8 +9,8 @@ package final class ResolverCache: Sendable {
         let expires: MonotonicTime
     }
 
-    /// Two generations stand in for a list by last use: a hit moves an entry to the young one, which becomes the old
-    /// one when it holds half of the limit.
+    /// Approximates least recent use with two generations: a hit moves an entry to the young one, which becomes the old
+    /// one at half of the limit.
     private struct Contents {
         var young: [String: Entry] = [:]
         var old: [String: Entry] = [:]
@@ -25,7 +25,7 @@ package final class ResolverCache: Sendable {
     private let capacity: Int
     private let contents = Mutex(Contents())
 
-    /// `capacity` names at most (at least two).
+    /// - Parameter capacity: names, at least two.
     package init(capacity: Int = 4096) {
         self.capacity = max(capacity, 2)
     }
@@ -34,19 +34,19 @@ package final class ResolverCache: Sendable {
         contents.withLock { contents in contents.young.count + contents.old.count }
     }
 
-    /// Forgets everything, and whatever look-ups in flight will find.
+    /// Drops all answers, including those of look-ups in flight.
     package func removeAll() {
         contents.withLock { contents in
             contents = Contents(epoch: contents.epoch + 1)
         }
     }
 
-    /// Changes when everything is forgotten: an answer may only be stored if it was asked for in the same epoch.
+    /// Changes with ``removeAll()``: an answer is stored only in the epoch of its query.
     var epoch: UInt64 {
         contents.withLock { $0.epoch }
     }
 
-    /// Nil if nothing is known that is still good at `now`.
+    /// Nil without an answer still valid at `now`.
     func answer(for name: String, at now: MonotonicTime) -> Answer? {
         contents.withLock { contents in
             if let entry = contents.young[name] {
@@ -60,8 +60,8 @@ package final class ResolverCache: Sendable {
         }
     }
 
-    /// Remembers an answer for its time to live, within a second and an hour; a missing name for five seconds; failures
-    /// of the moment not at all.
+    /// Keeps an answer for its time to live, within a second and an hour, and a missing name for five seconds.
+    /// Temporary failures aren't kept.
     func store(_ answer: Answer, for name: String, timeToLive: Int, epoch: UInt64, at now: MonotonicTime) {
         let lifetime: UInt64
         switch answer {

@@ -1,13 +1,13 @@
 internal import CCares
 internal import Glibc
 
-/// One configuration of c-ares with its sockets and timer, driven by a loop. Answers are handed out after c-ares has
-/// returned, since receivers may free the channel.
+/// A c-ares channel with its sockets and timer, driven by a loop. Answers are delivered after c-ares has returned,
+/// since receivers may free the channel.
 final class ResolverChannel {
     struct Settings {
-        /// `address:port`, comma separated; nil for those of /etc/resolv.conf.
+        /// `address:port`, comma separated; nil: those of /etc/resolv.conf.
         var servers: String?
-        /// For the first attempt; c-ares doubles it each time it has been through all servers.
+        /// For the first attempt; c-ares doubles it after each round of all servers.
         var attemptMilliseconds: CInt = 2000
         var attempts: CInt = 3
         var openSocket = ResolverSockets.system
@@ -22,10 +22,10 @@ final class ResolverChannel {
     private var depth = 0
     private var isClosing = false
     private var finished: [() -> Void] = []
-    /// The last socket that c-ares asked for could not be had.
+    /// The last socket could not be opened.
     fileprivate private(set) var lacksDescriptors = false
 
-    /// c-ares reads /etc/resolv.conf here, blocking, like every program does when it starts.
+    /// c-ares reads /etc/resolv.conf here, blocking, like every program at its start.
     init(loop: EventLoop, settings: Settings) throws(ResolutionError) {
         self.loop = loop
         self.settings = settings
@@ -34,18 +34,18 @@ final class ResolverChannel {
         var options = ares_options()
         options.timeout = settings.attemptMilliseconds
         options.tries = settings.attempts
-        // No search list: both families are asked for under one name, whichever of them it has.
+        // No search list: both families must be queried under one name.
         options.ndomains = 0
         options.sock_state_cb = { context, descriptor, readable, writable in
             guard let context else { return }
             Unmanaged<ResolverChannel>.fromOpaque(context).takeUnretainedValue()
                 .watch(descriptor, read: readable != 0, write: writable != 0)
         }
-        // Unretained: the channel calls back no later than in ares_destroy, which comes before our end.
+        // Unretained: the last callback comes in ares_destroy, before our end.
         let context = Unmanaged.passUnretained(self).toOpaque()
         options.sock_state_cb_data = context
         let mask = ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_DOMAINS | ARES_OPT_SOCK_STATE_CB | ARES_OPT_LOOKUPS
-        // DNS after the hosts file, whatever nsswitch.conf says: c-ares knows no other source, such as "resolve".
+        // Hosts file, then DNS, whatever nsswitch.conf says: c-ares knows no other source, such as "resolve".
         let status = "b".withCString { lookups in
             options.lookups = UnsafeMutablePointer(mutating: lookups)
             return ares_init_options(&channel, &options, mask)
@@ -62,19 +62,19 @@ final class ResolverChannel {
     }
 
     deinit {
-        // Whoever holds the channel closes it before letting go; this is for an init that threw half-way.
+        // Holders close the channel before releasing it; this is for an init that threw.
         if let channel { ares_destroy(channel) }
     }
 
     /// Looks the name up in the hosts file, then in DNS.
     /// - Parameters:
-    ///   - begun: called at most once, before `answered`, with addresses that are good to begin with.
-    ///   - answered: called once. Both perhaps before this returns, never while c-ares is at work.
+    ///   - begun: called at most once, before `answered`, with addresses to begin with.
+    ///   - answered: called once. Both perhaps before this returns, never within c-ares.
     func lookUp(
         _ name: String, begun: @escaping ([IPAddress]) -> Void, answered: @escaping (NameLookup.Reply) -> Void
     ) {
         guard channel != nil, !isClosing else { return answered(.failed(.cancelled)) }
-        // With a dot at its end it is the same name: c-ares compares the text.
+        // c-ares compares the text, without a final dot.
         let known = hosts.addresses(of: name.hasSuffix(".") ? String(name.dropLast()) : name)
         guard known.isEmpty else { return answered(.addresses(known, timeToLive: 0)) }
         LookUp(
@@ -82,13 +82,13 @@ final class ResolverChannel {
         ).start()
     }
 
-    /// Ends every query in progress with `.cancelled`, closes the sockets. May be called from within an answer.
+    /// Ends every query with `.cancelled`, and closes the sockets. May be called within an answer.
     func close() {
         isClosing = true
         whileWorking {}
     }
 
-    /// Asks DNS for one family of exactly this name; `answered` is called once, never while c-ares is at work.
+    /// Queries DNS for one family of exactly this name; `answered` is called once, never within c-ares.
     fileprivate func ask(_ name: String, _ family: NameLookup.Family, answered: @escaping (NameLookup.Reply) -> Void) {
         guard let channel, !isClosing else { return answered(.failed(.cancelled)) }
         let query = Query(name: name, channel: self, answered: answered)
@@ -113,7 +113,7 @@ final class ResolverChannel {
         }
     }
 
-    /// Brackets each call into c-ares: what has to wait for its return is done when the outermost one has returned.
+    /// Brackets each call into c-ares: deferred work runs when the outermost one has returned.
     private func whileWorking(_ work: () -> Void) {
         depth += 1
         work()
@@ -127,7 +127,7 @@ final class ResolverChannel {
             timeout = nil
         }
         setTimeout()
-        // An answer may start the next look-up, or drop the resolver and this channel with it.
+        // An answer may start the next look-up, or release the resolver and this channel.
         let answers = finished
         finished = []
         for answer in answers { answer() }
@@ -146,7 +146,7 @@ final class ResolverChannel {
 
     // MARK: Sockets
 
-    /// c-ares wants a socket: -1 and errno, as of socket(2), if there is none to be had.
+    /// Opens a socket for c-ares: -1 and errno on failure, as socket(2).
     func openSocket(_ family: CInt, _ type: CInt, _ proto: CInt) -> CInt {
         let flags = CInt(SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
         let descriptor = settings.openSocket(family, type | flags, proto)
@@ -154,7 +154,7 @@ final class ResolverChannel {
         return descriptor
     }
 
-    /// c-ares wants to hear about a socket, or (neither) is about to close it.
+    /// Sets the interest that c-ares has in a socket; neither before closing it.
     private func watch(_ descriptor: CInt, read: Bool, write: Bool) {
         guard read || write else {
             sockets.removeValue(forKey: descriptor)?.source?.invalidate()
@@ -199,7 +199,7 @@ final class ResolverChannel {
         }
     }
 
-    /// Done once in the process, before any channel.
+    /// Once per process, before any channel.
     private static let libraryStatus = ares_library_init(ARES_LIB_INIT_ALL)
 
     private static func prepareLibrary() throws(ResolutionError) {
@@ -207,7 +207,7 @@ final class ResolverChannel {
     }
 }
 
-/// Drives a ``NameLookup``. Kept alive by the questions that it has asked.
+/// Drives a ``NameLookup``. Its queries keep it alive.
 private final class LookUp {
     private var state: NameLookup
     private let channel: ResolverChannel
@@ -215,7 +215,7 @@ private final class LookUp {
     private var answered: ((NameLookup.Reply) -> Void)?
     private let loop: EventLoop
     private var delay: Timer?
-    /// How many names have been asked for: answers about earlier ones are of no use.
+    /// The number of names queried, to recognise answers about earlier ones.
     private var asked = 0
 
     init(
@@ -265,7 +265,7 @@ private final class LookUp {
     }
 }
 
-/// One of c-ares' sockets, UDP or TCP. c-ares owns the descriptor.
+/// One of c-ares' sockets, UDP or TCP, which c-ares owns.
 private final class ResolverSocket: SocketHandler {
     private let descriptor: CInt
     private weak var channel: ResolverChannel?

@@ -1,16 +1,16 @@
 internal import CCares
 internal import Glibc
 
-// One idea with ResolverChannel.swift: c-ares makes its sockets by these functions, whose context is the channel.
+// One idea with ResolverChannel.swift: c-ares opens its sockets through these, with the channel as context.
 
-/// Makes c-ares' sockets and notices a lack of descriptors, which it would report as an unreachable server.
+/// Opens c-ares' sockets and notices a lack of descriptors, which it would report as an unreachable server.
 enum ResolverSockets {
-    /// Opens a socket as socket(2) does; the tests' way to run out of descriptors.
+    /// socket(2); tests make it fail.
     typealias Open = @Sendable (_ family: CInt, _ type: CInt, _ protocol: CInt) -> CInt
 
     static let system: Open = { socket($0, $1, $2) }
 
-    /// c-ares keeps the pointer, so the table is never given back, and nobody changes it.
+    /// c-ares keeps the pointer: never freed, and immutable.
     static nonisolated(unsafe) let functions: UnsafePointer<ares_socket_functions> = {
         let table = UnsafeMutablePointer<ares_socket_functions>.allocate(capacity: 1)
         table.initialize(

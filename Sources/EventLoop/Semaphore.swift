@@ -1,9 +1,9 @@
 internal import CShims
 internal import Glibc
 
-/// A counting semaphore of the system's (sem_overview(7)).
+/// A POSIX semaphore (sem_overview(7)).
 package final class Semaphore: Sendable {
-    // Unsafe in name: the system guards it, and it doesn't move until the deinit.
+    // Unsafe in name: the system guards it, and its address is stable.
     nonisolated(unsafe) fileprivate let raw: UnsafeMutablePointer<sem_t>
 
     package init() {
@@ -16,7 +16,7 @@ package final class Semaphore: Sendable {
         raw.deallocate()
     }
 
-    /// Lets one ``wait()`` return, now or later.
+    /// Releases one ``wait()``, now or later.
     package func signal() { sem_post(raw) }
 
     package func wait() {
@@ -24,21 +24,20 @@ package final class Semaphore: Sendable {
     }
 }
 
-/// A fault that ends the process: a failed check of Swift's, an access to memory that isn't there, an abort; not a kill.
+/// A fault that ends the process: a trap, a bad memory access, an abort; not a kill.
 package enum Crash {
-    /// Such a signal now signals the semaphore, and ends the process after ``isSaved()`` or a second, while other
-    /// threads run. Call once in a process, which keeps the semaphore.
+    /// Such a signal signals the semaphore, and ends the process after ``isSaved()`` or a second, while other threads
+    /// run. Call it once per process.
     package static func wake(_ saver: Semaphore) {
         shim_crash_watch(Unmanaged.passRetained(saver).takeUnretainedValue().raw)
     }
 
-    /// The signal that ends the process: `SIGSEGV`. Nil if none does.
+    /// The fatal signal, e.g. `SIGSEGV`, if any.
     package static var signal: String? {
         let number = shim_crash_signal()
         return number == 0 ? nil : name(of: number)
     }
 
-    /// Of such a signal.
     package static func name(of number: CInt) -> String {
         switch number {
         case SIGSEGV: "SIGSEGV"
@@ -52,6 +51,6 @@ package enum Crash {
         }
     }
 
-    /// What could be saved is saved.
+    /// Call it when everything was saved.
     package static func isSaved() { shim_crash_is_saved() }
 }

@@ -1,11 +1,11 @@
 internal import CShims
 internal import Glibc
 
-/// Signals as readiness of a descriptor (signalfd), with who sent them. They must be blocked in every thread.
+/// Reads signals, with their senders, from a descriptor (signalfd). They must be blocked in every thread.
 package struct SignalDescriptor: ~Copyable {
     package struct Arrival: Sendable {
         package let signal: CInt
-        /// The process that sent it with kill(2) or the like; nil: the kernel did, e.g. for a key of the terminal.
+        /// The process that sent it; nil: the kernel, e.g. for a key of the terminal.
         package let sender: CInt?
     }
 
@@ -22,7 +22,7 @@ package struct SignalDescriptor: ~Copyable {
 
     package var raw: CInt { descriptor.raw }
 
-    /// The next one; nil if none is pending.
+    /// The next pending signal.
     package func next() -> Arrival? {
         var signal = signalfd_siginfo()
         let size = MemoryLayout<signalfd_siginfo>.size

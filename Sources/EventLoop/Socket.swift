@@ -3,11 +3,11 @@ internal import Glibc
 
 /// TCP sockets, always non-blocking and close-on-exec.
 package enum Socket {
-    /// Listens on that address; port 0 lets the system choose (ask `localAddress`).
+    /// Listens on that address; port 0 lets the system choose (see `localAddress`).
     ///
-    /// SO_REUSEADDR is set, so that a restart doesn't wait for TIME_WAIT; an IPv6 socket takes IPv6 only, so that
-    /// `[::]` and `0.0.0.0` can be listened on side by side. `reusePort` lets several sockets share the address, the
-    /// kernel spreading connections over them.
+    /// Sets SO_REUSEADDR against TIME_WAIT after a restart; an IPv6 socket takes IPv6 only, so that `[::]` and
+    /// `0.0.0.0` can be used side by side. `reusePort` lets several sockets share the address, with connections spread
+    /// over them.
     package static func listen(
         on address: SocketAddress, backlog: CInt, reusePort: Bool
     ) throws(SystemError) -> Descriptor {
@@ -30,7 +30,7 @@ package enum Socket {
     }
 
     package enum AcceptResult: ~Copyable {
-        /// A connected socket, with TCP_NODELAY for TCP; a nil peer isn't of the internet.
+        /// A connected socket, with TCP_NODELAY for TCP; nil for a Unix peer.
         case accepted(Descriptor, peer: SocketAddress?)
         case wouldBlock
         /// EMFILE, ENFILE, ENOBUFS and ENOMEM leave the connection in the queue: pause reading, or it spins.
@@ -63,13 +63,13 @@ package enum Socket {
         }
     }
 
-    /// Starts to connect, with TCP_NODELAY and the DSCP mark. It becomes writable at the end; see `pendingError`.
+    /// Starts to connect, with TCP_NODELAY and the DSCP mark. Writable when done; see `pendingError`.
     package static func beginConnect(to address: SocketAddress, dscp: UInt8 = 0) throws(SystemError) -> Descriptor {
         let socket = try open(for: address.ip)
         setNoDelay(socket.raw)
         if dscp != 0 { mark(socket.raw, dscp) }
         let raw = socket.raw
-        // EINTR: a non-blocking connect goes on by itself, as with EINPROGRESS (POSIX).
+        // EINTR: a non-blocking connect continues, as with EINPROGRESS (POSIX).
         guard address.withSockaddr({ Glibc.connect(raw, $0, $1) }) == 0 || errno == EINPROGRESS || errno == EINTR
         else { throw SystemError.last("connect") }
         return socket
@@ -84,7 +84,7 @@ package enum Socket {
         return SocketAddress(ip: ip, port: 0).withSockaddr { bind(descriptor.raw, $0, $1) } == 0
     }
 
-    /// The error that waits on the socket (SO_ERROR), 0 if none; reading it clears it.
+    /// The pending error (SO_ERROR), 0 if none; reading it clears it.
     package static func pendingError(_ descriptor: CInt) -> CInt {
         var code: CInt = 0
         var length = socklen_t(MemoryLayout<CInt>.size)
@@ -92,25 +92,25 @@ package enum Socket {
         return code
     }
 
-    /// Whether the descriptor is a socket of a stream, and not one of datagrams.
+    /// Whether the descriptor is a stream socket.
     package static func isStream(_ descriptor: CInt) -> Bool {
         var type: CInt = 0
         var length = socklen_t(MemoryLayout<CInt>.size)
         return getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == CInt(SOCK_STREAM.rawValue)
     }
 
-    /// This end's address; nil if the descriptor isn't an internet socket.
+    /// This end's address; nil unless it is an internet socket.
     package static func localAddress(_ descriptor: CInt) -> SocketAddress? {
         SocketAddress { getsockname(descriptor, $0, $1) }
     }
 
-    /// Sends small writes at once (TCP_NODELAY). A failure is ignored: it would only cost time.
+    /// Sends small writes at once (TCP_NODELAY). A failure only costs time.
     package static func setNoDelay(_ descriptor: CInt) {
         var on: CInt = 1
         setsockopt(descriptor, CInt(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<CInt>.size))
     }
 
-    /// Marks all later packets (DSCP, RFC 2474). A kernel that refuses leaves them unmarked.
+    /// Marks later packets (DSCP, RFC 2474), if the kernel allows it.
     package static func mark(_ descriptor: CInt, _ dscp: UInt8) {
         var field = CInt(dscp) << 2
         setsockopt(descriptor, CInt(IPPROTO_IP), IP_TOS, &field, socklen_t(MemoryLayout<CInt>.size))

@@ -1,4 +1,4 @@
-// A socket's address contains an IP address: importers see that type too.
+// Importers see the IP address type too.
 @_exported public import Addresses
 internal import Glibc
 
@@ -16,7 +16,7 @@ package struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
         ip.isIPv6 ? "[\(ip)]:\(port)" : "\(ip):\(port)"
     }
 
-    /// Nil if it isn't an internet address.
+    /// Nil unless it is an internet address.
     init?(_ address: UnsafePointer<sockaddr>) {
         let raw = UnsafeRawPointer(address)
         switch CInt(address.pointee.sa_family) {
@@ -31,7 +31,7 @@ package struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Fills an address through a call such as `getsockname`; nil if the call failed or it isn't an internet address.
+    /// From a call such as `getsockname`; nil if it failed, or for other addresses.
     init?(filledBy call: (UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> CInt) {
         var storage = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -44,11 +44,11 @@ package struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
         self = address
     }
 
-    /// Lends the address as C wants it.
+    /// Borrows the address as C wants it.
     func withSockaddr<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
         func lend<Address>(_ address: Address) -> Result {
             withUnsafeBytes(of: address) { bytes in
-                // A struct is never empty, so there is a base address.
+                // A struct is never empty.
                 body(bytes.baseAddress.unsafelyUnwrapped.assumingMemoryBound(to: sockaddr.self), socklen_t(bytes.count))
             }
         }

@@ -7,30 +7,28 @@ package struct Readiness: OptionSet, Sendable {
         self.rawValue = rawValue
     }
 
-    /// Bytes, an end of stream or an error can be read without waiting.
+    /// Bytes, an end of stream or an error can be read.
     @inlinable package static var read: Readiness { Readiness(rawValue: 1) }
-    /// Bytes can be written without waiting, a connect has ended, or there is an error.
+    /// Bytes can be written, a connect ended, or there is an error.
     @inlinable package static var write: Readiness { Readiness(rawValue: 2) }
 }
 
 package protocol SocketHandler: AnyObject {
-    /// Called on the loop's thread, once a turn for each kind that is wanted, as long as it lasts. It must not block;
-    /// it may invalidate or release the source and itself.
+    /// Called on the loop's thread, once a turn for each wanted kind, while it lasts. It must not block; it may
+    /// invalidate or release the source and itself.
     func socketReady(_ readiness: Readiness)
 }
 
-/// The interest in one descriptor's readiness, level-triggered; nothing is wanted at first. A change costs an epoll_ctl
-/// if it still is one when the loop waits.
-///
-/// Invalidate (or release) the source **before** closing its descriptor, which it doesn't own: libevent would take a
-/// new socket of the same number for the old one.
+/// The interest in a descriptor's readiness, level-triggered; at first none. A change costs an epoll_ctl unless undone
+/// before the loop waits. Invalidate (or release) the source **before** closing its descriptor, which it doesn't own:
+/// libevent would take a new socket of the same number for the old one.
 package final class SocketSource {
     private let loop: EventLoop
-    // unowned: the handler keeps the source, and releases or invalidates it before it goes.
+    // unowned: the handler keeps the source, and releases or invalidates it before its own end.
     private unowned let handler: any SocketHandler
     private let descriptor: CInt
     private let readEvent = Event()
-    /// Made at first use: most sockets take whatever is written to them, and never wait.
+    /// Made at first use: most sockets never wait to write.
     private var writeEvent: Event?
     private var interest: Readiness = []
     private var isValid = true
@@ -41,7 +39,7 @@ package final class SocketSource {
         self.handler = handler
         self.descriptor = descriptor
         loop.makeRoom(for: descriptor)
-        // Two events instead of one that is reassigned: switching one side doesn't disturb the other.
+        // Two events, so that switching one side doesn't disturb the other.
         readEvent.assign(
             on: loop.base, descriptor: descriptor, events: EV_READ | EV_PERSIST,
             callback: { _, _, context in
@@ -92,7 +90,7 @@ package final class SocketSource {
         }
     }
 
-    /// No callback comes after this, and nothing can be wanted any more. May be repeated.
+    /// Ends all callbacks for good. Idempotent.
     package func invalidate() {
         wantsRead = false
         wantsWrite = false
@@ -100,9 +98,9 @@ package final class SocketSource {
     }
 
     private static func fired(_ context: UnsafeMutableRawPointer, _ readiness: Readiness) {
-        // The handler is retained by its load until its call returns. The source isn't retained, and isn't touched
-        // after the call: releasing it must disarm it at once, before its number is used again. The loop's
-        // ``EventLoop/run()`` is on the stack and keeps it. Each would cost a retain for every event.
+        // The load retains the handler until its call returns. The source isn't retained, and isn't touched after the
+        // call: releasing it must disarm it before its number is reused. ``EventLoop/run()``, on the stack, keeps the
+        // loop. Each would cost a retain for every event.
         let (loop, handler) = Unmanaged<SocketSource>.fromOpaque(context)._withUnsafeGuaranteedRef {
             (Unmanaged.passUnretained($0.loop), $0.handler)
         }

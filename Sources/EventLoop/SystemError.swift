@@ -1,10 +1,9 @@
 internal import Glibc
 
-/// A system call that failed: the `errno` it left, and the call's name as people know it.
+/// A failed system call: its `errno` and name.
 package struct SystemError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// An `errno` value.
     package let code: CInt
-    /// The call, for example `connect`.
+    /// E.g. `connect`.
     package let call: String
 
     package init(code: CInt, call: String) {
@@ -16,18 +15,18 @@ package struct SystemError: Error, Sendable, Hashable, CustomStringConvertible {
         SystemError(code: errno, call: call)
     }
 
-    /// The process, or the whole machine, has no file descriptor left (EMFILE, ENFILE).
+    /// No file descriptor is left in the process or the machine (EMFILE, ENFILE).
     package var isLackOfDescriptors: Bool { code == EMFILE || code == ENFILE }
 
-    /// The process, its user or its control group has as many threads as it may have.
+    /// The process, its user or its control group has reached its limit of threads.
     package var isLackOfThreads: Bool { code == EAGAIN && call == "pthread_create" }
 
-    /// The system has no route to the address (ENETUNREACH).
+    /// No route to the address (ENETUNREACH).
     package var isLackOfRoute: Bool { code == ENETUNREACH }
 
-    /// What the code alone means: `Connection refused`.
+    /// The error's text: `Connection refused`.
     package var reason: String {
-        // strerror_r instead of strerror: several loops may describe errors at once.
+        // strerror isn't thread-safe.
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
             guard let base = buffer.baseAddress, strerror_r(code, base, buffer.count) == 0 else {
                 return "error \(code)"

@@ -1,21 +1,21 @@
 internal import CShims
 internal import Glibc
 
-/// A thread of the system's (pthreads(7)) that nobody waits for.
+/// A detached thread (pthreads(7)).
 package enum SystemThread {
-    /// Signals that report a fault of the thread itself. Blocked, they end the process without `proxy.crash`.
+    /// Signals of the thread's own faults. Blocked, they end the process without `proxy.crash`.
     private static let faults = [SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS]
 
-    /// The thread blocks all signals except those that its faults raise.
+    /// Blocks all signals but those of faults.
     /// - Parameters:
-    ///   - name: for debuggers; at most 15 bytes of it are seen.
+    ///   - name: for debuggers, which show 15 bytes.
     ///   - stackSize: in bytes, a multiple of a page.
     ///   - work: called once, on the thread, which ends with it.
     package static func start(
         _ name: String, stackSize: Int, _ work: @escaping @Sendable () -> Void
     ) throws(SystemError) {
         let body = Unmanaged.passRetained(Body(name: name, work: work))
-        // The thread inherits what is blocked here.
+        // The new thread inherits the mask.
         var (blocked, before) = (sigset_t(), sigset_t())
         sigfillset(&blocked)
         for fault in faults { sigdelset(&blocked, fault) }
@@ -44,11 +44,11 @@ package enum SystemThread {
         }
     }
 
-    /// Does work on a thread of its own, and waits for it. The thread's own heap keeps garbage apart from what stays.
+    /// Works on a separate thread, and waits for it. Its heap keeps garbage apart from what stays.
     package static func run<Value: Sendable>(
         _ name: String, stackSize: Int, _ work: @escaping @Sendable () -> Value
     ) throws(SystemError) -> Value {
-        // The caller touches it once the thread is done with it.
+        // Read after the thread's end.
         nonisolated(unsafe) let result = UnsafeMutablePointer<Value>.allocate(capacity: 1)
         defer { result.deallocate() }
         let done = Semaphore()

@@ -1,10 +1,10 @@
-/// Calls its owner once after a time, unless released before. For the control plane; connections use `Deadline`.
+/// Calls its owner once after a time, unless released. For the control plane; connections use `Deadline`.
 package final class Timer {
     private let deadline: Deadline
     private let fired: () -> Void
 
     /// - Parameters:
-    ///   - owner: usually keeps the timer. Retained during the call; after its release the timer calls nothing.
+    ///   - owner: usually keeps the timer. Retained during the call.
     ///   - fired: called on the loop's thread, at most once, never early. It may release the timer and the owner.
     package init<Owner: AnyObject>(
         loop: EventLoop, owner: Owner, afterNanoseconds delay: UInt64, fired: @escaping @Sendable (Owner) -> Void
@@ -16,14 +16,14 @@ package final class Timer {
     }
 }
 
-/// Calls its owner at an interval until it is released, for the control plane. A late beat moves those after it.
+/// Calls its owner at an interval until released, for the control plane. A late call delays the next ones.
 package final class RepeatingTimer {
     private let deadline: Deadline
     private let interval: UInt64
     private let fired: () -> Void
 
     /// - Parameters:
-    ///   - owner: usually keeps the timer. Retained during each call; after its release the timer calls nothing.
+    ///   - owner: usually keeps the timer. Retained during each call.
     ///   - fired: called on the loop's thread, first after one interval. It may release the timer and the owner.
     package init<Owner: AnyObject>(
         loop: EventLoop, owner: Owner, everyNanoseconds interval: UInt64, fired: @escaping @Sendable (Owner) -> Void

@@ -1,12 +1,12 @@
 internal import CShims
 internal import Glibc
 
-/// Stream sockets with a name in the file system, always close-on-exec.
+/// Named stream sockets, always close-on-exec.
 package enum UnixSocket {
-    /// Who is at the other end of a connection, as the kernel saw it (SO_PEERCRED).
+    /// The peer of a connection, by the kernel (SO_PEERCRED).
     package struct Peer: Sendable, Equatable {
         package let user: UInt32
-        /// 0: of a process that can't be seen from here, as from within a container.
+        /// 0: invisible from here, as from within a container.
         package let process: Int32
 
         package init(user: UInt32, process: Int32) {
@@ -15,15 +15,15 @@ package enum UnixSocket {
         }
     }
 
-    /// Listens at `path`, not blocking, in the place of an abandoned socket. Anything else there stays: EEXIST.
+    /// Listens at `path`, non-blocking, and replaces an abandoned socket. Any other file stays: EEXIST.
     /// - Parameters:
-    ///   - mode: who may connect; by default its owner and root.
+    ///   - mode: of the file, 0600 by default.
     ///   - group: of the file, by its number; nil: the process's.
     package static func listen(
         at path: String, backlog: CInt, mode: UInt32 = 0o600, group: UInt32? = nil
     ) throws(SystemError) -> Descriptor {
         let socket = try open(flags: CInt(SOCK_NONBLOCK.rawValue))
-        // Before the name is there: nobody gets a moment to connect who may not.
+        // Before the name exists, so that nobody else can connect in between.
         guard fchmod(socket.raw, 0o600) == 0 else { throw SystemError.last("fchmod") }
         try removeSocket(at: path)
         let raw = socket.raw
@@ -33,9 +33,9 @@ package enum UnixSocket {
         return socket
     }
 
-    /// Lets others connect to a socket of this process's; see ``listen(at:backlog:mode:group:)``.
+    /// Sets who may connect to a socket of this process's; see ``listen(at:backlog:mode:group:)``.
     package static func allow(mode: UInt32, group: UInt32?, at path: String) throws(SystemError) {
-        // Opens the socket now at that path, so that a later change of the path doesn't matter.
+        // Opens the socket itself, so that a change of the path doesn't matter.
         let raw = Glibc.open(path, shim_O_PATH | O_NOFOLLOW | O_CLOEXEC)
         guard raw >= 0 else { throw SystemError.last("open") }
         defer { close(raw) }
@@ -48,7 +48,7 @@ package enum UnixSocket {
         if status.st_mode & 0o777 != mode, chmod("/proc/self/fd/\(raw)", mode) != 0 { throw SystemError.last("chmod") }
     }
 
-    /// Whether somebody accepts connections there. One that is made to see it ends at once.
+    /// Whether somebody accepts connections there. Makes one to see.
     package static func isAnswered(at path: String) -> Bool {
         do throws(SystemError) {
             _ = try connect(to: path, seconds: 1)
@@ -65,7 +65,7 @@ package enum UnixSocket {
         guard unlink(path) == 0 else { throw SystemError.last("unlink") }
     }
 
-    /// Connects to `path`; the socket blocks, for at most `seconds` at each read and write.
+    /// Connects, blocking, with a timeout of `seconds` for each read and write.
     package static func connect(to path: String, seconds: Int) throws(SystemError) -> Descriptor {
         let socket = try open(flags: 0)
         var limit = timeval(tv_sec: seconds, tv_usec: 0)
@@ -77,7 +77,7 @@ package enum UnixSocket {
         return socket
     }
 
-    /// Connects to `path` without waiting: where there is no room in the listener's queue it throws EAGAIN.
+    /// Connects without waiting: EAGAIN if the listener's queue is full.
     package static func connectAtOnce(to path: String) throws(SystemError) -> Descriptor {
         let socket = try open(flags: CInt(SOCK_NONBLOCK.rawValue))
         let raw = socket.raw
@@ -85,7 +85,7 @@ package enum UnixSocket {
         return socket
     }
 
-    /// Takes one connection, not blocking, from a listener's queue; nil if there is none.
+    /// Takes one connection, non-blocking, from a listener's queue, if there is one.
     package static func accept(_ listener: CInt) throws(SystemError) -> CInt? {
         while true {
             let raw = accept4(listener, nil, nil, CInt(SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue))
@@ -98,7 +98,7 @@ package enum UnixSocket {
         }
     }
 
-    /// Nil if the descriptor isn't a connected Unix socket.
+    /// Nil unless it is a connected Unix socket.
     package static func peer(of descriptor: CInt) -> Peer? {
         var credentials = shim_ucred()
         var length = socklen_t(MemoryLayout<shim_ucred>.size)
@@ -112,7 +112,7 @@ package enum UnixSocket {
         return Descriptor(owning: raw)
     }
 
-    /// A path of more than 107 bytes is reached by its open directory's short name in `/proc`.
+    /// Paths of more than 107 bytes go by their open directory's short name in `/proc`.
     private static func withAddress(
         _ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> CInt
     ) throws(SystemError) -> CInt {
@@ -135,7 +135,7 @@ package enum UnixSocket {
                 body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
             }
         }
-        // Closing must not change what the call left in errno.
+        // close(2) must not change errno.
         let code = errno
         if directory >= 0 {
             close(directory)

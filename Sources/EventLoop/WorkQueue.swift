@@ -1,22 +1,22 @@
 internal import Glibc
 internal import Synchronization
 
-/// A serial queue with a dedicated thread, for work that may block. A Dispatch queue creates threads on demand, and
-/// blocks the caller if the system has none left.
+/// A serial queue with a dedicated thread, for blocking work. A Dispatch queue creates threads on demand, and blocks
+/// the caller without one.
 package final class WorkQueue: Sendable {
     private let state = State()
 
-    /// - Parameter name: for debuggers; at most 15 bytes of it are seen.
+    /// - Parameter name: for debuggers, which show 15 bytes.
     package init(_ name: String, isBackground: Bool = false) throws(SystemError) {
         let state = state
         try SystemThread.start(name, stackSize: 512 << 10) {
-            // Of this thread alone.
+            // This thread's.
             if isBackground { setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, Self.backgroundNiceness) }
             while let work = state.next() { work() }
         }
     }
 
-    /// The thread ends when it has done what was added.
+    /// The thread ends after the queued work.
     deinit { state.finish() }
 
     private static let backgroundNiceness: CInt = 10
@@ -44,7 +44,7 @@ package final class WorkQueue: Sendable {
         func next() -> (@Sendable () -> Void)? {
             isThere.wait()
             return waiting.withLock { waiting in
-                // Each work has a signal, and the end one more.
+                // One signal for each work, and one for the end.
                 guard waiting.first < waiting.works.count else { return nil }
                 let work = waiting.works[waiting.first]
                 waiting.first += 1

@@ -1,12 +1,11 @@
 import Synchronization
 
-/// The bytes of bodies that a process keeps at one time (`limits.bodies`), shared by its threads.
-///
-/// A passing body takes at most a slab. A kept one has a ``BodyReservation``, which can't grow on a spent budget.
+/// The bytes of bodies that a process keeps at one time (`limits.bodies`), shared by its threads. A passing body takes
+/// at most a slab; a kept one has a ``BodyReservation``, which can't grow beyond the budget.
 package final class BodyBudget: Sendable {
     package enum Purpose: String, CaseIterable, Sendable {
         case request
-        /// A response is read by a rule before, or while, the client gets it.
+        /// A rule reads the response before, or while, the client gets it.
         case response
         case shared
         case replay
@@ -27,7 +26,7 @@ package final class BodyBudget: Sendable {
 
     package init(limit: Int = BodyBudget.usualLimit) { most = Atomic(limit) }
 
-    /// Bytes. A new limit may be below what is in use: then nothing more is kept until enough has been given back.
+    /// Bytes. Below the current use, nothing more is kept until enough was released.
     package var limit: Int {
         get { most.load(ordering: .relaxed) }
         set { most.store(newValue, ordering: .relaxed) }
@@ -55,7 +54,7 @@ package final class BodyBudget: Sendable {
 
     // MARK: Refusals
 
-    /// Bodies that were not kept, or not to their end, since the start.
+    /// Bodies not kept, or not to their end, since the start.
     package var refused: [Purpose: Int] { refusals.withLock { $0.counts } }
 
     private func refuse(_ purpose: Purpose) {
@@ -67,10 +66,9 @@ package final class BodyBudget: Sendable {
         told?()
     }
 
-    /// - Parameter told: called on any thread when a body isn't kept, and then not again before ``takeRefusals()``.
+    /// - Parameter told: called on any thread when a body isn't kept, and not again before ``takeRefusals()``.
     package func notify(_ told: @escaping @Sendable () -> Void) { refusals.withLock { $0.told = told } }
 
-    /// Bodies that were not kept since the last call.
     package func takeRefusals() -> Int {
         refusals.withLock { refusals in
             defer { refusals.fresh = 0 }
@@ -79,7 +77,7 @@ package final class BodyBudget: Sendable {
     }
 }
 
-/// One body's part of a ``BodyBudget``, held by each holder and changed by one. Its deinit returns the bytes.
+/// One body's part of a ``BodyBudget``, changed by one holder. Its deinit returns the bytes.
 package final class BodyReservation: Sendable {
     private static let (first, step) = (4 << 10, 64 << 10)
 
@@ -87,7 +85,7 @@ package final class BodyReservation: Sendable {
     private let purpose: BodyBudget.Purpose
     private let taken = Atomic<Int>(0)
 
-    /// For a body that grows. It takes nothing yet.
+    /// For a growing body; takes nothing yet.
     package init(of budget: BodyBudget, for purpose: BodyBudget.Purpose) {
         self.budget = budget
         self.purpose = purpose
@@ -104,7 +102,7 @@ package final class BodyReservation: Sendable {
 
     package var bytes: Int { taken.load(ordering: .relaxed) }
 
-    /// Makes room for so many bytes: doubled from 4 KiB to 64 KiB, then in steps. False if the budget is spent.
+    /// Makes room: doubled from 4 KiB to 64 KiB, then in steps. False if the budget is spent.
     package func grow(to count: Int) -> Bool {
         let missing = Self.rounded(count) - bytes
         guard missing > 0 else { return true }
@@ -113,7 +111,7 @@ package final class BodyReservation: Sendable {
         return true
     }
 
-    /// The same for another body, which may be shorter.
+    /// The same for another body, perhaps shorter.
     package func resize(to count: Int) -> Bool {
         let surplus = bytes - Self.rounded(count)
         guard surplus > 0 else { return grow(to: count) }
@@ -122,7 +120,6 @@ package final class BodyReservation: Sendable {
         return true
     }
 
-    /// Takes over the bytes of another reservation.
     package func absorb(_ other: BodyReservation) {
         taken.add(other.taken.exchange(0, ordering: .relaxed), ordering: .relaxed)
     }

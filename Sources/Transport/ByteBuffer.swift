@@ -1,14 +1,14 @@
 import Glibc
 
-/// Received bytes on their way from one stream to another, in one contiguous piece.
+/// Received bytes in transit between streams, contiguous.
 ///
 /// ```
 ///     written      unread        free
 ///   |-----------|-----------|------------|
 ///   0         start        end       capacity
 /// ```
-/// The memory comes from a ``SlabPool`` on the first write and goes back with ``releaseIfEmpty()``.
-/// It grows for a head that doesn't fit into a slab, up to the caller's limit.
+/// The memory comes from a ``SlabPool`` on the first write and returns with ``releaseIfEmpty()``. It grows for a head
+/// larger than a slab, up to the caller's limit.
 package struct ByteBuffer: ~Copyable {
     package let slabs: SlabPool
     private var base: UnsafeMutableRawPointer?
@@ -41,14 +41,14 @@ package struct ByteBuffer: ~Copyable {
         get { unsafe _overrideLifetime(Span(_unsafeBytes: unread), borrowing: self) }
     }
 
-    /// Lends the unread bytes, also of a buffer that is a property of an object.
+    /// Borrows the unread bytes, also of an object's property.
     @inline(__always) package func withUnread<Result>(_ body: (Span<UInt8>) -> Result) -> Result { body(span) }
 
     package func withFront<Result, Failure>(_ count: Int, _ body: (RawSpan) throws(Failure) -> Result) throws(Failure) -> Result {
         try body(span.bytes.extracting(first: count))
     }
 
-    /// Lends the unread bytes from `offset` on, to be changed in place.
+    /// Borrows the unread bytes from `offset` on, for changes in place.
     package mutating func edit<Result>(from offset: Int, _ body: (inout MutableSpan<UInt8>) -> Result) -> Result {
         precondition(offset >= 0 && offset <= count)
         let bytes = UnsafeMutableRawBufferPointer(start: base.map { $0 + start + offset }, count: base == nil ? 0 : count - offset)
@@ -86,13 +86,13 @@ package struct ByteBuffer: ~Copyable {
 
     package mutating func append(copying bytes: RawSpan) { bytes.withUnsafeBytes { append(copying: $0) } }
 
-    /// `count` bytes from the front have been used.
+    /// Drops `count` bytes at the front.
     @inline(__always) package mutating func consume(_ count: Int) {
         precondition(count >= 0 && count <= end - start)
         start += count
     }
 
-    /// Takes `count` unread bytes away, `offset` bytes past the first; those after them close the gap.
+    /// Removes `count` unread bytes, `offset` bytes past the first.
     package mutating func remove(_ count: Int, at offset: Int) {
         precondition(count >= 0 && offset >= 0 && offset + count <= end - start)
         guard let base, count > 0 else { return }
@@ -110,7 +110,7 @@ package struct ByteBuffer: ~Copyable {
         end = count
     }
 
-    /// Room for more when a slab is full, doubling up to `limit` unread bytes. False: the limit is reached.
+    /// Doubles a full slab up to `limit` unread bytes. False: the limit is reached.
     package mutating func makeRoom(limit: Int) -> Bool {
         if free > 0 { return true }
         compact()
@@ -120,14 +120,14 @@ package struct ByteBuffer: ~Copyable {
         return true
     }
 
-    /// Moves all out into a buffer of its own.
+    /// Moves everything into a separate buffer.
     package mutating func take() -> ByteBuffer {
         var taken = ByteBuffer(slabs: slabs)
         swap(&taken, &self)
         return taken
     }
 
-    /// Gives the memory back if nothing is unread.
+    /// Releases the memory if nothing is unread.
     @inline(__always) package mutating func releaseIfEmpty() {
         if start == end, base != nil { release() }
     }

@@ -4,17 +4,16 @@ package import EventLoop
 import Glibc
 package import TLS
 
-/// Who reacts to a stream. Called on the stream's loop, never from within a call into the stream
-/// but for ``streamDidSecure(_:_:)``, which ``ByteStream/secure(_:)`` may call before it returns.
+/// Receives a stream's events on its loop, never from within a call into the stream but for
+/// ``streamDidSecure(_:_:)``, which ``ByteStream/secure(_:)`` may call before it returns.
 package protocol ByteStreamOwner: AnyObject {
-    /// Bytes, or the end, can be read. Called until they are read or ``ByteStream/wantsRead`` is false.
+    /// Bytes, or the end, are available. Called until they are read or ``ByteStream/wantsRead`` is false.
     func streamIsReadable(_ stream: ByteStream)
     func streamIsWritable(_ stream: ByteStream)
-    /// The TLS handshake that ``ByteStream/secure(_:)`` began is over. Called once.
+    /// The handshake of ``ByteStream/secure(_:)`` ended. Called once.
     func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>)
 }
 
-/// For owners that only read, or never begin a handshake.
 extension ByteStreamOwner {
     package func streamIsWritable(_ stream: ByteStream) {}
     package func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
@@ -47,7 +46,7 @@ package enum ReadOutcome {
 
 package enum WriteOutcome {
     case done
-    /// Some were taken, perhaps none; ``ByteStreamOwner/streamIsWritable(_:)`` follows.
+    /// Some or none were taken; ``ByteStreamOwner/streamIsWritable(_:)`` follows.
     case blocked
     case failed(StreamError)
 }
@@ -60,7 +59,7 @@ package final class ByteStream: SocketHandler {
         case tls
     }
 
-    // unowned: an owner keeps the stream; if others do too, it stops the stream or sets another owner before it goes.
+    // unowned: the owner keeps the stream; before it goes, it stops the stream or sets another owner.
     @exclusivity(unchecked) package unowned var owner: (any ByteStreamOwner)?
     private let loop: EventLoop
     private var source: SocketSource?
@@ -70,7 +69,7 @@ package final class ByteStream: SocketHandler {
     @exclusivity(unchecked) private var tls: TLSConnection?
     private let raw: CInt
 
-    /// Whether the owner wants to hear of bytes. Back-pressure is to set it to false.
+    /// Whether the owner wants read events; false for back-pressure.
     @exclusivity(unchecked) package var wantsRead = false {
         didSet { if wantsRead != oldValue { updateInterest() } }
     }
@@ -93,7 +92,7 @@ package final class ByteStream: SocketHandler {
     package var localAddress: SocketAddress? { Socket.localAddress(raw) }
     package var isSecure: Bool { layer != .plain }
 
-    /// What the TLS layer can tell about itself; nil in the clear.
+    /// Queries the TLS layer; nil in the clear.
     package func withTLS<R>(_ body: (borrowing TLSConnection) -> R) -> R? {
         switch tls {
         case .none: nil
@@ -101,12 +100,12 @@ package final class ByteStream: SocketHandler {
         }
     }
 
-    /// Why the server ended TLS, if that was over a client certificate that it asked for (``TLSConnection/certificateRefusal(at:)``).
+    /// Why the server ended TLS over a client certificate (``TLSConnection/certificateRefusal(at:)``).
     package func certificateRefusal(at time: UnixTime) -> ClientCertificateRefusal? {
         withTLS { $0.certificateRefusal(at: time) } ?? nil
     }
 
-    /// Runs `connection`, made for ``withDescriptor(_:)``, over this stream from now on.
+    /// Runs `connection`, made for ``withDescriptor(_:)``, over this stream.
     package func secure(_ connection: consuming TLSConnection) {
         tls = consume connection
         layer = .handshake
@@ -117,12 +116,12 @@ package final class ByteStream: SocketHandler {
 
     // MARK: Reading and writing
 
-    /// True while the TLS layer holds bytes, or its end, for which no readiness event comes.
+    /// Whether the TLS layer holds bytes, or its end, without a readiness event to come.
     package var holdsBytes: Bool {
         layer == .tls && (knownEnd != nil || tls?.hasPending == true)
     }
 
-    /// Appends what is at hand to `buffer`: one system call, and what the TLS layer holds already.
+    /// Appends what is available: one system call, and what the TLS layer holds.
     package func read(into buffer: inout ByteBuffer) -> ReadOutcome {
         switch layer {
         case .plain:
@@ -166,7 +165,7 @@ package final class ByteStream: SocketHandler {
         return .received(total)
     }
 
-    /// Writes the first `count` bytes of `buffer` and consumes what was taken.
+    /// Writes the first `count` bytes of `buffer`, and consumes those taken.
     package func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
         switch layer {
         case .plain: writePlain(count, from: &buffer)
@@ -213,7 +212,7 @@ package final class ByteStream: SocketHandler {
 
     // MARK: Without copies
 
-    /// Takes what is at hand into an empty pipe. Only in the clear.
+    /// Reads into an empty pipe. Only in the clear.
     package func read(into pipe: inout SplicePipe) -> ReadOutcome {
         let count = pipe.take(from: raw)
         if count > 0 { return .received(count) }
@@ -234,19 +233,19 @@ package final class ByteStream: SocketHandler {
     }
 
     private func failedToWrite(_ code: CInt) -> WriteOutcome {
-        // The kernel reports a reset once; afterwards reading finds what had arrived, and an apparently good end.
+        // The kernel reports a reset once; later reads find earlier data, and an apparently good end.
         if code == ECONNRESET { knownEnd = .failed(.socket(ECONNRESET)) }
         return .failed(.socket(code))
     }
 
-    /// Nothing is under way, and perhaps for long: keeps no memory for bytes.
+    /// Releases memory between messages.
     package func rest() {
         if layer == .tls { tls!.releaseBuffers() }
     }
 
     // MARK: Ending
 
-    /// Ends this side: close_notify under TLS, and FIN. The other side may go on.
+    /// Ends this side: close_notify under TLS, and FIN. The other side may continue.
     package func endWriting() {
         if layer == .tls, case .wantsWrite = tls!.shutdown() {
             endsWhenWritable = true
@@ -256,26 +255,26 @@ package final class ByteStream: SocketHandler {
         Glibc.shutdown(raw, CInt(SHUT_WR))
     }
 
-    /// Ends this side without close_notify, so that under TLS a message that was cut short can't look whole.
+    /// Ends this side without close_notify, so that under TLS a truncated message can't look complete.
     package func endAbruptly() {
         Glibc.shutdown(raw, CInt(SHUT_WR))
     }
 
-    /// Bytes that were written and that the peer's kernel has not confirmed.
+    /// Bytes written that the peer's kernel has not confirmed.
     package var unconfirmed: Int {
         var count: CInt = 0
         return ioctl(raw, UInt(TIOCOUTQ), &count) == 0 ? Int(count) : 0
     }
 
-    /// Sends close_notify, so that the peer can tell the end from a truncation; nothing in the clear.
+    /// Sends close_notify, which distinguishes the end from a truncation; nothing in the clear.
     package func sayGoodbye() {
         if layer == .tls { _ = tls?.shutdown() }
     }
 
-    /// Called once by ``abort()``, where a reset would not be seen: a socket pair knows only ends.
+    /// Called once by ``abort()``, for socket pairs, which know no reset.
     package var aborted: (() -> Void)?
 
-    /// Lets the peer see a reset instead of an end: what was sent must not pass for whole.
+    /// Resets the connection, so that what was sent doesn't look complete.
     package func abort() {
         let aborted = aborted
         self.aborted = nil
@@ -285,14 +284,14 @@ package final class ByteStream: SocketHandler {
         stop()
     }
 
-    /// No more calls to the owner. The socket closes with the last reference.
+    /// Ends all calls to the owner. The socket closes with the last reference.
     package func stop() {
         owner = nil
         source?.invalidate()
         source = nil
     }
 
-    /// True when the peer of an idle connection has ended it or sent something; one system call, before a request.
+    /// Whether the peer of an idle connection ended it or sent something; one system call.
     package var isStale: Bool {
         var byte: UInt8 = 0
         let count = recv(raw, &byte, 1, CInt(MSG_PEEK) | CInt(MSG_DONTWAIT))
@@ -324,7 +323,7 @@ package final class ByteStream: SocketHandler {
 
     private var handshakeWants = Readiness.read
     private var readWaitsForWrite = false
-    /// The peer's close_notify, or a failure, that is known of while bytes that are good are still to be read.
+    /// The peer's close_notify, or a failure, known before the good bytes were read.
     // Stored whole.
     @exclusivity(unchecked) private var knownEnd: ReadOutcome?
     /// close_notify and FIN wait for room.
@@ -343,7 +342,7 @@ package final class ByteStream: SocketHandler {
 
     package func socketReady(_ readiness: Readiness) {
         if layer == .handshake { return continueHandshake() }
-        // Retained until this returns. If a call sets another owner, the next event is that owner's.
+        // Retained for this call. If it sets another owner, that one gets the next event.
         guard let owner else { return }
         if readiness.contains(.write) {
             wantsWrite = false

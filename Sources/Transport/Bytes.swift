@@ -7,7 +7,7 @@ extension [UInt8] {
 }
 
 extension Span<UInt8> {
-    /// The first place of a byte, by memchr(3).
+    /// Uses memchr(3).
     package func firstIndex(of byte: UInt8) -> Int? {
         withUnsafeBytes { bytes in
             guard let base = bytes.baseAddress, let found = memchr(base, CInt(byte), bytes.count) else { return nil }
@@ -17,7 +17,7 @@ extension Span<UInt8> {
 }
 
 extension MutableSpan<UInt8> {
-    /// Copies bytes over those from a place on. It traps where there is no room for them.
+    /// Overwrites bytes from a place on. Traps without enough room.
     package mutating func copy(_ source: Span<UInt8>, to place: Int) {
         withUnsafeMutableBytes { room in
             source.withUnsafeBytes { UnsafeMutableRawBufferPointer(rebasing: room[place...]).copyMemory(from: $0) }

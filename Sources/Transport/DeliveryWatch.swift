@@ -2,7 +2,7 @@ package import EventLoop
 
 /// Waits for written bytes to arrive before a reset, which would destroy them: poll it every ``interval``.
 package struct DeliveryWatch {
-    /// Nanoseconds between two questions.
+    /// Nanoseconds between polls.
     package static let interval: UInt64 = 50_000_000
 
     private var left = Int.max
@@ -12,7 +12,7 @@ package struct DeliveryWatch {
         lastProgress = now
     }
 
-    /// Whether the reset may follow: all has arrived, or nothing more has for `patience` nanoseconds.
+    /// Whether to reset now: all has arrived, or nothing more has for `patience` nanoseconds.
     package mutating func isOver(on stream: ByteStream, at now: MonotonicTime, patience: UInt64) -> Bool {
         let unconfirmed = stream.unconfirmed
         if unconfirmed < left { lastProgress = now }

@@ -1,6 +1,5 @@
 package import EventLoop
 
-/// The connection that a `Dialer` made.
 package final class DialedSocket {
     package let address: SocketAddress
     private var descriptor: Descriptor?
@@ -10,7 +9,7 @@ package final class DialedSocket {
         self.descriptor = consume descriptor
     }
 
-    /// Hands the socket over; nil if that was done before. If nobody takes it, it is closed with this object.
+    /// Hands the socket over, once. Otherwise it closes with this object.
     package func take() -> Descriptor? {
         descriptor.take()
     }
@@ -22,10 +21,10 @@ package struct DialError: Error, CustomStringConvertible {
         package let error: SystemError
     }
 
-    /// In the order in which they failed; empty if there was no address to try.
+    /// In order of failure; empty without addresses.
     package let attempts: [Attempt]
 
-    /// At least one address was not even tried, because the process has no file descriptor left.
+    /// Some address was not tried: the process has no file descriptor left.
     package var isLackOfDescriptors: Bool { attempts.contains { $0.error.isLackOfDescriptors } }
 
     package var isLackOfRoutes: Bool { !attempts.isEmpty && attempts.allSatisfy { $0.error.isLackOfRoute } }
@@ -38,7 +37,7 @@ package struct DialError: Error, CustomStringConvertible {
     }
 }
 
-/// Connects to the first of a host's addresses that answers, by `HappyEyeballs`. The caller has the deadline.
+/// Connects to the first address that answers, by `HappyEyeballs`. The caller has the deadline.
 package final class Dialer {
     private let loop: EventLoop
     private let attemptDelay: UInt64
@@ -50,8 +49,8 @@ package final class Dialer {
     private var completion: ((Result<DialedSocket, DialError>) -> Void)?
 
     /// `addresses` in the resolver's order, `attemptDelayNanoseconds` between attempts (RFC 8305: 250 ms), `moreToCome`
-    /// while ``add(_:moreToCome:)`` will bring others, `dscp` as the packets' mark. `completion` is called once on the
-    /// loop's thread, after `start` has returned, never after `cancel`.
+    /// until the last ``add(_:moreToCome:)``, `dscp` for the packets. `completion` is called once on the loop's thread,
+    /// after `start` has returned, never after `cancel`.
     package init(
         loop: EventLoop, addresses: [SocketAddress], moreToCome: Bool = false,
         attemptDelayNanoseconds: UInt64 = 250_000_000, dscp: UInt8 = 0,
@@ -64,25 +63,25 @@ package final class Dialer {
         algorithm = HappyEyeballs(addresses: addresses, moreToCome: moreToCome)
     }
 
-    /// Starts dialing; to be called once. The dialer has to be held until it completes: letting it go cancels.
+    /// Starts dialing; call it once. The dialer must be held until it completes.
     package func start() {
         delay = Deadline(loop: loop, owner: self) { $0.perform($0.algorithm.attemptDelayPassed()) }
         let action = algorithm.start()
         if case .failed = action {
-            // There is no address at all.
+            // There is no address.
             loop.afterThisTurn { [weak self] in self?.perform(action) }
         } else {
             perform(action)
         }
     }
 
-    /// Tries these too. To be told after `start`, from outside of it.
+    /// Also tries these. Call it after `start`.
     package func add(_ addresses: [SocketAddress], moreToCome: Bool) {
         guard completion != nil else { return }
         perform(algorithm.add(addresses, moreToCome: moreToCome))
     }
 
-    /// Closes the sockets in progress. The completion isn't called any more, and is let go.
+    /// Closes the sockets in progress, and drops the completion.
     package func cancel() {
         completion = nil
         end()
@@ -114,7 +113,7 @@ package final class Dialer {
             let socket = try Socket.beginConnect(to: address, dscp: dscp)
             attempts[index] = Attempt(index, socket, dialer: self, loop: loop)
         } catch {
-            // Told later, so that a list of addresses that fail on the spot doesn't grow the stack within start().
+            // Deferred, so that addresses that fail at once don't grow the stack within start().
             loop.afterThisTurn { [weak self] in self?.failed(index, error) }
         }
     }
@@ -148,7 +147,7 @@ package final class Dialer {
     }
 }
 
-/// One connect in progress: a socket, and the wait for it to get writable.
+/// One connect in progress.
 private final class Attempt: SocketHandler {
     private let index: Int
     private var socket: Descriptor?
@@ -165,7 +164,7 @@ private final class Attempt: SocketHandler {
     }
 
     deinit {
-        // In this order: a descriptor must not be closed while libevent watches it.
+        // In this order: a watched descriptor must not be closed.
         source?.invalidate()
     }
 

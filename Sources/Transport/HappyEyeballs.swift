@@ -1,16 +1,14 @@
 package import EventLoop
 
-/// Happy Eyeballs (RFC 8305): in which order, and when, the addresses of a host are tried. Attempts overlap, a short
-/// delay apart, since one family often doesn't work.
-///
-/// A value without I/O, driven by `Dialer`. Attempts are named by their index in `order`.
+/// Happy Eyeballs (RFC 8305): the order and times of attempts to connect. Attempts overlap, a short delay apart, since
+/// one family often doesn't work. A value without I/O, driven by `Dialer`; an attempt's name is its index in `order`.
 package struct HappyEyeballs: Sendable {
     package enum Action: Equatable, Sendable {
-        /// Start to connect to `order[index]`, and tell `attemptDelayPassed` after the delay if that is asked for;
-        /// it replaces a delay that is still running.
+        /// Connect to `order[index]`; with `startDelay`, call `attemptDelayPassed` after the delay, which replaces a
+        /// running one.
         case attempt(Int, startDelay: Bool)
         case wait
-        /// `order[index]` is the connection: give up the attempts in `losers`, forget the delay.
+        /// `order[index]` is connected: abandon the attempts in `losers`, and the delay.
         case connected(Int, losers: [Int])
         case failed
     }
@@ -21,14 +19,14 @@ package struct HappyEyeballs: Sendable {
         case ended
     }
 
-    /// The addresses in the order in which they are tried. What was tried keeps its index.
+    /// The addresses in order of attempts. Indices of tried ones are stable.
     package private(set) var order: [SocketAddress]
     private var state = State.idle
     private var next = 0
     private var pending: Set<Int> = []
-    /// The name server still owes some.
+    /// The name server may find more.
     private var moreToCome: Bool
-    /// The next attempt needn't wait for anything but an address.
+    /// The next attempt waits only for an address.
     private var isDue = false
 
     /// `addresses` as sorted by RFC 6724. The families alternate, beginning with the first (RFC 8305 section 4);
@@ -38,7 +36,7 @@ package struct HappyEyeballs: Sendable {
         self.moreToCome = moreToCome
     }
 
-    /// More addresses have been found; those that are there already don't count.
+    /// Adds the addresses that aren't known yet.
     package mutating func add(_ addresses: [SocketAddress], moreToCome: Bool) -> Action {
         let waiting = Array(order[next...])
         order.removeSubrange(next...)
@@ -49,27 +47,27 @@ package struct HappyEyeballs: Sendable {
         return isDue || pending.isEmpty ? attemptNext() : .wait
     }
 
-    /// To be told once, first of all.
+    /// Call it once, first.
     package mutating func start() -> Action {
         guard case .idle = state else { return .wait }
         state = .dialing
         return attemptNext()
     }
 
-    /// The delay after the latest attempt is over and nothing has connected (RFC 8305 section 5).
+    /// The delay after the latest attempt passed without a connection (RFC 8305 section 5).
     package mutating func attemptDelayPassed() -> Action {
         guard case .dialing = state else { return .wait }
         isDue = true
         return next < order.count ? attemptNext() : .wait
     }
 
-    /// That attempt has failed: the next one starts at once, without waiting for the delay.
+    /// The attempt failed: the next one starts at once.
     package mutating func failed(_ attempt: Int) -> Action {
         guard case .dialing = state, pending.remove(attempt) != nil else { return .wait }
         return attemptNext()
     }
 
-    /// That attempt has connected. Later ones of the same moment lose.
+    /// The attempt connected. Later ones lose.
     package mutating func connected(_ attempt: Int) -> Action {
         guard case .dialing = state, pending.remove(attempt) != nil else { return .wait }
         state = .ended
@@ -92,7 +90,7 @@ package struct HappyEyeballs: Sendable {
         return .attempt(attempt, startDelay: next < order.count || moreToCome)
     }
 
-    /// - Parameter last: what was tried last: the other family has the first turn.
+    /// - Parameter last: the address tried last: the other family begins.
     private static func interleaved(_ addresses: [SocketAddress], after last: SocketAddress?) -> [SocketAddress] {
         guard let first = addresses.first else { return [] }
         var seen: Set<SocketAddress> = []

@@ -1,6 +1,6 @@
 import Glibc
 
-/// What a peer sent next. It stays to be read.
+/// A peer's next byte, left unread.
 package enum Peeked {
     case byte(UInt8)
     case nothing
@@ -8,7 +8,6 @@ package enum Peeked {
 }
 
 extension ByteStream {
-    /// Looks at the next byte. Only in the clear.
     package func peek() -> Peeked {
         withDescriptor { descriptor in
             var next: UInt8 = 0

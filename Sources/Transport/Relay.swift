@@ -1,16 +1,15 @@
 package import EventLoop
 import Glibc
 
-/// Carries bytes both ways between two streams until both have ended: a tunnel, or an upgraded connection (101).
-///
-/// Each direction (``RelayDirection``) is read only when all that was read has been written. An end is passed on as a
-/// half-close; a failure resets the other side, after what the origin had sent before it.
+/// Carries bytes both ways between two streams until both have ended: a tunnel, or an upgraded connection (101). Each
+/// direction (``RelayDirection``) reads again when all was written. An end becomes a half-close; a failure resets the
+/// other side, after what the origin had sent.
 package final class Relay: ByteStreamOwner {
     package enum Ending: Sendable, Equatable {
         case completed
         case downstreamFailed(StreamError)
         case upstreamFailed(StreamError)
-        /// One side had ended, and the other said nothing for the time that it is given.
+        /// One side had ended, and the other was silent for too long.
         case timedOut
         case cancelled(because: String)
     }
@@ -22,24 +21,23 @@ package final class Relay: ByteStreamOwner {
     private var down: RelayDirection
     private let halfClosedNanoseconds: UInt64
     private var deadline: Deadline?
-    /// Set while the proxy stops.
+    /// Set during a drain.
     private var quiet: Quiet?
-    /// Where a time without a byte ends it.
+    /// The silence that ends it, if limited.
     private var silence: Silence?
     private var completion: ((Ending) -> Void)?
-    /// The origin takes no more; what it had sent is still carried.
+    /// The origin takes no more; what it sent is still carried.
     private var upstreamFailure: StreamError?
-    /// The origin has failed, and the client is about to get all that it had sent.
+    /// The origin failed, and its last bytes are being delivered.
     private var delivery: DeliveryWatch?
-    /// Nothing is read, nothing written and no time kept until ``resume()``.
     package private(set) var isSuspended = false
 
     package var bytesUp: UInt64 { up.carried }
     package var bytesDown: UInt64 { down.carried }
 
     /// - Parameters:
-    ///   - received: already read from the client, for the origin.
-    ///   - answered: already read from the origin, for the client.
+    ///   - received: bytes read from the client already.
+    ///   - answered: bytes read from the origin already.
     ///   - idle: the silence allowed once half-closed; open ones live while keep-alive probes are answered.
     ///   - completion: called once, on the loop, when both streams are stopped.
     package init(
@@ -67,7 +65,7 @@ package final class Relay: ByteStreamOwner {
         if completion != nil { carryDown(readable: false) }
     }
 
-    /// Ends it once nothing has moved or waited for so long, because the proxy stops.
+    /// Ends it after a silence, as the proxy stops.
     package func drain(quietNanoseconds: UInt64, because cause: String) {
         guard completion != nil, quiet == nil else { return }
         let deadline = Deadline(loop: loop, owner: self) { $0.endIfQuiet(because: cause) }
@@ -85,11 +83,11 @@ package final class Relay: ByteStreamOwner {
     private struct Quiet {
         let deadline: Deadline
         let nanoseconds: UInt64
-        /// What ``Relay/carried`` was when the deadline was last set.
+        /// ``Relay/carried`` when the deadline was last set.
         var carried: UInt64
     }
 
-    /// Ends it once nothing has moved in either direction for so long. To be called before ``start()``.
+    /// Ends it after a silence in both directions. Call it before ``start()``.
     package func endWhenSilent(forNanoseconds nanoseconds: UInt64, because cause: String) {
         let deadline = Deadline(loop: loop, owner: self) { $0.cancel(because: cause) }
         silence = Silence(deadline: deadline, nanoseconds: nanoseconds)
@@ -102,10 +100,10 @@ package final class Relay: ByteStreamOwner {
         var moved: UInt64 = 0
     }
 
-    /// Bytes that were written on either side.
+    /// Bytes written on either side.
     private var carried: UInt64 { up.carried &+ down.carried }
 
-    /// Bytes that were read or written on either side.
+    /// Bytes read or written on either side.
     private var moved: UInt64 { 2 &* carried &+ UInt64(up.held) &+ UInt64(down.held) }
 
     private func noteMovement() {
@@ -116,7 +114,7 @@ package final class Relay: ByteStreamOwner {
 
     package func cancel(because cause: String) { finish(.cancelled(because: cause)) }
 
-    /// Leaves both sides alone: the peers feel back-pressure and nothing else.
+    /// Stops reading and writing: the peers feel back-pressure only.
     package func suspend() {
         isSuspended = true
         downstream.wantsRead = false

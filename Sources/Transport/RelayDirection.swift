@@ -2,9 +2,9 @@ import EventLoop
 
 /// One direction of a ``Relay``. It holds at most one slab, or in the clear what a ``SplicePipe`` does.
 struct RelayDirection: ~Copyable {
-    /// Reads that find a slab's worth, one after the other, after which more of the kind is expected.
+    /// Successive reads of a slab's worth that show a bulk transfer.
     private static let fullReads = 4
-    /// A read by the pipe that brings less shows that this is over.
+    /// A shorter read by the pipe shows its end.
     private static let leastSpliced = 32 << 10
 
     private(set) var buffer: ByteBuffer
@@ -74,7 +74,7 @@ struct RelayDirection: ~Copyable {
         }
         guard pipe != nil else { return .done }
         let outcome = sink.write(from: &pipe!)
-        // Two descriptors are for those who use them.
+        // A pipe takes two descriptors.
         if case .done = outcome, !isBulk { pipe = nil }
         return outcome
     }

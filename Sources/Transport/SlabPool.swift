@@ -1,22 +1,21 @@
-/// The memory that a worker's connections read into, a slab each while bytes pass through, on one thread.
+/// The memory that a worker's connections read into: a slab each while bytes pass. Single-threaded.
 package final class SlabPool {
-    /// Bytes of one slab: four full TLS records, and a head in front of them.
+    /// Four full TLS records, and a head in front of them.
     package static let slabSize = (64 << 10) + 1024
-    /// What is kept of bodies beyond slabs is drawn from it.
+    /// For bodies beyond slabs.
     package let budget: BodyBudget
-    /// How many free slabs are kept; those beyond go back to the allocator.
+    /// Free slabs kept.
     private static let keptFree = 64
 
     /// Where heads are written before they are put into a buffer.
-    // Used by HTTP1Outlet.begin alone, and what writes a head there begins no other message.
+    // Used by HTTP1Outlet.begin alone; what writes a head there begins no other message.
     @exclusivity(unchecked) package var headScratch: [UInt8] = []
 
-    // Both are changed here alone, by code that calls nobody.
+    // Changed here alone, by code that calls nobody.
     @exclusivity(unchecked) private var free: [UnsafeMutableRawPointer] = []
     @exclusivity(unchecked) private var made = 0
     package var inUse: Int { made - free.count }
 
-    /// - Parameter budget: the process's, where several pools share one.
     package init(budget: BodyBudget = BodyBudget()) {
         self.budget = budget
         free.reserveCapacity(Self.keptFree)
@@ -25,7 +24,7 @@ package final class SlabPool {
 
     deinit { releaseFree() }
 
-    /// Gives back to the allocator what nobody holds, after a peak.
+    /// Returns free slabs to the allocator after a peak.
     package func releaseFree() {
         for slab in free { slab.deallocate() }
         made -= free.count

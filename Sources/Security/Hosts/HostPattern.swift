@@ -38,9 +38,8 @@ import Addresses
 /// | `example.com:443`        | `**.example.com`      | the other is for port 8443                  |
 /// | `example.org:443`        | none                  | the `defaults` of the pin file decide       |
 ///
-/// **Names of all languages.** `bücher.example`, `BÜCHER.example` and `xn--bcher-kva.example` are one name,
-/// and two entries for it an error; the log and the commands show the last form (``InternationalName``).
-/// Names are compared without regard to case and to one trailing dot.
+/// **Names of all languages.** `bücher.example`, `BÜCHER.example.` and `xn--bcher-kva.example` are one name, shown in
+/// the last form (``InternationalName``); two entries for it are an error.
 ///
 /// **Addresses** have one spelling here: `2001:DB8:0::1` is `2001:db8::1`, and IPv4 is four decimal numbers. Equivalent
 /// addresses are one: `::ffff:192.0.2.7` is `192.0.2.7`, `0.0.0.0` is `127.0.0.1`, and an entry for `192.0.2.7` covers

@@ -1,6 +1,6 @@
 import TLS
 
-/// The pins of one host, of which *one* must match.
+/// The pins of one host: *one* must match.
 public struct PinSet: Sendable, Hashable {
     /// Distinct, in the order given.
     public private(set) var pins: [Pin]

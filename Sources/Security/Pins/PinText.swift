@@ -59,7 +59,7 @@ extension Pin {
         }
         guard algorithm == "sha256", text.hasPrefix("sha256/") else { throw PinError(.spelling, in: text) }
         var value = text[text.index(after: slash)...]
-        // A digest may begin with a slash: then it isn't curl's spelling.
+        // A digest itself may begin with a slash; otherwise it is curl's `sha256//`.
         if value.hasPrefix("/"), SHA256Digest(base64: value) == nil { value.removeFirst() }
         if let digest = SHA256Digest(base64: value) { return digest }
         throw PinError(defect(of: value), in: text)

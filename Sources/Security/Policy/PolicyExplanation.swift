@@ -1,8 +1,7 @@
 package import TLS
 
 extension SecurityPolicy {
-    /// Judges a server's chain as ``evaluate(_:host:anchors:at:)`` does, and explains each check, also those not
-    /// reached.
+    /// Judges a server's chain as ``evaluate(_:host:anchors:at:)`` does, and explains all checks.
     /// - Parameters:
     ///   - evidence: what the server sent beside its chain, if one was asked.
     ///   - version: the negotiated TLS version.

@@ -317,7 +317,6 @@ extension UpstreamConnector {
     /// Begins to connect to `target`.
     /// - Parameters:
     ///   - address: the only one to dial; nil: those of the target's host, or of the parent proxy.
-    ///   - dscp: the mark of its packets.
     ///   - completion: called once on the loop, after this returns, never after ``UpstreamAttempt/cancel()``.
     package func connect(
         to target: UpstreamTarget, at address: SocketAddress? = nil, timeouts: Timeouts, dscp: UInt8 = 0,

@@ -34,12 +34,10 @@ package struct UpstreamTarget: Sendable {
     package private(set) var reach = Reach.anywhere
     /// The Via of a CONNECT to the parent proxy, if any.
     package let via: String?
+    /// Settings that differ from the connector's.
     let tls: ClientTLS?
 
-    /// - Parameters:
-    ///   - host: canonical: lower-case, no trailing dot, no brackets.
-    ///   - via: the Via of a CONNECT to the parent proxy.
-    ///   - tls: TLS settings that differ from the defaults.
+    /// - Parameter host: canonical: lower-case, no trailing dot, no brackets.
     package init(
         host: String, port: UInt16, layer: Layer, upstream: UpstreamSettings, client: ClientPlace = .thisMachine,
         via: String? = nil, tls: ClientTLS? = nil

@@ -36,6 +36,7 @@ final class SharedFetch: Sendable {
     }
 
     struct Reader: Sendable {
+        /// Called on any thread.
         fileprivate let tell: @Sendable ([News]) -> Void
         fileprivate var number = 0
         fileprivate static let first = 1
@@ -66,8 +67,8 @@ final class SharedFetch: Sendable {
     init(task: UInt64) { self.task = task }
 
     /// - Parameters:
-    ///   - wake: more may be read from the origin.
-    ///   - cancel: the last reader left.
+    ///   - wake: called on any thread when more may be read from the origin.
+    ///   - cancel: called on any thread when the last reader left.
     func run(wake: @escaping @Sendable () -> Void, cancel: @escaping @Sendable () -> Void) {
         state.withLock {
             $0.wake = wake

@@ -1,9 +1,9 @@
 /// Limits that a certificate must keep before OpenSSL parses it; every ``Certificate`` has passed them.
 ///
-/// Two things cost far more to parse than their length suggests, before any signature is verified. For a compressed
-/// point on explicit curve parameters (RFC 3279 section 2.3.5) OpenSSL takes a square root modulo a number that the
-/// peer chose: 110 ms for 660 bytes. For each CRL distribution point relative to the issuer it copies the issuer's
-/// name: 8 s for 70 KB. RFC 5480 forbids the one, and RFC 5280 advises against the other.
+/// Two things cost far more to parse than their length suggests. For a compressed point on explicit curve parameters
+/// (RFC 3279 section 2.3.5) OpenSSL takes a square root modulo the peer's number: 110 ms for 660 bytes. For each CRL
+/// distribution point relative to the issuer it copies the issuer's name: 8 s for 70 KB. RFC 5480 forbids the one, and
+/// RFC 5280 advises against the other.
 enum CertificateLimits {
     /// Certificates that a peer may send. Web servers send two to four; Java accepts ten.
     static let mostCertificates = 32

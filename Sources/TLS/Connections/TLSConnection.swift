@@ -16,8 +16,8 @@ package struct TLSConnection: ~Copyable {
     ///   - session: to resume if the server agrees.
     ///   - verify: called once within `handshake()` with the server's certificates, not for a resumed session: it
     ///     decides alone.
-    ///   - confirm: called within `handshake()` after an accepting `verify`, with the requested evidence, before any data
-    ///     is sent. Rejecting sends bad_certificate_status_response.
+    ///   - confirm: called within `handshake()` after an accepting `verify`, with the requested evidence, before any
+    ///     data is sent. Rejecting sends bad_certificate_status_response.
     ///   - onSession: called within `handshake()` or `read(into:)`, once for each resumable session.
     package init(
         client context: TLSClientContext, descriptor: CInt, serverName: ServerName, session: TLSSession? = nil,

@@ -37,8 +37,7 @@ enum CertificateRules {
     }
 
     /// A server signs the handshake in TLS 1.3 (RFC 8446 section 4.4.2.2) and the key exchange in TLS 1.2 (RFC 5246
-    /// section 7.4.2, RFC 8422 section 5.3); OpenSSL also takes keys for agreement and encipherment. Applies to anchors
-    /// too.
+    /// section 7.4.2, RFC 8422 section 5.3); OpenSSL also takes keys for agreement and encipherment. Holds for anchors.
     private static func handshakeUsage(_ certificate: Certificate) -> RuleFault? {
         // Without the extension all bits are set.
         X509_get_key_usage(certificate.pointer) & UInt32(KU_DIGITAL_SIGNATURE) != 0

@@ -31,6 +31,7 @@ extension TrustAnchors {
         defer { X509_STORE_CTX_free(context) }
         let candidates = CertificateStack(issuers)
         let trusted = end.map { CertificateStack($0) }
+        // The context doesn't hold the stacks.
         defer { withExtendedLifetime((candidates, trusted)) {} }
         guard X509_STORE_CTX_init(context, store, leaf.pointer, candidates.pointer) == 1,
             X509_STORE_CTX_set_default(context, use.parameters) == 1,
