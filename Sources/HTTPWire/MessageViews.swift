@@ -11,7 +11,8 @@ package struct HeadView<Head: MessageHead>: ~Escapable {
     package let head: Head
     package let bytes: Span<UInt8>
 
-    @inlinable
+    // Without it, callers in other modules look up generic metadata for each message.
+    @inline(__always) @inlinable
     @_lifetime(copy bytes)
     package init(_ head: Head, _ bytes: Span<UInt8>) {
         self.head = head
@@ -27,7 +28,7 @@ package struct OwnedMessage<Head: MessageHead>: Sendable {
     package let head: Head
     @usableFromInline let bytes: [UInt8]
 
-    @inlinable
+    @inline(__always) @inlinable
     package init(_ view: borrowing HeadView<Head>) {
         head = view.head
         bytes = view.bytes.extracting(0..<Int(view.head.length)).array
@@ -47,7 +48,7 @@ package struct OwnedMessage<Head: MessageHead>: Sendable {
 
     @inlinable
     package var view: HeadView<Head> {
-        @_lifetime(borrow self)
+        @inline(__always) @_lifetime(borrow self)
         get { HeadView(head, bytes.span) }
     }
 }

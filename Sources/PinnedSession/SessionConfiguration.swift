@@ -17,6 +17,7 @@ import Session
 public struct SessionConfiguration: Sendable {
     /// Rules for hosts; the most specific pattern wins (``HostPattern``). The trust anchors verify other hosts.
     public var hosts: [HostRule] = []
+    /// Verify hosts whose policy doesn't name anchors of its own.
     public var trust = TrustSource.system
     /// For relative URLs; a final slash is added (AFHTTPSessionManager). A pinned host needs https.
     public var baseURL: String?
@@ -52,7 +53,9 @@ public struct SessionConfiguration: Sendable {
     public init() {}
 }
 
+/// The policy and credentials of hosts that a pattern matches.
 public struct HostRule: Sendable {
+    /// The hosts.
     public var pattern: HostPattern
     /// Contradictory policies are configuration errors, as is plain HTTP to a host with pins.
     public var policy: SecurityPolicy

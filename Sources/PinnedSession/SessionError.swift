@@ -52,6 +52,7 @@ public enum SessionError: Error, Sendable {
     /// Another local failure.
     case system(String)
 
+    /// The number of NSURLErrorDomain; -1 if it has none.
     public var code: Int {
         switch self {
         case .configuration, .invalidRequest: -1000

@@ -21,6 +21,7 @@ public struct SessionHooks: Sendable {
 
 /// A redirect that could be followed.
 public struct Redirect: Sendable {
+    /// The redirected task.
     public let task: SessionTask
     /// The redirecting URL.
     public let from: String
@@ -30,6 +31,7 @@ public struct Redirect: Sendable {
     public let to: String
 }
 
+/// The decision about a redirect.
 public enum RedirectChoice: Sendable {
     /// It is followed.
     case follow

@@ -16,6 +16,7 @@ public final class SessionTask: Sendable {
         case completed
     }
 
+    /// What a completed task received.
     public struct Result: Sendable {
         /// The final response, with the metrics of the task.
         public let response: HTTPResponse
