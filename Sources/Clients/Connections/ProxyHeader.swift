@@ -12,20 +12,20 @@ package struct ProxyHeader: Equatable, Sendable {
 
     let source: Source
     /// Bytes of the header: the client's begin after them.
-    let length: Int
+    package let length: Int
 
     /// Of a header that may come. The text of version 1 fits into 107 bytes; version 2 could have 65551, and nobody who sends a
     /// few fields of text needs them.
-    static let longest = 4096
+    package static let longest = 4096
     private static let longestText = 107
 
-    enum Defect: Error, Equatable, Sendable, CustomStringConvertible {
+    package enum Defect: Error, Equatable, Sendable, CustomStringConvertible {
         case noHeader
         case tooLong
         case malformed(String)
         case wrongChecksum
 
-        var description: String {
+        package var description: String {
             switch self {
             case .noHeader: "no PROXY header comes first"
             case .tooLong: "the PROXY header is longer than \(longest) bytes"
@@ -37,7 +37,7 @@ package struct ProxyHeader: Equatable, Sendable {
 
     /// Reads the header at the beginning of `bytes`.
     /// - Returns: nil: more bytes are needed.
-    static func parse(_ bytes: [UInt8]) throws(Defect) -> ProxyHeader? {
+    package static func parse(_ bytes: [UInt8]) throws(Defect) -> ProxyHeader? {
         if starts(bytes, with: signature) { return bytes.count < signature.count ? nil : try binary(bytes) }
         if starts(bytes, with: textSignature) { return bytes.count < textSignature.count ? nil : try text(bytes) }
         throw .noHeader
