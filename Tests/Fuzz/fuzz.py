@@ -40,7 +40,7 @@ def run(target, seconds):
     command += [f"-dict={dictionary}"] if dictionary.exists() else []
     with open(log, "w") as output:
         try:
-            # It ends by itself; one that doesn't is killed, and counts as a find.
+            # The fuzzer ends after that time; one that doesn't is killed, and counts as a find.
             status = subprocess.run(
                 [*command, str(corpus), *committed(target)], stdout=output, stderr=output, env=environment, timeout=seconds + 120).returncode
         except subprocess.TimeoutExpired:

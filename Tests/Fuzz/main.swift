@@ -6,7 +6,8 @@ import Glibc
 /// Of the fuzzer's runtime, which `-sanitize=fuzzer` links.
 @_silgen_name("LLVMFuzzerRunDriver")
 func runFuzzer(
-    _ count: UnsafeMutablePointer<CInt>, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>>,
+    _ count: UnsafeMutablePointer<CInt>,
+    _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>>,
     _ body: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
 ) -> CInt
 
@@ -19,23 +20,27 @@ func fail(_ words: String) -> Never {
 /// What the callback, which can't capture, calls.
 nonisolated(unsafe) var chosen: FuzzTarget?
 
-switch CommandLine.arguments.dropFirst().first {
-case "--list":
-    for target in FuzzTarget.all { print(target.name) }
-case let name?:
-    guard let target = FuzzTarget.named(name) else {
-        fail("There is no target \"\(name)\": --list names them.")
-    }
+/// Hands the target's name to the processes that libFuzzer starts for a merge: they get its own options alone.
+let inherited = "PINPROXY_FUZZ_TARGET"
+
+func fuzz(_ name: String, optionsAfter skipped: Int) -> Never {
+    guard let target = FuzzTarget.named(name) else { fail("There is no target \"\(name)\": --list names them.") }
     chosen = target
-    // The rest is the fuzzer's, with the program's name before it.
-    var count = CommandLine.argc - 1
-    var arguments = CommandLine.unsafeArgv + 1
+    setenv(inherited, name, 1)
+    var count = CommandLine.argc - CInt(skipped)
+    var arguments = CommandLine.unsafeArgv + skipped
     arguments[0] = CommandLine.unsafeArgv[0]
     exit(
         runFuzzer(&count, &arguments) { bytes, count in
             chosen?.run(Array(UnsafeBufferPointer(start: bytes, count: count)))
             return 0
         })
-case nil:
-    fail("usage: Fuzz TARGET [options of libFuzzer] [folders]; Fuzz --list")
+}
+
+switch CommandLine.arguments.dropFirst().first {
+case "--list":
+    for target in FuzzTarget.all { print(target.name) }
+case let name? where !name.hasPrefix("-"): fuzz(name, optionsAfter: 1)
+case _? where getenv(inherited) != nil: fuzz(String(cString: getenv(inherited)), optionsAfter: 0)
+default: fail("usage: Fuzz TARGET [options of libFuzzer] [folders]; Fuzz --list")
 }

@@ -217,3 +217,67 @@ zstd = subprocess.run(["zstd", "-c", "-q"], input=text, capture_output=True, che
 for kind, data, coding in [("brotli", bytes.fromhex("0b028068656c6c6f03"), 2), ("zstd", zstd, 3), ("zstd-frames", zstd + zstd, 3)]:
     write("content-coding", kind, data, bytes([0, coding, 1]))
 write("content-coding", "twice", gzip.compress(zstd, mtime=0), bytes([0x83, 0, 1]))
+
+pin = "sha256/" + base64.b64encode(bytes(32)).decode()
+other = "sha256/" + base64.b64encode(bytes(range(32))).decode()
+for kind, main, pins in [
+    ("empty", "", ""),
+    ("plain", "pins: pins.yaml\nproxy:\n  listen: 127.0.0.1:8443\n", f"hosts:\n  api.test:\n    pins: [{pin}, {other}]\n"),
+    ("rules", "pins: pins.yaml\nlimits:\n  head: 64KiB\ntimeouts:\n  connect: 10s\nlog:\n  level: info\n",
+     f"defaults:\n  action: tunnel\nhosts:\n  '*.test':\n    pins:\n      - {pin}\n    include_subdomains: true\n    enforcement: report\n"
+     "    requests:\n      set_headers: {A: b}\n    responses:\n      serializer: json\n    rules:\n      - path: /v1/**\n        max_body: 1MiB\n"),
+    ("anchors", "pins: pins.yaml\nupstream: &u\n  proxy: http://proxy.test:3128\nadmin: *u\n", "hosts:\n  a.test: {action: deny}\n  a.test:8443: {action: inspect, min_tls: 1.3}\n"),
+    ("wrong", "proxy: [1, {a: b}]\nunknown: !!binary x\n? x\n: |\n  y\n", "hosts: 7\n"),
+]:
+    write("configuration", kind, main + "\n--- pins\n" + pins)
+
+
+def number(value):
+    return struct.pack("<q", value)
+
+
+def text_of(value):
+    return number(len(value)) + value.encode()
+
+
+def frame(message, body):
+    return number(len(message)) + number(len(body)) + message + body
+
+
+for kind, data in {
+    "pass": frame(b"\0", b""), "rewrite": frame(b"\1", b"{}"), "refuse": frame(b"\2" + text_of("reason") + number(1) + text_of("expected") + number(0), b""),
+    "success": frame(b"\1", b"body"), "conversion": b"\2" + text_of("form") + text_of("json") + text_of("application/x-www-form-urlencoded") + number(1024),
+    "ready": frame(b"ready", b""), "judgement": b"\1" + number(1) + text_of("json") + number(1) + text_of("gzip") + number(100) + bytes(16),
+}.items():
+    write("decoder-frame", kind, data, b"\3")
+
+for number_, (source, target, body) in enumerate([
+    (0, 1, b"a=1&b%5B%5D=2&b[]=3&c[d][e]=%C3%BC&f+g="), (1, 0, b'{"a": [1, {"b": null}], "c": true}'), (1, 2, b'{"a": 1.5e3, "b": "\\u00fc", "c": [false]}'),
+    (2, 1, plistlib.dumps({"a": [1, 2.5, True, "x"]})), (2, 0, plistlib.dumps({"a": {"b": "c"}}, fmt=plistlib.FMT_BINARY)), (0, 2, b"a=b"),
+]):
+    write("body-conversion", number_, body, bytes([target, source]))
+
+for number_, request in enumerate([
+    head("GET /status HTTP/1.1", "Host: localhost"), head("POST /tasks/7/cancel?force=1&x HTTP/1.1", "Host: 127.0.0.1:9", "Authorization: Bearer x", "Content-Length: 0"),
+    head("GET //metrics/?=&a=b=c HTTP/1.1", "Host: a", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: none", "Accept: text/html"), head("OPTIONS * HTTP/1.1", "Host: a"),
+]):
+    write("control-request", number_, request)
+
+
+def question(name, kind, more=b"", flags=b"\1\0", count=1):
+    labels = b"".join(vector(1, label.encode()) for label in name.split(".") if label)
+    return b"\x12\x34" + flags + struct.pack(">HHHH", count, 0, 0, 1 if more else 0) + labels + b"\0" + struct.pack(">HH", kind, 1) + more
+
+
+for number_, data in enumerate([
+    question("a.test", 1), question("a.test", 28, b"\0\0\x29\x10\0\0\0\0\0\0\0"), question("a.test", 65), question("a.test", 16), question("", 1),
+    question("a b.test", 1), question("a.test", 1, flags=b"\x81\x80"), question("a.test", 1, flags=b"\x28\0"), question("a.test", 1, count=2), question("a" * 63 + ".test", 1),
+]):
+    write("name-message", number_, data)
+
+for kind, events in {"plain": [0, 1, 6, 9, 11, 20, 21], "again": [0, 0x81, 24 | 0x80, 1, 14, 1, 14 | 0x80, 1, 11, 21], "held": [0, 1, 6, 12, 20, 21, 23 | 0x80, 21],
+                     "rest": [0, 1, 6, 11, 22 | 0xE0, 1, 15, 21], "suspended": [0, 28, 1, 29, 6, 27]}.items():
+    write("exchange-state", kind, bytes(events), b"\2\2\2")
+for kind, events in {"inspected": [0, 1, 4, 5 | 0xA0, 6 | 0x80, 13 | 0x80], "tunnel": [0, 0x41, 4, 8], "verified": [0, 0x61, 4, 7], "plain": [0, 3, 1, 4, 5 | 0x20, 1],
+                     "suspended": [0, 11, 10, 0, 12]}.items():
+    write("connection-state", kind, bytes(events))

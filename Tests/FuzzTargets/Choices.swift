@@ -1,4 +1,4 @@
-/// The last bytes of an input, which choose how it is used: its beginning stays what a peer sends, as a dictionary has it.
+/// The last bytes of an input, which choose how it is used. Its beginning stays what a peer sends.
 struct Choices {
     let input: [UInt8]
     private var rest: [UInt8]

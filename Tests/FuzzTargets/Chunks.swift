@@ -2,7 +2,7 @@ import HTTPWire
 
 /// Chunked bodies: the filter that passes them on and the decoder agree, however a body is cut.
 enum Chunks {
-    /// What became of a body.
+    /// What a filter or decoder made of a body.
     private struct Result: Equatable {
         var kept: [UInt8] = []
         var consumed = 0
@@ -27,10 +27,14 @@ enum Chunks {
         let decoded = take(input) { decoder.decode(inPlace: &$0) }
         var cutDecoder = ChunkedDecoder()
         let decodedInPieces = take(input, seed) { cutDecoder.decode(inPlace: &$0) }
-        require(decoded.kept == decodedInPieces.kept && decoded.hasEnded == decodedInPieces.hasEnded, "a body is decoded alike, however it is cut")
+        require(
+            decoded.kept == decodedInPieces.kept && decoded.hasEnded == decodedInPieces.hasEnded,
+            "a body is decoded alike, however it is cut")
         require(decoded.defect == decodedInPieces.defect, "a defect doesn't depend on how a body is cut")
         require(decoder.trailers.lines == cutDecoder.trailers.lines, "trailers don't depend on how a body is cut")
-        require(decoded.hasEnded == passed.hasEnded && decoded.defect == passed.defect, "filter and decoder agree about a body")
+        require(
+            decoded.hasEnded == passed.hasEnded && decoded.defect == passed.defect,
+            "filter and decoder agree about a body")
         guard decoded.hasEnded else { return }
         require(decoded.consumed == passed.consumed, "filter and decoder agree about a body's end")
 

@@ -18,5 +18,16 @@ extension FuzzTarget {
         FuzzTarget("property-list", Bodies.propertyList),
         FuzzTarget("image", Bodies.image),
         FuzzTarget("content-coding", Bodies.contentCoding),
+        FuzzTarget("certificate-chain", Certificates.chain),
+        FuzzTarget("ocsp-response", Certificates.status),
+        FuzzTarget("revocation-list", Certificates.revocationList),
+        FuzzTarget("timestamp", Certificates.timestamps),
+        FuzzTarget("configuration", Files.configuration),
+        FuzzTarget("decoder-frame", Frames.decoder),
+        FuzzTarget("body-conversion", Frames.conversion),
+        FuzzTarget("control-request", Frames.control),
+        FuzzTarget("name-message", Frames.name),
+        FuzzTarget("exchange-state", States.exchange),
+        FuzzTarget("connection-state", States.connection),
     ]
 }

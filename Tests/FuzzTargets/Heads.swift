@@ -37,27 +37,37 @@ enum Heads {
         case .hops(0), .malformed: return
         default: break
         }
-        // Checked before anything is passed on: who is asked must be known.
+        // The proxy refuses a target without a good authority.
         if case .absolute(let parts) = head.targetForm {
-            guard case .success = Authority.parse(input.span.extracting(parts.authority.offsets), defaultPort: 80) else { return }
+            guard case .success = Authority.parse(input.span.extracting(parts.authority.offsets), defaultPort: 80)
+            else { return }
         }
         let (target, forwardsUpgrade) = (choice & 1 == 0 ? TargetRewrite.originForm : .absoluteForm, choice & 2 != 0)
         var out: [UInt8] = []
         HeadWriter.write(
-            request: head, from: input.span, target: target, authority: origin, defaultPort: 80, via: choice & 4 != 0 ? via : nil,
+            request: head, from: input.span, target: target, authority: origin, defaultPort: 80,
+            via: choice & 4 != 0 ? via : nil,
             forwardUpgrade: forwardsUpgrade, into: &out)
         var parser = HeadParser(limit: 4 * limit)
         var again = RequestHead()
         let progress = parser.parseRequest(out.span, into: &again)
-        guard case .complete = progress else { return require(false, "a request that is passed on reads as \(progress): \(shown(out))") }
+        guard case .complete = progress else {
+            return require(false, "a request that is passed on reads as \(progress): \(shown(out))")
+        }
         require(Int(again.length) == out.count, "a request that is passed on ends where it was written to")
         require(parser.framing.body == framing.body, "a request is passed on with the same framing: \(shown(out))")
         require(
-            again.methodRange.text(in: out.span) == head.methodRange.text(in: input.span), "a request is passed on with its method")
+            again.methodRange.text(in: out.span) == head.methodRange.text(in: input.span),
+            "a request is passed on with its method")
         require(again.version == .http11 && again.host != nil, "a request is passed on as HTTP/1.1, with Host")
-        require(again.wantsUpgrade == (forwardsUpgrade && head.wantsUpgrade), "a request's upgrade is passed on if it may be")
-        require(choice & 4 == 0 || again.hasPassed(via, in: out.span), "a request that is passed on names this hop in Via")
-        if target == .originForm, case .absolute = again.targetForm { require(false, "a request to an origin has a path") }
+        require(
+            again.wantsUpgrade == (forwardsUpgrade && head.wantsUpgrade),
+            "a request's upgrade is passed on if it may be")
+        require(
+            choice & 4 == 0 || again.hasPassed(via, in: out.span), "a request that is passed on names this hop in Via")
+        if target == .originForm, case .absolute = again.targetForm {
+            require(false, "a request to an origin has a path")
+        }
         for id in [FieldName.keepAlive, .proxyConnection, .proxyAuthorization, .proxyAuthenticate, .http2Settings] {
             require(again.first(id) == nil, "a hop-by-hop field passes: \(id)")
         }
@@ -117,13 +127,18 @@ enum Heads {
         var parser = HeadParser(limit: 4 * limit)
         var again = ResponseHead()
         let progress = parser.parseResponse(out.span, to: method, into: &again)
-        guard case .complete = progress else { return require(false, "a response that is passed on reads as \(progress): \(shown(out))") }
+        guard case .complete = progress else {
+            return require(false, "a response that is passed on reads as \(progress): \(shown(out))")
+        }
         require(Int(again.length) == out.count, "a response that is passed on ends where it was written to")
         require(again.status == head.status, "a response is passed on with its status")
-        let expected = framing.body == .untilClose && inChunks || framing.body == .chunked && !inChunks
+        let expected =
+            framing.body == .untilClose && inChunks || framing.body == .chunked && !inChunks
             ? (inChunks ? BodyFraming.chunked : .untilClose) : framing.body
         require(parser.framing.body == expected, "a response is passed on as \(expected): \(shown(out))")
-        if connection == .close, !head.isInterim { require(!parser.framing.keepsAlive, "a last response says so: \(shown(out))") }
+        if connection == .close, !head.isInterim {
+            require(!parser.framing.keepsAlive, "a last response says so: \(shown(out))")
+        }
         for id in [FieldName.keepAlive, .proxyConnection, .proxyAuthenticate, .proxyAuthenticationInfo] {
             require(again.first(id) == nil, "a hop-by-hop field passes: \(id)")
         }
@@ -157,7 +172,9 @@ enum Heads {
             require(!field.name.isEmpty && field.name.start == field.line.start, "a field line begins with a name")
             require(field.value.end <= field.line.end - 2, "a value ends before its line")
             for offset in field.line.start..<field.line.end - 2 {
-                require(input[offset] >= 0x20 && input[offset] != 0x7F || input[offset] == 9, "no control character is in a field")
+                require(
+                    input[offset] >= 0x20 && input[offset] != 0x7F || input[offset] == 9,
+                    "no control character is in a field")
             }
         }
     }

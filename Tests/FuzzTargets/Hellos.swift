@@ -7,12 +7,15 @@ enum Hellos {
         if case .complete(let hello) = whole {
             require(hello.length <= bytes.count && hello.random.count == 32, "a ClientHello is within its bytes")
             require(hello.sessions.sessionID.count <= 32, "a session's identifier has 32 bytes at most")
-            if let name = hello.serverName { require(name.utf8.allSatisfy { 0x21...0x7E ~= $0 }, "a server's name is text") }
+            if let name = hello.serverName {
+                require(name.utf8.allSatisfy { 0x21...0x7E ~= $0 }, "a server's name is text")
+            }
             let exact = ClientHello.peek(bytes.span.extracting(0..<hello.length))
             require(exact == whole, "what follows a ClientHello doesn't change it")
         }
         // More bytes never change what was said of fewer.
-        for cut in Set([1, 2, 5, 6, 9, bytes.count / 4, bytes.count / 2, bytes.count - 1]) where 0..<bytes.count ~= cut {
+        for cut in Set([1, 2, 5, 6, 9, bytes.count / 4, bytes.count / 2, bytes.count - 1]) where 0..<bytes.count ~= cut
+        {
             let early = ClientHello.peek(bytes.span.extracting(0..<cut))
             guard early != .incomplete else { continue }
             require(early == whole, "more bytes change a ClientHello from \(early) to \(whole)")
@@ -27,6 +30,7 @@ enum Hellos {
     private enum End: Equatable {
         case incomplete
         case alert(UInt8)
+        case malformed(WireError.Code)
         case other(ServerFlight.Progress)
     }
 
@@ -48,7 +52,8 @@ enum Hellos {
         guard case .other(.shown(let shown)) = end else { return }
         require(!shown.certificates.isEmpty && shown.random.count == 32, "a server shows certificates")
         if let exchange = try? ServerKeyExchange(shown, clientRandom: [UInt8](repeating: 7, count: 32)) {
-            require(exchange.signed.count > 64 && !exchange.signature.isEmpty, "a key exchange signs the randoms and more")
+            require(
+                exchange.signed.count > 64 && !exchange.signature.isEmpty, "a key exchange signs the randoms and more")
         }
     }
 
@@ -64,6 +69,7 @@ enum Hellos {
             case .alert(let description, let count):
                 require(count <= rest.count, "an alert ends within the bytes given")
                 return .alert(description)
+            case .malformed(let error): return .malformed(error.code)
             case let progress: return .other(progress)
             }
         }

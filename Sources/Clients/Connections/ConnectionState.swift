@@ -2,8 +2,8 @@
 /// connection, or bytes that are relayed.
 ///
 /// A value without sockets: ``ClientConnection`` tells it what happened, and does what it says.
-struct ConnectionState: Hashable {
-    enum Phase: Hashable {
+package struct ConnectionState: Hashable {
+    package enum Phase: Hashable {
         /// Requests are for the proxy itself.
         case open
         /// A CONNECT waits for its upstream connection.
@@ -24,7 +24,7 @@ struct ConnectionState: Hashable {
     }
 
     /// Which upstream connection a CONNECT waits for.
-    enum Attempt: Hashable {
+    package enum Attempt: Hashable {
         case asAsked
         /// The same port in the clear, since its server doesn't seem to speak TLS.
         case plain
@@ -33,7 +33,7 @@ struct ConnectionState: Hashable {
     }
 
     /// What a CONNECT is answered for.
-    enum Passage: Hashable {
+    package enum Passage: Hashable {
         /// The client's requests are read.
         case inspected
         /// The same with nothing behind it but a refusal, which answers each of them.
@@ -43,7 +43,7 @@ struct ConnectionState: Hashable {
     }
 
     /// What a client says first inside its CONNECT.
-    enum FirstWords: Hashable {
+    package enum FirstWords: Hashable {
         case request
         /// A TLS handshake, or what TLS says best what is wrong with.
         /// - Parameter isServed: what the client gets inside TLS is at hand.
@@ -54,7 +54,7 @@ struct ConnectionState: Hashable {
         case other
     }
 
-    enum ConnectFailure: Hashable {
+    package enum ConnectFailure: Hashable {
         /// The server seems to speak plain HTTP, and the policy lets that through.
         case mayBePlain
         /// The client sees the refusal inside its CONNECT.
@@ -62,10 +62,10 @@ struct ConnectionState: Hashable {
         case told
     }
 
-    enum TunnelRuling: Hashable { case verified, refused, failed }
+    package enum TunnelRuling: Hashable { case verified, refused, failed }
 
     /// What happened. What comes while the task is suspended is kept until it is resumed.
-    enum Event: Hashable {
+    package enum Event: Hashable {
         /// A CONNECT may be made.
         case connect
         case connected(Passage)
@@ -88,7 +88,7 @@ struct ConnectionState: Hashable {
     }
 
     /// What the connection does now.
-    enum Action: Hashable {
+    package enum Action: Hashable {
         case none
         case open(Attempt)
         /// Decide about the CONNECT again.
@@ -115,12 +115,14 @@ struct ConnectionState: Hashable {
         case pause, goOn
     }
 
-    private(set) var phase = Phase.open
-    private(set) var isSuspended = false
+    package private(set) var phase = Phase.open
+    package private(set) var isSuspended = false
     /// A connection with TLS was asked for after the answer. It isn't asked for twice.
     private var triedSecurely = false
 
-    mutating func received(_ event: Event) -> Action {
+    package init() {}
+
+    package mutating func received(_ event: Event) -> Action {
         guard phase != .closed else { return .none }
         switch event {
         case .closed:
@@ -207,7 +209,7 @@ struct ConnectionState: Hashable {
     }
 
     /// A CONNECT has begun, and its connections take more memory from step to step.
-    var isConnecting: Bool {
+    package var isConnecting: Bool {
         switch phase {
         case .connecting, .answering, .awaitingHandshake, .securing, .verifying: true
         case .open, .inside, .relaying, .closed: false
@@ -215,10 +217,10 @@ struct ConnectionState: Hashable {
     }
 
     /// Requests are read off the connection.
-    var takesRequests: Bool { phase == .open || phase == .inside }
+    package var takesRequests: Bool { phase == .open || phase == .inside }
 
     /// What a CONNECT is doing, for people; nil: it is for the request to say.
-    var words: String? {
+    package var words: String? {
         switch phase {
         case .open, .inside, .closed: nil
         case .connecting: "connecting"

@@ -1,12 +1,12 @@
 import Clients
 import EventLoop
-import HTTPWire
+package import HTTPWire
 
 /// A request to the control socket or the admin port, as far as its resources are told apart.
-struct ControlRequest {
+package struct ControlRequest {
     let method: Method
     /// The segments of the path: `/tasks/7/cancel` has three.
-    let path: [String]
+    package let path: [String]
     let query: [String: String]
     let door: ControlDoor
     /// The values of fields, as they are written; nil where there is none.
@@ -17,7 +17,7 @@ struct ControlRequest {
     var fetchSite: String?
 
     /// Nil if the target is no path.
-    init?(_ view: borrowing RequestView, through door: ControlDoor) {
+    package init?(_ view: borrowing RequestView, through door: ControlDoor) {
         guard case .origin = view.head.targetForm else { return nil }
         self.init(view.head.method, view.head.target.text(in: view.bytes), through: door)
         host = view.head.first(.host)?.text(in: view.bytes)
@@ -44,14 +44,14 @@ struct ControlRequest {
 }
 
 /// By which way a request came.
-enum ControlDoor: Sendable, CustomStringConvertible {
+package enum ControlDoor: Sendable, CustomStringConvertible {
     /// The control socket: its clients are the daemon's own user and root.
     case socket(ControlPeer)
     /// The admin port, with the client's address where it has one.
     case port(client: String)
 
     /// Who asks, for people.
-    var description: String {
+    package var description: String {
         switch self {
         case .socket(let peer): "\(peer)"
         case .port(let client): "\(client), over the admin port"
@@ -60,7 +60,7 @@ enum ControlDoor: Sendable, CustomStringConvertible {
 }
 
 /// Who asks over the control socket, by the kernel's word.
-struct ControlPeer: Sendable, CustomStringConvertible {
+package struct ControlPeer: Sendable, CustomStringConvertible {
     private let user: UInt32
     private let process: Int32
 
@@ -70,7 +70,7 @@ struct ControlPeer: Sendable, CustomStringConvertible {
     }
 
     /// `root (user 0, process 4711)`
-    var description: String {
+    package var description: String {
         let place = process > 0 ? "user \(user), process \(process)" : "user \(user)"
         return UserName.of(user).map { "\($0) (\(place))" } ?? place
     }
