@@ -7,6 +7,9 @@
 #             and test-system, where that can be done
 # make test-system  the Debian package, installed, used, upgraded and purged on a booted Debian 12 (docs/testing.md)
 # make test-clients  every program of docs/clients.md against the proxy; writes that page's table (docs/testing.md)
+# make fuzz   every parser and state machine that reads a peer's bytes, under libFuzzer and the address sanitizer, TIME=60
+#             seconds each; TARGET=name: one of them. make fuzz-minimize merges what was found into Tests/Fuzz/Corpus
+#             (docs/testing.md)
 # make bench  processor time per request, beside nginx, HAProxy, Squid and mitmproxy; start; rules; the table of hosts
 #             (see Benchmarks/README.md). QUICK=yes: two minutes of it
 # make bench-many  10,000 clients with upstream connections, 5,000 connections in one go, too few descriptors; what each
@@ -82,7 +85,7 @@ TO_TEST += python3-seccomp systemd
 export PINPROXY_TEST_LAUNCHER := /usr/bin/python3 $(CURDIR)/Tests/System/confined.py $(CURDIR)/systemd/pinproxy.service
 endif
 
-.PHONY: run release install manual deb test test-clients test-system bench bench-many soak bench-check faults
+.PHONY: run release install manual deb test test-clients test-system bench bench-many soak bench-check faults fuzz fuzz-minimize
 
 run: release
 	@.ci/first-steps
@@ -163,6 +166,20 @@ test-clients: $(CLIENTS)/installed
 faults: $(PYTHON)/installed
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST)
 	python3 -B Tests/Faults/plant.py
+
+# The fuzzer's runtime and the sanitizer go into a build of their own; the default linker can't link them.
+FUZZ_BUILD := PINPROXY_FUZZ=1 swift build -c release --product Fuzz --scratch-path .build-fuzz \
+	-Xswiftc -sanitize=fuzzer,address -Xswiftc -use-ld=lld
+TIME ?= 60
+
+fuzz:
+	@.ci/install-packages $(TO_BUILD) $(TO_RUN) python3
+	$(FUZZ_BUILD)
+	@python3 -B Tests/Fuzz/fuzz.py --time $(TIME) $(if $(TARGET),--target $(TARGET))
+
+fuzz-minimize:
+	$(FUZZ_BUILD)
+	@python3 -B Tests/Fuzz/fuzz.py --minimize $(if $(TARGET),--target $(TARGET))
 
 bench: release
 	@.ci/install-packages $(TO_BENCH)

@@ -186,5 +186,22 @@ let package = Package(
             name: "IntegrationTests",
             dependencies: ["pinproxy", "Clients", "PinnedSession", "Security", "Serialization", "TestAuthority", "TestBodies"], exclude: ["Peers"],
             swiftSettings: settings),
+        // What peers send, as functions of bytes: for `make fuzz`, and once for each committed file in `make test`.
+        .target(
+            name: "FuzzTargets",
+            dependencies: [
+                "Daemon", "Clients", "Configuration", "Decoding", "Isolation", "Session", "Serialization", "Security", "Transport", "HTTPWire",
+                "TLS", "EventLoop", "Addresses",
+            ],
+            path: "Tests/FuzzTargets", swiftSettings: settings),
+        .testTarget(name: "FuzzTests", dependencies: ["FuzzTargets"], swiftSettings: settings),
     ]
 )
+
+// The fuzzer's runtime is linked only into a build of its own (`make fuzz`).
+if Context.environment["PINPROXY_FUZZ"] != nil {
+    package.targets.append(
+        .executableTarget(
+            name: "Fuzz", dependencies: ["FuzzTargets"], path: "Tests/Fuzz", exclude: ["Corpus", "Regressions", "Dictionaries"],
+            swiftSettings: settings))
+}

@@ -5,7 +5,7 @@
 ///     message, body
 ///
 /// One frame answers each request. Before the first request the process sends one that says it is ready.
-enum Frame {
+package enum Frame {
     static let headLength = 16
     /// The longest message of an answer: an error has a few texts of at most a thousand bytes.
     static let longestAnswer = 64 << 10
@@ -19,7 +19,7 @@ enum Frame {
         var total: Int { message + body }
     }
 
-    struct Defect: Error {}
+    package struct Defect: Error {}
 
     static func head(message: Int, body: Int) -> [UInt8] {
         var bytes: [UInt8] = []
@@ -46,18 +46,18 @@ enum Frame {
 }
 
 /// Collects a frame as its bytes arrive. It holds what has arrived, not what was announced.
-struct FrameReader {
+package struct FrameReader {
     private let longestMessage: Int
     private let longestBody: Int
     private var bytes: [UInt8] = []
 
-    init(longestMessage: Int, longestBody: Int) {
+    package init(longestMessage: Int, longestBody: Int) {
         self.longestMessage = longestMessage
         self.longestBody = longestBody
     }
 
     /// The message and the body once both are complete. Throws beyond the bounds, or if more has arrived.
-    mutating func take(_ more: UnsafeRawBufferPointer) throws(Frame.Defect) -> (message: [UInt8], body: [UInt8])? {
+    package mutating func take(_ more: UnsafeRawBufferPointer) throws(Frame.Defect) -> (message: [UInt8], body: [UInt8])? {
         bytes.append(contentsOf: more)
         guard let lengths = try Frame.lengths(bytes, longestMessage: longestMessage, longestBody: longestBody) else {
             return nil

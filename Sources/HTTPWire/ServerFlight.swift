@@ -71,13 +71,14 @@ package struct ServerFlight: Sendable {
     private mutating func read(handshake part: ByteRange, in bytes: Span<UInt8>, end: Int) -> Progress? {
         var next = part.start
         while next < part.end {
-            guard let found = messages.receive(bytes, from: &next, to: part.end) else { continue }
+            let found = messages.receive(bytes, from: &next, to: part.end)
+            records.allowsOtherTypes = messages.isBetweenMessages
+            guard let found else { continue }
             if case .retry = found, next < part.end || !records.isBetweenRecords {
                 return malformed(.serverHandshake)
             }
             return progress(found, end: end)
         }
-        records.allowsOtherTypes = messages.isBetweenMessages
         return nil
     }
 

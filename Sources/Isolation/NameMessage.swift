@@ -1,23 +1,23 @@
-internal import EventLoop
+package import EventLoop
 
 /// A stub resolver's question for addresses, and its answer (RFC 1035 section 4.1): one uncompressed name. c-ares 1.18,
 /// of Debian 12, only reads answers and writes questions.
-struct NameMessage: Equatable {
-    enum Parsing: Equatable {
+package struct NameMessage: Equatable {
+    package enum Parsing: Equatable {
         case question(NameMessage)
         /// It can't be answered otherwise.
         case answer([UInt8])
         case nothing
     }
 
-    enum Kind: Equatable {
+    package enum Kind: Equatable {
         case ipv4, ipv6
         /// HTTPS and SVCB (RFC 9460): none is known here. Clients then ask for addresses.
         case service
     }
 
     /// RCODE of the header.
-    enum Status: UInt8 {
+    package enum Status: UInt8 {
         case fine = 0
         case malformed = 1
         case failed = 2
@@ -31,14 +31,14 @@ struct NameMessage: Equatable {
     private static let headerLength = 12
 
     /// Of printable ASCII, without a dot at its end. Empty: the root.
-    let name: String
+    package let name: String
     let kind: Kind
     /// The two first fields of the header.
     private let start: [UInt8]
     /// The whole section, which the answer repeats.
     private let section: [UInt8]
 
-    static func parse(_ bytes: [UInt8]) -> Parsing {
+    package static func parse(_ bytes: [UInt8]) -> Parsing {
         // What is itself an answer must not be answered.
         guard bytes.count >= headerLength, bytes[2] & 0x80 == 0 else { return .nothing }
         let start = Array(bytes[..<4])
@@ -72,10 +72,10 @@ struct NameMessage: Equatable {
         return .question(NameMessage(name: labels.joined(separator: "."), kind: kind, start: start, section: section))
     }
 
-    func answer(_ status: Status) -> [UInt8] { Self.answer(status, start: start, section: section) }
+    package func answer(_ status: Status) -> [UInt8] { Self.answer(status, start: start, section: section) }
 
     /// - Parameter longest: in bytes. A longer answer is empty and says so (TC), for another question over TCP.
-    func answer(_ addresses: [IPAddress], longest: Int) -> [UInt8] {
+    package func answer(_ addresses: [IPAddress], longest: Int) -> [UInt8] {
         let wanted = addresses.filter { kind == .ipv6 ? $0.isIPv6 : kind == .ipv4 && !$0.isIPv6 }
         var answer = Self.answer(.fine, start: start, section: section)
         var records: [UInt8] = []

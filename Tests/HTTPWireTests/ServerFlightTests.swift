@@ -83,6 +83,17 @@ import Testing
         #expect(flight.receive(RecordedFlights.afterRetry) == .encrypted(isResumed: false))
     }
 
+    @Test func aRetryMayArriveInPieces() {
+        let retry = Array(RecordedFlights.retry.dropLast(6))
+        for cut in 1..<retry.count {
+            var flight = ServerFlight()
+            #expect(flight.receive(Array(retry[..<cut])) == .incomplete)
+            #expect(flight.receive(Array(retry[cut...])) == .retry(retry.count - cut))
+            #expect(flight.receive(Self.changeCipherSpec) == .incomplete, "cut after \(cut) bytes")
+            #expect(flight.receive(RecordedFlights.afterRetry) == .encrypted(isResumed: false))
+        }
+    }
+
     @Test func afterARetryNothingButTLS13MayFollow() {
         for bytes in [RecordedFlights.retry, RecordedFlights.full, RecordedFlights.resumed] {
             var flight = ServerFlight()

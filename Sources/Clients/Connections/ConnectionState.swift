@@ -1,6 +1,6 @@
 /// The state of a client's connection, without sockets: ``ClientConnection`` reports events and performs actions.
-struct ConnectionState: Hashable {
-    enum Phase: Hashable {
+package struct ConnectionState: Hashable {
+    package enum Phase: Hashable {
         /// Requests are for the proxy itself.
         case open
         case connecting(Attempt)
@@ -19,7 +19,7 @@ struct ConnectionState: Hashable {
     }
 
     /// Which upstream connection a CONNECT waits for.
-    enum Attempt: Hashable {
+    package enum Attempt: Hashable {
         case asAsked
         /// The same port in the clear: its server seems to speak no TLS.
         case plain
@@ -27,7 +27,7 @@ struct ConnectionState: Hashable {
         case secure
     }
 
-    enum Passage: Hashable {
+    package enum Passage: Hashable {
         /// The client's requests are read.
         case inspected
         /// Each request is answered with a refusal.
@@ -37,7 +37,7 @@ struct ConnectionState: Hashable {
     }
 
     /// The client's first bytes inside CONNECT.
-    enum FirstWords: Hashable {
+    package enum FirstWords: Hashable {
         case request
         /// A TLS handshake, or bytes that TLS rejects best.
         /// - Parameter isServed: TLS for the client is at hand.
@@ -47,7 +47,7 @@ struct ConnectionState: Hashable {
         case other
     }
 
-    enum ConnectFailure: Hashable {
+    package enum ConnectFailure: Hashable {
         /// The server seems to speak plain HTTP, which the policy allows.
         case mayBePlain
         /// The client sees the refusal inside its CONNECT.
@@ -55,10 +55,10 @@ struct ConnectionState: Hashable {
         case told
     }
 
-    enum TunnelRuling: Hashable { case verified, refused, failed }
+    package enum TunnelRuling: Hashable { case verified, refused, failed }
 
     /// While the task is suspended, results are kept.
-    enum Event: Hashable {
+    package enum Event: Hashable {
         case connect
         case connected(Passage)
         /// A reload retired the attempt's route.
@@ -76,7 +76,7 @@ struct ConnectionState: Hashable {
         case suspend, resume, closed
     }
 
-    enum Action: Hashable {
+    package enum Action: Hashable {
         case none
         case open(Attempt)
         case decideAnew
@@ -97,12 +97,14 @@ struct ConnectionState: Hashable {
         case pause, goOn
     }
 
-    private(set) var phase = Phase.open
-    private(set) var isSuspended = false
+    package private(set) var phase = Phase.open
+    package private(set) var isSuspended = false
     /// A TLS connection was tried after the answer. There is no second try.
     private var triedSecurely = false
 
-    mutating func received(_ event: Event) -> Action {
+    package init() {}
+
+    package mutating func received(_ event: Event) -> Action {
         guard phase != .closed else { return .none }
         switch event {
         case .closed:
@@ -188,17 +190,17 @@ struct ConnectionState: Hashable {
     }
 
     /// A CONNECT is being made: its memory grows with each step.
-    var isConnecting: Bool {
+    package var isConnecting: Bool {
         switch phase {
         case .connecting, .answering, .awaitingHandshake, .securing, .verifying: true
         case .open, .inside, .relaying, .closed: false
         }
     }
 
-    var takesRequests: Bool { phase == .open || phase == .inside }
+    package var takesRequests: Bool { phase == .open || phase == .inside }
 
     /// What a CONNECT is doing, for people; nil: ask the request.
-    var words: String? {
+    package var words: String? {
         switch phase {
         case .open, .inside, .closed: nil
         case .connecting: "connecting"

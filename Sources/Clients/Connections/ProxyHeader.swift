@@ -12,19 +12,19 @@ package struct ProxyHeader: Equatable, Sendable {
 
     let source: Source
     /// Bytes of the header.
-    let length: Int
+    package let length: Int
 
     /// Bytes. Version 1 fits into 107; version 2 could have 65551, which no sender needs.
-    static let longest = 4096
+    package static let longest = 4096
     private static let longestText = 107
 
-    enum Defect: Error, Equatable, Sendable, CustomStringConvertible {
+    package enum Defect: Error, Equatable, Sendable, CustomStringConvertible {
         case noHeader
         case tooLong
         case malformed(String)
         case wrongChecksum
 
-        var description: String {
+        package var description: String {
             switch self {
             case .noHeader: "no PROXY header comes first"
             case .tooLong: "the PROXY header is longer than \(longest) bytes"
@@ -35,7 +35,7 @@ package struct ProxyHeader: Equatable, Sendable {
     }
 
     /// - Returns: nil: more bytes are needed.
-    static func parse(_ bytes: [UInt8]) throws(Defect) -> ProxyHeader? {
+    package static func parse(_ bytes: [UInt8]) throws(Defect) -> ProxyHeader? {
         if starts(bytes, with: signature) { return bytes.count < signature.count ? nil : try binary(bytes) }
         if starts(bytes, with: textSignature) { return bytes.count < textSignature.count ? nil : try text(bytes) }
         throw .noHeader

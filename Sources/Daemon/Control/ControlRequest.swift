@@ -1,13 +1,13 @@
 import Clients
 import EventLoop
-import HTTPWire
+package import HTTPWire
 import LocalPeers
 
 /// A request to the control socket or the admin port.
-struct ControlRequest {
+package struct ControlRequest {
     let method: Method
     /// The segments of the path: `/tasks/7/cancel` has three.
-    let path: [String]
+    package let path: [String]
     let query: [String: String]
     let door: ControlDoor
     /// Field values as written; nil: none.
@@ -17,7 +17,7 @@ struct ControlRequest {
     /// `Sec-Fetch-Site`: how the asking page is related to this port.
     var fetchSite: String?
 
-    init?(_ view: borrowing RequestView, through door: ControlDoor) {
+    package init?(_ view: borrowing RequestView, through door: ControlDoor) {
         guard case .origin = view.head.targetForm else { return nil }
         self.init(view.head.method, view.head.target.text(in: view.bytes), through: door)
         host = view.head.first(.host)?.text(in: view.bytes)
@@ -44,13 +44,13 @@ struct ControlRequest {
 }
 
 /// How a request came.
-enum ControlDoor: Sendable, CustomStringConvertible {
+package enum ControlDoor: Sendable, CustomStringConvertible {
     /// The control socket, for the daemon's own user and root.
     case socket(ControlPeer)
     /// The admin port, with the client's address if known.
     case port(client: String)
 
-    var description: String {
+    package var description: String {
         switch self {
         case .socket(let peer): "\(peer)"
         case .port(let client): "\(client), over the admin port"
@@ -59,7 +59,7 @@ enum ControlDoor: Sendable, CustomStringConvertible {
 }
 
 /// A client of the control socket, by the kernel's data.
-struct ControlPeer: Sendable, CustomStringConvertible {
+package struct ControlPeer: Sendable, CustomStringConvertible {
     private let user: UInt32
     private let process: Int32
 
@@ -69,7 +69,7 @@ struct ControlPeer: Sendable, CustomStringConvertible {
     }
 
     /// `root (user 0, process 4711)`
-    var description: String {
+    package var description: String {
         let place = process > 0 ? "user \(user), process \(process)" : "user \(user)"
         return UserName.of(user).map { "\($0) (\(place))" } ?? place
     }

@@ -1,15 +1,15 @@
-import HTTPWire
-import Serialization
+package import HTTPWire
+package import Serialization
 import TLS
 
 /// A Digest challenge that can be answered (RFC 7616 section 3.3).
-struct DigestChallenge: Sendable, Hashable {
+package struct DigestChallenge: Sendable, Hashable {
     /// Bytes of parameters kept.
     static let longest = 4096
 
-    let realm: [UInt8]
-    private(set) var nonce: [UInt8]
-    let opaque: [UInt8]?
+    package let realm: [UInt8]
+    package private(set) var nonce: [UInt8]
+    package let opaque: [UInt8]?
     let digest: MessageDigest
     /// `-sess`: the first nonces of client and server enter the secret.
     let isSession: Bool
@@ -24,7 +24,7 @@ struct DigestChallenge: Sendable, Hashable {
     let domain: [UInt8]?
 
     /// Nil for another scheme, an unknown algorithm, or integrity of the body alone.
-    init?(_ challenge: Challenge) {
+    package init?(_ challenge: Challenge) {
         let parameters = challenge.parameters
         guard challenge.scheme == "digest", challenge.token68 == nil, parameters.length <= Self.longest,
             let nonce = parameters["nonce"], !nonce.isEmpty
@@ -55,9 +55,14 @@ struct DigestChallenge: Sendable, Hashable {
     }
 
     /// The nonces of the first answer, which stay in the secret of `-sess` (RFC 7616 section 3.4.2).
-    struct Session: Sendable, Hashable {
+    package struct Session: Sendable, Hashable {
         let nonce: [UInt8]
         let clientNonce: [UInt8]
+
+        package init(nonce: [UInt8], clientNonce: [UInt8]) {
+            self.nonce = nonce
+            self.clientNonce = clientNonce
+        }
     }
 
     /// The same with the nonce that the server wants next time (RFC 7616 section 3.5).
@@ -72,7 +77,7 @@ struct DigestChallenge: Sendable, Hashable {
 
     /// The value of Authorization (RFC 7616 section 3.4).
     /// - Parameter count: uses of the nonce, this one included.
-    func authorization(
+    package func authorization(
         _ credentials: Credentials, method: [UInt8], target: [UInt8], count: UInt32, clientNonce: [UInt8], session: Session
     ) -> [UInt8]? {
         func hash(_ parts: [UInt8]...) -> [UInt8]? { digest.hex(of: Array(parts.joined(separator: ":".utf8))) }

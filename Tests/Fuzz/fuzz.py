@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Runs the fuzz targets one after the other (`make fuzz`), or merges what was found into the committed corpora (`make fuzz-minimize`).
+
+Each target begins with its files of Tests/Fuzz/Corpus and Tests/Fuzz/Regressions, and keeps what reaches new code in
+.build-fuzz/corpus/TARGET. docs/testing.md tells more.
+"""
+
+import argparse, os, pathlib, re, shutil, subprocess, sys, tempfile
+
+here = pathlib.Path(__file__).resolve().parent
+build = here.parent.parent / ".build-fuzz"
+program = build / "release" / "Fuzz"
+# A trap would stop in Swift's backtracer. What is referred to weakly looks like a leak to the leak sanitizer.
+environment = {**os.environ, "SWIFT_BACKTRACE": "enable=no", "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1"}
+# Of an input, which libFuzzer would take from the corpus otherwise; seconds for one input; megabytes of the process.
+bounds = ["-max_len=4096", "-timeout=10", "-rss_limit_mb=2048"]
+
+
+def targets():
+    return subprocess.run([program, "--list"], check=True, capture_output=True, text=True, env=environment).stdout.split()
+
+
+def committed(target):
+    return [str(folder) for folder in (here / "Corpus" / target, here / "Regressions" / target) if folder.is_dir()]
+
+
+def number(pattern, text):
+    found = re.findall(pattern, text)
+    return int(found[-1]) if found else 0
+
+
+def run(target, seconds):
+    """Returns a row of the table, and the paths of what was found."""
+    corpus, found, log = (build / kind / target for kind in ("corpus", "found", "log"))
+    for folder in (corpus, found, log.parent):
+        folder.mkdir(parents=True, exist_ok=True)
+    before = set(found.iterdir())
+    dictionary = here / "Dictionaries" / target
+    command = [program, target, f"-max_total_time={seconds}", *bounds, f"-artifact_prefix={found}/", "-print_final_stats=1"]
+    command += [f"-dict={dictionary}"] if dictionary.exists() else []
+    with open(log, "w") as output:
+        try:
+            # The fuzzer ends after that time; one that doesn't is killed, and counts as a find.
+            status = subprocess.run(
+                [*command, str(corpus), *committed(target)], stdout=output, stderr=output, env=environment, timeout=seconds + 120).returncode
+        except subprocess.TimeoutExpired:
+            status = -1
+    text = log.read_text(errors="replace")
+    executions = number(r"stat::number_of_executed_units:\s+(\d+)", text)
+    row = (target, executions, number(r"cov: (\d+)", text), number(r"ft: (\d+)", text), executions // max(seconds, 1))
+    print("{}: {} executions, {} edges, {} features, {} a second".format(*row), flush=True)
+    # A slow input is kept, and no failure.
+    new = [path for path in sorted(set(found.iterdir()) - before) if not path.name.startswith("slow-unit")]
+    if status == 0:
+        return row, []
+    words = [line for line in text.splitlines() if "does not hold" in line or "Fatal error" in line or line.startswith("SUMMARY")]
+    print(f"{target} FAILED ({log}):\n  " + "\n  ".join(words[:5]), flush=True)
+    for path in new:
+        print(f"""  The input: {path}
+  To see it again: SWIFT_BACKTRACE=enable=no {program} {target} {path}
+  Make it smaller: the same with -minimize_crash=1 -runs=100000 before the file. Then correct the cause, and keep the
+  input as {here}/Regressions/{target}/WHAT-IT-WAS, which `make test` tries from then on.""", flush=True)
+    return row, new or [log]
+
+
+def minimize(target):
+    """The smallest files of all corpora that reach as much as all of them; seeds are kept."""
+    corpus = here / "Corpus" / target
+    before = {path.read_bytes() for path in corpus.iterdir()}
+    with tempfile.TemporaryDirectory() as folder:
+        log = subprocess.run(
+            [program, target, "-merge=1", *bounds, folder, str(corpus), str(build / "corpus" / target)],
+            capture_output=True, text=True, errors="replace", env=environment, timeout=1800)
+        if log.returncode != 0:
+            sys.exit(f"{target}: merging failed\n{log.stderr[-2000:]}")
+        for path in corpus.iterdir():
+            if not path.name.startswith("seed-"):
+                path.unlink()
+        kept = {path.read_bytes() for path in corpus.iterdir()}
+        for path in sorted(pathlib.Path(folder).iterdir()):
+            if path.stat().st_size <= 1024 and path.read_bytes() not in kept:
+                shutil.copyfile(path, corpus / path.name[:16])
+    print(f"{target}: {len(before)} files before, {len(list(corpus.iterdir()))} now", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--time", type=int, default=60, help="seconds for each target")
+    parser.add_argument("--target", help="only this one")
+    parser.add_argument("--minimize", action="store_true", help="merge what was found into Tests/Fuzz/Corpus")
+    arguments = parser.parse_args()
+    names = targets()
+    if arguments.target and arguments.target not in names:
+        sys.exit(f"There is no target \"{arguments.target}\": {', '.join(names)}")
+    names = [arguments.target] if arguments.target else names
+    if arguments.minimize:
+        for name in names:
+            minimize(name)
+        return
+    rows, finds = [], []
+    for name in names:
+        row, found = run(name, arguments.time)
+        rows.append(row)
+        finds += [(name, path) for path in found]
+    print("\n{:<20} {:>12} {:>8} {:>9} {:>9}".format("target", "executions", "edges", "features", "a second"))
+    for row in rows:
+        print("{:<20} {:>12} {:>8} {:>9} {:>9}".format(*row))
+    if finds:
+        sys.exit("\nFound:\n" + "\n".join(f"  {name}: {path}" for name, path in finds))
+
+
+if __name__ == "__main__":
+    main()

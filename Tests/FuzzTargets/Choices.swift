@@ -1,0 +1,30 @@
+/// The last bytes of an input, which choose how it is used. Its beginning stays what a peer sends.
+struct Choices {
+    let input: [UInt8]
+    private var rest: [UInt8]
+
+    /// - Parameter count: how many choices there are; a shorter input chooses zero.
+    init(_ bytes: [UInt8], count: Int) {
+        input = Array(bytes.dropLast(count))
+        rest = Array(bytes.suffix(count))
+    }
+
+    mutating func byte() -> UInt8 { rest.popLast() ?? 0 }
+    mutating func flag() -> Bool { byte() & 1 == 1 }
+    mutating func one<Choice>(of choices: [Choice]) -> Choice { choices[Int(byte()) % choices.count] }
+}
+
+/// Lengths of pieces, drawn from a seed: the same input is always cut in the same way.
+struct Cuts {
+    private var state: UInt64
+
+    init(seed: UInt8) { state = UInt64(seed) &* 0x9E37_79B9_7F4A_7C15 | 1 }
+
+    /// 1 for one seed in four, so that input also arrives byte by byte; else up to 64.
+    mutating func next() -> Int {
+        state ^= state << 13
+        state ^= state >> 7
+        state ^= state << 17
+        return 1 + Int(state % (state & 0xC00 == 0 ? 64 : 7))
+    }
+}

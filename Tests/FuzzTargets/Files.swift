@@ -1,0 +1,32 @@
+import Configuration
+
+/// pinproxy.yaml and the pin file to a snapshot.
+enum Files {
+    /// The main file, and after a line `--- pins` the other one.
+    static func configuration(_ bytes: [UInt8]) {
+        let separator = Array("\n--- pins\n".utf8)
+        var (main, pins) = (bytes, [UInt8]())
+        if let range = bytes.firstRange(of: separator) {
+            main = Array(bytes[..<range.lowerBound])
+            pins = Array(bytes[range.upperBound...])
+        }
+        let files = ConfigurationFiles(contents: [
+            .init(path: "/fuzz/pinproxy.yaml", bytes: main), .init(path: "/fuzz/pins.yaml", bytes: pins),
+        ])
+        let first = outcome(files)
+        require(first == outcome(files), "the same files say the same")
+    }
+
+    /// - Returns: what is said of them.
+    private static func outcome(_ files: ConfigurationFiles) -> [String] {
+        do throws(ConfigurationProblems) {
+            let snapshot = try Snapshot.load("/fuzz/pinproxy.yaml", from: files, stateDirectory: "/fuzz/state")
+            require(!snapshot.warnings.contains { $0.severity == .error }, "a snapshot has no errors")
+            return snapshot.warnings.map { "\($0)" }
+        } catch {
+            let problems = error.problems.map { "\($0)" }
+            require(error.problems.contains { $0.severity == .error }, "what is refused has an error: \(problems)")
+            return problems
+        }
+    }
+}
