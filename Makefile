@@ -7,6 +7,8 @@
 #             and test-system, where that can be done
 # make test-system  the Debian package, installed, used, upgraded and purged on a booted Debian 12 (docs/testing.md)
 # make test-clients  every program of docs/clients.md against the proxy; writes that page's table (docs/testing.md)
+# make desync  mutated requests and responses through the release, against a strict model and real readers (docs/testing.md);
+#             COUNT=1000000 messages, SEED= and LANES= of a run before
 # make bench  processor time per request, beside nginx, HAProxy, Squid and mitmproxy; start; rules; the table of hosts
 #             (see Benchmarks/README.md). QUICK=yes: two minutes of it
 # make bench-many  10,000 clients with upstream connections, 5,000 connections in one go, too few descriptors; what each
@@ -32,6 +34,7 @@ TO_TEST := nginx lighttpd lighttpd-mod-openssl openssl curl wget python3 python3
 # What `make test-clients` tries besides.
 TO_TEST_CLIENTS := aria2 lftp git-lfs mercurial subversion composer python3-pip libio-socket-ssl-perl ruby php-cli php-curl \
 	openjdk-17-jdk-headless lynx w3m
+TO_DESYNC := nginx curl python3 nodejs golang-go
 TO_PACKAGE := dpkg-dev debhelper lintian python3
 TO_COUNT := valgrind nginx openssl python3
 TO_BENCH := nginx openssl haproxy squid-openssl wrk nghttp2-client proxychains4 python3 python3-venv dnsmasq-base
@@ -81,7 +84,7 @@ TO_TEST += python3-seccomp systemd
 export PINPROXY_TEST_LAUNCHER := /usr/bin/python3 $(CURDIR)/Tests/System/confined.py $(CURDIR)/systemd/pinproxy.service
 endif
 
-.PHONY: run release install manual deb test test-clients test-system bench bench-many soak bench-check
+.PHONY: run release install manual deb test test-clients test-system desync bench bench-many soak bench-check
 
 run: release
 	@.ci/first-steps
@@ -157,6 +160,11 @@ test-clients: $(CLIENTS)/installed
 	PINPROXY_TEST_CLIENTS=all swift test --skip-build --filter 'ClientMatrixTests|DoctorTests' \
 		--experimental-maximum-parallelization-width $$(expr 2 '*' $$(nproc))
 	@git diff --stat -- docs/clients.md
+
+desync: release
+	@.ci/install-packages $(TO_DESYNC)
+	python3 -B Tests/Desync/desync.py --pinproxy $(RELEASE) --count $(or $(COUNT),20000) \
+		$(if $(SEED),--seed $(SEED)) $(if $(LANES),--lanes $(LANES))
 
 bench: release
 	@.ci/install-packages $(TO_BENCH)

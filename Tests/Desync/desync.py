@@ -34,17 +34,17 @@ def lane(number, options, go, queue):
             proxy, port = start_proxy(programs, options.pinproxy)
             recorder = Recorder(loop, KNOWN)
             readers = start_readers(programs, loop, Recorder(loop, KNOWN), go)
-            trial = Trial(f"{options.seed}/{number}", loop, port, recorder, readers)
+            trial = Trial(f"seed {options.seed} lane {number}", loop, port, recorder, readers)
             told = time.monotonic()
             while sum(trial.counts.values()) < options.count / options.lanes and len(trial.faults) < FAULTS:
                 trial.batch()
                 if proxy.poll() is not None:
-                    trial.faults.append(f"the proxy has ended: {proxy.returncode}")
+                    trial.report(f"the proxy has ended: {proxy.returncode}")
                     break
                 if time.monotonic() - told > 60:
                     told = time.monotonic()
                     print(f"lane {number}: {sum(trial.counts.values()):,} messages, {len(trial.faults)} differences", flush=True)
-            queue.put((trial.counts, trial.known, trial.verdicts, [f"seed {options.seed} lane {number}: {f}" for f in trial.faults]))
+            queue.put((trial.counts, trial.known, trial.verdicts, trial.faults))
         except BaseException as error:
             queue.put(({}, {}, {}, [f"lane {number} broke: {error!r}"]))
             raise
@@ -79,8 +79,6 @@ def main():
         print(f"{title}: " + ", ".join(f"{name} {n:,}" for name, n in sorted(table.items(), key=lambda item: -item[1])))
     for name, entry in KNOWN.items():
         print(f"known: {name} ({known[name]:,}), {'refused' if entry.refuses else 'passed on'}: {entry.reason} {entry.rfc}")
-    for fault in faults:
-        print(f"DIFFERENCE  {fault}")
     print(f"{sum(counts.values()):,} messages in {seconds:.0f} s, {len(faults)} differences that aren't known")
     sys.exit(bool(faults))
 

@@ -39,3 +39,14 @@ KNOWN = {
         False, "RFC 9110 section 15.3.6",
         "205 has no content. RFC 9112 section 6.3 doesn't list it: pinproxy passes the head on, and reads no body."),
 }
+
+#: What real readers do by their own design, whatever sends to them.
+READERS = {
+    "python, interim": "http.client takes every interim response but 100 for the final one: it gets none of the others here.",
+    "python, trailers": "http.client takes a chunked body for whole that ends where its trailers should: it is whole, but its trailers are "
+    "malformed, and pinproxy cuts it there.",
+    "go, server": "net/http answers OPTIONS * itself: the program behind it isn't asked.",
+    "python, slashes": "http.server joins the slashes at a path's beginning: a reading of PathReadings.",
+    "python, blanks": "http.server splits the request line at the blanks of Latin-1: a target loses 0x85 and 0xA0 at its end. Paths that "
+    "rules judge are read in that way too (PathReadings).",
+}

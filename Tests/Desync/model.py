@@ -61,6 +61,8 @@ class Reader:
     def __init__(self, known):
         self.known = known
         self.used = {}
+        #: The body of the last message whose trailers were read.
+        self.whole = None
 
     def doubt(self, reason, refuses):
         """Something that the RFC would refuse, or allows to be refused: known.py says which."""
@@ -183,10 +185,11 @@ class Reader:
                 raise Refused("chunk end")
             at += 2
         start = at
+        self.whole = b"".join(body)
         while True:
             line, at = self.line(data, at, TRAILER_LIMIT)
             if not line:
-                return b"".join(body), at
+                return self.whole, at
             if not FIELD.match(line):
                 raise Refused("trailer")
             if at - start > TRAILER_LIMIT:
@@ -258,6 +261,9 @@ class Reader:
             if len(hops) > 1 or not hops[0].isdigit():
                 raise Refused("Max-Forwards")
             is_own = int(hops[0]) == 0
+        if is_own and (chunked or length is not None):
+            # Whoever answers a request itself needn't read its body, but then has to close.
+            return Message(method, target, b"", True, b"", True), len(data)
         if chunked:
             body, end = self.chunks(data, body_at)
         else:

@@ -8,7 +8,7 @@ import time
 from model import Incomplete, Reader, Refused
 
 #: A batch that isn't over by then is a failure.
-PATIENCE = 30
+PATIENCE = 15
 
 
 def digest(*parts):

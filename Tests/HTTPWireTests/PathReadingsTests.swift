@@ -53,6 +53,27 @@ import Testing
         #expect(readings(of: spelling).contains("/private/x"))
     }
 
+    /// Python's http.server drops blanks of Latin-1 at the end of a target; in UTF-8 they are parts of characters.
+    @Test(arguments: [
+        ([UInt8]("/private/x".utf8) + [0x85], true), ([UInt8]("/private/x".utf8) + [0xA0, 0x85, 0xA0], true),
+        ([UInt8]("/public/../private/x".utf8) + [0x85], true), ([UInt8]("/private/x".utf8) + [0x85] + [UInt8]("?a".utf8), false),
+        ([UInt8]("/private/x%85".utf8), false), ([UInt8]("/private/x".utf8) + [0x84], false),
+        ([0xA0] + [UInt8]("/private/x".utf8), false),
+    ])
+    func blanksAtATargetsEndMayBeDropped(_ target: [UInt8], _ isDropped: Bool) {
+        var readings = PathReadings()
+        readings.take(target.span)
+        let all = (0..<readings.count).map { number in
+            readings.read(number)
+            return readings.bytes
+        }
+        #expect(all.contains(Array("/private/x".utf8)) == isDropped)
+        // It is also read as it stands.
+        #expect(Set(all).count == readings.count)
+        readings.take([0x85].span)
+        #expect(readings.count == 1)
+    }
+
     @Test func storageIsUsedAgain() {
         var readings = PathReadings()
         readings.take("/a/%2e%2e/b;c//d%2f\\")
