@@ -35,6 +35,9 @@ KNOWN = {
         "A sequence of tokens, equals signs and whole quoted strings: recipients ignore it, and no line ends in it."),
     "206 unasked": Known(
         True, "RFC 9110 section 15.3.7", "206 answers a request with Range alone. A client could keep a part for the whole."),
+    "first byte of a tunnel": Known(
+        True, "RFC 9112 section 2.2",
+        "What begins a tunnel with no letter is no request, not even an empty line before one: it is closed without an answer."),
     "205": Known(
         False, "RFC 9110 section 15.3.6",
         "205 has no content. RFC 9112 section 6.3 doesn't list it: pinproxy passes the head on, and reads no body."),

@@ -220,8 +220,11 @@ class Reader:
 
     # Requests
 
-    def request(self, data, at, authority=None):
-        """One request and where the next begins. With an authority it came to a proxy for that one, else to a server."""
+    def request(self, data, at, authority=None, is_inside=False):
+        """One request and where the next begins. With an authority it came to a proxy for that one, else to a server.
+
+        - Parameter is_inside: it came inside of CONNECT to that authority.
+        """
         while data.startswith(b"\r\n", at):
             at += 2
         if at == len(data) or data[at:] == b"\r":
@@ -235,7 +238,7 @@ class Reader:
         method, target, version = match[1], match[2], self.version(match[3])
         if b"#" in target:
             raise Refused("fragment")
-        target = self.target(method, target, authority)
+        target = self.target(method, target, authority, is_inside)
         fields = self.fields(lines[1:])
         hosts = [value for name, value in fields if name == b"host"]
         if len(hosts) > 1:
@@ -245,6 +248,8 @@ class Reader:
                 if b"," in host:
                     self.doubt("comma in Host", False)
                 raise Refused("Host")
+            if is_inside and host not in (authority, authority.removesuffix(b":80")):
+                raise Refused("another Host than CONNECT")
             if not HOST.match(host):
                 self.doubt("syntax of Host", True)
         length, chunked = self.framing(fields, version)
@@ -273,13 +278,14 @@ class Reader:
             body = data[body_at:end]
         return Message(method, target, body, not keeps, hosts[0] if hosts else b"", is_own), end
 
-    def target(self, method, target, authority):
+    def target(self, method, target, authority, is_inside):
         if method == b"CONNECT":
             raise Refused("CONNECT")
-        if authority is None:
+        if authority is None or is_inside:
             if target[:1] == b"/" or (target == b"*" and method == b"OPTIONS"):
                 return target
-            raise Refused("target")
+            if not is_inside:
+                raise Refused("target")
         match = ABSOLUTE.match(target)
         if not match or match[1].lower() != b"http" or match[2] != authority:
             raise Refused("target")
@@ -288,13 +294,13 @@ class Reader:
             return b"*" if method == b"OPTIONS" else b"/"
         return b"/" + path if path[:1] == b"?" else path
 
-    def requests(self, data, authority):
+    def requests(self, data, authority, is_inside=False):
         """All requests of a connection to a proxy, and how it ends: "end", "closed", "incomplete" or a refusal's reason."""
         messages = []
         at = 0
         while True:
             try:
-                message, at = self.request(data, at, authority)
+                message, at = self.request(data, at, authority, is_inside)
             except Incomplete:
                 rest = data[at:]
                 return messages, "end" if not rest.strip(b"\r\n") else "incomplete"

@@ -146,17 +146,18 @@ class Maker:
         text.append(b"\r\n" if not self.odd(share) else self.pick(LINE_ENDS))
         return b"".join(text)
 
-    def request(self, name, url, share):
+    def request(self, name, url, share, is_inside=False):
         """One request. `share` of its parts are odd.
 
         - Parameter url: the beginning of the absolute target.
+        - Parameter is_inside: it is for a tunnel, where targets are paths.
         """
         authority = url[7:]
         method = self.pick(ODD_METHODS) if self.odd(share) else self.pick(METHODS)
         path = b"/" + name
         if self.odd(share):
             path += self.pick(PATHS) if self.odd(0.6) else b""
-        target = url + path
+        target = path if is_inside and not self.odd(0.1) else url + path
         if self.odd(share / 2):
             target = self.pick([
                 path, b"*", url, url + self.pick(PATHS), b"http://a@" + authority + path, b"HTTP://" + authority + path,

@@ -51,7 +51,7 @@ def start_proxy(programs, executable):
     folder = programs.folder
     (folder / "pinproxy.yaml").write_text("""
 proxy: {listen: "127.0.0.1:0", workers: 1}
-upstream: {block_addresses: [0.0.0.0/0, "::/0"], allow_addresses: [127.0.0.1]}
+upstream: {block_addresses: [0.0.0.0/0, "::/0"], allow_addresses: [loopback, 127.0.0.0/8]}
 log: {level: notice, format: json, access: false}
 pins: null
 """)
@@ -79,7 +79,7 @@ class ReaderProcess:
         line = process.stdout.readline().split()
         if line[:1] != [b"ready"]:
             raise SystemExit(f"{name} isn't ready: {line}")
-        self.port = int(line[1])
+        self.authority = b"127.0.0.1:" + line[1]
         os.set_blocking(process.stdout.fileno(), False)
         loop.add(process.stdout, self)
         self.loop = loop
@@ -101,7 +101,8 @@ class Nginx:
 
     def __init__(self, programs, recorder):
         self.recorder = recorder
-        self.port = free_port()
+        port = free_port()
+        self.authority = b"127.0.0.1:%d" % port
         folder = programs.folder
         (folder / "nginx.conf").write_text(f"""
 daemon off; master_process off; pid {folder}/nginx.pid; error_log stderr error; user root;
@@ -112,7 +113,7 @@ http {{
     large_client_header_buffers 8 128k;
     upstream recorder {{ server 127.0.0.1:{recorder.port} max_fails=0; keepalive 64; }}
     server {{
-        listen 127.0.0.1:{self.port} backlog=512;
+        listen 127.0.0.1:{port} backlog=512;
         location / {{ proxy_pass http://recorder; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_next_upstream off; }}
     }}
 }}
@@ -121,7 +122,7 @@ http {{
         end = time.monotonic() + 10
         while True:
             try:
-                socket.create_connection(("127.0.0.1", self.port)).close()
+                socket.create_connection(("127.0.0.1", port)).close()
                 return
             except OSError:
                 if time.monotonic() > end:

@@ -14,16 +14,22 @@ BATCH = 64
 #: See "python, interim" in known.py.
 INTERIM = re.compile(rb"HTTP/1\.. 1(?!00)[0-9][0-9]")
 
+#: See "first byte of a tunnel" in known.py.
+SILENT = "refused: first byte of a tunnel"
+
 
 class Stream:
     """What one connection sends: some requests, the last of which may end it."""
 
-    def __init__(self, name, data, url, cuts, ends):
-        self.name = name
+    def __init__(self, data, authority, cuts, ends, is_inside):
         self.data = data
         self.cuts = cuts
+        self.tunnel = authority if is_inside else None
         reader = Reader(KNOWN)
-        self.messages, self.ending = reader.requests(data, url[7:])
+        self.messages, self.ending = reader.requests(data, authority, is_inside)
+        if is_inside and data and not data[:1].isalpha():
+            self.messages, self.ending = [], SILENT
+            reader.used["first byte of a tunnel"] = 1
         self.used = reader.used
         #: Without the end of this side only where the proxy or the last response ends it.
         self.ends = ends or self.ending == "incomplete" or any(m.is_own for m in self.messages)
@@ -42,7 +48,7 @@ class Stream:
         if not self.ends and self.ending == "end":
             def satisfied(data):
                 return data.count(b"\r\nX-Id: ") >= len(self.messages) and self.fault(data) is None
-        return Client(loop, port, pieces, self.ends, satisfied)
+        return Client(loop, port, pieces, self.ends, satisfied, self.tunnel)
 
     def fault(self, data, is_strict=True, reading=lambda target: target):
         """What is wrong with the answers; nil: nothing. A reader (not strict) may itself refuse what it gets.
@@ -76,6 +82,8 @@ class Stream:
     def fault_of_end(self, data, at):
         if self.ending in ("end", "closed"):
             return None if at == len(data) else f"more than {len(self.messages)} answers"
+        if self.ending == SILENT:
+            return "an answer to what isn't HTTP" if data else None
         if at == len(data):
             return None if self.ending == "incomplete" else f"no answer to what is {self.ending}"
         for method in (b"GET", b"HEAD"):
@@ -91,13 +99,17 @@ class Stream:
 class Trial:
     """The trials of one lane: a proxy with its origins, and a source of random numbers."""
 
-    def __init__(self, seed, loop, proxy, recorder, readers):
+    def __init__(self, seed, loop, proxy, recorder, tunnelled, readers):
+        """
+        - Parameter tunnelled: a recorder on port 80, where CONNECT is for plain HTTP; nil: there is none.
+        """
         self.seed = seed
         self.random = random.Random(seed)
         self.maker = Maker(self.random)
         self.loop = loop
         self.proxy = proxy
         self.recorder = recorder
+        self.tunnelled = tunnelled
         self.readers = readers
         self.number = 0
         self.counts = collections.Counter()
@@ -108,7 +120,9 @@ class Trial:
     def batch(self):
         """One batch of some kind."""
         kind = self.random.random()
-        if kind < 0.72:
+        if kind < 0.1 and self.tunnelled:
+            self.requests(self.tunnelled, BATCH // 2, "tunnels")
+        elif kind < 0.72:
             self.requests(self.recorder, BATCH, "recorder")
         elif kind < 0.84:
             reader = self.random.choice(self.readers)
@@ -128,25 +142,26 @@ class Trial:
 
     # Requests
 
-    def stream(self, url, is_strict):
+    def stream(self, authority, is_strict, is_inside):
+        url = b"http://" + authority
         pieces = []
         share = self.random.choice([0, 0.02, 0.05, 0.1])
         for _ in range(self.random.choice([1, 2, 3, 4, 6])):
-            pieces.append(self.maker.request(self.name(), url, 0 if self.random.random() < 0.5 else share))
+            pieces.append(self.maker.request(self.name(), url, 0 if self.random.random() < 0.5 else share, is_inside))
             if self.random.random() < 0.12:
                 pieces[-1] = self.maker.flipped(pieces[-1], url)
         data = b"".join(pieces)
         cuts = sorted({self.random.randrange(len(data) + 1) for _ in range(self.random.choice([0, 0, 1, 3]))})
-        return Stream(self.number, data, url, cuts, not is_strict or self.random.random() < 0.8)
+        return Stream(data, authority, cuts, not is_strict or self.random.random() < 0.8, is_inside)
 
     def requests(self, origin, count, name):
-        url = b"http://127.0.0.1:%d" % origin.port
-        is_strict = name == "recorder"
-        streams = [self.stream(url, is_strict) for _ in range(count)]
+        is_strict = name in ("recorder", "tunnels")
+        streams = [self.stream(origin.authority, is_strict, name == "tunnels") for _ in range(count)]
         faults = self.run_requests(origin, streams, is_strict)
         for stream in streams:
             self.counts[f"requests to {name}"] += stream.count
-            self.verdicts[stream.ending] += 1
+            if stream.ending != "end":
+                self.verdicts[stream.ending] += 1
             self.verdicts["accepted"] += len(stream.messages)
             self.known.update(stream.used)
         if faults:
@@ -155,7 +170,8 @@ class Trial:
     def run_requests(self, origin, streams, is_strict):
         """What is wrong, as lines."""
         origin.seen = []
-        self.recorder.refused = []
+        recorder = origin if is_strict else self.recorder
+        recorder.refused, recorder.responses = [], {}
         clients = [stream.client(self.loop, self.proxy) for stream in streams]
 
         def is_done():
@@ -175,7 +191,7 @@ class Trial:
             fault = stream.fault(client.data, is_strict, reading)
             if fault:
                 faults.append(f"{fault}; it came: {client.data[-1500:]!r}")
-        faults += [f"the origin got what is refused ({reason}): {data[:2000]!r}" for reason, data in self.recorder.refused]
+        faults += [f"the origin got what is refused ({reason}): {data[:2000]!r}" for reason, data in recorder.refused]
         seen, expected = collections.Counter(origin.seen), collections.Counter()
         for stream in streams:
             expected.update(stream.expected(reading))

@@ -57,7 +57,7 @@ class Loop:
 class Recorder:
     """An origin that reads by the strict model, and answers with the digest of what it read."""
 
-    def __init__(self, loop, known):
+    def __init__(self, loop, known, address=("127.0.0.1", 0)):
         self.loop = loop
         self.reader = Reader(known)
         self.seen = []
@@ -65,9 +65,10 @@ class Recorder:
         self.refused = []
         #: Prepared responses by their target: bytes, and whether the connection ends with them.
         self.responses = {}
-        self.socket = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        self.socket = socket.create_server(address, backlog=1024)
         self.socket.setblocking(False)
         self.port = self.socket.getsockname()[1]
+        self.authority = b"%s:%d" % (address[0].encode(), self.port)
         loop.add(self.socket, self)
 
     def ready(self):
@@ -150,8 +151,9 @@ class Recorded:
 class Client:
     """One connection to the proxy: sends a row of messages, and reads to the end."""
 
-    def __init__(self, loop, port, pieces, ends, is_satisfied=None):
+    def __init__(self, loop, port, pieces, ends, is_satisfied=None, tunnel=None):
         """
+        - Parameter tunnel: an authority to CONNECT to before.
         - Parameter ends: this side ends after the last byte.
         - Parameter is_satisfied: says that all has come which is awaited.
         """
@@ -168,7 +170,11 @@ class Client:
             self.socket.connect(("127.0.0.1", port))
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             loop.add(self.socket, self)
-            self.send()
+            self.tunnel = tunnel
+            if tunnel:
+                self.socket.sendall(b"CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n" % (tunnel, tunnel))
+            else:
+                self.send()
         except OSError:
             self.finish(True)
 
@@ -178,6 +184,8 @@ class Client:
 
     def send(self):
         """The next piece; a peer that closes while it comes is no failure of ours."""
+        if self.tunnel:
+            return
         try:
             if self.pieces:
                 self.socket.sendall(self.pieces.pop(0))
@@ -197,6 +205,9 @@ class Client:
         if not received:
             return self.finish(False)
         self.received.append(received)
+        if self.tunnel and self.data.startswith(b"HTTP/1.1 200 ") and self.data.endswith(b"\r\n\r\n"):
+            self.received, self.tunnel = [], None
+            return self.send()
         if self.is_satisfied and self.is_satisfied(self.data):
             self.finish(False)
 
