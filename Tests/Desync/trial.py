@@ -14,6 +14,7 @@ BATCH = 64
 #: See "python, interim" in known.py.
 INTERIM = re.compile(rb"HTTP/1\.. 1(?!00)[0-9][0-9]")
 
+CONTINUE = re.compile(rb"HTTP/1\.1 100 [^\n]*\n(?:[^\r\n]+\r\n)*\r\n")
 #: See "first byte of a tunnel" in known.py.
 SILENT = "refused: first byte of a tunnel"
 
@@ -86,6 +87,9 @@ class Stream:
             return "an answer to what isn't HTTP" if data else None
         if at == len(data):
             return None if self.ending == "incomplete" else f"no answer to what is {self.ending}"
+        if self.ending == "incomplete" and CONTINUE.fullmatch(data, at):
+            # It may go on, and never does.
+            return None
         for method in (b"GET", b"HEAD"):
             try:
                 answer = Reader(KNOWN).response(data, method, at, is_client=True)
@@ -151,6 +155,9 @@ class Trial:
             if self.random.random() < 0.12:
                 pieces[-1] = self.maker.flipped(pieces[-1], url)
         data = b"".join(pieces)
+        if is_inside and data.startswith(b"\x16"):
+            # That would be a TLS handshake (RFC 8446 section 5.1).
+            data = data[1:]
         cuts = sorted({self.random.randrange(len(data) + 1) for _ in range(self.random.choice([0, 0, 1, 3]))})
         return Stream(data, authority, cuts, not is_strict or self.random.random() < 0.8, is_inside)
 
