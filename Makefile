@@ -10,6 +10,9 @@
 # make fuzz   every parser and state machine that reads a peer's bytes, under libFuzzer and the address sanitizer, TIME=60
 #             seconds each; TARGET=name: one of them. make fuzz-minimize merges what was found into Tests/Fuzz/Corpus
 #             (docs/testing.md)
+
+# make desync  mutated requests and responses through the release, against a strict model and real readers (docs/testing.md);
+#             COUNT=1000000 messages, SEED= and LANES= of a run before
 # make bench  processor time per request, beside nginx, HAProxy, Squid and mitmproxy; start; rules; the table of hosts
 #             (see Benchmarks/README.md). QUICK=yes: two minutes of it
 # make bench-many  10,000 clients with upstream connections, 5,000 connections in one go, too few descriptors; what each
@@ -36,6 +39,7 @@ TO_TEST := nginx lighttpd lighttpd-mod-openssl openssl curl wget python3 python3
 # What `make test-clients` tries besides.
 TO_TEST_CLIENTS := aria2 lftp git-lfs mercurial subversion composer python3-pip libio-socket-ssl-perl ruby php-cli php-curl \
 	openjdk-17-jdk-headless lynx w3m
+TO_DESYNC := nginx curl python3 nodejs golang-go
 TO_PACKAGE := dpkg-dev debhelper lintian python3
 TO_COUNT := valgrind nginx openssl python3
 TO_BENCH := nginx openssl haproxy squid-openssl wrk nghttp2-client proxychains4 python3 python3-venv dnsmasq-base
@@ -85,7 +89,7 @@ TO_TEST += python3-seccomp systemd
 export PINPROXY_TEST_LAUNCHER := /usr/bin/python3 $(CURDIR)/Tests/System/confined.py $(CURDIR)/systemd/pinproxy.service
 endif
 
-.PHONY: run release install manual deb test test-clients test-system bench bench-many soak bench-check faults fuzz fuzz-minimize
+.PHONY: run release install manual deb test test-clients test-system bench bench-many soak bench-check faults fuzz fuzz-minimize desync
 
 run: release
 	@.ci/first-steps
@@ -180,6 +184,11 @@ fuzz:
 fuzz-minimize:
 	$(FUZZ_BUILD)
 	@python3 -B Tests/Fuzz/fuzz.py --minimize $(if $(TARGET),--target $(TARGET))
+
+desync: release
+	@.ci/install-packages $(TO_DESYNC)
+	python3 -B Tests/Desync/desync.py --pinproxy $(RELEASE) --count $(or $(COUNT),20000) \
+		$(if $(SEED),--seed $(SEED)) $(if $(LANES),--lanes $(LANES))
 
 bench: release
 	@.ci/install-packages $(TO_BENCH)

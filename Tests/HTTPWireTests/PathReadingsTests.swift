@@ -53,6 +53,27 @@ import Testing
         #expect(readings(of: spelling).contains("/private/x"))
     }
 
+    /// Python's http.server drops blanks of Latin-1 at the end of a target; in UTF-8 they are parts of characters.
+    @Test(arguments: [
+        ("", "/private/x", [0x85], true), ("", "/private/x", [0xA0, 0x85, 0xA0], true),
+        ("", "/public/../private/x", [0x85], true), ("?a", "/private/x", [0x85], false), ("", "/private/x%85", [], false),
+        ("", "/private/x", [0x84], false),
+    ] as [(String, String, [UInt8], Bool)])
+    func blanksAtATargetsEndMayBeDropped(_ query: String, _ path: String, _ blanks: [UInt8], _ isDropped: Bool) {
+        let target: [UInt8] = Array(path.utf8) + blanks + Array(query.utf8)
+        var readings = PathReadings()
+        readings.take(target.span)
+        let all = (0..<readings.count).map { number in
+            readings.read(number)
+            return readings.bytes
+        }
+        #expect(all.contains(Array("/private/x".utf8)) == isDropped)
+        // It is also read as it stands.
+        #expect(Set(all).count == readings.count)
+        readings.take([0x85].span)
+        #expect(readings.count == 1)
+    }
+
     @Test func storageIsUsedAgain() {
         var readings = PathReadings()
         readings.take("/a/%2e%2e/b;c//d%2f\\")

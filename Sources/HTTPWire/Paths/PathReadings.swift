@@ -9,6 +9,9 @@
 /// | `/a%2fb`           | `/a/b` (nginx, Python)   | one segment (routers that decode late)    |
 /// | `/a\b`, `%5c`      | `/a/b` (WHATWG URL, IIS) | one segment (nginx, Python)               |
 /// | `/a;x=1/b`         | `/a/b` (servlets)        | as it stands (nginx, Node, Python)        |
+/// | `/a`, then 85 or A0 | `/a` (http.server)      | as it stands (nginx, Node, Go)            |
+///
+/// Those are unescaped bytes at a target's end, blanks in Latin-1: Python's http.server splits the request line at them.
 ///
 /// Whoever compares one of them with a rule is fooled by a server that reads another. So all are compared:
 /// a path is only judged if every reading leads to the same rule, and is else ambiguous (`RuleLayers`). A
@@ -24,8 +27,9 @@ package struct PathReadings: Sendable {
         static let decodesSlashes = Treatment(rawValue: 4)
         static let turnsBackslashes = Treatment(rawValue: 8)
         static let dropsParameters = Treatment(rawValue: 16)
+        static let dropsLastBlanks = Treatment(rawValue: 32)
         static let all: [Treatment] = [
-            .mergesSlashes, .resolvesDots, .decodesSlashes, .turnsBackslashes, .dropsParameters,
+            .mergesSlashes, .resolvesDots, .decodesSlashes, .turnsBackslashes, .dropsParameters, .dropsLastBlanks,
         ]
     }
 
@@ -35,21 +39,29 @@ package struct PathReadings: Sendable {
     private var goesAboveRoot = false
     private var path: [UInt8] = []
     private var differences: Treatment = []
+    /// The length of `path` without the bytes at a target's end that are blanks in Latin-1.
+    private var trimmedCount = 0
     /// Where the last segment of `bytes` begins, while it is written.
     private var segmentStart = 0
 
     package init() {}
 
-    /// How many readings there are: 1 for most paths, 32 at most. Some may be equal.
+    /// How many readings there are: 1 for most paths, 64 at most. Some may be equal.
     package var count: Int { 1 << differences.rawValue.nonzeroBitCount }
 
     /// Takes the path of a request target: origin-form (`/a?b`), absolute-form without authority, or `*`.
     package mutating func take(_ target: Span<UInt8>) {
         path.removeAll(keepingCapacity: true)
+        var blanks = 0
         for index in target.indices {
-            if target[index] == UInt8(ascii: "?") { break }
+            if target[index] == UInt8(ascii: "?") {
+                blanks = 0
+                break
+            }
+            blanks = target[index] == 0x85 || target[index] == 0xA0 ? blanks + 1 : 0
             path.append(target[index])
         }
+        trimmedCount = path.count - blanks
         if path.isEmpty { path.append(UInt8(ascii: "/")) }
         findDifferences()
     }
@@ -86,8 +98,9 @@ package struct PathReadings: Sendable {
         }
         bytes.append(UInt8(ascii: "/"))
         segmentStart = 1
+        let end = treatment.contains(.dropsLastBlanks) ? trimmedCount : path.count
         var index = 1
-        while index < path.count { index = readUnit(at: index, treatment) }
+        while index < end { index = readUnit(at: index, treatment) }
         endSegment(treatment, isLast: true)
     }
 
@@ -136,7 +149,7 @@ package struct PathReadings: Sendable {
     }
 
     private mutating func findDifferences() {
-        differences = []
+        differences = trimmedCount > 0 && trimmedCount < path.count ? .dropsLastBlanks : []
         var isSegmentStart = false
         var index = 0
         while index < path.count {

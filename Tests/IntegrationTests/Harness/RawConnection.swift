@@ -93,6 +93,17 @@ final class RawConnection: Sendable {
         }
     }
 
+    /// Resets the connection at once. Nothing can be sent or received any more.
+    func vanish() async throws {
+        try await resetOnClose()
+        try await perform { descriptor in
+            let nothing = open("/dev/null", O_RDONLY | O_CLOEXEC)
+            defer { close(nothing) }
+            // This closes the socket. The number is closed by `deinit`.
+            guard dup3(nothing, descriptor, O_CLOEXEC) == descriptor else { throw TestBedError("dup3: errno \(errno)") }
+        }
+    }
+
     /// The next bytes, empty at the end.
     func receive(atMost limit: Int = 65_536) async throws -> [UInt8] {
         try await perform { descriptor in

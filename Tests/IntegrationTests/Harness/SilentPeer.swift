@@ -14,12 +14,23 @@ extension PythonPeer {
         var testDescription: String { rawValue }
     }
 
+    /// What it does after that.
+    enum Behaviour: String, CaseIterable, Sendable, CustomTestStringConvertible {
+        case silence
+        /// Sends a byte now and then.
+        case trickle
+        /// Resets the connection.
+        case vanish
+
+        var testDescription: String { rawValue }
+    }
+
     /// A server that goes silent after `stage`.
     /// - Parameter chain: nil: it speaks plain HTTP.
     static func silent(
-        until stage: Stage, in bed: TestBed, chain: ServedChain? = nil, launcher: [String] = []
+        until stage: Stage, then behaviour: Behaviour = .silence, in bed: TestBed, chain: ServedChain? = nil, launcher: [String] = []
     ) async throws -> PythonPeer {
-        var arguments = ["--until", stage.rawValue]
+        var arguments = ["--until", stage.rawValue, "--then", behaviour.rawValue]
         if let chain {
             arguments += ["--certificate", try bed.file("silent.pem", chain.pem)]
             arguments += ["--key", try bed.file("silent.key", chain.keyPEM)]

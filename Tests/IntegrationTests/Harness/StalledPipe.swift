@@ -62,6 +62,11 @@ final class StalledPipe: Sendable {
         }
     }
 
+    /// The reader is gone: writing fails from now on.
+    func vanish() {
+        if isCollected.exchange(true, ordering: .relaxed) == false { close(reading) }
+    }
+
     /// The reader goes on, to the end: from now on ``lines`` has them.
     func goOn() {
         guard isCollected.exchange(true, ordering: .relaxed) == false else { return }

@@ -1,8 +1,9 @@
 """A server that goes silent after a given stage of every connection.
 
-    silent.py --until STAGE [--certificate chain.pem --key key.pem] [--listen ADDRESS]
+    silent.py --until STAGE [--then silence|trickle|vanish] [--certificate chain.pem --key key.pem] [--listen ADDRESS]
 
-With a certificate it speaks TLS. After the stage a connection stays open, and nothing more is read or written. Stages:
+With a certificate it speaks TLS. After the stage a connection stays open, and nothing more is read or written; or a byte
+of what would come next is written each 50 ms, for ever (trickle); or the connection is reset (vanish). Stages:
 
     backlog     the listen queue is full: the kernel drops every SYN
     accept      the connection is accepted
@@ -21,10 +22,13 @@ Prints JSON lines: {"event": "ready", "port": N}, then "silent" for each connect
 """
 
 import argparse
+import itertools
 import socket
 import ssl
+import struct
 import sys
 import threading
+import time
 
 from events import say
 
@@ -38,10 +42,19 @@ ANSWERS = {
     "half-chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nA\r\nfirst",
     "answer": b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst,last",
 }
+# What trickles after a stage, before it repeats its last byte. Each could become something good.
+NEXT = {
+    "request": b"HTTP/1.1 200 OK\r\nX-Field: a",
+    "handshake": b"HTTP/1.1 200 OK\r\nX-Field: a",
+    "continue": b"HTTP/1.1 200 OK\r\nX-Field: a",
+    # The header of a record of 16 KiB with a ServerHello of as much, or of the rest of one.
+    "accept": b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc\x03\x03\x00" if "--certificate" in sys.argv else b"HTTP/1.1 200 OK\r\nX-Field: a",
+}
 STAGES = ["backlog", "accept", "hello", "handshake", *ANSWERS]
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--until", choices=STAGES, required=True)
+parser.add_argument("--then", choices=["silence", "trickle", "vanish"], default="silence")
 parser.add_argument("--certificate")
 parser.add_argument("--key")
 parser.add_argument("--listen", default="127.0.0.1")
@@ -77,8 +90,28 @@ def serve(client):
             while b"\r\n\r\n" not in head:
                 head += client.recv(1)
             client.sendall(ANSWERS[options.until])
-    kept.append(client)
     say("silent")
+    if options.then == "silence":
+        kept.append(client)
+    elif options.then == "trickle":
+        trickle(client)
+    else:
+        vanish(client)
+
+
+def trickle(client):
+    try:
+        for byte in itertools.chain(NEXT.get(options.until, b"a"), itertools.repeat(NEXT.get(options.until, b"a")[-1])):
+            # TLS has no part in a handshake that isn't done.
+            socket.socket.send(client, bytes([byte])) if options.until in ("accept", "hello") else client.send(bytes([byte]))
+            time.sleep(0.05)
+    except OSError:
+        pass
+
+
+def vanish(client):
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.close()
 
 
 listener = socket.socket()

@@ -1,0 +1,55 @@
+"""Where the strict reader of model.py and pinproxy differ, or where the RFC leaves a choice: each with its reason."""
+
+from typing import NamedTuple
+
+
+class Known(NamedTuple):
+    #: What pinproxy does with such a message: refuse it, or pass it on.
+    refuses: bool
+    rfc: str
+    reason: str
+
+
+KNOWN = {
+    "target not a URI": Known(
+        False, "RFC 9112 section 3.2, RFC 3986",
+        "Bytes above 127 and delimiters such as {} are common in paths. They end no line and no field, and pass unchanged."),
+    "syntax of Host": Known(
+        False, "RFC 9112 section 3.2.2",
+        "A proxy has to ignore Host beside an absolute target, and replaces it: what it said reaches nobody."),
+    "comma in Host": Known(
+        True, "RFC 9110 section 5.3",
+        "A comma is allowed in a registered name, but in practice comes from two joined Host fields."),
+    "length repeated": Known(
+        False, "RFC 9112 section 6.3, rule 5",
+        "The same number several times may be refused or counted once. It is written once."),
+    "length repeated in other digits": Known(
+        True, "RFC 9112 section 6.3, rule 5", "5 and 05 are the same number, but only an attacker writes both."),
+    "empty coding": Known(
+        True, "RFC 9110 section 5.6.1",
+        "An empty element of Transfer-Encoding may be ignored, but readers disagree about it."),
+    "chunk size of many digits": Known(
+        True, "RFC 9112 section 7.1", "More than fifteen digits are refused, leading zeros included, before anybody overflows."),
+    "chunk extension": Known(
+        False, "RFC 9112 section 7.1.1",
+        "A sequence of tokens, equals signs and whole quoted strings: recipients ignore it, and no line ends in it."),
+    "206 unasked": Known(
+        True, "RFC 9110 section 15.3.7", "206 answers a request with Range alone. A client could keep a part for the whole."),
+    "first byte of a tunnel": Known(
+        True, "RFC 9112 section 2.2",
+        "What begins a tunnel with no letter is no request, not even an empty line before one: it is closed without an answer."),
+    "205": Known(
+        False, "RFC 9110 section 15.3.6",
+        "205 has no content. RFC 9112 section 6.3 doesn't list it: pinproxy passes the head on, and reads no body."),
+}
+
+#: What real readers do by their own design, whatever sends to them.
+READERS = {
+    "python, interim": "http.client takes every interim response but 100 for the final one: it gets none of the others here.",
+    "python, trailers": "http.client takes a chunked body for whole that ends where its trailers should: it is whole, but its trailers are "
+    "malformed, and pinproxy cuts it there.",
+    "go, server": "net/http answers OPTIONS * itself: the program behind it isn't asked.",
+    "python, slashes": "http.server joins the slashes at a path's beginning: a reading of PathReadings.",
+    "python, blanks": "http.server splits the request line at the blanks of Latin-1: a target loses 0x85 and 0xA0 at its end. Paths that "
+    "rules judge are read in that way too (PathReadings).",
+}

@@ -1,0 +1,16 @@
+"""Python's http.client: asks the proxy for the URLs on its input, over one connection while it stays, and says what came."""
+
+import hashlib
+import http.client
+import sys
+
+connection = http.client.HTTPConnection(sys.argv[1], int(sys.argv[2]), timeout=10)
+for url in sys.stdin.read().split():
+    try:
+        connection.request("GET", url, headers={"Host": "a.test"})
+        response = connection.getresponse()
+        body = response.read()
+        print(url, response.status, len(body), hashlib.md5(body).hexdigest()[:8])
+    except (http.client.HTTPException, OSError, ValueError):
+        print(url, "error")
+        connection.close()
