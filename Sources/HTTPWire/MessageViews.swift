@@ -1,38 +1,32 @@
-package protocol MessageHead: Sendable {
-    /// In bytes, with the empty line.
-    var length: UInt32 { get }
-}
-
-extension RequestHead: MessageHead {}
-extension ResponseHead: MessageHead {}
-
-/// A head that is only passed on. It borrows the bytes from their buffer for one call; an ``OwnedMessage`` copies them.
-package struct HeadView<Head: MessageHead>: ~Escapable {
-    package let head: Head
+/// A request's head that is only passed on. It borrows the bytes from their buffer for one call; an ``OwnedRequest``
+/// copies them.
+package struct RequestView: ~Escapable {
+    package let head: RequestHead
     package let bytes: Span<UInt8>
 
-    // Without it, callers in other modules look up generic metadata for each message.
-    @inline(__always) @inlinable
     @_lifetime(copy bytes)
-    package init(_ head: Head, _ bytes: Span<UInt8>) {
+    package init(_ head: RequestHead, _ bytes: Span<UInt8>) {
         self.head = head
         self.bytes = bytes
     }
 }
 
-package typealias RequestView = HeadView<RequestHead>
-package typealias ResponseView = HeadView<ResponseHead>
+/// A response's head that is only passed on. One generic type for both views costs a look-up of its metadata at each use.
+package struct ResponseView: ~Escapable {
+    package let head: ResponseHead
+    package let bytes: Span<UInt8>
+
+    @_lifetime(copy bytes)
+    package init(_ head: ResponseHead, _ bytes: Span<UInt8>) {
+        self.head = head
+        self.bytes = bytes
+    }
+}
 
 /// A head with its bytes: for a message that begins here, and for one that must be sent again.
-package struct OwnedMessage<Head: MessageHead>: Sendable {
+package struct OwnedMessage<Head: Sendable>: Sendable {
     package let head: Head
-    @usableFromInline let bytes: [UInt8]
-
-    @inline(__always) @inlinable
-    package init(_ view: borrowing HeadView<Head>) {
-        head = view.head
-        bytes = view.bytes.extracting(0..<Int(view.head.length)).array
-    }
+    fileprivate let bytes: [UInt8]
 
     fileprivate init(
         _ head: Head, _ bytes: [UInt8], _ progress: HeadProgress, defect: WireError.Code
@@ -42,14 +36,16 @@ package struct OwnedMessage<Head: MessageHead>: Sendable {
         case .malformed(let error): throw error
         case .incomplete, .tooLarge, .tooManyFields: throw WireError(defect, at: bytes.count)
         }
+        self.init(head: head, bytes: bytes)
+    }
+
+    private init(head: Head, bytes: [UInt8]) {
         self.head = head
         self.bytes = bytes
     }
 
-    @inlinable
-    package var view: HeadView<Head> {
-        @inline(__always) @_lifetime(borrow self)
-        get { HeadView(head, bytes.span) }
+    fileprivate init(_ head: Head, of length: UInt32, in bytes: Span<UInt8>) {
+        self.init(head: head, bytes: bytes.extracting(0..<Int(length)).array)
     }
 }
 
@@ -57,6 +53,13 @@ package typealias OwnedRequest = OwnedMessage<RequestHead>
 package typealias OwnedResponse = OwnedMessage<ResponseHead>
 
 extension OwnedRequest {
+    package init(_ view: borrowing RequestView) { self.init(view.head, of: view.head.length, in: view.bytes) }
+
+    package var view: RequestView {
+        @_lifetime(borrow self)
+        get { RequestView(head, bytes.span) }
+    }
+
     /// - Parameter bytes: a whole head, its empty line included.
     package init(_ bytes: [UInt8]) throws(WireError) {
         var parser = HeadParser(limit: bytes.count)
@@ -91,6 +94,13 @@ extension OwnedRequest {
 }
 
 extension OwnedResponse {
+    package init(_ view: borrowing ResponseView) { self.init(view.head, of: view.head.length, in: view.bytes) }
+
+    package var view: ResponseView {
+        @_lifetime(borrow self)
+        get { ResponseView(head, bytes.span) }
+    }
+
     /// - Parameter bytes: a whole head, its empty line included, of an answer to anything but HEAD and CONNECT.
     package init(_ bytes: [UInt8]) throws(WireError) {
         var parser = HeadParser(limit: bytes.count)

@@ -148,8 +148,11 @@ struct SilentActorsTests {
 
     enum Door: String, CaseIterable, Sendable { case control, runs, admin, balancer }
 
-    @Test(arguments: Door.allCases, [PythonPeer.Behaviour.trickle, .vanish], ["", "GET /status HTTP/1.1\r\nX-Field: "])
-    func aClientOfAnotherDoor(_ door: Door, _ behaviour: PythonPeer.Behaviour, _ sent: String) async throws {
+    @Test(arguments: Door.allCases, [false, true].flatMap { hasBegun in
+        [PythonPeer.Behaviour.trickle, .vanish].map { ($0, hasBegun ? "GET /status HTTP/1.1\r\nX-Field: " : "") }
+    })
+    func aClientOfAnotherDoor(_ door: Door, _ actor: (behaviour: PythonPeer.Behaviour, sent: String)) async throws {
+        let (behaviour, sent) = actor
         try await withTestBed { bed in
             let balanced = LoopbackAddress.network() + ".1"
             var sections = Self.bounds

@@ -100,7 +100,9 @@ final class RawConnection: Sendable {
             let nothing = open("/dev/null", O_RDONLY | O_CLOEXEC)
             defer { close(nothing) }
             // This closes the socket. The number is closed by `deinit`.
-            guard dup3(nothing, descriptor, O_CLOEXEC) == descriptor else { throw TestBedError("dup3: errno \(errno)") }
+            guard dup2(nothing, descriptor) == descriptor, fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0 else {
+                throw TestBedError("dup2: errno \(errno)")
+            }
         }
     }
 
