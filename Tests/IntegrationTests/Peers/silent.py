@@ -37,9 +37,9 @@ ANSWERS = {
     "half-head": b"HTTP/1.1 200 OK\r\nContent-Le",
     "continue": b"HTTP/1.1 100 Continue\r\n\r\n",
     "switch": b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n",
-    "head": b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n",
-    "half-body": b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst",
-    "half-chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nA\r\nfirst",
+    "head": b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n",
+    "half-body": b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\nfirst",
+    "half-chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2710\r\nfirst",
     "answer": b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst,last",
 }
 # What trickles after a stage, before it repeats its last byte. Each could become something good.
