@@ -55,7 +55,7 @@ FAULTS = [
           "if sessions.kept[key, default: []].count >= perOrigin, !PLANTED {", "SessionTests"),
     Fault("a connection outlives its chain", ORIGIN, *unless("connection.validUntil > unixTime, !connection.isOver { return connection }"),
           "SessionTests"),
-    Fault("a POST goes over a stale connection", ORIGIN, *unless("method.isIdempotent || !idle.stream.isStale"), "SessionTests"),
+    Fault("a POST goes over a stale connection", ORIGIN, *unless("method.isIdempotent || !idle.stream.isStale"), "SessionTests|RetryTests"),
     Fault("a connection to a local address serves everybody", ORIGIN, *unless("reach.allows(pool.scope(at: $0))"), "SessionTests"),
     Fault("a response with a cookie is shared", SHARING, "if view.head.status == 401 || view.head.status == 407 || ",
           "if !PLANTED, view.head.status == 401 || view.head.status == 407 || ", "SessionTests|SharedFetch"),

@@ -122,7 +122,7 @@ import Testing
 
     @Test(arguments: [
         ("5\nhello", WireError.Code.chunkSize), ("5\r\nhello\n0\r\n\r\n", .chunkEnd), ("5\r\nhelloX\r\n", .chunkEnd),
-        ("5\r\nhello0\r\n\r\n", .chunkEnd), ("5\r\nhello\rX", .chunkEnd), ("\r\n", .chunkSize), ("x\r\n", .chunkSize),
+        ("5\r\nhello0\r\n\r\n", .chunkEnd), ("5\r\nhello\rX", .chunkEnd), ("5\r\nhelloX\n0\r\n\r\n", .chunkEnd), ("\r\n", .chunkSize), ("x\r\n", .chunkSize),
         ("0x5\r\n", .chunkSize), ("+5\r\n", .chunkSize), ("-5\r\n", .chunkSize), (" 5\r\n", .chunkSize), ("5 \r\n", .chunkSize),
         ("5 5\r\n", .chunkSize), ("5_0\r\n", .chunkSize), (";a\r\n", .chunkSize), ("5\rX", .chunkSize), ("5\u{0}\r\n", .chunkSize),
         ("FFFFFFFFFFFFFFFF\r\n", .chunkSizeOverflow), ("10000000000000005\r\n", .chunkSizeOverflow),
