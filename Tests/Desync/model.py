@@ -248,7 +248,8 @@ class Reader:
                 if b"," in host:
                     self.doubt("comma in Host", False)
                 raise Refused("Host")
-            if is_inside and host not in (authority, authority.removesuffix(b":80")):
+            # An empty port is the scheme's (RFC 3986 section 6.2.3).
+            if is_inside and host not in (authority, authority.removesuffix(b":80"), authority.removesuffix(b"80")):
                 raise Refused("another Host than CONNECT")
             if not HOST.match(host):
                 self.doubt("syntax of Host", True)
