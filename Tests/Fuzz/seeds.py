@@ -281,3 +281,25 @@ for kind, events in {"plain": [0, 1, 6, 9, 11, 20, 21], "again": [0, 0x81, 24 | 
 for kind, events in {"inspected": [0, 1, 4, 5 | 0xA0, 6 | 0x80, 13 | 0x80], "tunnel": [0, 0x41, 4, 8], "verified": [0, 0x61, 4, 7], "plain": [0, 3, 1, 4, 5 | 0x20, 1],
                      "suspended": [0, 11, 10, 0, 12]}.items():
     write("connection-state", kind, bytes(events))
+
+NEXT = "\n--- next\n"
+ok = head("HTTP/1.1 200 OK", "Content-Length: 2") + "ok"
+for kind, parts in {
+    "get": [head("GET http://a.test/ HTTP/1.1", "Host: a.test"), ok],
+    "two": [head("GET http://a.test/1 HTTP/1.1", "Host: a.test") + head("GET http://a.test/2 HTTP/1.1", "Host: a.test"), ok + ok],
+    "post": [head("POST http://a.test/ HTTP/1.1", "Host: a.test", "Transfer-Encoding: chunked", "Expect: 100-continue") + "3\r\nabc\r\n0\r\nT: v\r\n\r\n",
+             head("HTTP/1.1 100 Continue") + head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked") + "2\r\nok\r\n0\r\n\r\n"],
+    "tunnel": [head("CONNECT tunnel.test:443 HTTP/1.1", "Host: tunnel.test:443") + "bytes", head("HTTP/1.1 200 OK") + "more bytes"],
+    "plain": [head("CONNECT a.test:80 HTTP/1.1", "Host: a.test:80") + head("GET / HTTP/1.1", "Host: a.test:80"), head("HTTP/1.1 200 OK"), ok],
+    "rules": [head("GET http://rules.test/ HTTP/1.1", "Host: rules.test"), head("HTTP/1.1 200 OK", "Content-Type: application/json", "Content-Length: 8") + '{"a": 1}'],
+    "redirect": [head("GET http://follow.test/ HTTP/1.1", "Host: follow.test"),
+                 head("HTTP/1.1 302 Found", "Location: http://follow.test/there", "Content-Length: 0") + ok],
+    "broken": [head("GET http://a.test/ HTTP/1.1", "Host: a.test"),
+               head("HTTP/1.1 200 OK", "Content-Length: 4", 'ETag: "e"', "Accept-Ranges: bytes") + "ab",
+               head("HTTP/1.1 206 Partial Content", "Content-Range: bytes 2-3/4", "Content-Length: 2", 'ETag: "e"') + "cd"],
+    "upgrade": [head("GET http://a.test/ws HTTP/1.1", "Host: a.test", "Connection: Upgrade", "Upgrade: websocket") + "frame",
+                head("HTTP/1.1 101 Switching Protocols", "Connection: Upgrade", "Upgrade: websocket") + "frame"],
+    "denied": [head("GET http://deny.test/ HTTP/1.1", "Host: deny.test")],
+    "challenge": [head("GET http://a.test/ HTTP/1.1", "Host: a.test"), head("HTTP/1.1 401 Unauthorized", "WWW-Authenticate: Basic realm=x", "Content-Length: 0")],
+}.items():
+    write("connection", kind, NEXT.join(parts), bytes([0, 1, 1, 3]))

@@ -29,5 +29,6 @@ extension FuzzTarget {
         FuzzTarget("name-message", Frames.name),
         FuzzTarget("exchange-state", States.exchange),
         FuzzTarget("connection-state", States.connection),
+        FuzzTarget("connection", Connections.connection),
     ]
 }
