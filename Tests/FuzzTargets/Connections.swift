@@ -24,8 +24,8 @@ enum Connections {
         }
     }
 
-    /// Turns after which everything has to be closed.
-    private static let patience = 1000
+    /// Turns after which the proxy ends, and everything has to be closed.
+    private static let patience = 100
 
     private static func run(_ bytes: [UInt8], _ proxy: ScriptedProxy) throws {
         var choices = Choices(bytes, count: 4)
@@ -43,6 +43,13 @@ enum Connections {
         repeat {
             round += 1
             client.send(isWhole ? .max : cuts.next())
+            switch (round, ending >> 5) {
+            case (2, 1), (2, 2), (2, 3): connection.suspendTask("fuzz")
+            case (4, 1): connection.resumeTask("fuzz")
+            case (4, 2), (2, 4): connection.cancelTask("fuzz")
+            case (4, 3), (3, 5): connection.drain()
+            default: break
+            }
             for _ in 0..<turns { proxy.loop.runReady() }
             while case .accepted(let socket, _) = Socket.accept(proxy.parent.raw) {
                 origins.append(Side(script: scripts.isEmpty ? [] : scripts.removeFirst()))
@@ -57,13 +64,14 @@ enum Connections {
             client.receive()
             if client.isDone, ending & 4 != 0 { client.end(ending >> 3 & 3) }
             quiet = client.isDone && origins.allSatisfy(\.isDone) ? quiet + 1 : 0
-        } while round < patience && quiet < 4
+        } while round < 10 * patience && quiet < 4
 
         check(client, origins)
         client.close()
         for index in origins.indices { origins[index].close() }
-        // A client's end may be half a close: its exchange goes on, as far as origins let it.
-        for _ in 0..<patience where ended == 0 {
+        // A client's end may be half a close: its exchange goes on, and may pause before it asks for the rest of a download.
+        for turn in 0..<2 * patience where ended == 0 {
+            if turn == patience { connection.stop() }
             proxy.loop.runReady()
             while case .accepted(let socket, _) = Socket.accept(proxy.parent.raw) { _ = consume socket }
         }
