@@ -275,6 +275,23 @@ for number_, data in enumerate([
 ]):
     write("name-message", number_, data)
 
+# An answer without its number and question: flags and counts, then records for the name at 12.
+def answer(*records, flags=b"\x81\x80", more=0):
+    return flags + struct.pack(">HHHH", 1, len(records) - more, 0, more) + b"".join(records)
+
+
+def record(kind, data, name=b"\xc0\x0c", ttl=60):
+    return name + struct.pack(">HHIH", kind, 1, ttl, len(data)) + data
+
+
+four, six, alias = record(1, bytes([192, 0, 2, 1])), record(28, bytes([0x20, 1, 13, 184] + [0] * 11 + [1])), b"\5alias\4test\0"
+for kind, data in {
+    "four": answer(four), "both": answer(four, six), "none": answer(), "refused": answer(flags=b"\x81\x85"), "missing": answer(flags=b"\x81\x83"),
+    "alias": answer(record(5, alias), record(1, bytes([192, 0, 2, 7]), name=alias)), "loop": answer(record(5, b"\xc0\x0c")),
+    "truncated": answer(four, flags=b"\x83\x80"), "short": answer(record(1, b"\1\2")), "soa": answer(record(6, b"\0\0" + bytes(20)), more=1),
+}.items():
+    write("name-answer", kind, data)
+
 for kind, events in {"plain": [0, 1, 6, 9, 11, 20, 21], "again": [0, 0x81, 24 | 0x80, 1, 14, 1, 14 | 0x80, 1, 11, 21], "held": [0, 1, 6, 12, 20, 21, 23 | 0x80, 21],
                      "rest": [0, 1, 6, 11, 22 | 0xE0, 1, 15, 21], "suspended": [0, 28, 1, 29, 6, 27]}.items():
     write("exchange-state", kind, bytes(events), b"\2\2\2")
