@@ -11,7 +11,7 @@ from plan import NEVER_WHOLE, REFUSED, ZONE_OF, ZONES, make
 PROXY = ("127.0.0.1", 7467)
 REFUSED_HOSTS = ["wrong.test", "denied.test", "pinned.test", "nowhere.free.test"]
 #: Beyond all time-outs and retries of the proxy.
-PATIENCE = 60
+PATIENCE = 120
 
 
 class Break(Exception):

@@ -9,7 +9,7 @@ import struct
 from plan import Exchange
 
 #: Of a proxy that waits for us: longer than its time-outs.
-SILENCE = 12
+SILENCE = 15
 USER, PASSWORD = "soak", "soak-password"
 CLOSED = (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError, EOFError)
 

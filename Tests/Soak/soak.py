@@ -22,7 +22,7 @@ import time
 from clients import Clients
 from names import Names
 from origin import Origin
-from proxy import Proxy
+from proxy import Proxy, die_with_parent
 from trouble import Trouble, small_disk, usable_faketime, why_not
 
 #: A lane with so many faults has said enough.
@@ -30,7 +30,7 @@ FAULTS = 20
 ROUND = 4000
 #: In every round of this number nobody breaks anything, and every exchange has to be right.
 CALM = 5
-AT_A_TIME = 48
+AT_A_TIME = 64
 
 
 class Lane:
@@ -66,7 +66,7 @@ class Lane:
         print(f"packets are lost by {trouble.loss[0].split()[0]}" if trouble.loss else
               "no lost packets: neither netem nor nftables can be used here", flush=True)
         try:
-            await proxy.start(logs_to_file=False)
+            await proxy.start(logs_to_file=options.lane % 2 == 1)
             authority = next((folder / "disk").glob("**/authority.pem"))
             client = ssl.create_default_context(cafile=authority)
             clients = Clients(options.lane, self.random("clients"), proxy, client, self.report)
@@ -89,6 +89,7 @@ class Lane:
         told = time.monotonic()
         while clients.count < wanted and self.faults < FAULTS:
             number += 1
+            trouble.may_kill = clients.count < wanted / 2
             is_calm = number % CALM == 1
             origin.is_calm = names.is_calm = is_calm
             befalling = None
@@ -120,7 +121,7 @@ def lane(options):
     with tempfile.TemporaryDirectory(prefix="pinproxy-soak.") as name:
         folder = pathlib.Path(name)
         small_disk(folder)
-        (folder / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:1 attempts:3\n")
+        (folder / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:2 attempts:4\n")
         subprocess.run(["mount", "--bind", folder / "resolv.conf", "/etc/resolv.conf"], check=True)
         runner = Lane(options)
         try:
@@ -149,7 +150,7 @@ def main():
         subprocess.Popen(
             ["unshare", "--net", "--mount", sys.executable, "-B", __file__, "--pinproxy", options.pinproxy, "--count",
              str(options.count), "--seed", options.seed, "--lanes", str(options.lanes), "--lane", str(number)],
-            stdout=subprocess.PIPE, text=True)
+            stdout=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
         for number in range(options.lanes)]
     results = [0, 0]
     selector = selectors.DefaultSelector()

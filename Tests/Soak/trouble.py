@@ -1,6 +1,7 @@
 """What befalls the proxy from outside while clients ask: the network, the disk, the clock, the log's reader, reloads, SIGKILL."""
 
 import asyncio
+import contextlib
 import os
 import pathlib
 import shutil
@@ -26,11 +27,15 @@ class Trouble:
     def __init__(self, chance, proxy, origin, names, report):
         self.chance, self.proxy, self.origin, self.names, self.report = chance, proxy, origin, names, report
         self.done = {}
+        #: From the middle on the proxy isn't killed any more: of a long life one can see whether its memory stays.
+        self.may_kill = True
         #: Nil: this kernel can't lose packets.
         self.loss = next((way for way in (NETEM, NFTABLES) if shell(way[0]) and shell(way[1])), None)
 
     def kinds(self):
-        kinds = ["reload", "reload", "pins", "kill", "full", "network", "network"]
+        kinds = ["reload", "reload", "pins", "full", "full", "network", "network"]
+        if self.may_kill:
+            kinds.append("kill")
         if self.proxy.log_file is None:
             kinds.append("reader")
         if self.proxy.uses_faketime:
@@ -45,9 +50,6 @@ class Trouble:
             while True:
                 await asyncio.sleep(self.chance.uniform(0.2, 2))
                 kind = self.chance.choice(self.kinds())
-                # Each life shall be long enough to be seen.
-                if kind == "kill" and self.chance.random() < 0.7:
-                    continue
                 self.done[kind] = self.done.get(kind, 0) + 1
                 # What has begun is brought to its end.
                 action = asyncio.ensure_future(getattr(self, kind)())
@@ -72,7 +74,7 @@ class Trouble:
 
     async def kill(self):
         await self.proxy.end(signal.SIGKILL)
-        await self.proxy.start(self.chance.random() < 0.4)
+        await self.proxy.start(self.chance.random() < 0.5)
 
     async def network(self):
         begin, end = self.loss
@@ -84,28 +86,25 @@ class Trouble:
 
     async def full(self):
         """No byte is left on the disk of the state, and of the log if that is a file."""
-        begin = time.monotonic()
         ballast = self.proxy.folder / "disk" / "ballast"
-        with open(ballast, "wb", buffering=0) as file:
-            end = begin + self.chance.uniform(0.5, 3)
-            while time.monotonic() < end:
-                try:
-                    while True:
-                        file.write(bytes(4096))
-                except OSError:
-                    await asyncio.sleep(0.05)
-        ballast.unlink()
-        await asyncio.sleep(0.5)
-        if self.proxy.log_file is not None:
-            self.proxy.gap(begin - 1, time.monotonic() + 1)
+        with self.proxy.gap() if self.proxy.log_file else contextlib.nullcontext():
+            with open(ballast, "wb", buffering=0) as file:
+                end = time.monotonic() + self.chance.uniform(0.5, 3)
+                while time.monotonic() < end:
+                    try:
+                        while True:
+                            file.write(bytes(4096))
+                    except OSError:
+                        await asyncio.sleep(0.05)
+            ballast.unlink()
 
     async def reader(self):
         """Nobody reads the log for a while."""
-        begin, loop, proxy = time.monotonic(), asyncio.get_running_loop(), self.proxy
-        loop.remove_reader(proxy.pipe)
-        await asyncio.sleep(self.chance.uniform(0.5, 4))
-        loop.add_reader(proxy.pipe, proxy.read_pipe)
-        proxy.gap(begin - 1, time.monotonic() + 2)
+        loop, proxy = asyncio.get_running_loop(), self.proxy
+        with proxy.gap():
+            loop.remove_reader(proxy.pipe)
+            await asyncio.sleep(self.chance.uniform(0.5, 4))
+            loop.add_reader(proxy.pipe, proxy.read_pipe)
 
     async def clock(self):
         """Faketime's cache is a second: then the proxy sees it."""
