@@ -16,7 +16,7 @@
 # make bench  processor time per request, beside nginx, HAProxy, Squid and mitmproxy; start; rules; the table of hosts
 #             (see Benchmarks/README.md). QUICK=yes: two minutes of it
 # make bench-many  10,000 clients with upstream connections, 5,000 connections in one go, too few descriptors; what each
-#             client holds of the memory; one worker and two
+#             client holds of the memory; one worker and two; honest clients beside a thousand slow ones
 # make soak   COUNT=1000000 exchanges while origin, network, name server, disk, clock and the proxy itself break at random, SEED= and
 #             LANES= of a run before (docs/testing.md); then a million exchanges and ten thousand reloads: memory has to stay as it is
 # make faults faults planted in the sources, one at a time, and which test sees each: two hours
@@ -213,6 +213,7 @@ bench-many: release
 	python3 Benchmarks/many.py --pinproxy $(RELEASE)
 	python3 Benchmarks/memory.py --pinproxy $(RELEASE)
 	python3 Benchmarks/workers.py --pinproxy $(RELEASE)
+	python3 Benchmarks/loris.py --pinproxy $(RELEASE)
 
 soak: release
 	@.ci/install-packages $(TO_BENCH) $(TO_SOAK)
