@@ -190,8 +190,8 @@ let package = Package(
         .target(
             name: "FuzzTargets",
             dependencies: [
-                "Daemon", "Clients", "Configuration", "Decoding", "Isolation", "Session", "Serialization", "Security", "Transport", "HTTPWire",
-                "TLS", "EventLoop", "Addresses",
+                "Daemon", "Clients", "Records", "Configuration", "Decoding", "Isolation", "Session", "Serialization", "Security",
+                "Transport", "HTTPWire", "TLS", "EventLoop", "Addresses", .product(name: "Logging", package: "swift-log"),
             ],
             path: "Tests/FuzzTargets", swiftSettings: settings),
         .testTarget(name: "FuzzTests", dependencies: ["FuzzTargets"], swiftSettings: settings),

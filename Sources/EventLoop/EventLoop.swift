@@ -72,6 +72,12 @@ package final class EventLoop {
         deferred = []
     }
 
+    /// Handles what is ready now, without waiting: for a caller that decides itself when the loop turns, instead of `run()`.
+    package func runReady() {
+        inbox.belongsToThisThread()
+        event_base_loop(base.raw, EVLOOP_NONBLOCK)
+    }
+
     /// Ends `run()` after the current callback; before `run()`, makes it return at once.
     package func stop() {
         isStopped = true

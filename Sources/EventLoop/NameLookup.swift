@@ -14,6 +14,13 @@ struct NameLookup {
         fileprivate var addresses: [IPAddress] {
             if case .addresses(let addresses, _) = self { addresses } else { [] }
         }
+
+        /// Without addresses that weren't asked for: a server may answer AAAA with A records.
+        fileprivate func limited(to family: Family, of name: String) -> Reply {
+            guard case .addresses(let addresses, let timeToLive) = self else { return self }
+            let asked = addresses.filter { $0.isIPv6 == (family == .ipv6) }
+            return asked.isEmpty ? .failed(.noAddresses(name)) : .addresses(asked, timeToLive: timeToLive)
+        }
     }
 
     enum Action: Equatable {
@@ -46,6 +53,7 @@ struct NameLookup {
     mutating func start() -> Action { askNext() }
 
     mutating func received(_ reply: Reply, _ family: Family) -> Action {
+        let reply = reply.limited(to: family, of: name)
         switch family {
         case .ipv4: ipv4 = reply
         case .ipv6: ipv6 = reply

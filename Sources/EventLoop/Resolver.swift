@@ -22,6 +22,13 @@ package final class Resolver {
         try self.init(loop: loop, cache: cache, settings: ResolverChannel.Settings())
     }
 
+    /// - Parameter server: the only name server, `address:port`, instead of the system's.
+    package convenience init(loop: EventLoop, cache: ResolverCache, server: String) throws(ResolutionError) {
+        var settings = ResolverChannel.Settings()
+        settings.servers = server
+        try self.init(loop: loop, cache: cache, settings: settings)
+    }
+
     init(loop: EventLoop, cache: ResolverCache, settings: ResolverChannel.Settings) throws(ResolutionError) {
         self.loop = loop
         self.cache = cache

@@ -52,6 +52,12 @@ import Testing
         #expect(lookup.received(found(six), .ipv6) == .end(found(six)))
     }
 
+    @Test func `addresses of a family that wasn't asked for don't count`() {
+        var lookup = started("a")
+        #expect(lookup.received(found(four), .ipv6) == .wait)
+        #expect(lookup.received(found(six + four), .ipv4) == .end(found(four)))
+    }
+
     /// A search list must not give one family of a name and the other of another.
     @Test func `the next name is asked for only if this one has neither family`() {
         var lookup = started("a", "a.corp.test")

@@ -275,9 +275,48 @@ for number_, data in enumerate([
 ]):
     write("name-message", number_, data)
 
+# An answer without its number and question: flags and counts, then records for the name at 12.
+def answer(*records, flags=b"\x81\x80", more=0):
+    return flags + struct.pack(">HHHH", 1, len(records) - more, 0, more) + b"".join(records)
+
+
+def record(kind, data, name=b"\xc0\x0c", ttl=60):
+    return name + struct.pack(">HHIH", kind, 1, ttl, len(data)) + data
+
+
+four, six, alias = record(1, bytes([192, 0, 2, 1])), record(28, bytes([0x20, 1, 13, 184] + [0] * 11 + [1])), b"\5alias\4test\0"
+for kind, data in {
+    "four": answer(four), "both": answer(four, six), "none": answer(), "refused": answer(flags=b"\x81\x85"), "missing": answer(flags=b"\x81\x83"),
+    "alias": answer(record(5, alias), record(1, bytes([192, 0, 2, 7]), name=alias)), "loop": answer(record(5, b"\xc0\x0c")),
+    "truncated": answer(four, flags=b"\x83\x80"), "short": answer(record(1, b"\1\2")), "soa": answer(record(6, b"\0\0" + bytes(20)), more=1),
+}.items():
+    write("name-answer", kind, data)
+
 for kind, events in {"plain": [0, 1, 6, 9, 11, 20, 21], "again": [0, 0x81, 24 | 0x80, 1, 14, 1, 14 | 0x80, 1, 11, 21], "held": [0, 1, 6, 12, 20, 21, 23 | 0x80, 21],
                      "rest": [0, 1, 6, 11, 22 | 0xE0, 1, 15, 21], "suspended": [0, 28, 1, 29, 6, 27]}.items():
     write("exchange-state", kind, bytes(events), b"\2\2\2")
 for kind, events in {"inspected": [0, 1, 4, 5 | 0xA0, 6 | 0x80, 13 | 0x80], "tunnel": [0, 0x41, 4, 8], "verified": [0, 0x61, 4, 7], "plain": [0, 3, 1, 4, 5 | 0x20, 1],
                      "suspended": [0, 11, 10, 0, 12]}.items():
     write("connection-state", kind, bytes(events))
+
+NEXT = "\n--- next\n"
+ok = head("HTTP/1.1 200 OK", "Content-Length: 2") + "ok"
+for kind, parts in {
+    "get": [head("GET http://a.test/ HTTP/1.1", "Host: a.test"), ok],
+    "two": [head("GET http://a.test/1 HTTP/1.1", "Host: a.test") + head("GET http://a.test/2 HTTP/1.1", "Host: a.test"), ok + ok],
+    "post": [head("POST http://a.test/ HTTP/1.1", "Host: a.test", "Transfer-Encoding: chunked", "Expect: 100-continue") + "3\r\nabc\r\n0\r\nT: v\r\n\r\n",
+             head("HTTP/1.1 100 Continue") + head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked") + "2\r\nok\r\n0\r\n\r\n"],
+    "tunnel": [head("CONNECT tunnel.test:443 HTTP/1.1", "Host: tunnel.test:443") + "bytes", head("HTTP/1.1 200 OK") + "more bytes"],
+    "plain": [head("CONNECT a.test:80 HTTP/1.1", "Host: a.test:80") + head("GET / HTTP/1.1", "Host: a.test:80"), head("HTTP/1.1 200 OK"), ok],
+    "rules": [head("GET http://rules.test/ HTTP/1.1", "Host: rules.test"), head("HTTP/1.1 200 OK", "Content-Type: application/json", "Content-Length: 8") + '{"a": 1}'],
+    "redirect": [head("GET http://follow.test/ HTTP/1.1", "Host: follow.test"),
+                 head("HTTP/1.1 302 Found", "Location: http://follow.test/there", "Content-Length: 0") + ok],
+    "broken": [head("GET http://a.test/ HTTP/1.1", "Host: a.test"),
+               head("HTTP/1.1 200 OK", "Content-Length: 4", 'ETag: "e"', "Accept-Ranges: bytes") + "ab",
+               head("HTTP/1.1 206 Partial Content", "Content-Range: bytes 2-3/4", "Content-Length: 2", 'ETag: "e"') + "cd"],
+    "upgrade": [head("GET http://a.test/ws HTTP/1.1", "Host: a.test", "Connection: Upgrade", "Upgrade: websocket") + "frame",
+                head("HTTP/1.1 101 Switching Protocols", "Connection: Upgrade", "Upgrade: websocket") + "frame"],
+    "denied": [head("GET http://deny.test/ HTTP/1.1", "Host: deny.test")],
+    "challenge": [head("GET http://a.test/ HTTP/1.1", "Host: a.test"), head("HTTP/1.1 401 Unauthorized", "WWW-Authenticate: Basic realm=x", "Content-Length: 0")],
+}.items():
+    write("connection", kind, NEXT.join(parts), bytes([0, 1, 1, 3]))

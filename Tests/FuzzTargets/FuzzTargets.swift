@@ -27,7 +27,9 @@ extension FuzzTarget {
         FuzzTarget("body-conversion", Frames.conversion),
         FuzzTarget("control-request", Frames.control),
         FuzzTarget("name-message", Frames.name),
+        FuzzTarget("name-answer", NameAnswers.answer),
         FuzzTarget("exchange-state", States.exchange),
         FuzzTarget("connection-state", States.connection),
+        FuzzTarget("connection", Connections.connection),
     ]
 }

@@ -48,6 +48,18 @@ import Testing
         #expect(defect(in: bomb)?.explanation == "PNG: 30000 x 30000 pixels are too many: the limit is 67108864 in all")
     }
 
+    /// A frame of few pixels on a canvas that takes gigabytes of a client.
+    @Test func refusesCanvasBombs() {
+        var gif = ImageFiles.gif(frames: 1)
+        #expect(defect(in: gif) == nil)
+        gif.replaceSubrange(6..<10, with: [0xFF, 0xFF, 0xFF, 0xFF])
+        #expect(defect(in: gif)?.explanation == "GIF: the 65535 x 65535 pixels of its canvas are too many: the limit is 67108864")
+        var webp = ImageFiles.webp(frames: 1)
+        #expect(defect(in: webp) == nil)
+        webp.replaceSubrange(24..<30, with: [0xFF, 0xFF, 0, 0xFF, 0x0F, 0])
+        #expect(defect(in: webp)?.explanation == "WebP: the 65536 x 4096 pixels of its canvas are too many: the limit is 67108864")
+    }
+
     @Test func saysWhatIsWrong() throws {
         func seed(_ name: String) throws -> [UInt8] { try #require(ImageSeeds.all.first { $0.name == name }).bytes }
         var png = try seed("png")

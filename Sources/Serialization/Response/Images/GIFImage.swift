@@ -46,6 +46,7 @@ enum GIFImage {
         defer { _ = library.closeFile(file, nil) }
 
         var budget = ImageBudget(limits)
+        try budget.check(canvas: Int(file.pointee.SWidth), Int(file.pointee.SHeight))
         var frames = 0
         while true {
             var kind = UNDEFINED_RECORD_TYPE

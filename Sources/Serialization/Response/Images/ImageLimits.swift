@@ -38,6 +38,14 @@ struct ImageBudget {
 
     init(_ limits: ImageLimits) { self.limits = limits }
 
+    /// The canvas of frames that may cover only a part of it: clients allocate all of it.
+    func check(canvas width: Int, _ height: Int) throws(ImageDefect) {
+        let (area, overflows) = width.multipliedReportingOverflow(by: height)
+        guard !overflows, area <= limits.pixels else {
+            throw ImageDefect("the \(width) x \(height) pixels of its canvas are too many: the limit is \(limits.pixels)")
+        }
+    }
+
     /// Before a frame is decoded. `bytesPerPixel` is the memory that its decoder needs.
     mutating func take(width: Int, height: Int, bytesPerPixel: Int) throws(ImageDefect) {
         guard width > 0, height > 0 else { throw ImageDefect("\(width) x \(height) pixels") }

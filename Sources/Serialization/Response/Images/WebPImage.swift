@@ -17,6 +17,9 @@ enum WebPImage {
         guard let container = shim_webp_demux(&library, &data) else { throw ImageDefect("its parts are damaged or cut off") }
         defer { library.demuxDelete(container) }
         var budget = ImageBudget(limits)
+        let width = Int(library.demuxGetI(container, WEBP_FF_CANVAS_WIDTH))
+        let height = Int(library.demuxGetI(container, WEBP_FF_CANVAS_HEIGHT))
+        try budget.check(canvas: width, height)
         var frame = WebPIterator()
         guard library.demuxGetFrame(container, 1, &frame) != 0 else { throw ImageDefect("it has no frame") }
         defer { library.demuxReleaseIterator(&frame) }
@@ -26,9 +29,7 @@ enum WebPImage {
             try decode(frame.fragment, &library, &budget)
             frames += 1
         } while library.demuxNextFrame(&frame) != 0
-        return ImageSummary(
-            format: .webp, width: Int(library.demuxGetI(container, WEBP_FF_CANVAS_WIDTH)),
-            height: Int(library.demuxGetI(container, WEBP_FF_CANVAS_HEIGHT)), frames: frames)
+        return ImageSummary(format: .webp, width: width, height: height, frames: frames)
     }
 
     private static func decode(_ fragment: WebPData, _ library: inout shim_webp, _ budget: inout ImageBudget) throws(ImageDefect) {

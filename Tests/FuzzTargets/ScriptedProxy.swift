@@ -1,0 +1,94 @@
+import Addresses
+import Clients
+import Configuration
+import EventLoop
+internal import Glibc
+internal import Logging
+import Records
+import Security
+import Serialization
+import Session
+import Transport
+
+/// A worker of the proxy on a loop that only turns when it is told to, behind a parent proxy whose part the fuzzer plays.
+final class ScriptedProxy {
+    let loop: EventLoop
+    /// Where the worker's upstream connections arrive.
+    let parent: Descriptor
+    private let worker: WorkerContext
+
+    init() throws {
+        // Nobody writes to this process's sockets but itself; a closed one must not end it.
+        signal(SIGPIPE, SIG_IGN)
+        guard let loopback = IPAddress("127.0.0.1") else { fatalError("an address can be read") }
+        parent = try Socket.listen(on: SocketAddress(ip: loopback, port: 0), backlog: 64, reusePort: false)
+        let port = Socket.localAddress(parent.raw)?.port ?? 0
+        let file = "/fuzz/pinproxy.yaml"
+        let main = """
+            proxy: {listen: 127.0.0.1:0, workers: 1}
+            upstream: {parent: "http://127.0.0.1:\(port)", block_addresses: []}
+            log: {access: false}
+            limits: {request_head: 2KiB, response_head: 2KiB, inspected_body: 1KiB, replay_body: 1KiB}
+            pins: pins.yaml
+
+            """
+        let snapshot = try Snapshot.load(
+            file, from: ConfigurationFiles(contents: [
+                .init(path: file, bytes: Array(main.utf8)), .init(path: "/fuzz/pins.yaml", bytes: Array(Self.pins.utf8)),
+            ]), stateDirectory: "/fuzz/state")
+        let output = try LogOutput(descriptor: -1, format: .json, level: .critical)
+        let logger = Logger(label: "fuzz") { _ in EventLogHandler(output: output) }
+        let time: @Sendable () -> Int64 = { FixedChain.time }
+        let loop = try EventLoop()
+        let listeners = OwnListeners()
+        let configuration = try ActiveConfiguration(
+            snapshot, leaves: LeafCache(authority: .temporary(at: time()), lifetime: 86_400), logger: logger)
+        let delivery = try ReportDelivery(
+            loop: loop, upstream: configuration.upstream, timeouts: snapshot.timeouts, listeners: listeners,
+            logger: logger, unixTime: time, refusal: { ProxyError.exchange($0, $1).refusal })
+        let pins = PinWatch(
+            ledger: PinLedger(directory: "/fuzz/state", logger: logger),
+            chains: ChainRecorder(directory: "/fuzz/state", logger: logger),
+            reporter: PinReporter(delivery, on: loop, logger: logger))
+        let context = try ProxyContext(
+            pins: pins, rules: RuleLedger(directory: "/fuzz/state", logger: logger), listeners: listeners, logger: logger,
+            logOutput: output, freeMemory: try FreeMemory(), idleUpstreams: 8, sessionCount: 1,
+            bodies: SameThread(), unixTime: time)
+        self.loop = loop
+        worker = try WorkerContext(loop: loop, number: 0, shared: context, configuration: configuration)
+    }
+
+    private static let pins = """
+        defaults: {action: intercept}
+        hosts:
+          - {match: tunnel.test, action: tunnel}
+          - {match: deny.test, action: deny}
+          - match: rules.test
+            request: {set_headers: {X-Set: set}}
+            response: {serializer: json, status: [200-299]}
+          - {match: follow.test, session: {redirects: follow}}
+
+        """
+
+    /// - Returns: the client's end, which the caller closes.
+    func accept(ended: @escaping () -> Void) throws -> (client: CInt, connection: ClientConnection) {
+        let (outer, inner) = try Socket.pair()
+        let connection = ClientConnection(
+            worker: worker, stream: ByteStream(loop: loop, descriptor: Descriptor(owning: inner)),
+            arrival: Arrival(from: .unix("fuzz"), peer: ClientPeer(nil)), isCounted: true
+        ) { _ in ended() }
+        connection.start()
+        return (outer, connection)
+    }
+}
+
+/// Judges bodies at once, so that an input always takes as many turns.
+private struct SameThread: BodyExecutor {
+    func perform<Work: BodyWork>(
+        _ work: Work, on body: [UInt8], of host: String,
+        answer: @escaping @Sendable (Result<Work.Outcome, BodyWorkFailure>) -> Void
+    ) -> BodyWorkTicket {
+        answer(.success(work.outcome(on: body)))
+        return BodyWorkTicket(cancelled: {})
+    }
+}
