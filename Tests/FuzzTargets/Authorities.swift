@@ -59,7 +59,7 @@ enum Authorities {
         let target = Array(parts.last ?? [])
         var readings = PathReadings()
         readings.take(target.span)
-        require(1...32 ~= readings.count, "a path has 1 to 32 readings")
+        require(1...64 ~= readings.count, "a path has 1 to 64 readings")
         // Longer ones only take longer.
         let pattern = parts.count > 1 && parts[0].count < 200 ? try? PathPattern(String(decoding: parts[0], as: UTF8.self)) : nil
         let leaves = readings.mayLeaveRoot()

@@ -38,7 +38,7 @@ enum Connections {
         let connection: ClientConnection
         (client.descriptor, connection) = try proxy.accept { ended += 1 }
         var origins: [Side] = []
-        // Rounds altogether, and those in which nobody had anything left to send.
+        // All rounds, and the last ones without anything left to send.
         var (round, quiet) = (0, 0)
         repeat {
             round += 1
@@ -69,7 +69,7 @@ enum Connections {
         check(client, origins)
         client.close()
         for index in origins.indices { origins[index].close() }
-        // A client's end may be half a close: its exchange goes on, and may pause before it asks for the rest of a download.
+        // The end may be half a close: the exchange continues, and pauses before it asks for the rest of a download.
         for turn in 0..<2 * patience where ended == 0 {
             if turn == patience { connection.stop() }
             proxy.loop.runReady()

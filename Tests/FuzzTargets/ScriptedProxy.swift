@@ -10,7 +10,7 @@ import Serialization
 import Session
 import Transport
 
-/// A worker of the proxy on a loop that only turns when it is told to, behind a parent proxy whose part the fuzzer plays.
+/// A worker of the proxy. The fuzzer turns its loop, and plays its client and its parent proxy.
 final class ScriptedProxy {
     let loop: EventLoop
     /// Where the worker's upstream connections arrive.

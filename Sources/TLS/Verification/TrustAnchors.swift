@@ -1,5 +1,6 @@
 import COpenSSL
 import Glibc
+import Synchronization
 
 /// Certificates that chains may end at. Immutable, for all threads.
 package final class TrustAnchors: @unchecked Sendable {
@@ -46,21 +47,37 @@ package final class TrustAnchors: @unchecked Sendable {
 
     /// The machine's bundle. Ignores SSL_CERT_FILE, which `pinproxy env` sets to the proxy's own authority.
     package static func system(bundles: [String] = systemBundles) throws(AnchorsError) -> TrustAnchors {
-        for path in bundles where access(path, F_OK) == 0 { return try load(system: false, files: [path]) }
-        throw .noSystemBundle(tried: bundles)
+        TrustAnchors(try systemCertificates(bundles))
+    }
+
+    /// As last parsed. A reload mostly finds the same bundle, and its certificates in memory.
+    private static let parsed = Mutex<(bundle: SHA256Digest, certificates: [Certificate])?>(nil)
+
+    private static func systemCertificates(_ bundles: [String]) throws(AnchorsError) -> [Certificate] {
+        guard let path = bundles.first(where: { access($0, F_OK) == 0 }) else { throw .noSystemBundle(tried: bundles) }
+        let bytes = try read(path)
+        let bundle = SHA256Digest.of(bytes)
+        if let known = parsed.withLock({ $0?.bundle == bundle ? $0?.certificates : nil }) { return known }
+        let certificates = try parse(bytes, of: path)
+        parsed.withLock { $0 = (bundle, certificates) }
+        return certificates
     }
 
     private static let sizeLimit = 64 << 20
 
     /// Loads the machine's anchors and those of PEM files. An unreadable, broken or empty file is an error.
     package static func load(system: Bool, files: [String]) throws(AnchorsError) -> TrustAnchors {
-        var certificates = system ? try Self.system().certificates : []
-        for path in files {
-            let bytes: [UInt8]
-            do { bytes = try SmallFile.read(path, limit: sizeLimit).bytes } catch { throw .unreadable(path: path, error) }
-            do { certificates += try Certificate.all(inPEM: bytes) } catch { throw .broken(path: path, error) }
-        }
+        var certificates = system ? try systemCertificates(systemBundles) : []
+        for path in files { certificates += try parse(read(path), of: path) }
         return TrustAnchors(certificates)
+    }
+
+    private static func read(_ path: String) throws(AnchorsError) -> [UInt8] {
+        do { return try SmallFile.read(path, limit: sizeLimit).bytes } catch { throw .unreadable(path: path, error) }
+    }
+
+    private static func parse(_ bytes: [UInt8], of path: String) throws(AnchorsError) -> [Certificate] {
+        do { return try Certificate.all(inPEM: bytes) } catch { throw .broken(path: path, error) }
     }
 
     /// Why the anchor or authority can't be in a valid chain at an instant, if so.
