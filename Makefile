@@ -16,8 +16,9 @@
 # make bench  processor time per request, beside nginx, HAProxy, Squid and mitmproxy; start; rules; the table of hosts
 #             (see Benchmarks/README.md). QUICK=yes: two minutes of it
 # make bench-many  10,000 clients with upstream connections, 5,000 connections in one go, too few descriptors; what each
-#             client holds of the memory; one worker and two
-# make soak   a million exchanges and ten thousand reloads: memory has to stay as it is
+#             client holds of the memory; one worker and two; honest clients beside a thousand slow ones
+# make soak   COUNT=1000000 exchanges while origin, network, name server, disk, clock and the proxy itself break at random, SEED= and
+#             LANES= of a run before (docs/testing.md); then a million exchanges and ten thousand reloads: memory has to stay as it is
 # make faults faults planted in the sources, one at a time, and which test sees each: two hours
 # make bench-check  instructions and allocations of the inner loop, against those that are expected; WRITE=yes expects
 #             what is counted now
@@ -42,6 +43,7 @@ TO_TEST_CLIENTS := aria2 lftp git-lfs mercurial subversion composer python3-pip 
 TO_DESYNC := nginx curl python3 nodejs golang-go
 TO_PACKAGE := dpkg-dev debhelper lintian python3
 TO_COUNT := valgrind nginx openssl python3
+TO_SOAK := openssl python3 iproute2 nftables faketime
 TO_BENCH := nginx openssl haproxy squid-openssl wrk nghttp2-client proxychains4 python3 python3-venv dnsmasq-base
 
 # The rooms call each other for every request: without this, generic code isn't specialised across
@@ -211,10 +213,13 @@ bench-many: release
 	python3 Benchmarks/many.py --pinproxy $(RELEASE)
 	python3 Benchmarks/memory.py --pinproxy $(RELEASE)
 	python3 Benchmarks/workers.py --pinproxy $(RELEASE)
+	python3 Benchmarks/loris.py --pinproxy $(RELEASE)
 
 soak: release
-	@.ci/install-packages $(TO_BENCH)
-	python3 Benchmarks/flat.py --pinproxy $(RELEASE)
+	@.ci/install-packages $(TO_BENCH) $(TO_SOAK)
+	python3 -B Tests/Soak/soak.py --pinproxy $(RELEASE) --count $(or $(COUNT),1000000) \
+		$(if $(SEED),--seed $(SEED)) $(if $(LANES),--lanes $(LANES))
+	python3 Benchmarks/flat.py --pinproxy $(RELEASE) $(if $(COUNT),--exchanges $(COUNT) --reloads $(shell expr $(COUNT) / 100))
 
 bench-check: release
 	@.ci/install-packages $(TO_COUNT)

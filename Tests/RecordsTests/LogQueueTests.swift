@@ -116,6 +116,33 @@ import Testing
         #expect(lines.contains { $0.contains("log.dropped") })
     }
 
+    /// Writing fails in the middle of a line, as on a full disk, and works again later: no line follows half of another.
+    @Test func aLineAfterHalfALineStandsAlone() throws {
+        var ends: [CInt] = [0, 0]
+        try #require(pipe(&ends) == 0)
+        let writing = ends[1]
+        _ = fcntl(writing, 1031, 4096)
+        // The record follows the line: once it is taken, writing has failed.
+        let hasFailed = DispatchSemaphore(value: 0)
+        let output = try LogOutput(descriptor: writing, format: .json) { _, _ in hasFailed.signal() >= 0 }
+        output.write(([UInt8](repeating: UInt8(ascii: "x"), count: 6000) + [UInt8(ascii: "\n")])[...], count: 1)
+        output.write([JournalRecord.start, JournalRecord.end][...], count: 1)
+        var waiting: CInt = 0
+        while waiting < 4096 { try #require(ioctl(ends[0], UInt(FIONREAD), &waiting) == 0) }
+        close(ends[0])
+        hasFailed.wait()
+
+        let again = FileHandle(fileDescriptor: open("/proc/self/fd/\(writing)", O_RDONLY), closeOnDealloc: true)
+        let reader = Thread.detached { try again.readToEnd() ?? Data() }
+        output.write(line(1, of: 1)[...], count: 1)
+        output.finish(within: 30)
+        close(writing)
+        let lines = String(decoding: try reader(), as: UTF8.self).split(separator: "\n")
+        #expect(lines.first?.count == 4096, "\(lines)")
+        #expect(lines.contains("1 1") && lines.count == 3, "\(lines)")
+        #expect(lines.contains { $0.contains("log.dropped") && $0.contains("\"lines\":1") }, "\(lines)")
+    }
+
     /// Whoever shares standard error may have made it non-blocking.
     @Test func aDescriptorThatDoesNotBlockLosesNothing() throws {
         let pipe = Pipe()

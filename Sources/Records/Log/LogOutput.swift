@@ -27,6 +27,8 @@ package final class LogOutput: Sendable {
     private let gatherers = Mutex<[LineGatherer]>([])
     private let work = Semaphore()
     private let end = DispatchSemaphore(value: 0)
+    /// What was written last ends in the middle of a line. Only the writer's thread looks.
+    private let isInsideLine = Atomic(false)
 
     /// - Parameters:
     ///   - descriptor: stays open until ``finish(within:)``; not owned.
@@ -182,9 +184,24 @@ package final class LogOutput: Sendable {
         return missing
     }
 
-    /// - Returns: how many could not be written; a partial line is ended, if that works.
+    /// - Returns: how many could not be written.
     private func write(_ lines: [UInt8]) -> Int {
-        var rest = lines[...]
+        let newline = UInt8(ascii: "\n")
+        // On a disk that was full, and has room again, no line may follow half of another.
+        if isInsideLine.load(ordering: .relaxed) {
+            guard send([newline]).isEmpty else { return lines.count { $0 == newline } }
+            isInsideLine.store(false, ordering: .relaxed)
+        }
+        let rest = send(lines[...])
+        if !rest.isEmpty, let last = lines[..<rest.startIndex].last, last != newline {
+            isInsideLine.store(true, ordering: .relaxed)
+        }
+        return rest.count { $0 == newline }
+    }
+
+    /// - Returns: what could not be written.
+    private func send(_ lines: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        var rest = lines
         while !rest.isEmpty {
             let written = Descriptor.write(rest, to: descriptor)
             if written > 0 {
@@ -194,12 +211,10 @@ package final class LogOutput: Sendable {
                 var room = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                 poll(&room, 1, -1)
             } else if written == 0 || errno != EINTR {
-                // Once the disk has room again, the next line must not follow half a line.
-                if rest.startIndex > 0 { Glibc.write(descriptor, "\n", 1) }
-                return rest.count { $0 == UInt8(ascii: "\n") }
+                break
             }
         }
-        return 0
+        return rest
     }
 
     private struct Settings: AtomicRepresentable {

@@ -1,0 +1,129 @@
+import Foundation
+import Testing
+
+/// Secrets wherever one can be configured or sent, and traffic that succeeds and fails: whatever the proxy shows of itself, in
+/// whatever form, has none of them.
+@Suite(.timeLimit(.minutes(5)))
+struct PlantedSecretsTests {
+    private static func secret(_ name: String) -> String { "s3cr3t+\(name)/7f=" }
+
+    /// In files of their own, or sent by clients.
+    private static let outside = [
+        "password", "header", "bearer", "token", "clientcookie", "clientbearer", "clientbasic", "clientquery", "clientuser",
+        "clientbody", "clientreferer",
+    ].map(secret)
+    /// Written in the configuration itself, of which the state directory has a copy.
+    private static let inside = ["inline", "parameter", "parent", "report"].map(secret)
+
+    /// As it may be met again.
+    private static func forms(_ secret: String) -> [String] {
+        let percent = secret.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? secret
+        // Of any text that has it somewhere, base64 has one of these three.
+        let base64 = (0..<3).map { shift in
+            let whole = Data((String(repeating: "x", count: shift) + secret).utf8).base64EncodedString()
+            return String(whole.dropFirst(4).prefix(12))
+        }
+        let json = secret.replacingOccurrences(of: "/", with: "\\/")
+        return [secret, percent, percent.lowercased(), json] + base64
+    }
+
+    private static func expectNone(of secrets: [String], in text: String, _ place: String) {
+        #expect(!text.isEmpty, "\(place)")
+        for secret in secrets {
+            for form in forms(secret) where text.contains(form) { Issue.record("\(place) has \(secret) as \(form)") }
+        }
+    }
+
+    private static func pins(_ collector: UInt16) -> String {
+        """
+        hosts:
+          - match: \(OriginBed.name)
+            pinning: public-key
+            pins: [\(String.wrongPin)]
+            enforcement: report
+            report_uri: "http://127.0.0.1:\(collector)/r?k=\(percent("report"))"
+            session: {credentials: {user: build, password_file: password}}
+            request:
+              set_headers: {X-Secret: {file: header}, X-Inline: "\(secret("inline"))"}
+              parameters: {key: "\(secret("parameter"))"}
+          - match: plain.test
+            session: {credentials: {user: build, password_file: password, allow_http: true}}
+            request: {set_headers: {Authorization: {file: bearer}}}
+          - {match: wrong.test, pinning: public-key, pins: [\(String.wrongPin)]}
+          - {match: denied.test, action: deny}
+
+        """
+    }
+
+    private static func percent(_ name: String) -> String {
+        secret(name).addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+    }
+
+    /// With a parent that isn't there everything fails; without one, most of it succeeds.
+    @Test(arguments: [false, true])
+    func nothingThatItShowsHasOne(_ hasParent: Bool) async throws {
+        try await withTestBed { bed in
+            for name in ["password", "header", "bearer", "token"] { try bed.file("proxy/\(name)", Self.secret(name) + "\n") }
+            var sections: ProxyProcess.Sections = [
+                "log": ["level: trace"], "admin": ["listen: 127.0.0.1:0", "token_file: token"],
+            ]
+            if hasParent {
+                sections["upstream"] = ["parent: \"http://ada:\(Self.percent("parent"))@127.0.0.1:\(try bed.port())\""]
+            }
+            let names = ["plain.test", "wrong.test", "denied.test"]
+            let shared = try await OriginBed.prepare(
+                bed, pins: Self.pins(try bed.port()), sections: sections,
+                hosts: Dictionary(uniqueKeysWithValues: names.map { ($0, "127.0.0.1") }))
+            try await ask(shared)
+
+            let secrets = Self.outside + Self.inside
+            for path in ["/config", "/tasks", "/status", "/", "/metrics"] {
+                let run = try await bed.run([
+                    "curl", "-sS", "--noproxy", "*", "--unix-socket", bed.path("proxy/state/pinproxy/control.sock"),
+                    "http://localhost\(path)",
+                ])
+                Self.expectNone(of: secrets, in: run.output, path)
+            }
+            let configuration = ["--config", bed.path("proxy/pinproxy.yaml")]
+            let commands = [
+                ["explain", OriginBed.name, "--path", "/x"], ["explain", OriginBed.name, "--path", "/x", "--json"],
+                ["explain", "plain.test:80", "--path", "/x"], ["status"], ["status", "--json"], ["lint"], ["check"],
+            ]
+            for command in commands {
+                let run = try await bed.run(
+                    [ProxyProcess.executable] + command + configuration, environment: ProxyProcess.environment(in: bed))
+                // Who may read pins.yaml sees the values that stand in it; secrets stand in files (docs/rules.md).
+                let hidden = command[0] == "explain" ? Self.outside + Array(Self.inside.suffix(2)) : secrets
+                Self.expectNone(of: hidden, in: run.output + run.errors + "\n", command.joined(separator: " "))
+            }
+            for line in shared.proxy.events.lines.lines { Self.expectNone(of: secrets, in: line, "log") }
+            let state = bed.path("proxy/state/pinproxy")
+            let files = try FileManager.default.contentsOfDirectory(atPath: state).filter { !$0.hasSuffix(".sock") }
+            #expect(files.contains("authority.key"))
+            for file in files {
+                let data = FileManager.default.contents(atPath: state + "/" + file) ?? Data()
+                Self.expectNone(of: Self.outside, in: String(decoding: data, as: UTF8.self) + "\n", file)
+            }
+        }
+    }
+
+    /// Requests with what clients keep for themselves, to hosts that answer, refuse and aren't there.
+    private func ask(_ shared: SharedBed) async throws {
+        let plain = "http://plain.test:\(shared.secondOriginPort)"
+        let urls = [
+            shared.url + "/echo", shared.url + "/login/Basic", shared.url + "/die", plain + "/echo", plain + "/login/Basic",
+            plain + "/truncated/length", "https://wrong.test:\(shared.originPort)/echo", "http://denied.test/echo",
+            "https://nowhere.test/echo",
+        ]
+        for url in urls {
+            let parts = url.components(separatedBy: "://")
+            _ = try await shared.curl(
+                "-H", "Cookie: a=\(Self.secret("clientcookie"))", "-H", "Authorization: Bearer \(Self.secret("clientbearer"))",
+                "-H", "Referer: http://a.test/?\(Self.percent("clientreferer"))", "--data", Self.secret("clientbody"),
+                url + "?k=" + Self.percent("clientquery"))
+            _ = try await shared.curl(
+                parts[0] + "://" + Self.percent("clientuser") + ":" + Self.percent("clientbasic") + "@" + parts[1])
+        }
+        try await eventually("the log's lines") { shared.proxy.events.all("exchange").count >= urls.count * 2 - 4 }
+    }
+}

@@ -1,0 +1,119 @@
+"""What is asked for and what has to come: an exchange is a URL, and its response is a function of that URL alone."""
+
+import gzip
+import hashlib
+import json
+import random
+
+#: Random bytes of which bodies are made: no two places in it look alike.
+BLOCK = random.Random("soak").randbytes(1 << 21)
+
+#: Kinds whose response is right unless the network, the resolver or the client breaks it; with their part of all.
+HONEST = {
+    "plain": 30, "chunked": 12, "ended": 4, "gzip": 5, "json": 6, "head": 4, "missing": 3, "failed": 3, "unchanged": 3, "part": 4,
+    "redirect": 4, "loop": 1, "challenge": 4, "post": 10, "post-chunked": 4, "shared": 6, "large": 2, "rewritten": 4, "head-under": 1,
+}
+#: Kinds that the origin breaks.
+BROKEN = {
+    "reset": 3, "reset-head": 3, "reset-body": 3, "cut-length": 4, "cut-chunks": 4, "cut-ended": 3, "silent": 1, "stall": 1,
+    "garbage": 3, "trickle": 2, "head-over": 2, "bad-json": 4, "bad-length": 2, "bad-chunk": 2, "once-reset": 4, "download": 6,
+}
+#: Kinds that the proxy has to refuse whatever the origin says, and kinds that never come whole.
+REFUSED = {"garbage", "head-over", "bad-json", "bad-length", "loop", "reset", "reset-head", "silent"}
+NEVER_WHOLE = REFUSED | {"reset-body", "cut-length", "cut-chunks", "cut-ended", "stall", "bad-chunk"}
+
+#: The names of entries in the pin file; each has ten hosts below it.
+ZONES = ["pinned", "report", "turning", "follow", "share", "auth", "json", "rewrite", "few", "free"]
+ZONE_OF = {
+    "redirect": "follow", "loop": "follow", "challenge": "auth", "json": "json", "bad-json": "json", "shared": "share",
+    "rewritten": "rewrite",
+}
+
+
+class Exchange:
+    def __init__(self, kind, identifier, size):
+        self.kind, self.identifier, self.size = kind, identifier, size
+
+    @classmethod
+    def of(cls, path):
+        """The exchange of a path; nil if it isn't one."""
+        parts = path.split("/")
+        if len(parts) != 4 or parts[0] or not parts[3].isdigit() or parts[1] not in HONEST and parts[1] not in BROKEN:
+            return None
+        return cls(parts[1], parts[2], int(parts[3]))
+
+    @property
+    def path(self):
+        return f"/{self.kind}/{self.identifier}/{self.size}"
+
+    @property
+    def method(self):
+        return {"head": "HEAD", "post": "POST", "post-chunked": "POST"}.get(self.kind, "GET")
+
+    @property
+    def tag(self):
+        """What an entity tag or a field of the response names it by."""
+        return hashlib.md5(self.path.encode()).hexdigest()[:16]
+
+    def bytes(self, salt=""):
+        """So many bytes that begin with its name and end with it."""
+        start = int.from_bytes(hashlib.md5((salt + self.path).encode()).digest()[:4], "big") % ((1 << 21) - self.size)
+        name = (salt + self.path + "\n").encode()
+        return (name + BLOCK[start:start + self.size] + name)
+
+    @property
+    def upload(self):
+        return self.bytes("up ")
+
+    @property
+    def whole(self):
+        """The body that the origin has, content-coded if it is."""
+        if self.kind == "gzip":
+            return gzip.compress(self.bytes()[:4096] * 4, 1, mtime=0)
+        if self.kind == "json":
+            return json.dumps({"name": self.path, "values": list(self.bytes()[:self.size % 4096])}).encode()
+        if self.kind == "bad-json":
+            return json.dumps({"name": self.path, "values": list(self.bytes()[:self.size % 4096])}).encode()[:-1]
+        if self.method == "POST":
+            return hashlib.sha256(self.upload).hexdigest().encode() + self.path.encode()
+        return self.bytes()
+
+    @property
+    def part(self):
+        """First and last byte that a `part` asks for."""
+        length = len(self.whole)
+        return length // 3, length // 2
+
+    @property
+    def status(self):
+        return {"missing": 404, "failed": 500, "unchanged": 304, "part": 206}.get(self.kind, 200)
+
+    @property
+    def body(self):
+        """What the client has to get."""
+        if self.kind in ("head", "unchanged"):
+            return b""
+        if self.kind == "part":
+            first, last = self.part
+            return self.whole[first:last + 1]
+        return self.whole
+
+    @property
+    def can_stall(self):
+        return self.kind in ("silent", "stall", "trickle")
+
+
+def choose(chance, table):
+    return chance.choices(list(table), list(table.values()))[0]
+
+
+def make(chance, identifier, is_calm):
+    """An exchange by chance; a calm one is broken by nobody."""
+    kind = choose(chance, HONEST if is_calm else HONEST | BROKEN)
+    if kind in ("large", "download"):
+        size = chance.randrange(100_000, 1_000_000)
+    elif kind == "trickle":
+        size = 200
+    else:
+        size = int(10 ** chance.uniform(0, 4.5))
+    return Exchange(kind, identifier, size)

@@ -1,0 +1,312 @@
+"""The proxy of a lane: its configuration, its log, what it holds; and how it is ended and started again."""
+
+import asyncio
+import collections
+import contextlib
+import ctypes
+import json
+import math
+import os
+import pathlib
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+import urllib.request
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "Desync"))
+from peers import ENVIRONMENT, Programs, die_with_parent  # noqa: E402
+from plan import ZONES  # noqa: E402
+
+ADMIN = "http://127.0.0.1:7468"
+FAKETIME = next(iter(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")), None)
+CONFIGURATION = """
+proxy: {{listen: "127.0.0.1:7467", workers: 2}}
+admin: {{listen: "127.0.0.1:7468"}}
+upstream: {{trust: [{folder}/ca.pem]}}
+reachability: [127.0.0.1]
+timeouts: {{connect: 10s, tls_handshake: 10s, idle_client: 8s, idle_upstream: 2s, first_byte: 8s, drain: 5s}}
+limits: {{response_head: 32KiB, inspected_body: 1MiB, replay_body: 64KiB, bodies: 64MiB, minimum_rate: "off"}}
+log: {{level: info, format: json, access: true}}
+pins: pins.yaml
+"""
+SESSION = {
+    "follow": "session: {redirects: follow, max_redirects: 5}",
+    "share": "session: {coalesce: true}",
+    "auth": "session: {credentials: {user: soak, password_file: password, allow_http: true}}",
+    "few": "session: {max_active: 4}",
+    "json": "rules: [{path: /json/**, response: &json {serializer: json}}, {path: /bad-json/**, response: *json}]",
+    "rewrite": "request: {set_headers: {X-Client: fleet}, remove_headers: [Referer]}",
+}
+#: Descriptors beyond those before the first client: each worker's of its resolver, and files that are opened on first use.
+DESCRIPTORS = 10
+#: KiB of its own memory that the last quarter of a life's rounds may have beyond the second: an allocator's own movements.
+MEMORY = 8 * 1024
+#: A shorter life says nothing of that.
+ROUNDS = 16
+PUNCH_HOLE = 3
+#: The proxy's clock while nobody steps it: ahead, so that certificates of now are valid after a step back.
+CLOCK = "+30m"
+
+
+def certificates(folder, tools):
+    """An authority, and a leaf of it for all zones."""
+    names = ",".join(f"DNS:*.{zone}.test" for zone in ZONES) + ",DNS:wrong.test,DNS:collector.test"
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30"]
+    for command in (
+        ["openssl", "req", "-x509", *key, "-subj", "/CN=Soak", "-keyout", "ca.key", "-out", "ca.pem",
+         "-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign"],
+        ["openssl", "req", "-x509", *key, "-CA", "ca.pem", "-CAkey", "ca.key", "-subj", "/CN=origin", "-keyout", "origin.key",
+         "-out", "origin.pem", "-addext", f"subjectAltName={names}", "-addext", "basicConstraints=CA:FALSE",
+         "-addext", "extendedKeyUsage=serverAuth"]):
+        tools.run(command, cwd=folder, check=True, stdout=tools.DEVNULL, stderr=tools.DEVNULL)
+    script = "openssl pkey -in origin.key -pubout -outform der | openssl dgst -sha256 -binary | base64"
+    return "sha256/" + tools.check_output(["sh", "-c", script], cwd=folder, text=True).strip()
+
+
+class Proxy:
+    """Lives one life after another; `lives` has what is known of each."""
+
+    def __init__(self, executable, folder, trouble, uses_faketime):
+        """
+        - Parameter folder: files that stay; state and a log in a file are in its folder `disk`, a small file system.
+        - Parameter trouble: the function that a fault is told to.
+        """
+        self.executable, self.folder, self.trouble = executable, folder, trouble
+        self.programs = Programs(folder)
+        self.uses_faketime = uses_faketime
+        self.pin = certificates(folder, subprocess)
+        self.lines = collections.Counter()
+        #: From when to when lines may be missing, in seconds of the monotonic clock.
+        self.gaps = []
+        self.events = collections.Counter()
+        self.process = None
+        self.turn_is_right = True
+        self.pins(True)
+        (folder / "pinproxy.yaml").write_text(CONFIGURATION.format(folder=folder))
+        (folder / "password").write_text("soak-password\n")
+        (folder / "password").chmod(0o600)
+        (folder / "clock").write_text(CLOCK)
+
+    def pins(self, is_right):
+        """Writes the pin file; `turning` hosts have a right pin or a wrong one."""
+        wrong = "sha256/" + "A" * 43 + "="
+        lines = ["hosts:", "  - {match: denied.test, action: deny}",
+                 f"  - {{match: wrong.test, pinning: public-key, pins: [{wrong}]}}",
+                 # A host with pins in the clear; and inside TLS the leaf has another name.
+                 f"  - {{match: pinned.test, pinning: public-key, pins: [{self.pin}]}}"]
+        for zone in ZONES[:-1]:
+            pin = wrong if zone == "report" or zone == "turning" and not is_right else self.pin
+            lines += [f'  - match: "*.{zone}.test"', "    pinning: public-key", f"    pins: [{pin}]"]
+            if zone == "report":
+                lines += ["    enforcement: report", "    report_uri: http://collector.test/collector"]
+            if zone in SESSION:
+                lines.append("    " + SESSION[zone])
+                # What comes in the clear can't be pinned.
+                lines += [f'  - match: "*.{zone}.plain.test"', "    " + SESSION[zone]]
+        fresh = self.folder / "pins.new"
+        fresh.write_text("\n".join(lines) + "\n")
+        fresh.rename(self.folder / "pins.yaml")
+        self.turn_is_right = is_right
+
+    # A life
+
+    async def start(self, logs_to_file):
+        """- Parameter logs_to_file: into the small file system; else into a pipe."""
+        self.is_ready = asyncio.Event()
+        self.life_lines, self.life_gap, self.rest = 0, False, b""
+        self.life_kinds = collections.Counter()
+        self.memories, self.tasks = [], set()
+        self.log_file = None
+        environment = ENVIRONMENT | {"XDG_STATE_HOME": str(self.folder / "disk")}
+        if self.uses_faketime:
+            environment |= {"LD_PRELOAD": str(FAKETIME), "FAKETIME_TIMESTAMP_FILE": str(self.folder / "clock"),
+                            "FAKETIME_CACHE_DURATION": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}
+        command = ["/usr/bin/env", self.executable, "run", "--config", self.folder / "pinproxy.yaml"]
+        if logs_to_file:
+            self.log_file = open(self.folder / "disk" / "proxy.log", "a+b", buffering=0)
+            self.log_file.truncate(0)
+            self.at = 0
+            error = self.log_file
+        else:
+            self.pipe, error = os.pipe()
+            os.set_blocking(self.pipe, False)
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=error,
+                                        env=environment, preexec_fn=die_with_parent)
+        self.programs.all.append(self.process)
+        loop = asyncio.get_running_loop()
+        if logs_to_file:
+            self.following = loop.create_task(self.follow())
+        else:
+            os.close(error)
+            loop.add_reader(self.pipe, self.read_pipe)
+        await asyncio.wait_for(self.is_ready.wait(), 30)
+        self.descriptors_before = self.descriptors()
+
+    def read_pipe(self):
+        try:
+            data = os.read(self.pipe, 1 << 18)
+        except BlockingIOError:
+            return
+        if not data:
+            asyncio.get_running_loop().remove_reader(self.pipe)
+            os.close(self.pipe)
+            self.pipe = None
+        self.take(data)
+
+    async def follow(self):
+        while True:
+            self.read_file()
+            await asyncio.sleep(0.1)
+
+    def read_file(self):
+        """What was appended; its place on the disk is given back at once."""
+        while data := os.pread(self.log_file.fileno(), 1 << 20, self.at):
+            ctypes.CDLL(None).fallocate(
+                self.log_file.fileno(), PUNCH_HOLE, ctypes.c_long(self.at), ctypes.c_long(len(data)))
+            self.at += len(data)
+            self.take(data)
+
+    def take(self, data):
+        *lines, self.rest = (self.rest + data).split(b"\n")
+        for line in lines:
+            try:
+                event = json.loads(line)
+                name = event["event"]
+            except (ValueError, KeyError):
+                # Before the log begins, the command writes what `pinproxy check` does.
+                if b": warning: " in line and not self.is_ready.is_set():
+                    continue
+                # A full disk leaves half a line, which nothing may follow.
+                if b'{"time":' in line[1:] or not self.is_in_gap:
+                    self.trouble(f"a line of the log that isn't one: {line[:300]!r}")
+                continue
+            self.events[name] += 1
+            if name == "exchange":
+                self.life_lines += 1
+                self.life_kinds[event["method"]] += 1
+                if event["task"] in self.tasks:
+                    self.trouble(f"task {event['task']} is in the log a second time: {line[:300]!r}")
+                self.tasks.add(event["task"])
+                # A fetch that several clients share has a line of its own.
+                if "client" in event and event["method"] != "CONNECT":
+                    self.lines[event["path"]] += 1
+            elif name == "proxy.ready":
+                self.is_ready.set()
+            elif name == "log.dropped":
+                self.life_gap = True
+                if not self.is_in_gap:
+                    self.trouble(f"lines were dropped though the log was read: {line!r}")
+            elif name in ("proxy.crash", "config.error", "accept.failed", "descriptors.lack"):
+                self.trouble(f"{line[:600]!r}")
+
+    @property
+    def is_in_gap(self):
+        """Or a moment after it: what was written meanwhile is read later."""
+        return bool(self.gaps) and self.gaps[-1][1] > time.monotonic() - 5
+
+    @contextlib.contextmanager
+    def gap(self):
+        """Lines may be missing meanwhile, and of a moment before and after."""
+        gap = [time.monotonic() - 2, math.inf]
+        self.gaps.append(gap)
+        self.life_gap = True
+        try:
+            yield
+        finally:
+            gap[1] = time.monotonic() + 2
+
+    def close_log(self):
+        """After its end: what is still there is read."""
+        if self.log_file:
+            self.following.cancel()
+            self.read_file()
+            self.log_file.close()
+        else:
+            while self.pipe is not None:
+                self.read_pipe()
+
+    async def end(self, by):
+        """By SIGKILL, or in order by SIGTERM."""
+        process = self.process
+        with self.gap() if by == signal.SIGKILL else contextlib.nullcontext():
+            process.send_signal(by)
+            ending = await asyncio.to_thread(process.wait, 30)
+            self.programs.all.remove(process)
+            self.close_log()
+        if by == signal.SIGTERM and ending != 0:
+            self.trouble(f"the proxy ended with {ending} after SIGTERM")
+
+    # What it holds
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def memory(self):
+        text = pathlib.Path(f"/proc/{self.process.pid}/smaps_rollup").read_text()
+        return int(re.search(r"Anonymous:\s+(\d+)", text)[1])
+
+    def ask(self, path, data=None):
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(ADMIN + path, data, timeout=20) as answer:
+            return answer.read().decode()
+
+    def metrics(self):
+        """name → sum of its series; exchanges also by protocol and outcome, as in `connect completed`."""
+        found = collections.Counter()
+        for line in self.ask("/metrics").splitlines():
+            if not line.startswith("#"):
+                name, value = line.rsplit(" ", 1)
+                plain, _, labels = name.partition("{")
+                found[plain] += float(value)
+                if plain == "pinproxy_exchanges_total":
+                    found[" ".join(re.findall(r'(?:protocol|outcome)="([^"]*)"', labels))] += float(value)
+        return found
+
+    async def is_quiet(self):
+        """Waits until nothing is left of what clients did; false: something stays."""
+        end = time.monotonic() + 40
+        while True:
+            self.held = {}
+            try:
+                metrics = await asyncio.to_thread(self.metrics)
+                self.held = {
+                    "tasks": metrics["pinproxy_tasks"], "connections": metrics["pinproxy_upstream_connections_open"],
+                    "clients": metrics["pinproxy_clients"], "bodies": metrics["pinproxy_kept_bodies_bytes"],
+                    "descriptors": max(0, self.descriptors() - self.descriptors_before - DESCRIPTORS),
+                }
+                if not any(self.held.values()):
+                    return metrics
+            except OSError as error:
+                self.held = {"admin": repr(error)}
+            if time.monotonic() > end:
+                return None
+            await asyncio.sleep(0.2)
+
+    async def checkpoint(self, name):
+        """All clients have gone: so does what was kept for them."""
+        if self.process.poll() is not None:
+            return self.trouble(f"{name}: the proxy has ended: {self.process.returncode}")
+        metrics = await self.is_quiet()
+        if metrics is None:
+            return self.trouble(f"{name}: this stays of clients that have gone: {self.held}")
+        self.memories.append(self.memory())
+        if len(self.memories) >= ROUNDS:
+            quarter = len(self.memories) // 4
+            early, late = self.memories[quarter:2 * quarter], self.memories[-quarter:]
+            if statistics.median(late) > statistics.median(early) + MEMORY:
+                self.trouble(f"{name}: its memory grows: {self.memories} KiB")
+        # A CONNECT that led to TLS with the client has no line of its own.
+        counted = metrics["pinproxy_exchanges_total"] - metrics["connect completed"]
+        if not self.life_gap:
+            await self.read_up_to(counted)
+            if counted != self.life_lines:
+                self.trouble(f"{name}: {counted:.0f} exchanges are counted, and {self.life_lines} are in the log: "
+                             f"{dict(self.life_kinds)}, {dict(metrics)}")
+
+    async def read_up_to(self, count):
+        end = time.monotonic() + 5
+        while self.life_lines < count and time.monotonic() < end:
+            await asyncio.sleep(0.05)

@@ -1,0 +1,175 @@
+"""A trial by adversity: exchanges through a release build while origin, network, name server, disk, log, clock and the proxy itself
+break at random. Every byte is checked, every exchange has to be in the log once, and nothing may stay at the end.
+
+    soak.py --pinproxy PATH [--count N] [--seed S] [--lanes L]
+
+Ends with 1 at any fault. A lane is one process in a network namespace of its own, with a proxy, an origin, a name server and clients.
+"""
+
+import argparse
+import asyncio
+import os
+import pathlib
+import random
+import selectors
+import signal
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+
+from clients import Clients
+from names import Names
+from origin import Origin
+from proxy import Proxy, die_with_parent
+from trouble import Trouble, small_disk, usable_faketime, why_not
+
+#: A lane with so many faults has said enough.
+FAULTS = 20
+ROUND = 4000
+#: In every round of this number nobody breaks anything, and every exchange has to be right.
+CALM = 5
+AT_A_TIME = 64
+
+
+class Lane:
+    def __init__(self, options):
+        self.name = f"seed {options.seed} lane {options.lane}"
+        self.options = options
+        self.chance = random.Random(self.name)
+        self.faults = 0
+        self.is_over = False
+
+    def report(self, fault):
+        self.faults += 1
+        if self.faults <= FAULTS:
+            print(f"FAULT {self.name}: {fault}", flush=True)
+
+    def random(self, part):
+        """One source of random numbers for each part: they don't change each other's."""
+        return random.Random(f"{self.name} {part}")
+
+    async def run(self, folder):
+        options = self.options
+        uses_faketime = usable_faketime(options.pinproxy)
+        if not uses_faketime:
+            print("no clock steps: libfaketime isn't installed, or the program doesn't start with it", flush=True)
+        proxy = Proxy(options.pinproxy, folder, self.report, uses_faketime)
+        server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        server.load_cert_chain(folder / "origin.pem", folder / "origin.key")
+        origin = Origin(server, self.random("origin"), self.report)
+        names = Names(self.random("names"))
+        await origin.start()
+        await names.start()
+        trouble = Trouble(self.random("trouble"), proxy, origin, names, self.report)
+        print(f"packets are lost by {trouble.loss[0].split()[0]}" if trouble.loss else
+              "no lost packets: neither netem nor nftables can be used here", flush=True)
+        try:
+            await proxy.start(logs_to_file=options.lane % 2 == 1)
+            authority = next((folder / "disk").glob("**/authority.pem"))
+            client = ssl.create_default_context(cafile=authority)
+            clients = Clients(options.lane, self.random("clients"), proxy, client, self.report)
+            await self.rounds(clients, proxy, origin, names, trouble)
+            await proxy.end(signal.SIGTERM)
+            clients.compare(proxy.lines, proxy.gaps)
+        finally:
+            proxy.programs.stop()
+        print(f"{self.name}: {clients.count:,} exchanges: {clients.right:,} right, {clients.refused:,} refused, "
+              f"{clients.broken:,} visibly broken, {clients.left:,} left by their clients; troubles {trouble.done}; "
+              f"{origin.reports:,} reports; {names.asked:,} names asked; own memory in the last life {proxy.memories} KiB; "
+              f"events {dict(proxy.events)}", flush=True)
+        if clients.count and clients.right < clients.count / 2:
+            self.report("less than half is right")
+        print(f"RESULT {clients.count} {self.faults}", flush=True)
+
+    async def rounds(self, clients, proxy, origin, names, trouble):
+        wanted = self.options.count / self.options.lanes
+        number = 0
+        told = time.monotonic()
+        while clients.count < wanted and self.faults < FAULTS:
+            number += 1
+            trouble.may_kill = clients.count < wanted / 2
+            is_calm = number % CALM == 1
+            origin.is_calm = names.is_calm = is_calm
+            befalling = None
+            if is_calm:
+                # What was broken before is forgotten: failed addresses and names, tickets, pins that were wrong.
+                await trouble.reload()
+                await asyncio.sleep(3)
+            else:
+                befalling = asyncio.ensure_future(trouble.befall())
+            await clients.round(min(ROUND, wanted - clients.count), AT_A_TIME, is_calm)
+            if befalling:
+                befalling.cancel()
+                await asyncio.wait([befalling])
+                if not befalling.cancelled() and befalling.exception():
+                    raise befalling.exception()
+            origin.is_calm = names.is_calm = True
+            await proxy.checkpoint(f"round {number}")
+            # The log's lines come a moment later.
+            await asyncio.sleep(0.3)
+            clients.compare(proxy.lines, proxy.gaps)
+            if time.monotonic() - told > 60:
+                told = time.monotonic()
+                print(f"{self.name}: {clients.count:,} exchanges, {self.faults} faults", flush=True)
+
+
+def lane(options):
+    """In namespaces of its own."""
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    with tempfile.TemporaryDirectory(prefix="pinproxy-soak.") as name:
+        folder = pathlib.Path(name)
+        small_disk(folder)
+        (folder / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:2 attempts:4\n")
+        subprocess.run(["mount", "--bind", folder / "resolv.conf", "/etc/resolv.conf"], check=True)
+        runner = Lane(options)
+        try:
+            asyncio.run(runner.run(folder))
+        finally:
+            subprocess.run(["umount", "--lazy", folder / "disk"], check=True)
+    sys.exit(bool(runner.faults))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--pinproxy", type=os.path.abspath, required=True)
+    parser.add_argument("--count", type=int, default=1_000_000)
+    parser.add_argument("--seed", default=str(random.randrange(1 << 32)))
+    parser.add_argument("--lanes", type=int, default=os.cpu_count())
+    parser.add_argument("--lane", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.lane is not None:
+        return lane(options)
+    if reason := why_not():
+        print(f"SKIP  the trial by adversity: {reason}")
+        return
+    print(f"SEED={options.seed}, {options.count:,} exchanges in {options.lanes} lanes", flush=True)
+    began = time.monotonic()
+    lanes = [
+        subprocess.Popen(
+            ["unshare", "--net", "--mount", sys.executable, "-B", __file__, "--pinproxy", options.pinproxy, "--count",
+             str(options.count), "--seed", options.seed, "--lanes", str(options.lanes), "--lane", str(number)],
+            stdout=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
+        for number in range(options.lanes)]
+    results = [0, 0]
+    selector = selectors.DefaultSelector()
+    for process in lanes:
+        selector.register(process.stdout, selectors.EVENT_READ)
+    while selector.get_map():
+        for key, _ in selector.select():
+            line = key.fileobj.readline()
+            if not line:
+                selector.unregister(key.fileobj)
+            elif line.startswith("RESULT"):
+                results = [a + int(b) for a, b in zip(results, line.split()[1:])]
+            else:
+                print(line, end="", flush=True)
+    failed = any([process.wait() for process in lanes])
+    print(f"{results[0]:,} exchanges in {time.monotonic() - began:.0f} s, {results[1]} faults"
+          + (f"; again: make soak COUNT={options.count} SEED={options.seed} LANES={options.lanes}" if failed else ""))
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
