@@ -32,7 +32,9 @@ enum Authorities {
         guard let base else { return require(false, "the base is a URL") }
         guard let url = try? base.resolving(bytes.span) else { return }
         let text = url.description
-        require((try? RequestURL(text)) == url, "a URL reads as itself: \(text)")
+        // The scheme and the authority count where a URL is read, and not where a path is resolved.
+        require(
+            text.utf8.count > RequestURL.longest || (try? RequestURL(text)) == url, "a URL reads as itself: \(text)")
         require(
             url.target.first == UInt8(ascii: "/") && url.target.count <= RequestURL.longest,
             "a target is a path: \(text)")

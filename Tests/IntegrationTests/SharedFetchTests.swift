@@ -291,12 +291,11 @@ struct SharedFetchTests {
         let bed = shared.bed
         #expect(try await bed.run(["mkfifo", bed.path("gate")]).succeeded)
         func start(_ then: String) async throws -> ChildProcess {
-            let count = try await shared.tasks.list().count
-            let client = try await bed.start(
-                ["bash", "-o", "pipefail", "-c", "curl -sS '\(shared.url)\(path)' | \(then)"],
-                environment: shared.proxy.clientEnvironment)
-            try await eventually("its task") { try await shared.tasks.list().count == count + 1 }
-            return client
+            try await shared.adding(1) {
+                try await bed.start(
+                    ["bash", "-o", "pipefail", "-c", "curl -sS '\(shared.url)\(path)' | \(then)"],
+                    environment: shared.proxy.clientEnvironment)
+            }
         }
         let slow = try await start("{ cat gate > gone; sha256sum; }")
         let fast = try await start("sha256sum")

@@ -18,7 +18,9 @@ struct VerifiedTunnelTests {
             #expect(run.output == "handshake 2", "\(run)")
             let line = try await proxy.tunnelLine()
             #expect(line["verification"] == verification && line["status"] == "200", "\(line)")
-            #expect(line["entry"] == VerifiedTunnelBed.name && line["cause"] == nil, "\(line)")
+            #expect(line["entry"] == VerifiedTunnelBed.name, "\(line)")
+            // curl closes while session tickets are still unread: the kernel then sends a reset.
+            #expect([nil, "client: Connection reset by peer"].contains(line["cause"]), "\(line)")
             #expect(line["pin"] == (try await tunnels.pinned.pin(bed)), "\(line)")
         }
     }

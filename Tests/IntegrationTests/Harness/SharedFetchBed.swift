@@ -31,25 +31,37 @@ struct SharedFetchBed {
 
     /// Starts clients at the same time, and waits until the proxy has their tasks.
     func begin(_ count: Int, _ path: String, _ arguments: [[String]] = []) async throws -> [ChildProcess] {
-        let before = try await tasks.list().count
-        var clients: [ChildProcess] = []
-        for index in 0..<count {
-            let more = arguments.isEmpty ? [] : arguments[index % arguments.count]
-            clients.append(
-                try await bed.start(["curl", "-sS", "-i"] + more + [url + path], environment: proxy.clientEnvironment))
+        try await adding(count) {
+            var clients: [ChildProcess] = []
+            for index in 0..<count {
+                let more = arguments.isEmpty ? [] : arguments[index % arguments.count]
+                clients.append(
+                    try await bed.start(
+                        ["curl", "-sS", "-i"] + more + [url + path], environment: proxy.clientEnvironment))
+            }
+            return clients
         }
-        try await eventually("\(count) tasks") { try await tasks.list().count == before + count }
-        return clients
+    }
+
+    /// Waits until the proxy has the new tasks, while tasks from before may end.
+    func adding<Value>(_ count: Int, _ start: () async throws -> Value) async throws -> Value {
+        let before = Set(try await tasks.list().map(\.id))
+        let value = try await start()
+        try await eventually("\(count) new tasks") {
+            try await tasks.list().count { !before.contains($0.id) } == count
+        }
+        return value
     }
 
     /// A client that sends a request and closes with a reset.
     func reset(after path: String) async throws -> RawConnection {
-        let count = try await tasks.list().count
-        let client = try RawConnection(to: proxy)
-        try await client.resetOnClose()
-        try await client.send("GET \(url)\(path) HTTP/1.1\r\nHost: origin.test:\(origin.port)\r\nAccept: */*\r\n\r\n")
-        try await eventually("its task") { try await tasks.list().count == count + 1 }
-        return client
+        try await adding(1) {
+            let client = try RawConnection(to: proxy)
+            try await client.resetOnClose()
+            try await client.send(
+                "GET \(url)\(path) HTTP/1.1\r\nHost: origin.test:\(origin.port)\r\nAccept: */*\r\n\r\n")
+            return client
+        }
     }
 
     /// Makes the origin answer.

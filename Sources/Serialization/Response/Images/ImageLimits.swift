@@ -40,6 +40,7 @@ struct ImageBudget {
 
     /// The canvas of frames that may cover only a part of it: clients allocate all of it.
     func check(canvas width: Int, _ height: Int) throws(ImageDefect) {
+        guard width > 0, height > 0 else { throw ImageDefect("a canvas of \(width) x \(height) pixels") }
         let (area, overflows) = width.multipliedReportingOverflow(by: height)
         guard !overflows, area <= limits.pixels else {
             throw ImageDefect("the \(width) x \(height) pixels of its canvas are too many: the limit is \(limits.pixels)")
