@@ -99,10 +99,17 @@ package final class Snapshot: Sendable {
         self.init(other, proxy: proxy, timeouts: timeouts, log: log, admin: AdminSettings())
     }
 
-    package var authorityFiles: AuthorityFiles {
+    package var authorityFiles: AuthorityFiles { authorityFiles(isSignedElsewhere: false) }
+
+    /// The same for the proxy, which doesn't read the key where a signer has it.
+    package var proxysAuthorityFiles: AuthorityFiles { authorityFiles(isSignedElsewhere: authority.signer != nil) }
+
+    private func authorityFiles(isSignedElsewhere: Bool) -> AuthorityFiles {
         AuthorityFiles(
-            certificate: authority.certificatePath, key: authority.privateKeyPath, state: stateDirectory,
-            permitting: authority.permitted)
+            certificate: authority.certificatePath, key: authority.privateKeyPath,
+            // A signer has a directory of its own.
+            state: authority.signer == nil ? stateDirectory : NewFile.directory(of: authority.certificatePath),
+            permitting: authority.permitted, isSignedElsewhere: isSignedElsewhere)
     }
 
     /// The entry that decides for a host, or nil when none speaks for it.
@@ -118,20 +125,22 @@ extension Snapshot {
     ///   - readsPins: false: reads neither the pin file nor what only the proxy's own user may read.
     ///   - unixTime: the instant when certificates must be valid; nil: now.
     ///   - services: for root's commands, users that the proxy may run as: private files may be theirs.
+    ///   - readsSecrets: false: what only the proxy's own user may read is left aside, whichever file names it.
     /// - Throws: every problem that was found, if at least one is an error.
     package static func load(
-        _ file: String, stateDirectory: String, readsPins: Bool = true, at unixTime: UnixTime? = nil, services: Set<UInt32> = []
+        _ file: String, stateDirectory: String, readsPins: Bool = true, at unixTime: UnixTime? = nil, services: Set<UInt32> = [],
+        readsSecrets: Bool = true
     ) throws(ConfigurationProblems) -> Snapshot {
         try load(
             file, stateDirectory: stateDirectory, readsPins: readsPins, at: unixTime ?? UnixTime(time(nil)),
-            findings: Findings(services: services))
+            findings: Findings(services: services, readsSecrets: readsSecrets))
     }
 
     static func load(
         _ file: String, stateDirectory: String, readsPins: Bool = true, at unixTime: UnixTime = UnixTime(time(nil)),
         findings: Findings
     ) throws(ConfigurationProblems) -> Snapshot {
-        let daemon = DaemonFile.read(file, stateDirectory: stateDirectory, at: unixTime, readsPrivateFiles: readsPins, findings: findings)
+        let daemon = DaemonFile.read(file, stateDirectory: stateDirectory, at: unixTime, readsPrivateFiles: readsPins && findings.readsSecrets, findings: findings)
         let pinFile = readsPins ? daemon?.pins : nil
         let pins = pinFile.flatMap { PinFile.read($0.path, namedAt: $0.place, findings: findings) }
         guard let daemon, !findings.hasErrors else { throw ConfigurationProblems(findings.sorted) }

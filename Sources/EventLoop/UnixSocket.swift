@@ -1,8 +1,16 @@
 internal import CShims
 internal import Glibc
 
-/// Named stream sockets, always close-on-exec.
+/// Named sockets, always close-on-exec.
 package enum UnixSocket {
+    package enum Kind: Sendable {
+        case stream
+        /// Connections that keep the limits of messages (SOCK_SEQPACKET of unix(7)).
+        case packets
+
+        fileprivate var number: CInt { CInt(self == .stream ? SOCK_STREAM.rawValue : SOCK_SEQPACKET.rawValue) }
+    }
+
     /// The peer of a connection, by the kernel (SO_PEERCRED).
     package struct Peer: Sendable, Equatable {
         package let user: UInt32
@@ -20,9 +28,9 @@ package enum UnixSocket {
     ///   - mode: of the file, 0600 by default.
     ///   - group: of the file, by its number; nil: the process's.
     package static func listen(
-        at path: String, backlog: CInt, mode: UInt32 = 0o600, group: UInt32? = nil
+        at path: String, backlog: CInt, mode: UInt32 = 0o600, group: UInt32? = nil, kind: Kind = .stream
     ) throws(SystemError) -> Descriptor {
-        let socket = try open(flags: CInt(SOCK_NONBLOCK.rawValue))
+        let socket = try open(kind, flags: CInt(SOCK_NONBLOCK.rawValue))
         // Before the name exists, so that nobody else can connect in between.
         guard fchmod(socket.raw, 0o600) == 0 else { throw SystemError.last("fchmod") }
         try removeSocket(at: path)
@@ -49,9 +57,9 @@ package enum UnixSocket {
     }
 
     /// Whether somebody accepts connections there. Makes one to see.
-    package static func isAnswered(at path: String) -> Bool {
+    package static func isAnswered(at path: String, kind: Kind = .stream) -> Bool {
         do throws(SystemError) {
-            _ = try connect(to: path, seconds: 1)
+            _ = try connect(to: path, seconds: 1, kind: kind)
             return true
         } catch {
             return error.code == EAGAIN
@@ -66,8 +74,8 @@ package enum UnixSocket {
     }
 
     /// Connects, blocking, with a timeout of `seconds` for each read and write.
-    package static func connect(to path: String, seconds: Int) throws(SystemError) -> Descriptor {
-        let socket = try open(flags: 0)
+    package static func connect(to path: String, seconds: Int, kind: Kind = .stream) throws(SystemError) -> Descriptor {
+        let socket = try open(kind, flags: 0)
         var limit = timeval(tv_sec: seconds, tv_usec: 0)
         for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
             setsockopt(socket.raw, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
@@ -78,8 +86,8 @@ package enum UnixSocket {
     }
 
     /// Connects without waiting: EAGAIN if the listener's queue is full.
-    package static func connectAtOnce(to path: String) throws(SystemError) -> Descriptor {
-        let socket = try open(flags: CInt(SOCK_NONBLOCK.rawValue))
+    package static func connectAtOnce(to path: String, kind: Kind = .stream) throws(SystemError) -> Descriptor {
+        let socket = try open(kind, flags: CInt(SOCK_NONBLOCK.rawValue))
         let raw = socket.raw
         guard try withAddress(path, { Glibc.connect(raw, $0, $1) }) == 0 else { throw SystemError.last("connect") }
         return socket
@@ -106,8 +114,8 @@ package enum UnixSocket {
         return Peer(user: credentials.user, process: credentials.process)
     }
 
-    private static func open(flags: CInt) throws(SystemError) -> Descriptor {
-        let raw = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue) | flags, 0)
+    private static func open(_ kind: Kind, flags: CInt) throws(SystemError) -> Descriptor {
+        let raw = socket(AF_UNIX, kind.number | CInt(SOCK_CLOEXEC.rawValue) | flags, 0)
         guard raw >= 0 else { throw SystemError.last("socket") }
         return Descriptor(owning: raw)
     }

@@ -61,7 +61,7 @@ struct Pinproxy: ParsableCommand {
         version: "pinproxy \(version)",
         subcommands: [
             Run.self, Check.self, PinCommand.self, ExplainCommand.self, LintCommand.self, Learn.self, CA.self,
-            Env.self, Exec.self, Doctor.self, Status.self, Reload.self, TasksCommand.self,
+            Env.self, Exec.self, Doctor.self, Status.self, Reload.self, TasksCommand.self, Signer.self,
         ])
 
     static let version = ProxyDaemon.version

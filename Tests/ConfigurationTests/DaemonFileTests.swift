@@ -77,7 +77,7 @@ import Testing
               users: users
               allow_clients: [10.0.0.0/8, ::/0]
               via: false
-            authority: {certificate: ca.pem, private_key: /keys/ca.key, leaf_lifetime: 1d12h, name_constraints: [Example.test, bücher.test, 10.0.0.0/8, "::1"]}
+            authority: {certificate: ca.pem, private_key: /keys/ca.key, signer: "unix:/run/s.sock", leaf_lifetime: 1d12h, name_constraints: [Example.test, bücher.test, 10.0.0.0/8, "::1"]}
             upstream:
               parent: http://us%65r:p%40ss@Proxy.example:3128/
               block_addresses: [loopback, private, 203.0.113.0/24, "::ffff:198.51.100.0/120"]
@@ -94,6 +94,7 @@ import Testing
         #expect(!snapshot.proxy.via)
         #expect(snapshot.authority.certificatePath == snapshot.stateDirectory + "/ca.pem")
         #expect(snapshot.authority.privateKeyPath == "/keys/ca.key")
+        #expect(snapshot.authority.signer == "/run/s.sock")
         #expect(snapshot.authority.leafLifetime == .seconds(129_600))
         #expect(snapshot.authority.permitted?.items.map(\.description) == ["example.test", "xn--bcher-kva.test", "10.0.0.0/8", "::1/128"])
         #expect(snapshot.upstream.parent == .init(host: "proxy.example", port: 3128, authorization: "Basic dXNlcjpwQHNz"))
@@ -160,6 +161,14 @@ import Testing
         ("timeouts: {connect: 0s}\n", "1:21: error: connect: 0s is out of range; write a time from 1ms to 1h"),
         ("timeouts: {idle_client: 2d}\n", "1:25: error: idle_client: 2d is out of range; write a time from 1ms to 1d"),
         ("timeouts: {connect: 99999999999999999999s}\n", "1:21: error: connect: \"99999999999999999999s\" is too long a time"),
+        (
+            "authority: {signer: 127.0.0.1:80}\n",
+            "1:21: error: signer: \"127.0.0.1:80\" is no Unix socket; write e.g. unix:/run/pinproxy-signer.sock"
+        ),
+        (
+            "authority: {signer: 'unix:'}\n",
+            "1:21: error: signer: \"unix:\" is no Unix socket; write e.g. unix:/run/pinproxy-signer.sock"
+        ),
         ("authority: {leaf_lifetime: 398d}\n", "1:28: error: leaf_lifetime: 398d is out of range; write a time from 1h to 89d"),
         ("authority: {name_constraints: []}\n", "1:31: error: name_constraints: the list is empty; null permits every host"),
         (

@@ -24,7 +24,9 @@ struct InstallTests {
             let unit = try bed.contents("root/opt/proxy/lib/systemd/system/pinproxy.service")
             #expect(unit.contains("ExecStart=/opt/proxy/bin/pinproxy run --handover --config /opt/etc/pinproxy/pinproxy.yaml\n"), "\(unit)")
             #expect(!unit.contains("=/usr/bin") && !unit.contains("=/etc/"))
-            _ = try bed.contents("root/opt/proxy/lib/systemd/system/pinproxy.socket")
+            for name in ["pinproxy.socket", "pinproxy-signer.socket"] { _ = try bed.contents("root/opt/proxy/lib/systemd/system/\(name)") }
+            let signer = try bed.contents("root/opt/proxy/lib/systemd/system/pinproxy-signer.service")
+            #expect(signer.contains("ExecStart=/opt/proxy/bin/pinproxy signer --config /opt/etc/pinproxy/pinproxy.yaml\n"), "\(signer)")
             _ = try bed.contents("root/opt/proxy/lib/sysusers.d/pinproxy.conf")
             // Of instances: the same but for what is theirs.
             let instance = try bed.contents("root/opt/proxy/lib/systemd/system/pinproxy@.service")
@@ -53,11 +55,11 @@ struct InstallTests {
     }
 
     /// How much of the machine the service may touch; 0 is nothing (systemd-analyze(1)). NotifyAccess=all counts 0.2.
-    @Test func theServiceIsConfined() async throws {
+    @Test(arguments: ["pinproxy.service", "pinproxy-signer.service"]) func theServiceIsConfined(unit: String) async throws {
         try await withTestBed { bed in
             let run = try await bed.run([
                 "systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold=16",
-                "\(Documentation.repository)/systemd/pinproxy.service",
+                "\(Documentation.repository)/systemd/\(unit)",
             ])
             #expect(run.succeeded, "\(run)")
         }

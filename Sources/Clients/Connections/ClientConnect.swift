@@ -25,13 +25,19 @@ extension ClientConnection {
     }
 
     /// The refusal where the local authority has expired or may not sign: after a 200 the client could only be cut off.
-    private func refusalWithoutAuthority(_ route: Route) -> ProxyError? {
+    func refusalWithoutAuthority(_ route: Route) -> ProxyError? {
         guard route.target.key.layer.isShared else { return nil }
         let now = worker.unixTime()
         let signer = worker.configuration.leaves.authorities.signer(at: now)
         let host = route.authority.host
         if now > signer.end { return .authorityExpired(signer.end, host: host) }
         return signer.violation(by: ServerName(host: host)).map { .outsideNameConstraints(reason: $0, host: host) }
+    }
+
+    /// The refusal where a reload has replaced the authority, and the signer has issued nothing for the new one.
+    private func refusalWithoutLeaf(of tunnel: ClientTunnel) -> ProxyError? {
+        guard tunnel.route.target.key.layer.isShared, worker.leafRequest(for: tunnel.asked) != nil else { return nil }
+        return .overtaken(host: tunnel.route.authority.host)
     }
 
     // MARK: What the results are
@@ -68,7 +74,7 @@ extension ClientConnection {
                 upstream.close()
                 return .overtaken
             }
-            if let refusal = refusalWithoutAuthority(tunnel.route) {
+            if let refusal = refusalWithoutAuthority(tunnel.route) ?? refusalWithoutLeaf(of: tunnel) {
                 upstream.close()
                 tunnel.refusal = refusal
                 return .connectFailed(.told)
@@ -92,7 +98,7 @@ extension ClientConnection {
     ) -> ConnectionState.ConnectFailure {
         let error = ProxyError.exchange(.unreachable(failure), route.destination)
         guard route.entry?.showsRefusals == true, failure.isRefusalOfOrigin,
-            isAnswered || refusalWithoutAuthority(route) == nil
+            isAnswered || refusalWithoutAuthority(route) == nil && tunnel.flatMap(refusalWithoutLeaf) == nil
         else {
             tunnel?.refusal = error
             return .told

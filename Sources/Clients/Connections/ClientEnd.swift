@@ -75,7 +75,7 @@ extension ClientConnection {
     }
 
     private var isUnanswered: Bool {
-        if request.isIdentifying || request.isAuthenticating { return record.ended == nil }
+        if request.isWaiting { return record.ended == nil }
         switch state.phase {
         case .connecting, .answering, .awaitingHandshake, .securing: return record.ended == nil
         case .open, .inside, .verifying, .relaying, .closed: return false

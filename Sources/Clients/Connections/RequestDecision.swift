@@ -85,11 +85,12 @@ extension ClientRequest {
         identify { $0.requestURL(authority, purpose) }
     }
 
-    private func requestTunnel(_ authority: Authority) {
+    func requestTunnel(_ authority: Authority) {
         switch decide(authority.canonical, for: .secure) {
         case .refuse(let error): server.refuseRequest(error)
         case .relay(let route), .tunnel(let route):
-            connection.connect(authority, by: identity, connection.beforeItSpeaks(route))
+            let route = connection.beforeItSpeaks(route)
+            if !awaitsLeaf(for: authority, route) { connection.connect(authority, by: identity, route) }
         }
     }
 

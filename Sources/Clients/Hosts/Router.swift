@@ -121,6 +121,11 @@ package struct HostDecision {
         tls = entry == nil ? snapshot.defaultTLS : entry?.tls
     }
 
+    /// Whether clients of a host may be shown a certificate of the local authority.
+    package static func intercepts(_ host: String, port: UInt16, in snapshot: Snapshot) -> Bool {
+        TestHost(host) != nil || HostDecision(host, port: port, in: snapshot).action == .intercept
+    }
+
     func refusal(of asker: Asker) -> Refusal? {
         guard action != .deny, let entry, let clients = entry.clients, case .client(let peer) = asker, !peer.isAdmitted(by: clients) else { return nil }
         return .notAdmitted(peer, entry, clients)

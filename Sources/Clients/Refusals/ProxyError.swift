@@ -39,6 +39,8 @@ package enum ProxyError {
     /// The configuration changed twice before the proxy had connected.
     case overtaken(host: String)
     case authorityExpired(UnixTime, host: String)
+    /// The signer issued no certificate for the host; why.
+    case unsigned(String, host: String)
     /// The local authority, or one above it, may not sign for the host.
     case outsideNameConstraints(reason: String, host: String)
     // The policy's.
@@ -87,7 +89,7 @@ package enum ProxyError {
     var keepsConnection: Bool {
         switch self {
         case .clientOfAnotherUser, .credentialsMissing, .credentialsWrong, .runUnknown, .runWithoutUser, .credentialsNotCompared, .denied, .clientNotAdmitted,
-            .plainToPinnedHost, .upstream, .overtaken, .authorityExpired, .outsideNameConstraints: true
+            .plainToPinnedHost, .upstream, .overtaken, .authorityExpired, .unsigned, .outsideNameConstraints: true
         default: false
         }
     }
@@ -225,6 +227,8 @@ package enum ProxyError {
                         + "accept a certificate from it.",
                     "On the proxy's machine: \(AuthorityError.renewal)",
                 ], host: host)
+        case .unsigned(let reason, let host):
+            .later("No certificate for \(host)", "\(reason); without one the proxy can't intercept TLS to \(host) (authority.signer)", host)
         case .outsideNameConstraints(let reason, let host):
             Self.policy(
                 "The proxy's authority may not sign for \(host)", "name constraints of the local authority: \(reason)", host: host,

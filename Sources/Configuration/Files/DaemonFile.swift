@@ -70,9 +70,22 @@ struct DaemonFileReader {
         return AuthoritySettings(
             certificatePath: path("certificate", "authority.pem"),
             privateKeyPath: path("private_key", "authority.key"),
+            signer: signer(section),
             // With the backdate of a day a leaf stays within 90 days.
             leafLifetime: section.read("leaf_lifetime", .duration(.hours(1)...(.days(89)))) ?? .days(30),
             permitted: permittedNames(section))
+    }
+
+    private func signer(_ section: Section) -> String? {
+        guard let value = section.nonNull("signer") else { return nil }
+        return section.scalar(
+            value, "signer",
+            Form { text in
+                guard case .success(.unix(let path)) = ListenPlace.parse(text, relativeTo: file) else {
+                    return .failure(Reason("\"\(text)\" is no Unix socket; write e.g. unix:/run/pinproxy-signer.sock"))
+                }
+                return .success(path)
+            })
     }
 
     private func permittedNames(_ section: Section) -> PermittedNames? {

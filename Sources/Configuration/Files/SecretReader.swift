@@ -43,9 +43,10 @@ struct SecretReader {
         }
     }
 
-    /// The first line of the file that a value names.
+    /// The first line of the file that a value names; a stand-in where secrets are left aside.
     func secret(_ value: YAMLValue, _ key: String) -> String? {
         guard let written = section.scalar(value, key, .path) else { return nil }
+        guard section.findings.readsSecrets else { return "-" }
         let path = FileContents.resolve(written, relativeTo: file)
         switch FileContents.secret(path, of: section.findings.services) {
         case .success(let text): return text
@@ -155,6 +156,10 @@ extension PinEntryReader {
         }
         let fields = section.section("client_certificate")
         defer { fields.finish() }
+        guard section.findings.readsSecrets else {
+            for key in ["certificate", "private_key", "pkcs12", "password_file"] { _ = fields.value(key) }
+            return nil
+        }
         let reader = IdentityReader(
             section: fields, file: file, parent: value, name: "client_certificate", isKeyPrivate: true)
         return fields.value("pkcs12") == nil ? reader.identity() : pkcs12(fields, reader)

@@ -2,6 +2,8 @@
 final class Findings {
     /// Users that the proxy may run as, in root's commands: private files may be theirs too.
     let services: Set<UInt32>
+    /// False: what only the proxy's own user may read is left aside.
+    let readsSecrets: Bool
     /// More than anybody reads. What comes after is counted, not kept.
     static let limit = 200
 
@@ -14,7 +16,8 @@ final class Findings {
     var isFull: Bool { known.count >= Self.limit }
     var hasErrors: Bool { errorCount > 0 }
 
-    init(services: Set<UInt32> = [], sources: FileSources = FileSources()) {
+    init(services: Set<UInt32> = [], readsSecrets: Bool = true, sources: FileSources = FileSources()) {
+        self.readsSecrets = readsSecrets
         self.services = services
         self.sources = sources
     }

@@ -5,6 +5,8 @@ package struct AuthoritySettings: Sendable, Equatable {
     /// Absolute, or relative to the working directory if the state directory is.
     package var certificatePath: String
     package var privateKeyPath: String
+    /// The socket of the process that has the key (`pinproxy signer`); nil: the proxy has it.
+    package var signer: String?
     /// How long a minted leaf is valid, the backdate not counted.
     package var leafLifetime: Duration
     /// What a new authority may sign for; nil: every host.

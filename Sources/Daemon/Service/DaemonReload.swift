@@ -169,7 +169,7 @@ extension ProxyDaemon {
 /// The local authorities, read at the start and at each reload, which follows a rotation.
 extension ProxyDaemon {
     func loadAuthorities(at time: UnixTime) throws(AuthorityError) -> AuthoritySet {
-        let files = snapshot.authorityFiles
+        let files = snapshot.proxysAuthorityFiles
         authorityFiles = files
         let (authority, provenance) = try files.loadOrCreate(at: time)
         say(provenance, files)

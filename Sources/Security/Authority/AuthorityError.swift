@@ -19,6 +19,17 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
     case expired(UnixTime)
     case unusableName(String)
     case signing(KeyError)
+    /// The key is a signer's (`authority.signer`), which issues each leaf.
+    case signedElsewhere
+    /// The signer has made no authority yet.
+    case notMade(path: String)
+    /// A signer is asked for a leaf of an authority that it doesn't have.
+    case otherAuthority
+    case notIntercepted(ServerName)
+    /// Name constraints of the authority; in words.
+    case constrained(String)
+    /// A signer has issued enough leaves for now; in words.
+    case exhausted(String)
     /// A step of a rotation that is impossible now; in words.
     case rotation(String)
 
@@ -48,6 +59,16 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
         case .expired(let time): "the local authority expired \(CalendarDate(time)); \(Self.renewal)"
         case .unusableName(let name): "no certificate can be issued for “\(name)”"
         case .signing(let error): "the local authority can't sign: \(error)"
+        case .signedElsewhere: "the signer has issued no certificate for it"
+        case .notMade(let path):
+            "\(path): there is no authority yet. The signer makes it (systemctl start pinproxy-signer, or pinproxy signer), and writes "
+                + "its certificate where authority.certificate says: the same file for both"
+        case .otherAuthority:
+            "the signer has another authority than the proxy; reload the one that was not reloaded after a rotation (systemctl reload "
+                + "pinproxy-signer pinproxy)"
+        case .notIntercepted(let name): "the signer's configuration doesn't intercept \(name)"
+        case .constrained(let violation): "name constraints of the local authority: \(violation)"
+        case .exhausted(let lack): lack
         case .rotation(let text): text
         }
     }
@@ -64,7 +85,8 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
             }
         case .unwritable(_, .untrusted): true
         // A disk gets room, and a clock is set.
-        case .unwritable, .premature, .unusableName, .signing: false
+        case .unwritable, .premature, .unusableName, .signing, .signedElsewhere, .notMade, .otherAuthority, .notIntercepted, .constrained, .exhausted:
+            false
         }
     }
 

@@ -8,17 +8,24 @@ package struct AuthorityFiles: Sendable, Hashable {
     let state: String?
     /// What an authority made here may sign for; nil: every host.
     let permitted: PermittedNames?
+    /// Whether the key is a signer's, and isn't read here.
+    let isSignedElsewhere: Bool
 
     /// - Parameter state: the state directory, unless an administrator chose other places.
-    package init(certificate: String, key: String, state: String? = nil, permitting permitted: PermittedNames? = nil) {
+    package init(
+        certificate: String, key: String, state: String? = nil, permitting permitted: PermittedNames? = nil, isSignedElsewhere: Bool = false
+    ) {
         self.certificate = certificate
         self.key = key
         self.state = state
         self.permitted = permitted
+        self.isSignedElsewhere = isSignedElsewhere
     }
 
     var next: AuthorityFiles {
-        AuthorityFiles(certificate: Self.path(certificate, "next"), key: Self.path(key, "next"), state: state, permitting: permitted)
+        AuthorityFiles(
+            certificate: Self.path(certificate, "next"), key: Self.path(key, "next"), state: state, permitting: permitted,
+            isSignedElsewhere: isSignedElsewhere)
     }
 
     /// The previous authority's certificate, during a rotation.
@@ -43,6 +50,10 @@ package struct AuthorityFiles: Sendable, Hashable {
     package func loadOrCreate(
         at unixTime: UnixTime
     ) throws(AuthorityError) -> (authority: LocalAuthority, provenance: Provenance) {
+        if isSignedElsewhere {
+            guard try exists(certificate) else { throw .notMade(path: certificate) }
+            return (try load(at: unixTime), .found)
+        }
         // The certificate is written last, so both are complete.
         if try exists(certificate), try exists(key) { return (try load(at: unixTime), .found) }
         try requireCredentials()
@@ -107,6 +118,7 @@ package struct AuthorityFiles: Sendable, Hashable {
     /// Loads the authority and checks what would make clients refuse its leaves. Authorities above it may follow in the
     /// file, and are sent with each leaf. An expired one is loaded too: tunnels and plain HTTP don't need it.
     package func load(at unixTime: UnixTime) throws(AuthorityError) -> LocalAuthority {
+        if isSignedElsewhere { return try authority(loadCertificates(), key: nil, at: unixTime) }
         if try exists(certificate), try !exists(key) { throw .keyMissing(certificate: certificate, key: key) }
         var chain = try loadCertificates()
         let privateKey = try loadKey()
@@ -119,24 +131,27 @@ package struct AuthorityFiles: Sendable, Hashable {
         guard let own = chain.first, privateKey.matches(own) else {
             throw .mismatch(certificate: certificate, key: key)
         }
+        let authority = try authority(chain, key: privateKey, at: unixTime)
+        try prove(authority, at: min(unixTime, own.notAfter))
+        return authority
+    }
+
+    private func authority(_ chain: [Certificate], key: PrivateKey?, at unixTime: UnixTime) throws(AuthorityError) -> LocalAuthority {
+        guard let own = chain.first else { throw unfit("it is empty") }
         guard own.isAuthority else { throw unfit("it is not a CA certificate (CA:TRUE is missing)") }
         guard unixTime >= own.notBefore else { throw .premature(path: certificate, own.notBefore) }
         guard let identifier = own.subjectKeyIdentifier else {
             throw unfit("it has no subjectKeyIdentifier, so strict clients would refuse its leaves")
         }
-        let authority = try LocalAuthority(
-            certificate: own, keyIdentifier: identifier, issuers: chain.filter { !$0.isSelfIssued }, key: privateKey)
-        try prove(authority, at: min(unixTime, own.notAfter))
-        return authority
+        return try LocalAuthority(
+            certificate: own, keyIdentifier: identifier, issuers: chain.filter { !$0.isSelfIssued }, key: key)
     }
 
-    /// Issues a leaf and verifies it as a strict client would: usages, path length, key strength.
+    /// Issues a leaf and verifies it as a strict client would.
     private func prove(_ authority: LocalAuthority, at unixTime: UnixTime) throws(AuthorityError) {
         let name = ServerName.dns("pinproxy.invalid")
         let leaf = try authority.mint(for: name, at: unixTime, lifetime: 3600).leaf
-        let anchors = TrustAnchors([authority.certificate])
-        let options = VerificationOptions(name: name, time: unixTime, allowsPartialChain: true)
-        if case .failure(let failure) = anchors.verify(PresentedChain(leaf: leaf), options: options),
+        if case .failure(let failure) = authority.verify(leaf, for: name, at: unixTime),
             // Name constraints can't be judged by an invented name.
             failure.reason != .nameConstraint
         {

@@ -50,7 +50,7 @@ extension CertificateExtension {
     }
 }
 
-extension PrivateKey {
+extension PublicKey {
     /// The left-most 160 bits of a SHA-256 of the public key, as in RFC 7093 section 2.
     var keyIdentifier: [UInt8] { Array(spkiSHA256.bytes.prefix(20)) }
 }

@@ -46,10 +46,24 @@ package final class LeafCache: Sendable {
     package func identity(for name: ServerName, now: UnixTime) throws(AuthorityError) -> Identity {
         let entry = table.withLock { $0.entry(for: name, capacity: capacity) }
         let (identity, isNew) = try entry.identity(now: now) { () throws(AuthorityError) in
+            // A signer's leaves come by keep(_:for:now:).
             try authorities.signer(at: now).mint(for: name, at: now, lifetime: lifetime)
         }
         if isNew { table.withLock { $0.issued += 1 } }
         return identity
+    }
+
+    /// Whether a leaf for the host has to be asked for first; nil: none has to.
+    package func request(for name: ServerName, port: UInt16, now: UnixTime) -> LeafRequest? {
+        let signer = authorities.signer(at: now)
+        guard signer.isSignedElsewhere, !table.withLock({ $0.entry(for: name, capacity: capacity) }).isFresh(at: now) else { return nil }
+        return signer.request(for: name, port: port)
+    }
+
+    /// Keeps a signer's leaf, in DER, once a strict client would accept it for the host.
+    package func keep(_ der: [UInt8], for name: ServerName, now: UnixTime) throws(AuthorityError) {
+        let identity = try authorities.signer(at: now).keep(der, for: name, at: now)
+        table.withLock { $0.issued += 1; return $0.entry(for: name, capacity: capacity) }.keep(identity, now: now)
     }
 
     package var statistics: Statistics {
@@ -67,6 +81,15 @@ private final class Entry: Sendable {
         /// The leaf is replaced at this time, and before ``notBefore`` (a clock set back).
         let renewal: UnixTime
         let notBefore: UnixTime
+
+        init(_ identity: Identity, now: UnixTime) {
+            self.identity = identity
+            let certificate = identity.leaf
+            renewal = now + (certificate.notAfter - now) / 2
+            notBefore = certificate.notBefore
+        }
+
+        func isFresh(at now: UnixTime) -> Bool { now >= notBefore && now < renewal }
     }
 
     private let leaf = Mutex<Leaf?>(nil)
@@ -75,7 +98,7 @@ private final class Entry: Sendable {
         now: UnixTime, issue: () throws(AuthorityError) -> Identity
     ) throws(AuthorityError) -> (Identity, isNew: Bool) {
         try leaf.withLock { leaf throws(AuthorityError) in
-            if let kept = leaf, now >= kept.notBefore, now < kept.renewal {
+            if let kept = leaf, kept.isFresh(at: now) {
                 leaf?.uses += 1
                 guard kept.uses + 1 == Self.many else { return (kept.identity, false) }
                 let parsed = kept.identity.parsedAgain
@@ -83,13 +106,14 @@ private final class Entry: Sendable {
                 return (parsed, false)
             }
             let identity = try issue()
-            let certificate = identity.leaf
-            leaf = Leaf(
-                identity: identity, renewal: now + (certificate.notAfter - now) / 2,
-                notBefore: certificate.notBefore)
+            leaf = Leaf(identity, now: now)
             return (identity, true)
         }
     }
+
+    func isFresh(at now: UnixTime) -> Bool { leaf.withLock { $0?.isFresh(at: now) ?? false } }
+
+    func keep(_ identity: Identity, now: UnixTime) { leaf.withLock { $0 = Leaf(identity, now: now) } }
 }
 
 private struct Table {

@@ -14,10 +14,12 @@ package final class LocalAuthority: Sendable {
     private let issuers: [Certificate]
     /// Those of it and its issuers that have name constraints.
     private let constraining: [Certificate]
-    private let key: PrivateKey
+    /// Nil: a signer has it.
+    private let key: PrivateKey?
     /// Shared by all leaves of this process, never the authority's own, never on disk.
     private let leafKey: PrivateKey
-    private let commonExtensions: [CertificateExtension]
+    private let leafPublicKey: PublicKey
+    private let keyIdentifier: [UInt8]
 
     /// Seconds that validity begins in the past, for clients with late clocks.
     package static let backdating: Int64 = 24 * 3600
@@ -26,9 +28,12 @@ package final class LocalAuthority: Sendable {
     /// Seconds that a new authority is valid: ten years.
     package static let lifetime: Int64 = 3652 * 24 * 3600
 
-    /// Takes a matching pair; `keyIdentifier` is the certificate's subjectKeyIdentifier.
+    /// Takes a matching pair.
+    /// - Parameters:
+    ///   - keyIdentifier: the certificate's subjectKeyIdentifier.
+    ///   - key: nil: a signer has it, and ``keep(_:for:at:)`` takes its leaves.
     init(
-        certificate: Certificate, keyIdentifier: [UInt8], issuers: [Certificate], key: PrivateKey
+        certificate: Certificate, keyIdentifier: [UInt8], issuers: [Certificate], key: PrivateKey?
     ) throws(AuthorityError) {
         self.certificate = certificate
         end = certificate.notAfter
@@ -36,10 +41,8 @@ package final class LocalAuthority: Sendable {
         constraining = ([certificate] + issuers).filter { $0.nameConstraints != nil }
         self.key = key
         do { leafKey = try PrivateKey.generateP256() } catch { throw .signing(error) }
-        commonExtensions = [
-            .issuesNothing, .signsHandshakes, .authenticatesServers,
-            .subjectKeyIdentifier(leafKey.keyIdentifier), .authorityKeyIdentifier(keyIdentifier),
-        ]
+        leafPublicKey = leafKey.publicKey
+        self.keyIdentifier = keyIdentifier
     }
 
     static func generateKey() throws(AuthorityError) -> PrivateKey {
@@ -59,20 +62,21 @@ package final class LocalAuthority: Sendable {
     static func issue(
         for key: PrivateKey, machine: String, at unixTime: UnixTime, permitting names: PermittedNames? = nil
     ) throws(AuthorityError) -> LocalAuthority {
+        let publicKey = key.publicKey
         let certificate: Certificate
         do {
             let contents = CertificateContents(
                 serialNumber: randomSerial(), commonName: commonName(machine: machine, at: unixTime),
                 notBefore: unixTime - backdating, notAfter: unixTime + lifetime,
                 extensions: [
-                    .issuesLeavesOnly, .signsCertificates, .subjectKeyIdentifier(key.keyIdentifier),
-                    .authorityKeyIdentifier(key.keyIdentifier),
+                    .issuesLeavesOnly, .signsCertificates, .subjectKeyIdentifier(publicKey.keyIdentifier),
+                    .authorityKeyIdentifier(publicKey.keyIdentifier),
                 ] + (names.map { [$0.certificateExtension] } ?? []))
-            certificate = try Certificate.issue(contents, for: key, by: nil, signingWith: key)
+            certificate = try Certificate.issue(contents, for: publicKey, by: nil, signingWith: key)
         } catch {
             throw .signing(error)
         }
-        return try LocalAuthority(certificate: certificate, keyIdentifier: key.keyIdentifier, issuers: [], key: key)
+        return try LocalAuthority(certificate: certificate, keyIdentifier: publicKey.keyIdentifier, issuers: [], key: key)
     }
 
     /// Why clients refuse a leaf for the host: the name constraints of this authority, or of one above it.
@@ -83,13 +87,50 @@ package final class LocalAuthority: Sendable {
         return nil
     }
 
-    /// Issues a leaf for a host, named in subjectAltName, and in the CN if it fits (64 bytes, RFC 5280 appendix A.1).
-    /// - Parameters:
-    ///   - unixTime: now; the leaf is valid from ``backdating`` before it.
-    ///   - lifetime: seconds from now; cut to ``maximumLeafLifetime`` and the authority's end.
+    /// Whether a signer has the key, so that leaves have to be asked for.
+    package var isSignedElsewhere: Bool { key == nil }
+
+    /// Issues a leaf for a host and the key of this process's leaves; see ``leaf(for:key:at:lifetime:)``.
     package func mint(
         for name: ServerName, at unixTime: UnixTime, lifetime: Int64
     ) throws(AuthorityError) -> Identity {
+        try identity(leaf(for: name, key: leafPublicKey, at: unixTime, lifetime: lifetime))
+    }
+
+    /// What to ask the signer for.
+    package func request(for name: ServerName, port: UInt16) -> LeafRequest {
+        LeafRequest(authority: certificate.sha256, host: name, port: port, key: leafPublicKey.der)
+    }
+
+    /// Takes a signer's leaf, in DER, once a strict client would accept it for the host.
+    package func keep(_ der: [UInt8], for name: ServerName, at unixTime: UnixTime) throws(AuthorityError) -> Identity {
+        let leaf: Certificate
+        do { leaf = try Certificate(der: der) } catch { throw .signing(.failed("the signer's certificate is broken: \(error)")) }
+        if case .failure(let failure) = verify(leaf, for: name, at: unixTime) {
+            throw .signing(.failed("clients would refuse the signer's certificate: \(failure.message)"))
+        }
+        return try identity(leaf)
+    }
+
+    /// Verifies a leaf as a strict client would: usages, path length, key strength, names.
+    func verify(_ leaf: Certificate, for name: ServerName, at unixTime: UnixTime) -> Result<VerifiedChain, VerificationFailure> {
+        let options = VerificationOptions(name: name, time: unixTime, allowsPartialChain: true)
+        return TrustAnchors([certificate]).verify(PresentedChain(leaf: leaf), options: options)
+    }
+
+    private func identity(_ leaf: Certificate) throws(AuthorityError) -> Identity {
+        do { return try Identity(chain: [leaf] + issuers, key: leafKey) } catch { throw .signing(.failed("\(error)")) }
+    }
+
+    /// Issues a leaf for a host, named in subjectAltName, and in the CN if it fits (64 bytes, RFC 5280 appendix A.1).
+    /// - Parameters:
+    ///   - key: the leaf's.
+    ///   - unixTime: now; the leaf is valid from ``backdating`` before it.
+    ///   - lifetime: seconds from now; cut to ``maximumLeafLifetime`` and the authority's end.
+    func leaf(
+        for name: ServerName, key leafKey: PublicKey, at unixTime: UnixTime, lifetime: Int64
+    ) throws(AuthorityError) -> Certificate {
+        guard let key else { throw .signedElsewhere }
         guard unixTime <= end else { throw .expired(end) }
         let notBefore = max(unixTime - Self.backdating, certificate.notBefore)
         // Both ends count as valid.
@@ -107,15 +148,12 @@ package final class LocalAuthority: Sendable {
         }
         let contents = CertificateContents(
             serialNumber: Self.randomSerial(), commonName: fitsCommonName ? text : nil, notBefore: notBefore,
-            notAfter: min(unixTime + max(lifetime, 0), longest), extensions: commonExtensions + [alternativeName])
-        do {
-            let leaf = try Certificate.issue(contents, for: leafKey, by: certificate, signingWith: key)
-            return try Identity(chain: [leaf] + issuers, key: leafKey)
-        } catch let error as KeyError {
-            throw .signing(error)
-        } catch {
-            throw .signing(.failed("\(error)"))
-        }
+            notAfter: min(unixTime + max(lifetime, 0), longest),
+            extensions: [
+                .issuesNothing, .signsHandshakes, .authenticatesServers, .subjectKeyIdentifier(leafKey.keyIdentifier),
+                .authorityKeyIdentifier(keyIdentifier), alternativeName,
+            ])
+        do { return try Certificate.issue(contents, for: leafKey, by: certificate, signingWith: key) } catch { throw .signing(error) }
     }
 
     /// 126 random bits, positive, in 16 bytes (RFC 5280: at most 20; CA/Browser Forum: at least 64 bits).

@@ -91,7 +91,7 @@ package enum NewFile {
         guard fsync(descriptor) == 0 || errno == EINVAL else { throw .system(errno) }
     }
 
-    static func directory(of path: String) -> String {
+    package static func directory(of path: String) -> String {
         guard let slash = path.lastIndex(of: "/") else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }

@@ -53,11 +53,11 @@ package struct CertificateExtension: Sendable {
 }
 
 extension Certificate {
-    /// Makes and signs a certificate for a key's public half, field by field: OpenSSL 3.0 takes 170 µs to read the key
-    /// of a parsed certificate, and 6 µs to take one over from ``PrivateKey/generateP256()``.
+    /// Makes and signs a certificate for a key, field by field: OpenSSL 3.0 takes 170 µs to read the key of a parsed
+    /// certificate, and 6 µs to take one over from ``PrivateKey/generateP256()``.
     /// - Parameter issuer: the authority; nil: self-signed.
     package static func issue(
-        _ contents: CertificateContents, for key: PrivateKey, by issuer: Certificate?, signingWith issuerKey: PrivateKey
+        _ contents: CertificateContents, for key: PublicKey, by issuer: Certificate?, signingWith issuerKey: PrivateKey
     ) throws(KeyError) -> Certificate {
         OpenSSLErrorQueue.clear()
         guard let pointer = X509_new() else { throw .failed(OpenSSLErrorQueue.takeReason()) }

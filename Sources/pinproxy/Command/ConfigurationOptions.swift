@@ -83,15 +83,18 @@ struct ConfigurationOptions: ParsableArguments {
     /// - Parameters:
     ///   - readsPins: false for what is about the proxy alone, so that an error in the pin file is no hindrance.
     ///   - instant: when certificates must be valid; nil: now.
+    ///   - readsSecrets: false: what only the proxy's own user may read is left aside.
     ///   - isProxy: this process will serve, so it must be able to read private files itself.
     func load(
-        showingWarnings: Bool = false, readsPins: Bool = true, at instant: UnixTime? = nil, isProxy: Bool = false
+        showingWarnings: Bool = false, readsPins: Bool = true, at instant: UnixTime? = nil, isProxy: Bool = false,
+        readsSecrets: Bool = true
     ) throws -> Snapshot {
         let file = try file()
         do {
             let directory = try stateDirectory(for: file)
             let snapshot = try Snapshot.load(
-                file, stateDirectory: directory, readsPins: readsPins, at: instant, services: isProxy ? [] : Self.services(directory))
+                file, stateDirectory: directory, readsPins: readsPins, at: instant, services: isProxy ? [] : Self.services(directory),
+                readsSecrets: readsSecrets)
             if showingWarnings { for warning in snapshot.warnings { Standard.error("\(warning)") } }
             return snapshot
         } catch let error as ConfigurationProblems {

@@ -129,7 +129,7 @@ struct Run: ParsableCommand {
         return "\(error): raise TasksMax= in pinproxy.service, ulimit -u, or the container's limit of processes"
     }
 
-    private static var notices: DaemonNotices {
+    static var notices: DaemonNotices {
         var notices = DaemonNotices()
         notices.ready = ServiceNotifier.ready
         notices.reloading = ServiceNotifier.reloading

@@ -43,6 +43,17 @@ enum ServiceNotifier {
         for descriptor in 0..<max(sd_listen_fds(1), 0) { close(SD_LISTEN_FDS_START + descriptor) }
     }
 
+    /// The socket of pinproxy-signer.socket; nil: systemd hands over none.
+    static func signerSocket() -> CInt? {
+        let count = sd_listen_fds(1)
+        guard count > 0 else { return nil }
+        return (SD_LISTEN_FDS_START..<SD_LISTEN_FDS_START + count).first {
+            guard sd_is_socket_unix($0, Int32(SOCK_SEQPACKET.rawValue), 1, nil, 0) > 0 else { return false }
+            _ = fcntl($0, F_SETFL, fcntl($0, F_GETFL) | O_NONBLOCK)
+            return true
+        }
+    }
+
     /// The listening sockets that systemd hands over: those of pinproxy.socket, and those that the process before has left.
     /// To be called once, since other programs that this one starts must not take them for theirs.
     static func sockets() -> [InheritedSocket] {

@@ -1,0 +1,139 @@
+import Clients
+package import Configuration
+import EventLoop
+import Glibc
+package import Logging
+import Records
+import Security
+import TLS
+
+/// `pinproxy signer`: has the local authority's key, and issues leaves for hosts that the configuration intercepts.
+package final class SignerService {
+    /// Connections: one of each worker, and of a proxy that hands over.
+    private static let connectionLimit = 4096
+    /// Refusals that are logged in a minute.
+    private static let refusalsLogged = 30
+
+    private let load: () throws(ConfigurationProblems) -> Snapshot
+    private let logger: Logger
+    private let notices: DaemonNotices
+    private let loop: EventLoop
+    private var signer: LeafSigner
+    private var listener: Listener?
+    private var connections: [ObjectIdentifier: SignerConnection] = [:]
+    private var minute: (began: UInt64, refusals: Int) = (0, 0)
+
+    /// - Parameters:
+    ///   - inherited: a listening socket of packets, from a supervisor, taken over; nil: one is made where the configuration says.
+    ///   - load: reads the configuration, at each reload.
+    package init(
+        snapshot: Snapshot, inherited: CInt?, logger: Logger, notices: DaemonNotices,
+        load: @escaping () throws(ConfigurationProblems) -> Snapshot
+    ) throws {
+        self.logger = logger
+        self.notices = notices
+        self.load = load
+        loop = try EventLoop()
+        let files = snapshot.authorityFiles
+        let now = WallClock.milliseconds() / 1000
+        let (authority, provenance) = try files.loadOrCreate(at: now)
+        if case .found = provenance {} else {
+            logger.notice("authority.created", metadata: ["certificate": "\(files.certificate)"])
+        }
+        signer = LeafSigner(
+            files.withRotation(authority, at: now), lifetime: snapshot.authority.leafLifetime.components.seconds,
+            at: MonotonicTime.now().nanoseconds, intercepts: Self.policy(of: snapshot))
+        try listen(snapshot, inherited)
+    }
+
+    /// Serves until it is stopped. Called once, on the main thread.
+    package func run() throws {
+        let signals = ControlSignals.block()
+        let service = LoopBound(self, on: loop)
+        try signals.watch { signal in service.post { if signal == SIGHUP { $0.reload() } else { $0.loop.stop() } } }
+        logger.notice("signer.start", metadata: ["socket": "\(listener?.wanted.path ?? "")"])
+        notices.ready()
+        loop.run()
+        notices.stopping()
+        listener?.stop()
+        logger.notice("signer.stop")
+    }
+
+    private func listen(_ snapshot: Snapshot, _ inherited: CInt?) throws {
+        let path = snapshot.authority.signer ?? ""
+        let socket: ListeningSocket
+        if let inherited {
+            socket = .packets(inherited)
+        } else {
+            if UnixSocket.isAnswered(at: path, kind: .packets) { throw SystemError(code: EADDRINUSE, call: path) }
+            socket = try .packets(at: path)
+        }
+        listener = Listener(
+            loop: loop, socket: socket, hasRoom: { [weak self] in (self?.connections.count ?? 0) < Self.connectionLimit },
+            accepted: { [weak self] socket, _, _ in self?.accepted(socket) },
+            failed: { [logger] error in
+                logger.warning("signer.accept", metadata: ["cause": "\(error)", "effect": "a proxy has to wait"])
+            })
+        listener?.resume()
+    }
+
+    private func accepted(_ socket: consuming Descriptor) {
+        let connection = SignerConnection(socket, loop: loop) { [weak self] in
+            self?.answer($0) ?? .refused("the signer is stopping")
+        } ended: { [weak self] connection in
+            guard let self else { return }
+            connections[ObjectIdentifier(connection)] = nil
+            listener?.resume()
+        }
+        connections[ObjectIdentifier(connection)] = connection
+    }
+
+    private func answer(_ packet: [UInt8]) -> LeafAnswer {
+        let nanoseconds = MonotonicTime.now().nanoseconds
+        let (answer, host) = signer.answer(packet, at: WallClock.milliseconds() / 1000, nanoseconds: nanoseconds)
+        let name = host?.description ?? ""
+        switch answer {
+        case .leaf: logger.info("leaf.issued", metadata: ["host": "\(name)"])
+        case .refused(let reason):
+            if nanoseconds - minute.began >= 60_000_000_000 { minute = (nanoseconds, 0) }
+            minute.refusals += 1
+            if minute.refusals <= Self.refusalsLogged {
+                logger.warning("leaf.refused", metadata: ["host": "\(name)", "cause": "\(reason)"])
+            }
+        }
+        return answer
+    }
+
+    /// Follows the files, or keeps what is in force if they can't be used.
+    private func reload() {
+        notices.reloading()
+        defer { notices.ready() }
+        do {
+            let fresh = try load()
+            let now = WallClock.milliseconds() / 1000
+            let files = fresh.authorityFiles
+            let authorities = files.withRotation(try files.load(at: now), at: now)
+            for problem in authorities.problems { logger.warning("authority.failed", metadata: ["cause": "\(problem)"]) }
+            signer.replace(
+                with: authorities, lifetime: fresh.authority.leafLifetime.components.seconds, intercepts: Self.policy(of: fresh))
+            logger.notice("config.reload", metadata: ["files": "\(fresh.files.joined(separator: ", "))"])
+        } catch {
+            logger.error("config.error", metadata: ["cause": "\(error)", "effect": "what was read before stays in force"])
+        }
+    }
+
+    private static func policy(of snapshot: Snapshot) -> (ServerName, UInt16) -> Bool {
+        { name, port in HostDecision.intercepts(name.description, port: port, in: snapshot) }
+    }
+}
+
+extension ListeningSocket {
+    /// A signer's own socket, for its user and group.
+    fileprivate static func packets(at path: String) throws(SystemError) -> ListeningSocket {
+        packets(try UnixSocket.listen(at: path, backlog: 64, mode: 0o660, kind: .packets).release(), .unix(path))
+    }
+
+    fileprivate static func packets(_ raw: CInt, _ place: Endpoint = .unix("")) -> ListeningSocket {
+        ListeningSocket(raw: raw, port: .proxy, wanted: place, place: place, isNamed: false)
+    }
+}

@@ -1,0 +1,61 @@
+"""A proxy that has been taken over, or a signer that says nothing, for the tests of `authority.signer`.
+
+signing.py ask SOCKET CERTIFICATE: reads lines `NAME PORT`, or `raw HEX`, and answers each with a line of JSON: `issued`, a leaf in
+PEM; `refused`, the reason; `closed`. signing.py silent SOCKET [WORD]: accepts, and answers nothing, or closes with WORD `closing`.
+"""
+import base64, hashlib, json, os, socket, ssl, struct, subprocess, sys
+
+def say(**fields):
+    print(json.dumps(fields), flush=True)
+
+def key():
+    pem = subprocess.run(["openssl", "ecparam", "-genkey", "-name", "prime256v1", "-noout"], check=True, capture_output=True).stdout
+    return subprocess.run(["openssl", "ec", "-pubout", "-outform", "DER"], input=pem, check=True, capture_output=True).stdout
+
+def ask(path, certificate):
+    authority = hashlib.sha256(ssl.PEM_cert_to_DER_cert(open(certificate).read())).digest()
+    public = key()
+    def connected():
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        connection.connect(path)
+        return connection
+    connection = connected()
+    say(event="ready", port=0)
+    for line in sys.stdin:
+        word, value = line.split()
+        if word == "raw":
+            packet = bytes.fromhex(value)
+        else:
+            name = word.encode()
+            packet = b"\1" + authority + struct.pack(">HB", int(value), len(name)) + name + public
+        try:
+            connection.send(packet)
+            answer = connection.recv(65536)
+        except OSError:
+            answer = b""
+        if not answer:
+            say(event="closed")
+            connection = connected()
+        elif answer[0] == 0:
+            say(event="issued", pem=ssl.DER_cert_to_PEM_cert(answer[1:]))
+        else:
+            say(event="refused", cause=answer[1:].decode())
+
+def silent(path, word=""):
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(path)
+    listener.listen(64)
+    say(event="ready", port=0)
+    kept = []
+    while True:
+        connection, _ = listener.accept()
+        say(event="accepted")
+        if word == "closing":
+            connection.close()
+        elif word == "nonsense":
+            connection.send(b"\7nonsense")
+            kept.append(connection)
+        else:
+            kept.append(connection)
+
+{"ask": ask, "silent": silent}[sys.argv[1]](*sys.argv[2:])
