@@ -109,8 +109,9 @@ FAULTS = [
     Fault("a hop's fields pass", WRITER, "                .proxyAuthenticate, .proxyAuthenticationInfo:\n                keeps = false",
           "                .proxyAuthenticate, .proxyAuthenticationInfo:\n                keeps = PLANTED", "HTTPWireTests"),
     # Secrets on the way to another origin, and in what is shown
-    Fault("credentials follow to another origin", REDIRECTS, "            credentials = nil\n", "            if !PLANTED { credentials = nil }\n",
-          "SessionTests|RedirectTests|FollowedOriginTests|CredentialsTests|CredentialTests"),
+    Fault("credentials follow to another origin", REDIRECTS, "            credentials = nil\n            hasAskedForCredentials = false\n",
+          "            if !PLANTED {\n                credentials = nil\n                hasAskedForCredentials = false\n            }\n",
+          "SessionTests|RedirectTests|FollowedOriginTests|CredentialsTests|CredentialTests|Library"),
     Fault("cookies of another origin count", REDIRECTS, "if hasLeftOrigin { for", "if hasLeftOrigin, !PLANTED { for",
           "SessionTests|RedirectTests|FollowedOriginTests"),
     Fault("a body follows to another origin", REDIRECTS, "(status == 307 || status == 308) && followTo",

@@ -224,6 +224,19 @@ import Testing
         for _ in 0..<10 { expect(scan(&many, chunk).progress, .passed(kept: chunk.count, consumed: chunk.count, ended: false)) }
     }
 
+    /// Bytes of a chunk's line, and of a trailer section, with all their line ends.
+    @Test(arguments: [-1, 0, 1]) func theBoundsAreExact(_ beside: Int) {
+        func expect(_ text: String, _ defect: WireError.Code) {
+            var scanner = BodyScanner(.chunked)
+            let found = scan(&scanner, text).defect
+            #expect(found == (beside > 0 ? defect : nil))
+        }
+        let line = String(repeating: "a", count: 4096 + beside - "1;\r\n".utf8.count)
+        expect("1;\(line)\r\nx\r\n0\r\n\r\n", .chunkLineTooLong)
+        let value = String(repeating: "a", count: 16384 + beside - "X:\r\n\r\n".utf8.count)
+        expect("0\r\nX:\(value)\r\n\r\n", .trailersTooLong)
+    }
+
     @Test func chunksMayBeLarge() {
         var scanner = BodyScanner(.chunked)
         let size = Array("FFFFFFFFFFFFFFF\r\n".utf8)

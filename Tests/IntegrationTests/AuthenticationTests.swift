@@ -98,14 +98,16 @@ struct CrowdedAuthenticationTests {
 }
 
 enum AuthenticationBed {
-    /// A htpasswd file `users` with ada, whose password is "secret".
-    static func usersFile(in bed: TestBed, folder: String) async throws {
+    /// A htpasswd file `users` with ada. Returns the password's hash.
+    @discardableResult
+    static func usersFile(in bed: TestBed, folder: String, password: String = "secret") async throws -> String {
         let hash = try await bed.run([
             PythonPeer.python, "-W", "ignore", "-c",
-            "import crypt; print(crypt.crypt('secret', crypt.mksalt(crypt.METHOD_BLOWFISH, rounds=16)))",
+            "import crypt; print(crypt.crypt('\(password)', crypt.mksalt(crypt.METHOD_BLOWFISH, rounds=16)))",
         ])
         guard hash.output.hasPrefix("$2") else { throw TestBedError("no bcrypt: \(hash)") }
         try bed.file("\(folder)/users", "ada:\(hash.output)\n")
+        return hash.output.trimmingCharacters(in: .newlines)
     }
 
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {

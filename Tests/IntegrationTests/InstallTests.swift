@@ -22,10 +22,11 @@ struct InstallTests {
             ])
             #expect(check.succeeded, "\(check)")
             let unit = try bed.contents("root/opt/proxy/lib/systemd/system/pinproxy.service")
+            let signer = try bed.contents("root/opt/proxy/lib/systemd/system/pinproxy-signer.service")
             #expect(unit.contains("ExecStart=/opt/proxy/bin/pinproxy run --handover --config /opt/etc/pinproxy/pinproxy.yaml\n"), "\(unit)")
+            for text in [unit, signer] { #expect(text.contains("\nLimitCORE=0\n"), "\(text)") }
             #expect(!unit.contains("=/usr/bin") && !unit.contains("=/etc/"))
             for name in ["pinproxy.socket", "pinproxy-signer.socket"] { _ = try bed.contents("root/opt/proxy/lib/systemd/system/\(name)") }
-            let signer = try bed.contents("root/opt/proxy/lib/systemd/system/pinproxy-signer.service")
             #expect(signer.contains("ExecStart=/opt/proxy/bin/pinproxy signer --config /opt/etc/pinproxy/pinproxy.yaml\n"), "\(signer)")
             _ = try bed.contents("root/opt/proxy/lib/sysusers.d/pinproxy.conf")
             // Of instances: the same but for what is theirs.

@@ -77,33 +77,71 @@ struct PlantedSecretsTests {
             try await ask(shared)
 
             let secrets = Self.outside + Self.inside
-            for path in ["/config", "/tasks", "/status", "/", "/metrics"] {
-                let run = try await bed.run([
-                    "curl", "-sS", "--noproxy", "*", "--unix-socket", bed.path("proxy/state/pinproxy/control.sock"),
-                    "http://localhost\(path)",
-                ])
-                Self.expectNone(of: secrets, in: run.output, path)
-            }
-            let configuration = ["--config", bed.path("proxy/pinproxy.yaml")]
+            try await expectNoneShown(of: secrets, by: shared)
             let commands = [
                 ["explain", OriginBed.name, "--path", "/x"], ["explain", OriginBed.name, "--path", "/x", "--json"],
-                ["explain", "plain.test:80", "--path", "/x"], ["status"], ["status", "--json"], ["lint"], ["check"],
+                ["explain", "plain.test:80", "--path", "/x"],
             ]
-            for command in commands {
-                let run = try await bed.run(
-                    [ProxyProcess.executable] + command + configuration, environment: ProxyProcess.environment(in: bed))
-                // Who may read pins.yaml sees the values that stand in it; secrets stand in files (docs/rules.md).
-                let hidden = command[0] == "explain" ? Self.outside + Array(Self.inside.suffix(2)) : secrets
-                Self.expectNone(of: hidden, in: run.output + run.errors + "\n", command.joined(separator: " "))
+            // Who may read pins.yaml sees the values that stand in it; secrets stand in files (docs/rules.md).
+            try await expectNone(of: Self.outside + Array(Self.inside.suffix(2)), in: commands, of: shared)
+            try expectNone(of: Self.outside, inStateOf: shared)
+        }
+    }
+
+    /// Passwords of users, right and wrong, and private keys, of which people show neither line nor number.
+    @Test func neitherPasswordsOfUsersNorKeys() async throws {
+        try await withTestBed { bed in
+            let hash = try await AuthenticationBed.usersFile(in: bed, folder: "proxy", password: Self.secret("user"))
+            let client = try TestRoots().chain("client.test")
+            try bed.file("proxy/client.pem", client.pem)
+            try bed.file("proxy/client.key", client.keyPEM)
+            let shared = try await OriginBed.prepare(
+                bed, pins: "hosts:\n  - {match: certified.test, client_certificate: {certificate: client.pem, private_key: client.key}}\n",
+                sections: ["proxy": ["users: users"], "log": ["level: trace"]], hosts: ["certified.test": "127.0.0.1"])
+            for (name, password) in [("ada", "user"), ("ada", "wrong"), ("eve", "stranger")] {
+                for url in [shared.url, shared.plainURL, "https://certified.test:\(shared.originPort)"] {
+                    _ = try await shared.curl("--proxy-user", "\(name):" + Self.secret(password), url + "/echo")
+                }
             }
-            for line in shared.proxy.events.lines.lines { Self.expectNone(of: secrets, in: line, "log") }
-            let state = bed.path("proxy/state/pinproxy")
-            let files = try FileManager.default.contentsOfDirectory(atPath: state).filter { !$0.hasSuffix(".sock") }
-            #expect(files.contains("authority.key"))
-            for file in files {
-                let data = FileManager.default.contents(atPath: state + "/" + file) ?? Data()
-                Self.expectNone(of: Self.outside, in: String(decoding: data, as: UTF8.self) + "\n", file)
-            }
+            try await eventually("the log's lines") { shared.proxy.events.all("exchange").count >= 6 }
+            func lines(_ pem: String) -> [String] { pem.split(separator: "\n").filter { !$0.hasPrefix("-") }.map(String.init) }
+            let key = try bed.contents("proxy/state/pinproxy/authority.key")
+            let secrets = ["user", "wrong", "stranger"].map(Self.secret) + [hash] + lines(client.keyPEM) + lines(key)
+            try await expectNoneShown(of: secrets, by: shared)
+            try await expectNone(of: secrets, in: [["explain", "certified.test"], ["ca", "show", "--pem"]], of: shared)
+            try expectNone(of: secrets, inStateOf: shared, except: "authority.key")
+        }
+    }
+
+    /// In what the proxy and its commands show, and in the log.
+    private func expectNoneShown(of secrets: [String], by shared: SharedBed) async throws {
+        for path in ["/config", "/tasks", "/status", "/", "/metrics"] {
+            let run = try await shared.bed.run([
+                "curl", "-sS", "--noproxy", "*", "--unix-socket", shared.bed.path("proxy/state/pinproxy/control.sock"),
+                "http://localhost\(path)",
+            ])
+            Self.expectNone(of: secrets, in: run.output, path)
+        }
+        try await expectNone(of: secrets, in: [["status"], ["status", "--json"], ["lint"], ["check"], ["tasks", "list"]], of: shared)
+        for line in shared.proxy.events.lines.lines { Self.expectNone(of: secrets, in: line, "log") }
+    }
+
+    private func expectNone(of secrets: [String], in commands: [[String]], of shared: SharedBed) async throws {
+        for command in commands {
+            let run = try await shared.bed.run(
+                [ProxyProcess.executable] + command + ["--config", shared.bed.path("proxy/pinproxy.yaml")],
+                environment: ProxyProcess.environment(in: shared.bed))
+            Self.expectNone(of: secrets, in: run.output + run.errors + "\n", command.joined(separator: " "))
+        }
+    }
+
+    private func expectNone(of secrets: [String], inStateOf shared: SharedBed, except own: String = "") throws {
+        let state = shared.bed.path("proxy/state/pinproxy")
+        let files = try FileManager.default.contentsOfDirectory(atPath: state).filter { !$0.hasSuffix(".sock") }
+        #expect(files.contains("authority.key"))
+        for file in files where file != own {
+            let data = FileManager.default.contents(atPath: state + "/" + file) ?? Data()
+            Self.expectNone(of: secrets, in: String(decoding: data, as: UTF8.self) + "\n", file)
         }
     }
 

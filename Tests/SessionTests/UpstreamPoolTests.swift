@@ -62,6 +62,21 @@ import Transport
         for descriptor in [a, b, c] { close(descriptor) }
     }
 
+    @Test func `a request that can't be resent gets no stale connection`() throws {
+        let (connection, end) = try connection(to: key())
+        bench.pool.giveBack(connection, idleNanoseconds: minute)
+        close(end)
+        let origin = bench.pool.origin(for: key())
+        #expect(origin.lease(for: .post, at: 0) == nil)
+        #expect(bench.pool.idleCount == 0)
+        // A request that can be resent tries it.
+        let (other, otherEnd) = try self.connection(to: key())
+        bench.pool.giveBack(other, idleNanoseconds: minute)
+        close(otherEnd)
+        #expect(origin.lease(for: .get, at: 0) === other)
+        other.close()
+    }
+
     @Test func `one origin keeps as many as a load uses at one time`() throws {
         let load = try (0..<256).map { _ in try connection(to: key()) }
         for _ in 0..<2 {
