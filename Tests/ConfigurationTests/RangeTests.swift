@@ -57,7 +57,7 @@ import Testing
 
     private func problems(_ range: Range, _ value: String) throws -> [String] {
         guard range.isInPins else {
-            let text = range.text(value) + "upstream: {trust: ca.pem}\n"
+            let text = range.text(value) + "upstream: {trust: ca.pem}\npins: pins/hosts.yaml\n"
             let bed = try ConfigurationBed(pins: "hosts: []\n")
             try bed.write("pinproxy.yaml", Array(text.utf8))
             return bed.problems()

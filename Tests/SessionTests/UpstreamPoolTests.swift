@@ -1,4 +1,5 @@
 import Glibc
+import HTTPWire
 import TLS
 import TestAuthority
 import Testing
