@@ -65,8 +65,8 @@ FAULTS = [
           "SessionTests|SharedFetch"),
     Fault("Vary isn't looked at", SHARING, "where values(of: name) != other.values(of: name)",
           "where !PLANTED && values(of: name) != other.values(of: name)", "SessionTests|SharedFetch"),
-    Fault("a leaf is shown after its renewal", "Security/Authority/LeafCache.swift", "now >= kept.notBefore, now < kept.renewal {",
-          "now >= kept.notBefore, PLANTED || now < kept.renewal {", "LeafCacheTests"),
+    Fault("a leaf is shown after its renewal", "Security/Authority/LeafCache.swift", "now >= notBefore && now < renewal }",
+          "now >= notBefore && (PLANTED || now < renewal) }", "LeafCacheTests"),
     # Limits
     Fault("a head has no limit", PARSER, "guard position < end else { return bytes.count >= limit ? .tooLarge : .incomplete }",
           "guard position < end else { return bytes.count >= limit && !PLANTED ? .tooLarge : .incomplete }", "HTTPWireTests"),
