@@ -78,6 +78,11 @@ struct Event: ~Copyable {
         event_add(raw, &time)
     }
 
+    /// Runs its callback in this round of the loop, after those that are active already.
+    func activate() {
+        event_active(raw, CInt(EV_TIMEOUT), 0)
+    }
+
     /// Makes it neither pending nor active.
     func delete() {
         event_del(raw)

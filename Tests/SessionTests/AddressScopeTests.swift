@@ -67,7 +67,7 @@ import Testing
         #expect(origin.lease(for: .get, at: 0, within: .outside(orUnknown: true)) == nil)
         let leased = try #require(origin.lease(for: .get, at: 0))
         #expect(leased === connection)
-        leased.close()
+        _ = leased.end(.abandoned)
     }
 
     /// The parent looks the host up: what is known of it here counts.

@@ -31,7 +31,7 @@ import Testing
     @Test(arguments: ["HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 204 Fine\r\nX: y\r\n\r\n", "HTTP/1.1 103 Wait\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"])
     func `a tunnel is asked for, and TLS runs inside`(answer: String) throws {
         let heard = Mailbox<String>()
-        let connection = try outcome(answer, heard: heard).get()
+        let connection = try #require(outcome(answer, heard: heard).get() as? HTTP1Upstream)
         #expect(connection.verdict?.isAccepted == true)
         #expect(connection.parentHop == nil, "it ends at the origin: the parent's credentials are not for it")
         #expect(
@@ -71,7 +71,7 @@ import Testing
         }
         let bench = try Workbench()
         let target = try plainTarget(bench, .tunnel, parent: ParentProxy(host: "127.0.0.1", port: peer.port))
-        let connection = try bench.connect(to: target).get()
+        let connection = try #require(bench.connect(to: target).get() as? HTTP1Upstream)
         #expect(String(decoding: connection.responses.takeReceived(), as: UTF8.self) == "SSH-2.0-x\r\n")
         connection.close()
     }
@@ -84,14 +84,14 @@ import Testing
         }
         let bench = try Workbench()
         let parent = ParentProxy(host: "127.0.0.1", port: peer.port, authorization: "Basic dTpw")
-        let tunnel = try bench.connect(to: plainTarget(bench, .tunnel, parent: parent)).get()
+        let tunnel = try #require(bench.connect(to: plainTarget(bench, .tunnel, parent: parent)).get() as? HTTP1Upstream)
         #expect(tunnel.parentHop == nil)
         tunnel.close()
-        let plain = try bench.connect(to: plainTarget(bench, .plain, parent: parent)).get()
+        let plain = try #require(bench.connect(to: plainTarget(bench, .plain, parent: parent)).get() as? HTTP1Upstream)
         #expect(plain.parentHop?.edits.list.map(\.name) == ["Proxy-Authorization"])
         plain.close()
         let here = try bench.connect(to: bench.target(port: peer.port))
-        if case .success(let connection) = here { #expect(connection.parentHop == nil) }
+        if case .success(let connection as HTTP1Upstream) = here { #expect(connection.parentHop == nil) }
     }
 
     @Test func `CONNECT names the hops so far`() throws {

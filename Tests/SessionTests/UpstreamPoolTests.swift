@@ -27,14 +27,15 @@ import Transport
     /// A connection, and the origin's end of it.
     private func connection(
         to key: OriginKey, in pool: UpstreamPool? = nil, validUntil: Int64 = .max
-    ) throws -> (UpstreamConnection, origin: CInt) {
+    ) throws -> (HTTP1Upstream, origin: CInt) {
         let (inner, outer) = try Socket.pair()
         let stream = ByteStream(loop: bench.loop, descriptor: Descriptor(owning: inner))
         let address = SocketAddress(ip: try #require(IPAddress("127.0.0.1")), port: 443)
         return (
-            UpstreamConnection(
-                loop: bench.loop, stream: stream, origin: (pool ?? bench.pool).origin(for: key), verdict: nil,
-                validUntil: validUntil, metrics: ConnectMetrics(), address: address,
+            HTTP1Upstream(
+                Establishment(
+                    loop: bench.loop, stream: stream, origin: (pool ?? bench.pool).origin(for: key),
+                    validUntil: validUntil, address: address),
                 received: ByteBuffer(slabs: bench.slabs)), outer
         )
     }

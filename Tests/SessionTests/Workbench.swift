@@ -87,6 +87,7 @@ final class Workbench {
 
     /// Runs the loop until `connection` has something to read, and reads it.
     func receive(on connection: UpstreamConnection) -> String {
+        guard let connection = connection as? HTTP1Upstream else { return "HTTP/2" }
         let reader = Reader(connection, stop)
         return withExtendedLifetime(reader) {
             run()
@@ -97,10 +98,10 @@ final class Workbench {
 
     private final class Reader: ByteStreamOwner {
         private(set) var text = ""
-        private let connection: UpstreamConnection
+        private let connection: HTTP1Upstream
         private let stop: Stop
 
-        init(_ connection: UpstreamConnection, _ stop: Stop) {
+        init(_ connection: HTTP1Upstream, _ stop: Stop) {
             self.connection = connection
             self.stop = stop
             connection.stream.owner = self

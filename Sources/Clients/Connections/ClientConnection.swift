@@ -128,7 +128,8 @@ package final class ClientConnection {
         return nil
     }
 
-    func takeKept() -> UpstreamConnection? { kept.take() }
+    /// A tunnel's.
+    func takeKept() -> HTTP1Upstream? { kept.take() as? HTTP1Upstream }
 
     /// Keeps a connection for the next request, unless a reload retired it.
     func hold(_ upstream: UpstreamConnection) {
@@ -170,7 +171,7 @@ extension ClientConnection: HTTP1ServerOwner {
         if state.phase == .awaitingHandshake, !state.isSuspended { clientSpoke() } else { server.stream.wantsRead = false }
     }
 
-    package func switched(to upstream: UpstreamConnection, by server: HTTP1Server) {
+    package func switched(to upstream: HTTP1Upstream, by server: HTTP1Server) {
         guard let route = request.route else { return server.abort() }
         record.kind = .upgrade
         carry(
@@ -179,7 +180,7 @@ extension ClientConnection: HTTP1ServerOwner {
         happened(.upgraded)
     }
 
-    package func keep(_ upstream: UpstreamConnection) { hold(upstream) }
+    package func keep(_ upstream: HTTP1Upstream) { hold(upstream) }
 
     package func secured(_ result: Result<Void, StreamError>) { arrived(.secured(result)) }
 

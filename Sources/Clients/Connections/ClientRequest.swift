@@ -28,7 +28,7 @@ package final class ClientRequest {
     // unowned: the connection keeps its requests until it is released.
     unowned var connection: ClientConnection!
     let worker: WorkerContext
-    let server: HTTP1Server
+    let server: ServerDoor
     private var phase = Phase.settled
     private var suspension = Suspension.none
     /// Inside a CONNECT, the identity that opened it.
@@ -40,7 +40,7 @@ package final class ClientRequest {
     var leafQuestions = 0
     var conversionTicket: BodyWorkTicket?
 
-    init(_ server: HTTP1Server, worker: WorkerContext) {
+    init(_ server: ServerDoor, worker: WorkerContext) {
         self.server = server
         self.worker = worker
     }
@@ -103,7 +103,7 @@ package final class ClientRequest {
     func suspend(_ cause: String) {
         if server.exchange.isUnderWay { return server.exchange.suspend(cause) }
         suspension = .suspended
-        server.stream.wantsRead = false
+        server.wantsRead(false)
         server.clearDeadline()
         worker.session.hooks.suspended?(record, cause)
     }
@@ -116,7 +116,7 @@ package final class ClientRequest {
         switch phase {
         case .identifying, .authenticating, .signing:
             server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
-            server.stream.wantsRead = true
+            server.wantsRead(true)
         case .settled: server.resumeGathering()
         }
         if case .holding(let step) = before { step(self) }
@@ -138,10 +138,10 @@ package final class ClientRequest {
         case .signing: return connection.summary("awaiting the signer's certificate", isSuspended: isSuspended)
         case .settled: break
         }
-        switch server.phase {
+        switch server.stage {
         case .gathering: return connection.summary("receiving the request's body", isSuspended: isSuspended)
         case .held: return connection.summary("converting the request's body", isSuspended: isSuspended)
-        case .breakingOff:
+        case .delivering:
             // The rest of a cut response is still being delivered.
             return TaskSummary(
                 record, state: .canceling, phase: "delivering what was passed on", up: record.bytesUp, down: record.bytesDown,
@@ -152,7 +152,7 @@ package final class ClientRequest {
 
     /// Cheaper than ``task``.
     var hasTask: Bool {
-        if case .breakingOff = server.phase { return true }
+        if case .delivering = server.stage { return true }
         return server.exchange.isUnderWay || isHeld
     }
 
@@ -168,7 +168,7 @@ package final class ClientRequest {
     /// The request has no exchange yet.
     private var isHeld: Bool {
         guard !server.exchange.isUnderWay else { return false }
-        switch server.phase {
+        switch server.stage {
         case .gathering, .held: return true
         default: return false
         }
@@ -183,13 +183,13 @@ package final class ClientRequest {
 }
 
 extension ClientRequest: RequestHandler {
-    package func received(by server: HTTP1Server) {
+    package func received(by door: ServerDoor) {
         let connection: ClientConnection = connection
         guard case .inside = connection.state.phase, let tunnel = connection.tunnel else { return receivedByProxy() }
         if tunnel.isPlain { receivedPlainInside(tunnel) } else { receivedInside(tunnel, of: connection) }
     }
 
-    package func receivedUnreadable(_ error: ProxyError, by server: HTTP1Server) {
+    package func receivedUnreadable(_ error: ProxyError, by door: ServerDoor) {
         if case .open = connection.state.phase, !worker.shared.runs.isEmpty {
             identity = ClientIdentity()
             if awaitsRuns({ $0.receivedUnreadable(error, by: $0.server) }) { return }
@@ -216,8 +216,8 @@ extension ClientRequest: RequestHandler {
         if let route { worker.report(result, of: route) }
     }
 
-    package func timedOut(_ server: HTTP1Server) {
-        guard connection.state.takesRequests else { return connection.lentStreamTimedOut(server) }
+    package func timedOut(_ door: ServerDoor) {
+        guard connection.state.takesRequests else { return connection.happened(.deadline) }
         let patience = worker.snapshot.timeouts.idleClient
         switch phase {
         case .identifying: completeHeld("who the client is was not found out within \(patience)")
@@ -229,7 +229,7 @@ extension ClientRequest: RequestHandler {
     }
 
     package func clientHasGone(_ why: String) {
-        let isGathering = if case .gathering = server.phase { true } else { false }
+        let isGathering = if case .gathering = server.stage { true } else { false }
         let what =
             switch phase {
             case .identifying: "it was found out who it is"

@@ -60,7 +60,7 @@ extension ClientRequest {
 
     private func performRequest() {
         switch server.readRequest({ RequestDestination.of($0.head, $0.bytes) }) {
-        case .proxyItself: server.refuseRequest(.askedForProxyItself(url: connection.ownURL ?? server.url))
+        case .proxyItself: server.refuseRequest(.askedForProxyItself(url: connection.ownURL ?? connection.server.url))
         case .malformed(let error):
             record.forgetPath()
             server.refuseRequest(.badAuthority(error))
@@ -197,16 +197,16 @@ extension ClientRequest {
         }
         if self.route !== route { self.route = route }
         timeout = nil
-        guard let layers = route.rules else { return server.begin(to: route.destination, over: connection.takeKept(for: route)) }
+        guard let layers = route.rules else { return server.begin(to: route.destination, over: connection.takeKept(for: route)?.lease()) }
         beginShaped(route, by: layers)
     }
 
     private func answerAsFinalRecipient() {
-        let keeps = server.head.bodyLength == .none && server.framing.keepsAlive && !worker.isDraining
-        let answer = server.readRequest { FinalRecipient.answer(to: $0.head, $0.bytes, keepsConnection: keeps) }
+        let servesOn = server.servesOn && !worker.isDraining
+        let answer = server.readRequest { FinalRecipient.answer(to: $0.head, $0.bytes, keepsConnection: servesOn) }
         record.status = 200
         worker.session.complete(&record)
-        if keeps { server.dropHead() }
-        server.answer(answer, then: keeps ? .nextRequest : .linger)
+        if servesOn { server.dropHead() }
+        server.answer(answer, servesOn: servesOn)
     }
 }

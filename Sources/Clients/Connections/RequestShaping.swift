@@ -75,7 +75,7 @@ extension ClientRequest {
     }
 
     private func begin(_ route: Route, _ rules: ExchangeRules) {
-        server.begin(to: route.destination, by: rules, over: connection.takeKept(for: route))
+        server.begin(to: route.destination, by: rules, over: connection.takeKept(for: route)?.lease())
     }
 
     private func write(

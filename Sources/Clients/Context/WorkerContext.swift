@@ -18,7 +18,7 @@ package final class WorkerContext {
     package let shared: ProxyContext
     package private(set) var configuration: ActiveConfiguration
     package let session: LoopSession
-    package let serverSettings = HTTP1ServerSettings()
+    package let serverSettings = ServerSettings()
     /// Where the authority's key is a signer's.
     let signer: SignerClient?
     private var isSignerOut = false

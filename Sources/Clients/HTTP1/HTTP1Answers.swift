@@ -10,48 +10,6 @@ extension HTTP1Server {
         "\(stream.isSecure ? "https" : "http")://\(stream.localAddress.map { "\($0)" } ?? "127.0.0.1")"
     }
 
-    /// Answers the request in hand with an error, and completes its task.
-    func refuseRequest(_ error: ProxyError) {
-        complete(with: error)
-        let keeps = error.keepsConnection && head.bodyLength == .none && framing.keepsAlive
-        if keeps { dropHead() }
-        refuse(error, method: head.method, keepsConnection: keeps)
-    }
-
-    /// Refuses, and ends the connection.
-    func refuseForGood(_ error: ProxyError) {
-        complete(with: error)
-        refuse(error, method: head.method, keepsConnection: false)
-    }
-
-    /// The received bytes are malformed or incomplete.
-    func refuse(_ error: ProxyError) {
-        prefersHTML = false
-        exchange.record.began(number: session.takeNumber(), at: session.now)
-        deadline.clear()
-        phase = .held
-        handler.receivedUnreadable(error, by: self)
-    }
-
-    /// Answers malformed bytes, and ends the connection.
-    func refuseUnreadable(_ error: ProxyError) {
-        complete(with: error)
-        refuse(error, method: .get, keepsConnection: false)
-    }
-
-    func complete(with error: ProxyError) {
-        exchange.record.refused(error.refusal)
-        handler.refused(error)
-        session.complete(&exchange.record)
-    }
-
-    /// Nothing of a response has been sent yet.
-    func refuse(_ error: ProxyError, method: Method, keepsConnection: Bool) {
-        let keeps = keepsConnection && !session.isDraining
-        let bytes = error.response(to: method, acceptsHTML: prefersHTML, keepsConnection: keeps)
-        answer(bytes, then: keeps ? .nextRequest : .linger)
-    }
-
     package func answer(_ bytes: [UInt8], then next: AfterAnswer) {
         // The request won't be sent: its copies are freed.
         gathering = nil
@@ -74,6 +32,22 @@ extension HTTP1Server {
             phase = .lent
             owner.handedOver(by: self)
         case .linger: linger()
+        }
+    }
+
+    private static let continuation = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
+
+    func beginContinue() {
+        answer.append(Self.continuation)
+        writeContinue()
+    }
+
+    func writeContinue() {
+        guard !answer.isEmpty else { return }
+        switch stream.write(answer.count, from: &answer) {
+        case .blocked: break
+        case .failed: abort()
+        case .done: answer.releaseIfEmpty()
         }
     }
 

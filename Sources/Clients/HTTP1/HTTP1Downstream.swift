@@ -3,11 +3,8 @@ import Session
 import Transport
 
 /// The near door of an exchange with an HTTP/1.1 client.
-extension HTTP1Server: Downstream {
-    var requestBody: any BodySource { made?.body ?? requests }
-    func wantsRead(_ wanted: Bool) { stream.wantsRead = wanted }
-
-    func respond(
+extension HTTP1Server {
+    func write(
         _ response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
         edits: HeadEdits, from body: any BodySource
     ) -> any BodySink {
@@ -41,9 +38,7 @@ extension HTTP1Server: Downstream {
         status == 417 && head.expectsContinue && framing.keepsAlive && !requestSent
     }
 
-    var guide: any ExchangeGuide { self }
-
-    func exchangeEnded(_ ending: ExchangeEnding) {
+    func follow(_ ending: ExchangeEnding) {
         if made != nil { made = nil }
         switch ending {
         case .finished(let kept):
@@ -56,7 +51,7 @@ extension HTTP1Server: Downstream {
             awaitNextRequest()
         case .refused(let failure, let destination):
             answers.reset()
-            refuse(.exchange(failure, destination), method: head.method, keepsConnection: false)
+            refuse(.exchange(failure, destination), method: head.method, servesOn: false)
         case .cut(.delivered): breakOff(isFramed: bodyIsFramed)
         case .cut(.reset): abort()
         case .switched(let upstream):
@@ -64,23 +59,5 @@ extension HTTP1Server: Downstream {
             lend()
             owner.switched(to: upstream, by: self)
         }
-    }
-}
-
-extension HTTP1Server: ExchangeGuide {
-    func attemptReport() -> AttemptReport { handler.attemptReport() }
-
-    func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {
-        handler.attempted(result)
-    }
-
-    func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling {
-        handler.route(to: url, isAbroad: isAbroad, for: request)
-    }
-
-    func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {
-        let error = ProxyError.exchange(failure, destination)
-        handler.refused(error)
-        return error.refusal
     }
 }

@@ -68,7 +68,7 @@ extension HTTP1Server {
         leave()
     }
 
-    package func abort() {
+    func reset() {
         if isClosed { return }
         stream.abort()
         leave()

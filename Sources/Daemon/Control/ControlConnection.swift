@@ -28,7 +28,7 @@ final class ControlConnection {
     ///   - answer: called for each request; calls back once, at once or later, on the loop.
     /// - ended: called once, when the connection is closed.
     init(
-        stream: ByteStream, session: LoopSession, settings: HTTP1ServerSettings, door: ControlDoor, claimant: Claimant,
+        stream: ByteStream, session: LoopSession, settings: ServerSettings, door: ControlDoor, claimant: Claimant,
         answer: @escaping Answer, feed: @escaping () -> LiveFeed?, ended: @escaping (ControlConnection) -> Void
     ) {
         server = HTTP1Server(stream: stream, session: session, settings: settings)
@@ -72,10 +72,10 @@ final class ControlConnection {
 }
 
 extension ControlConnection: AnsweringOwner {
-    func received(by server: HTTP1Server) {
+    func received(by door: ServerDoor) {
         // A body is of no use, and isn't read.
-        let keeps = server.framing.keepsAlive && server.head.bodyLength == .none
-        guard let request = server.readRequest({ ControlRequest($0, through: door) }) else {
+        let keeps = server.servesOn
+        guard let request = server.readRequest({ ControlRequest($0, through: self.door) }) else {
             return reply(.problem(400, "the request's target is not a path"), keeps: false)
         }
         answer(request) { [weak self] response in self?.reply(response, keeps: keeps, toHead: request.method == .head) }
@@ -170,7 +170,7 @@ final class ControlClients {
 
     private let loop: EventLoop
     private let session: LoopSession
-    private let settings = HTTP1ServerSettings(waiting: patience)
+    private let settings = ServerSettings(waiting: patience)
     private let answer: ControlConnection.Answer
     private let feed: () -> LiveFeed?
     private var clients: FairRoster<Claimant, ControlConnection>

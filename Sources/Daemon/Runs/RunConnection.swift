@@ -30,7 +30,7 @@ final class RunConnection {
 
     /// - Parameter ask: called once; answers by ``accept(_:token:begun:)``, ``answer(_:)`` or ``refuse(_:_:)``.
     init(
-        stream: ByteStream, session: LoopSession, settings: HTTP1ServerSettings, peer: UnixSocket.Peer,
+        stream: ByteStream, session: LoopSession, settings: ServerSettings, peer: UnixSocket.Peer,
         ask: @escaping Ask, ended: @escaping (RunConnection) -> Void
     ) {
         server = HTTP1Server(stream: stream, session: session, settings: settings)
@@ -96,7 +96,7 @@ final class RunConnection {
 }
 
 extension RunConnection: AnsweringOwner {
-    func received(by server: HTTP1Server) {
+    func received(by door: ServerDoor) {
         guard let asked = server.readRequest({ Self.asked($0) }) else {
             return refuse(
                 400, "the requests here are POST /runs and GET \(Self.namePrefix)NAME, with a run's token: Authorization: Bearer TOKEN")

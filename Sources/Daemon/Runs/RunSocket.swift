@@ -29,7 +29,7 @@ package final class RunSocket {
 
     private let loop: EventLoop
     private let session: LoopSession
-    private let settings = HTTP1ServerSettings(waiting: patience)
+    private let settings = ServerSettings(waiting: patience)
     private let register: RunRegister
     private let daemon: Daemon
     private let logger: Logger

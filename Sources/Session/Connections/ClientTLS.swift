@@ -31,6 +31,7 @@ extension TLSClientContext.Options {
     package init(for requirements: TrustRequirements) {
         self.init()
         versions = requirements.minimumTLS...TLSVersion.tls13
+        applicationProtocols = HTTPProtocol.usual.map(\.rawValue)
         requestsStatus = requirements.stapling != .ignore
         requestsTimestamps = requirements.transparencyLogs != nil
     }

@@ -10,6 +10,12 @@ package final class Origin {
     /// Its idle connections' places in the pool's order, most recently used last.
     // Changed by code that calls nobody.
     @exclusivity(unchecked) fileprivate var idle: [Int] = []
+    /// The connections that exchanges share, in use or idle. Each leaves when it closes, which its deadlines bound.
+    @exclusivity(unchecked) package private(set) var shared: [HTTP2Upstream] = []
+    /// What it chose when it was connected to last; nil: unknown.
+    package internal(set) var chosenProtocol: HTTPProtocol?
+    /// The connection attempt that exchanges wait for together.
+    var attempt: SharedAttempt?
     /// The configuration no longer makes its connections: they are not used again. A waiting client may get another
     /// connection, a limited number of times, since each costs the origin a handshake.
     package fileprivate(set) var isRetired = false
@@ -38,11 +44,11 @@ package final class Origin {
         pool.giveBack(connection, idleNanoseconds: nanoseconds)
     }
 
-    /// The most recently used idle connection still fit at `unixTime`.
-    package func takeIdle(at unixTime: Int64, within reach: UpstreamTarget.Reach = .anywhere) -> UpstreamConnection? {
+    /// The most recently used idle connection of one exchange at a time, still fit at `unixTime`.
+    package func takeIdle(at unixTime: Int64, within reach: UpstreamTarget.Reach = .anywhere) -> HTTP1Upstream? {
         while let place = takePlace(within: reach) {
             let connection = pool.remove(at: place)
-            if connection.validUntil > unixTime, !connection.isOver { return connection }
+            if connection.validUntil > unixTime, !connection.isOver, let idle = connection as? HTTP1Upstream { return idle }
             connection.close()
         }
         return nil
@@ -53,10 +59,13 @@ package final class Origin {
         return idle.lastIndex { reach.allows(pool.scope(at: $0)) }.map { idle.remove(at: $0) }
     }
 
-    /// An idle connection for a request. A request that can't be resent gets no stale connection.
+    /// An upstream at hand for a request: a stream of a shared connection, or an idle connection. A request that can't be
+    /// resent gets no stale connection.
+    /// - Parameter alone: it needs a connection of its own.
     package func lease(
-        for method: Method, at unixTime: Int64, within reach: UpstreamTarget.Reach = .anywhere
-    ) -> UpstreamConnection? {
+        for method: Method, at unixTime: Int64, within reach: UpstreamTarget.Reach = .anywhere, alone: Bool = false
+    ) -> (any Upstream)? {
+        if !alone, let stream = connectionAtHand(at: unixTime, within: reach)?.lease() { return stream }
         while let idle = takeIdle(at: unixTime, within: reach) {
             if method.isIdempotent || !idle.stream.isStale { return idle }
             idle.close()
@@ -64,11 +73,29 @@ package final class Origin {
         return nil
     }
 
+    // MARK: Shared connections
+
+    /// The shared connection that takes another exchange, the most recent first.
+    package func connectionAtHand(at unixTime: Int64, within reach: UpstreamTarget.Reach = .anywhere) -> HTTP2Upstream? {
+        shared.last { $0.takesExchanges && $0.validUntil > unixTime && !hasRetired($0) && reach.allows($0.scope) }
+    }
+
+    /// Shares a new connection, until ``leave(_:)``.
+    func share(_ connection: HTTP2Upstream) {
+        guard !pool.isClosed, !hasRetired(connection) else { return }
+        shared.append(connection)
+    }
+
+    /// No exchange may begin on the connection any more.
+    func leave(_ connection: HTTP2Upstream) {
+        shared.removeAll { $0 === connection }
+    }
+
     /// Closes an idle connection that ended, sent something, or expired.
     func drop(_ connection: UpstreamConnection) {
+        guard let place = connection.restingPlace else { return }
         // Mostly the first.
-        guard let place = connection.restingPlace, let index = idle.firstIndex(of: place) else { return }
-        idle.remove(at: index)
+        if let index = idle.firstIndex(of: place) { idle.remove(at: index) }
         pool.remove(at: place).close()
     }
 }
@@ -91,7 +118,7 @@ package final class UpstreamPool {
     private var origins: [OriginKey: Known] = [:]
     // Stored whole, or changed by code that calls nobody.
     @exclusivity(unchecked) fileprivate private(set) var network: UInt64 = 0
-    @exclusivity(unchecked) private var isClosed = false
+    @exclusivity(unchecked) fileprivate private(set) var isClosed = false
 
     package var idleCount: Int { idle.count }
 
@@ -118,13 +145,11 @@ package final class UpstreamPool {
     /// Keeps an idle connection for at most `nanoseconds`; closes one of no use to another exchange.
     package func giveBack(_ connection: UpstreamConnection, idleNanoseconds nanoseconds: UInt64) {
         let origin = connection.origin
-        // A connection with unread bytes, or that the peer closed, is not idle.
-        guard !isClosed, origin.key.layer.isShared, !origin.hasRetired(connection), !connection.isPersonal,
-            !connection.stream.holdsBytes, connection.responses.isEmpty
+        guard !isClosed, origin.key.layer.isShared, !origin.hasRetired(connection), connection.isFitForPool
         else { return connection.close() }
         if idle.count >= capacity, let longest = idle.longest { longest.origin.drop(longest) }
         let place = idle.append(connection)
-        origin.idle.append(place)
+        if connection is HTTP1Upstream { origin.idle.append(place) }
         connection.enterPool(at: place, idleNanoseconds: nanoseconds)
     }
 
@@ -176,6 +201,15 @@ package final class UpstreamPool {
         var count = 0
         while let place = origin.idle.popLast() {
             remove(at: place).close()
+            count += 1
+        }
+        // Those in use close after their last exchange.
+        for connection in origin.shared {
+            guard connection.restingPlace != nil else {
+                connection.close()
+                continue
+            }
+            origin.drop(connection)
             count += 1
         }
         return count

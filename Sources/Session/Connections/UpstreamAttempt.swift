@@ -230,6 +230,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
             let connection = try stream.withDescriptor { descriptor in
                 try TLSConnection(
                     client: target.tls?.context ?? connector.tls, descriptor: descriptor, serverName: name,
+                    applicationProtocols: target.protocols == HTTPProtocol.usual ? nil : target.protocols.map(\.rawValue),
                     session: judgement.resumed?.session,
                     verify: { presented in
                         let verdict = policy.evaluate(presented, host: name, anchors: anchors, at: now)
@@ -277,12 +278,24 @@ package final class UpstreamAttempt: ByteStreamOwner {
         self.completion = nil
         self.stream = nil
         release()
-        completion(
-            .success(
-                UpstreamConnection(
-                    loop: connector.loop, stream: stream, origin: connector.pool.origin(for: target.key),
-                    verdict: verdict, validUntil: verdict?.validUntil ?? .max, metrics: metrics, address: address, scope: scope,
-                    parentHop: isPlain ? target.key.parent.map(ParentHop.init) : nil, dscp: dscp, received: received.take())))
+        let made = Establishment(
+            loop: connector.loop, stream: stream, origin: connector.pool.origin(for: target.key), verdict: verdict,
+            validUntil: verdict?.validUntil ?? .max, metrics: metrics, address: address, scope: scope, dscp: dscp)
+        completion(.success(connection(made, isPlain: isPlain)))
+    }
+
+    private func connection(_ made: Establishment, isPlain: Bool) -> UpstreamConnection {
+        if case .tls = target.layer, target.protocols.contains(.http2) {
+            let choice = chosenProtocol(on: made.stream)
+            made.origin.chosenProtocol = choice
+            if choice == .http2 { return HTTP2Upstream(made, slabs: connector.slabs, timeouts: timeouts) }
+        }
+        return HTTP1Upstream(
+            made, parentHop: isPlain ? target.key.parent.map(ParentHop.init) : nil, received: received.take())
+    }
+
+    private func chosenProtocol(on stream: ByteStream) -> HTTPProtocol {
+        (stream.withTLS { $0.alpn } ?? nil).flatMap(HTTPProtocol.init) ?? .http1
     }
 
     private func fail(_ failure: UpstreamFailure) {

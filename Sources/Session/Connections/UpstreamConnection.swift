@@ -1,5 +1,4 @@
 package import EventLoop
-import HTTPWire
 package import Security
 import TLS
 package import Transport
@@ -13,92 +12,80 @@ package struct ConnectMetrics: Sendable {
     package init() {}
 }
 
-/// One verified and pin-matched connection to an origin: in use for one exchange, or idle in the pool.
-package final class UpstreamConnection: ByteStreamOwner {
-    package let stream: ByteStream
-    package let origin: Origin
-    /// The verdict that admitted it; nil in the clear.
-    package let verdict: Verdict?
-    /// The matched pin as written. A copy, since workers would contend for the configuration's reference count.
-    package let matchedPin: String?
+/// What every new connection to an origin is made of.
+struct Establishment {
+    let loop: EventLoop
+    let stream: ByteStream
+    let origin: Origin
+    var verdict: Verdict?
     /// Unix time at which the chain expires.
-    package let validUntil: Int64
-    package let metrics: ConnectMetrics
-    package let address: SocketAddress
+    var validUntil: Int64 = .max
+    var metrics = ConnectMetrics()
+    let address: SocketAddress
     /// The origin's scope; nil if a parent proxy looked it up.
-    package let scope: AddressScope?
-    /// Makes a system call.
-    package var localAddress: SocketAddress? { stream.localAddress }
-    /// ALPN name (RFC 7301 section 6).
-    package let applicationProtocol = "http/1.1"
-    /// What requests to a parent proxy carry; nil: the connection ends at the origin.
-    package let parentHop: ParentHop?
-    package let responses: MessagePipe
-    let requests: HTTP1Outlet
-    /// ``Origin/network`` when it was made.
-    let network: UInt64
-    // Unchecked below: each is stored whole, or changed by code that calls nobody, as the parser is.
-    /// Bound to one client's credentials: not shared.
-    @exclusivity(unchecked) package var isPersonal = false
-    /// Exchanges begun on it.
-    @exclusivity(unchecked) package internal(set) var exchanges = 0
-    /// The exchange in flight.
-    // unowned: the receiver keeps the connection from begin(for:) to finish, abandon or surrender, which clear it.
-    @exclusivity(unchecked) unowned var receiver: (any UpstreamReceiver)?
-    /// Parses response heads into ``response``.
-    @exclusivity(unchecked) var parser: HeadParser?
-    @exclusivity(unchecked) var response = ResponseHead()
-    /// How the request's body is framed.
-    @exclusivity(unchecked) var framing = HTTP1Framing()
-
-    /// Its place in the pool's order while idle.
-    @exclusivity(unchecked) private(set) var restingPlace: Int?
-
-    /// The origin closed it, or sent something, between exchanges.
-    @exclusivity(unchecked) package private(set) var isOver = false
-    /// Whether it served before, or idled so long that the origin may be closing it.
-    package var isReused: Bool {
-        hasRested || exchanges > 1 || heldSince.map { loop.now - $0 > Self.longWaitNanoseconds } ?? false
-    }
-
-    private static let longWaitNanoseconds: UInt64 = 1_000_000_000
-    private var heldSince: MonotonicTime?
-    private var hasRested = false
-    private let loop: EventLoop
-    private let idleDeadline: Deadline
-
-    init(
-        loop: EventLoop, stream: ByteStream, origin: Origin, verdict: Verdict?, validUntil: Int64,
-        metrics: ConnectMetrics, address: SocketAddress, scope: AddressScope? = nil, parentHop: ParentHop? = nil, dscp: UInt8 = 0,
-        received: consuming ByteBuffer
-    ) {
-        self.stream = stream
-        self.origin = origin
-        self.verdict = verdict
-        matchedPin = (verdict?.matchedPin?.origin).map { String(decoding: Array($0.utf8), as: UTF8.self) }
-        self.validUntil = validUntil
-        self.metrics = metrics
-        self.address = address
-        self.scope = scope
-        self.parentHop = parentHop
-        self.dscp = dscp
-        network = origin.network
-        requests = HTTP1Outlet(stream, slabs: received.slabs)
-        responses = MessagePipe(.responses, on: stream, received: received)
-        self.loop = loop
-        idleDeadline = Deadline(loop: loop)
-        idleDeadline.bind(to: self) { $0.origin.drop($0) }
-        stream.owner = self
-    }
-
+    var scope: AddressScope?
     /// DSCP mark of the socket (RFC 2474); 0 is the default.
-    private var dscp: UInt8
+    var dscp: UInt8 = 0
+}
 
-    func mark(_ wanted: UInt8) {
+/// One verified and pin-matched connection to an origin. ``HTTP1Upstream`` serves one exchange at a time,
+/// ``HTTP2Upstream`` many.
+package class UpstreamConnection {
+    package final let stream: ByteStream
+    package final let origin: Origin
+    /// The verdict that admitted it; nil in the clear.
+    package final let verdict: Verdict?
+    /// The matched pin as written. A copy, since workers would contend for the configuration's reference count.
+    package final let matchedPin: String?
+    /// Unix time at which the chain expires.
+    package final let validUntil: Int64
+    package final let metrics: ConnectMetrics
+    package final let address: SocketAddress
+    /// The origin's scope; nil if a parent proxy looked it up.
+    package final let scope: AddressScope?
+    /// Makes a system call.
+    package final var localAddress: SocketAddress? { stream.localAddress }
+    final let loop: EventLoop
+    /// ``Origin/network`` when it was made.
+    final let network: UInt64
+    final let idleDeadline: Deadline
+    /// Exchanges begun on it.
+    @exclusivity(unchecked) package internal(set) final var exchanges = 0
+    /// The origin closed it, or broke its protocol.
+    @exclusivity(unchecked) package internal(set) final var isOver = false
+    /// Its place in the pool's order while idle.
+    @exclusivity(unchecked) private(set) final var restingPlace: Int?
+    @exclusivity(unchecked) private final var hasRested = false
+    private final var dscp: UInt8
+
+    init(_ made: Establishment) {
+        stream = made.stream
+        origin = made.origin
+        verdict = made.verdict
+        matchedPin = (made.verdict?.matchedPin?.origin).map { String(decoding: Array($0.utf8), as: UTF8.self) }
+        validUntil = made.validUntil
+        metrics = made.metrics
+        address = made.address
+        scope = made.scope
+        loop = made.loop
+        network = made.origin.network
+        dscp = made.dscp
+        idleDeadline = Deadline(loop: made.loop)
+        idleDeadline.bind(to: self) { $0.origin.drop($0) }
+    }
+
+    /// ALPN name (RFC 7301 section 6).
+    package var applicationProtocol: String { "http/1.1" }
+
+    /// Marks later packets. Where exchanges share the connection, the last one to begin decides.
+    final func mark(_ wanted: UInt8) {
         guard wanted != dscp else { return }
         dscp = wanted
         stream.mark(wanted)
     }
+
+    /// The upstream of the next exchange; nil: none may begin on it.
+    package func lease() -> (any Upstream)? { nil }
 
     package func close() {
         stream.sayGoodbye()
@@ -108,16 +95,14 @@ package final class UpstreamConnection: ByteStreamOwner {
     // MARK: Idle
 
     /// Waits outside of the pool for the first request inside a CONNECT tunnel; notices if the origin ends.
-    package func hold() {
-        heldSince = loop.now
-        stream.wantsRead = true
-    }
+    package func hold() {}
+
+    /// Whether another exchange may be served, or a new one must be dialled.
+    var isFitForPool: Bool { true }
 
     func enterPool(at place: Int, idleNanoseconds: UInt64) {
         restingPlace = place
         hasRested = true
-        rest()
-        stream.wantsRead = true
         idleDeadline.set(afterNanoseconds: idleNanoseconds)
     }
 
@@ -126,23 +111,6 @@ package final class UpstreamConnection: ByteStreamOwner {
         idleDeadline.clear()
     }
 
-    /// Input on an idle connection is its end or a breach of protocol; a TLS session ticket reads as nothing.
-    package func streamIsReadable(_ stream: ByteStream) {
-        if let receiver { return receiver.upstreamIsReadable() }
-        switch responses.receive(limit: 1) {
-        case .blocked?: rest()
-        default:
-            isOver = true
-            stream.wantsRead = false
-            origin.drop(self)
-        }
-    }
-
-    private func rest() {
-        responses.rest()
-        stream.rest()
-    }
-
-    package func streamIsWritable(_ stream: ByteStream) { receiver?.upstreamIsWritable() }
-    package func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
+    /// Whether it was in the pool.
+    final var hasBeenIdle: Bool { hasRested }
 }

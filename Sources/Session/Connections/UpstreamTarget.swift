@@ -36,12 +36,15 @@ package struct UpstreamTarget: Sendable {
     package let via: String?
     /// Settings that differ from the connector's.
     let tls: ClientTLS?
+    /// What the origin is offered by ALPN, best first.
+    package private(set) var protocols: [HTTPProtocol]
 
     /// - Parameter host: canonical: lower-case, no trailing dot, no brackets.
     package init(
         host: String, port: UInt16, layer: Layer, upstream: UpstreamSettings, client: ClientPlace = .thisMachine,
-        via: String? = nil, tls: ClientTLS? = nil
+        via: String? = nil, tls: ClientTLS? = nil, protocols: [HTTPProtocol] = HTTPProtocol.usual
     ) {
+        self.protocols = protocols
         self.layer = layer
         self.via = via
         self.tls = tls
@@ -49,8 +52,8 @@ package struct UpstreamTarget: Sendable {
             switch layer {
             case .plain: .plain
             case .tunnel: .tunnel
-            case .verifiedTunnel(let policy, let anchors, _): .verifiedTunnel(Self.generation(of: policy, anchors, nil))
-            case .tls(let policy, let anchors, _): .tls(Self.generation(of: policy, anchors, tls))
+            case .verifiedTunnel(let policy, let anchors, _): .verifiedTunnel(Self.generation(of: policy, anchors, nil, []))
+            case .tls(let policy, let anchors, _): .tls(Self.generation(of: policy, anchors, tls, protocols))
             }
         // `localhost` is never resolved by another machine (RFC 6761 section 6.3).
         let parent = Resolver.isLocalhost(host) ? nil : upstream.parent
@@ -60,9 +63,18 @@ package struct UpstreamTarget: Sendable {
     }
 
     private static func generation(
-        of policy: SecurityPolicy, _ anchors: TrustAnchors, _ tls: ClientTLS?
+        of policy: SecurityPolicy, _ anchors: TrustAnchors, _ tls: ClientTLS?, _ protocols: [HTTPProtocol]
     ) -> SHA256Digest {
-        SHA256Digest.of(policy.digest.bytes + anchors.digest.bytes + (tls?.digest.bytes ?? []))
+        // A list of its own only, as other digests have a fixed length.
+        let offer = protocols == HTTPProtocol.usual ? [] : protocols.flatMap { Array(",\($0.rawValue)".utf8) }
+        return SHA256Digest.of(policy.digest.bytes + anchors.digest.bytes + (tls?.digest.bytes ?? []) + offer)
+    }
+
+    /// The same for a connection that carries one exchange at a time.
+    func alone() -> UpstreamTarget {
+        var target = self
+        target.protocols = [.http1]
+        return target
     }
 
     func limited(to reach: Reach) -> UpstreamTarget {

@@ -18,13 +18,13 @@ package enum RedirectRuling {
 /// How an exchange ended, for its downstream.
 package enum ExchangeEnding {
     /// The whole response was delivered. `keeping`: an upstream bound to this client (NTLM, Negotiate).
-    case finished(keeping: UpstreamConnection?)
+    case finished(keeping: HTTP1Upstream?)
     /// No part of a response was delivered.
     case refused(ExchangeFailure, Destination)
     /// Only a part was delivered.
     case cut(Cut)
     /// `101 Switching Protocols` was delivered.
-    case switched(UpstreamConnection)
+    case switched(HTTP1Upstream)
 }
 
 package enum Cut: Sendable {

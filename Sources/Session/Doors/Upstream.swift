@@ -5,6 +5,10 @@ package enum ResponseHeadProgress {
     case complete(ResponseTraits)
     /// The upstream ended or failed within it; why, for people.
     case ended(String)
+    /// The upstream says that it did nothing for the request (RFC 9113 section 8.7); why, for people.
+    case unprocessed(String)
+    /// The upstream wants the request over HTTP/1.1 (RFC 9113 section 7).
+    case needsOwnConnection
     case malformed(WireError)
     case tooLarge
     case tooManyFields
@@ -18,6 +22,8 @@ package enum ResponseHeadProgress {
 package struct UpstreamFacts {
     /// It served before: the origin may be closing it.
     package var isReused = false
+    /// The origin may say that it did nothing for a request, which is then sent again.
+    package var mayRefuse = false
     /// Nil: unknown.
     package var scope: AddressScope?
     package var connection: UpstreamConnection?
@@ -29,6 +35,8 @@ package enum UpstreamEnding {
     /// Closed in mid-message.
     case abandoned
     case switched
+    /// No exchange began on it.
+    case unused(idleNanoseconds: UInt64)
 }
 
 /// The origin's side of an exchange. Leased from an ``Origin`` for one exchange, on its loop.
@@ -52,5 +60,5 @@ package protocol Upstream: AnyObject {
     var responseBody: any BodySource { get }
 
     /// - Returns: the connection if the client takes it over.
-    func end(_ ending: UpstreamEnding) -> UpstreamConnection?
+    func end(_ ending: UpstreamEnding) -> HTTP1Upstream?
 }

@@ -42,7 +42,9 @@ package final class Exchange: UpstreamReceiver {
     var throttle: RequestThrottle?
     /// The head's verdict, until the inspection begins.
     var verdict: HeadVerdict?
-    private var attempt: UpstreamAttempt?
+    /// No other exchange may share its connection: it asks for an upgrade, or the origin for HTTP/1.1.
+    @exclusivity(unchecked) var needsOwnConnection = false
+    private var attempt: (any ConnectionTicket)?
     var failure: ExchangeFailure?
     let deadline: Deadline
 
@@ -179,23 +181,34 @@ package final class Exchange: UpstreamReceiver {
     func connect(fresh: Bool) -> ExchangeState.Event? {
         guard let destination else { return nil }
         if let upstream = atHand.take(), upstream.facts.connection?.isOver != true { return start(on: upstream) }
-        if !fresh, let idle = destination.origin.lease(for: method, at: session.unixTime(), within: destination.target.reach) {
+        if !fresh,
+            let idle = destination.origin.lease(
+                for: method, at: session.unixTime(), within: destination.target.reach, alone: needsOwnConnection)
+        {
             return start(on: idle)
         }
-        attempt = session.connector.connect(
-            to: destination.target, timeouts: destination.terms.timeouts, dscp: rules?.session.serviceType.dscp ?? 0
-        ) { [weak self] result in
+        attempt = session.connector.obtain(
+            to: destination.target, timeouts: destination.terms.timeouts, dscp: rules?.session.serviceType.dscp ?? 0,
+            alone: needsOwnConnection
+        ) { [weak self] result, isFirst in
             guard let self else { return }
-            whileHeld { self.attempted(result, to: destination) }
+            whileHeld { self.attempted(result, isFirst: isFirst, to: destination) }
         }
         return nil
     }
 
-    private func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {
+    private func attempted(
+        _ result: Result<UpstreamConnection, UpstreamFailure>, isFirst: Bool, to destination: Destination
+    ) {
         attempt = nil
-        downstream.guide.attempted(result, to: destination)
+        if isFirst { downstream.guide.attempted(result, to: destination) }
         switch result {
-        case .success(let connection): happened(start(on: connection))
+        case .success(let connection):
+            guard let upstream = connection.lease() else {
+                return happened(
+                    .upstreamFailed(isFinal: false), because: .upstreamClosed("closed the new connection before it was used"))
+            }
+            happened(start(on: upstream))
         case .failure(let failure):
             happened(.upstreamFailed(isFinal: failure.isFinal), because: .unreachable(failure))
         }

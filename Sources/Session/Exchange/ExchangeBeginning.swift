@@ -8,6 +8,7 @@ extension Exchange {
         _ request: RequestTraits, to destination: Destination, by rules: ExchangeRules? = nil, over leased: (any Upstream)?
     ) {
         self.request = request
+        needsOwnConnection = request.wantsUpgrade
         aim(at: Hop(asked: destination, by: rules))
         session.begin(&record)
         if let rules, rules.asksAgain {
@@ -71,8 +72,8 @@ extension Exchange {
 
     /// Returns the connection at hand to the pool.
     func giveBackAtHand() {
-        guard let connection = atHand.take()?.facts.connection, let destination else { return }
-        connection.origin.giveBack(connection, idleNanoseconds: destination.terms.idleUpstreamNanoseconds)
+        guard let upstream = atHand.take(), let destination else { return }
+        _ = upstream.end(.unused(idleNanoseconds: destination.terms.idleUpstreamNanoseconds))
     }
 
     func notAdmitted(_ cause: String) -> ExchangeState.Event {

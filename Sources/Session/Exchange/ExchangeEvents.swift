@@ -71,8 +71,11 @@ extension ExchangeState {
         /// - Parameter begun: some of it was passed on, or is being passed on.
         case responseBroke(begun: Bool, isBlocked: Bool = false, resumption: Resumption = .impossible)
         case judged(isAccepted: Bool)
-        /// The upstream ended or failed before a whole head. `resendable`: the message can be sent again.
-        case upstreamEnded(resendable: Bool)
+        /// The upstream ended or failed before a whole head.
+        /// - Parameters:
+        ///   - rule: by which the request may be sent again.
+        ///   - resendable: the message can be.
+        case upstreamEnded(_ rule: RetryRule, resendable: Bool)
         /// The shared response can't serve this exchange. `resendable`: the message can be sent alone.
         case notShared(resendable: Bool)
         /// The client closed during its request, failed, or stopped reading.

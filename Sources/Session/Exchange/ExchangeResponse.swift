@@ -40,10 +40,17 @@ extension Exchange {
         case .ended(let cause):
             failure = .upstreamClosed(cause)
             // RFC 9110 section 9.2.2: a request kept for a redirect or challenge may not be safe to repeat.
-            return .upstreamEnded(resendable: method.isIdempotent && canResend)
+            return .upstreamEnded(.staleConnection, resendable: method.isIdempotent && canResend)
+        case .unprocessed(let cause):
+            failure = .upstreamClosed(cause)
+            return .upstreamEnded(.unprocessed, resendable: canResend)
+        case .needsOwnConnection:
+            failure = .upstreamClosed("asked for HTTP/1.1")
+            needsOwnConnection = true
+            return .upstreamEnded(.ownConnection, resendable: canResend)
         case .failed(let failure):
             self.failure = failure
-            return .upstreamEnded(resendable: false)
+            return .upstreamEnded(.staleConnection, resendable: false)
         case .notShared:
             failure = .upstreamClosed("could not share its response")
             return .notShared(resendable: canResend)

@@ -99,12 +99,12 @@ package struct ExchangeState: Sendable, Hashable {
         case .responseBroke(let begun, let isBlocked, let resumption):
             if isBlocked { self.isBlocked = true }
             return responseBroke(begun: begun, resumption)
-        case .upstreamEnded(let resendable):
+        case .upstreamEnded(let rule, let resendable):
             guard phase == .awaiting else { return .none }
             if asksForRest { return askForRest(orEnd: .upstreamClosed) }
-            guard retry.begin(.staleConnection, resendable: resendable) else { return end(.upstreamClosed) }
+            guard retry.begin(rule, resendable: resendable) else { return end(.upstreamClosed) }
             phase = .connecting
-            return .open(fresh: true)
+            return .open(fresh: rule == .staleConnection)
         case .notShared(let resendable):
             guard phase == .awaiting else { return .none }
             guard !asksForRest, retry.begin(.notShared, resendable: resendable) else { return end(.upstreamClosed) }

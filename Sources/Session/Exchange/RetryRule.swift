@@ -1,7 +1,7 @@
 /// Why, how often and under which conditions a request is sent again. The constants are all the ways there are.
 package struct RetryRule: Sendable, Hashable {
     package enum Reason: UInt8, Sendable, Hashable {
-        case staleConnection, notShared, redirect, challenge, brokenResponse
+        case staleConnection, unprocessed, ownConnection, notShared, redirect, challenge, brokenResponse
     }
 
     /// Conditions of the previous try.
@@ -24,6 +24,11 @@ package struct RetryRule: Sendable, Hashable {
     /// The second try uses a fresh connection, so there is no third.
     package static let staleConnection = RetryRule(
         reason: .staleConnection, conditions: [.reusedConnection, .nothingAnswered, .resendable])
+    /// The origin did nothing for the request: it is leaving (GOAWAY), or has enough streams (REFUSED_STREAM); RFC 9113
+    /// section 8.7. Any method may be sent again.
+    package static let unprocessed = RetryRule(reason: .unprocessed, conditions: [.nothingAnswered, .resendable])
+    /// The origin wants HTTP/1.1 for the request (HTTP_1_1_REQUIRED, RFC 9113 section 7).
+    package static let ownConnection = RetryRule(reason: .ownConnection, conditions: [.nothingAnswered, .resendable])
     /// The shared response turned out not to fit this request (RFC 9111 section 4).
     package static let notShared = RetryRule(reason: .notShared, conditions: [.nothingAnswered, .resendable])
     /// The proxy follows a redirect (RFC 9110 section 15.4) by a rule.
@@ -41,11 +46,14 @@ package struct RetryRule: Sendable, Hashable {
         package var challenges: UInt8
         /// Successive ones without progress.
         package var breaks: UInt8
+        /// Per hop.
+        package var unprocessed: UInt8
 
-        package init(redirects: UInt8 = 20, challenges: UInt8 = 2, breaks: UInt8 = 8) {
+        package init(redirects: UInt8 = 20, challenges: UInt8 = 2, breaks: UInt8 = 8, unprocessed: UInt8 = 4) {
             self.redirects = redirects
             self.challenges = challenges
             self.breaks = breaks
+            self.unprocessed = unprocessed
         }
     }
 
@@ -54,6 +62,8 @@ package struct RetryRule: Sendable, Hashable {
         private let limits: Limits
         private var hasRetriedStale = false
         private var hasLeftShared = false
+        private var unprocessed: UInt8 = 0
+        private var isAlone = false
         private var redirects: UInt8 = 0
         private var challenges: UInt8 = 0
         private var breaks: UInt8 = 0
@@ -75,6 +85,8 @@ package struct RetryRule: Sendable, Hashable {
             guard met.isSuperset(of: rule.conditions) else { return false }
             return switch rule.reason {
             case .staleConnection: !hasRetriedStale
+            case .unprocessed: unprocessed < limits.unprocessed
+            case .ownConnection: !isAlone
             case .notShared: !hasLeftShared
             case .redirect: redirects < limits.redirects
             case .challenge: challenges < limits.challenges
@@ -87,11 +99,14 @@ package struct RetryRule: Sendable, Hashable {
             isFirstTry = false
             switch rule.reason {
             case .staleConnection: hasRetriedStale = true
+            case .unprocessed: unprocessed += 1
+            case .ownConnection: isAlone = true
             case .notShared: hasLeftShared = true
             case .redirect:
                 redirects += 1
                 challenges = 0
                 hasRetriedStale = false
+                unprocessed = 0
             case .challenge:
                 challenges += 1
                 hasRetriedStale = false

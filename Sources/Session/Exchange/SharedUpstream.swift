@@ -154,7 +154,7 @@ extension SharedUpstream: Upstream {
 
     var responseBody: any BodySource { self }
 
-    func end(_ ending: UpstreamEnding) -> UpstreamConnection? {
+    func end(_ ending: UpstreamEnding) -> HTTP1Upstream? {
         leave()
         return nil
     }

@@ -13,6 +13,7 @@ package struct TLSConnection: ~Copyable {
     /// An outgoing connection. No closure may touch the connection.
     /// - Parameters:
     ///   - serverName: sent as SNI if it is a DNS name (RFC 6066 has no SNI for addresses); not verified here.
+    ///   - applicationProtocols: the ALPN offer, best first; nil: the context's.
     ///   - session: to resume if the server agrees.
     ///   - verify: called once within `handshake()` with the server's certificates, not for a resumed session: it
     ///     decides alone.
@@ -20,7 +21,8 @@ package struct TLSConnection: ~Copyable {
     ///     data is sent. Rejecting sends bad_certificate_status_response.
     ///   - onSession: called within `handshake()` or `read(into:)`, once for each resumable session.
     package init(
-        client context: TLSClientContext, descriptor: CInt, serverName: ServerName, session: TLSSession? = nil,
+        client context: TLSClientContext, descriptor: CInt, serverName: ServerName,
+        applicationProtocols: [String]? = nil, session: TLSSession? = nil,
         verify: @escaping (PresentedChain) -> PeerVerdict, confirm: ((PeerEvidence) -> PeerVerdict)? = nil,
         onSession: ((TLSSession) -> Void)? = nil
     ) throws(TLSError) {
@@ -29,6 +31,11 @@ package struct TLSConnection: ~Copyable {
         let ssl = state.ssl
         if case .dns(let name) = serverName, shim_SSL_set_server_name(ssl, name) != 1 {
             throw .setup("\(name) can't be sent as SNI")
+        }
+        if let applicationProtocols {
+            let wire = try ApplicationProtocols(applicationProtocols).wire
+            // Unlike its siblings, this function returns 0 on success.
+            guard SSL_set_alpn_protos(ssl, wire, UInt32(wire.count)) == 0 else { throw .setup("ALPN names not accepted") }
         }
         if let session, SSL_set_session(ssl, session.pointer) != 1 { OpenSSLErrorQueue.clear() }
         SSL_set_connect_state(ssl)

@@ -17,7 +17,7 @@ import Testing
         expectSteps(Self.asked + [
             (.head(.askAgain(.redirect)), .askAgain), (.upstreamReady(reused: true), .resend), (.requestSent, .wait),
             // A connection from the pool may be stale at each place.
-            (.upstreamEnded(resendable: true), .open(fresh: true)), (.upstreamReady(reused: false), .resend),
+            (.upstreamEnded(.staleConnection, resendable: true), .open(fresh: true)), (.upstreamReady(reused: false), .resend),
             (.requestSent, .wait), (.head(.final), .forwardFinal), (.responseEnded, .finish),
         ])
     }

@@ -9,7 +9,7 @@ import Testing
     typealias Action = ExchangeState.Action
 
     /// Few, so that all that can happen can be gone through.
-    static let limits = RetryRule.Limits(redirects: 1, challenges: 1, breaks: 2)
+    static let limits = RetryRule.Limits(redirects: 1, challenges: 1, breaks: 2, unprocessed: 1)
 
     /// Everything that can happen, each flag in both ways.
     static let alphabet: [Event] = [
@@ -26,7 +26,9 @@ import Testing
         .head(.held), .head(.unacceptable), .judged(isAccepted: true), .judged(isAccepted: false),
         .responseMoved(isBlocked: false), .responseMoved(isBlocked: true), .responseEnded, .responseBroke(begun: true), .responseBroke(begun: false),
         .responseBroke(begun: true, isBlocked: true),
-        .upstreamEnded(resendable: true), .upstreamEnded(resendable: false), .downstreamGone, .deadline, .suspend,
+        .upstreamEnded(.staleConnection, resendable: true), .upstreamEnded(.staleConnection, resendable: false),
+        .upstreamEnded(.unprocessed, resendable: true), .upstreamEnded(.unprocessed, resendable: false),
+        .upstreamEnded(.ownConnection, resendable: true), .downstreamGone, .deadline, .suspend,
         .resume, .cancel(isTold: true), .cancel(isTold: false),
     ]
 
@@ -41,6 +43,9 @@ import Testing
         private var redirects = 0
         private var challenges = 0
         private var leftShared = 0
+        /// Tries that the origin did nothing for, since the last redirect.
+        private var unprocessed = 0
+        private var ownConnections = 0
         /// Connections for the rest of a response, one after another that brought nothing.
         private var continuations = 0
         /// The response broke off, and the rest of it is asked for.
@@ -79,7 +84,14 @@ import Testing
                 connections = 0
                 // Interim responses at most.
                 hasForwarded = false
-                if rule == .redirect { (redirects, challenges) = (redirects + 1, 0) } else { challenges += 1 }
+                if rule == .redirect {
+                    (redirects, challenges, unprocessed) = (redirects + 1, 0, 0)
+                } else {
+                    challenges += 1
+                }
+            case .upstreamEnded(let rule, _) where rule != .staleConnection && before.phase == .awaiting && !before.asksForRest && state.isUnderWay:
+                connections = 0
+                if rule == .unprocessed { unprocessed += 1 } else { ownConnections += 1 }
             case .notShared where before.phase == .awaiting && !before.asksForRest && state.isUnderWay:
                 connections = 0
                 leftShared += 1
@@ -100,6 +112,11 @@ import Testing
                 if redirects > limits.redirects { return "too many redirects" }
                 if challenges > limits.challenges { return "too many challenges" }
                 if leftShared > 1 { return "more than one response that was to be shared" }
+                if unprocessed > limits.unprocessed { return "too many tries that were not processed" }
+                if ownConnections > 1 { return "a second connection of its own" }
+                if case .upstreamEnded(_, let resendable) = event, answered || hasForwarded || !resendable {
+                    return "sent again though it may have been processed"
+                }
                 if connections > 2 { return "a third connection" }
                 if connections == 2 {
                     if !fresh { return "a retry on a connection that served before" }
@@ -181,9 +198,9 @@ import Testing
             connections = 0
         }
 
-        private var limits: (redirects: Int, challenges: Int, breaks: Int) {
+        private var limits: (redirects: Int, challenges: Int, breaks: Int, unprocessed: Int) {
             let limits = ExchangeStateTests.limits
-            return (Int(limits.redirects), Int(limits.challenges), Int(limits.breaks))
+            return (Int(limits.redirects), Int(limits.challenges), Int(limits.breaks), Int(limits.unprocessed))
         }
     }
 

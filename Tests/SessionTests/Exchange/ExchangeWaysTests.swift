@@ -32,8 +32,8 @@ func expectSteps(_ steps: [ExchangeStep], sourceLocation: SourceLocation = #_sou
         expectSteps([
             (.requestArrived(expectsContinue: false, leased: false), .open(fresh: false)),
             (.upstreamReady(reused: true), .send), (.requestSent, .wait),
-            (.upstreamEnded(resendable: true), .open(fresh: true)), (.upstreamReady(reused: false), .resend),
-            (.requestSent, .wait), (.upstreamEnded(resendable: true), .refuse(.upstreamClosed)),
+            (.upstreamEnded(.staleConnection, resendable: true), .open(fresh: true)), (.upstreamReady(reused: false), .resend),
+            (.requestSent, .wait), (.upstreamEnded(.staleConnection, resendable: true), .refuse(.upstreamClosed)),
         ])
     }
 
@@ -41,8 +41,8 @@ func expectSteps(_ steps: [ExchangeStep], sourceLocation: SourceLocation = #_sou
     @Test func noMoreThanOneRetry() {
         expectSteps([
             (.requestArrived(expectsContinue: false, leased: false), .open(fresh: false)),
-            (.upstreamReady(reused: true), .send), (.upstreamEnded(resendable: true), .open(fresh: true)),
-            (.upstreamReady(reused: true), .resend), (.upstreamEnded(resendable: true), .refuse(.upstreamClosed)),
+            (.upstreamReady(reused: true), .send), (.upstreamEnded(.staleConnection, resendable: true), .open(fresh: true)),
+            (.upstreamReady(reused: true), .resend), (.upstreamEnded(.staleConnection, resendable: true), .refuse(.upstreamClosed)),
         ])
     }
 
@@ -50,7 +50,7 @@ func expectSteps(_ steps: [ExchangeStep], sourceLocation: SourceLocation = #_sou
         expectSteps([
             (.requestArrived(expectsContinue: false, leased: false), .open(fresh: false)),
             (.upstreamReady(reused: true), .send),
-            (.upstreamEnded(resendable: false), .refuse(.upstreamClosed)),
+            (.upstreamEnded(.staleConnection, resendable: false), .refuse(.upstreamClosed)),
         ])
     }
 
@@ -58,7 +58,7 @@ func expectSteps(_ steps: [ExchangeStep], sourceLocation: SourceLocation = #_sou
         expectSteps([
             (.requestArrived(expectsContinue: false, leased: false), .open(fresh: false)),
             (.upstreamReady(reused: true), .send), (.responseBegan, .none),
-            (.upstreamEnded(resendable: true), .refuse(.upstreamClosed)),
+            (.upstreamEnded(.staleConnection, resendable: true), .refuse(.upstreamClosed)),
         ])
     }
 
@@ -109,7 +109,7 @@ func expectSteps(_ steps: [ExchangeStep], sourceLocation: SourceLocation = #_sou
         _ = state.received(.upstreamReady(reused: true))
         _ = state.received(.requestSent)
         #expect(state.patience == .firstByte)
-        _ = state.received(.upstreamEnded(resendable: true))
+        _ = state.received(.upstreamEnded(.staleConnection, resendable: true))
         #expect(state.patience == .unlimited)
     }
 

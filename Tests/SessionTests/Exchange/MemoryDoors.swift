@@ -126,7 +126,7 @@ final class MemoryUpstream: Upstream {
 
     var responseBody: any BodySource { body }
 
-    func end(_ ending: UpstreamEnding) -> UpstreamConnection? {
+    func end(_ ending: UpstreamEnding) -> HTTP1Upstream? {
         self.ending = ending
         receiver = nil
         return nil

@@ -2,7 +2,7 @@ package import HTTPWire
 import Transport
 
 /// The upstream side of an exchange with an HTTP/1.1 origin.
-extension UpstreamConnection: Upstream {
+extension HTTP1Upstream: Upstream {
     package func begin(for receiver: any UpstreamReceiver) {
         self.receiver = receiver
         exchanges += 1
@@ -93,7 +93,7 @@ extension UpstreamConnection: Upstream {
 
     // MARK: End
 
-    package func end(_ ending: UpstreamEnding) -> UpstreamConnection? {
+    package func end(_ ending: UpstreamEnding) -> HTTP1Upstream? {
         receiver = nil
         switch ending {
         case .abandoned:
@@ -102,6 +102,9 @@ extension UpstreamConnection: Upstream {
         case .switched:
             responses.dropHead()
             return self
+        case .unused(let idleNanoseconds):
+            origin.giveBack(self, idleNanoseconds: idleNanoseconds)
+            return nil
         case .finished(let requestSent, let idleNanoseconds):
             responses.dropHead()
             let reusable =
