@@ -30,7 +30,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
 TO_BUILD := git pkg-config libevent-dev libssl-dev libc-ares-dev libsystemd-dev libcrypt-dev \
-	libidn2-dev libpsl-dev libmnl-dev libseccomp-dev libyaml-dev libxml2-dev zlib1g-dev libbrotli-dev libzstd-dev libpng-dev \
+	libidn2-dev libpsl-dev libmnl-dev libnghttp2-dev libseccomp-dev libyaml-dev libxml2-dev zlib1g-dev libbrotli-dev libzstd-dev libpng-dev \
 	libturbojpeg0-dev libgif-dev libwebp-dev libtiff-dev libavif-dev
 # A machine without a toolchain needs the libraries of these packages (those without -dev), libstdc++6 and the next.
 TO_RUN := ca-certificates publicsuffix libxml2 libpng16-16 libturbojpeg0 libgif7 libwebpdemux2 libtiff6 libavif15

@@ -55,6 +55,7 @@ let package = Package(
         library("CPSL", pkgConfig: "libpsl", package: "libpsl-dev"),
         library("CMNL", pkgConfig: "libmnl", package: "libmnl-dev"),
         library("CSeccomp", pkgConfig: "libseccomp", package: "libseccomp-dev"),
+        library("CNGHTTP2", pkgConfig: "libnghttp2", package: "libnghttp2-dev"),
         library("CYAML", pkgConfig: "yaml-0.1", package: "libyaml-dev"),
         // Those that decode documents and images are loaded at first use: of these lines only the headers count.
         library("CXML2", pkgConfig: "libxml-2.0", package: "libxml2-dev"),
@@ -74,6 +75,7 @@ let package = Package(
         room("EventLoop", ["Addresses", "CLibevent", "CCares", "CMNL", "CShims"]),
         room("TLS", ["Addresses", "COpenSSL", "CShims"]),
         safeRoom("HTTPWire", ["Addresses"]),
+        room("HTTP2", ["HTTPWire", "CNGHTTP2"]),
         room("Security", ["Addresses", "TLS", "CShims", "CIDN2", "CPSL"]),
         room("Reachability", ["EventLoop", "CMNL"]),
         room("LocalPeers", ["EventLoop", "CMNL", "CShims"]),
@@ -140,6 +142,7 @@ let package = Package(
         tests("EventLoop"),
         tests("TLS", ["COpenSSL", "TestAuthority"]),
         tests("HTTPWire"),
+        tests("HTTP2", ["HTTPWire"]),
         tests("Security", ["Addresses", "TLS", "TestAuthority"]),
         // Images, for the tests of who decodes them, and where.
         .target(name: "TestBodies", dependencies: ["Serialization"], path: "Tests/TestBodies", swiftSettings: settings),

@@ -115,7 +115,7 @@ struct FieldRules: Sendable {
 
     func keepsAlive(version: HTTPVersion) -> Bool {
         if connection.contains(.close) { return false }
-        return version == .http11 || connection.contains(.keepAlive)
+        return version != .http10 || connection.contains(.keepAlive)
     }
 }
 
@@ -135,7 +135,7 @@ extension RequestHead {
         host = rules.host
         connection = rules.connection
         acceptsTrailers = rules.acceptsTrailers
-        expectsContinue = rules.expectsContinue && version == .http11
+        expectsContinue = rules.expectsContinue && version != .http10
         wantsUpgrade =
             rules.connection.contains(.upgrade) && rules.namesUpgrade && !rules.namesCleartextHTTP2
             && version == .http11

@@ -62,13 +62,14 @@ package enum HeadWriter {
             case .upgrade: upgrades
             case .host: uriAuthority == nil
             case .maxForwards: maxForwards == .unlimited
-            case .expect: head.version == .http11
+            case .expect: head.version != .http10
             default: true
             }
         } replacing: { field, out in
             if field.id == .maxForwards { writeMaxForwards(maxForwards, into: &out) }
         }
         if head.bodyLength == .unknown { out.append(contentsOf: "Transfer-Encoding: chunked\r\n") }
+        if head.hasUnwrittenEmptyBody { out.append(contentsOf: "Content-Length: 0\r\n") }
         switch (upgrades, head.acceptsTrailers) {
         case (true, true): out.append(contentsOf: "TE: trailers\r\nConnection: Upgrade, TE\r\n")
         case (true, false): out.append(contentsOf: "Connection: Upgrade\r\n")
@@ -117,6 +118,7 @@ package enum HeadWriter {
             if field.id == .proxyStatus { writeProxyStatus(field.value, from: bytes, into: &out) }
         }
         if inChunks { out.append(contentsOf: "Transfer-Encoding: chunked\r\n") }
+        if head.hasUnwrittenEmptyBody { out.append(contentsOf: "Content-Length: 0\r\n") }
         // RFC 9112 section 6.3 doesn't list it: to a client it ends with its connection, unless its length is given.
         if head.status == 205 { out.append(contentsOf: "Content-Length: 0\r\n") }
         switch connection {
@@ -131,7 +133,7 @@ package enum HeadWriter {
     }
 
     /// What decides about the fields of requests and responses alike.
-    private struct FieldPassage {
+    struct FieldPassage {
         /// Of the received message.
         let version: HTTPVersion
         let lastVia: Int?
@@ -144,7 +146,7 @@ package enum HeadWriter {
 
     /// Keeps fields by `rule` where ``FieldPassage`` doesn't decide; `replacing` writes what replaces the others.
     @inline(__always)
-    private static func writeFields(
+    static func writeFields(
         _ fields: [HeadField], _ passage: FieldPassage, from bytes: Span<UInt8>, edits: HeadEdits, into out: inout [UInt8],
         keeping rule: (HeadField) -> Bool, replacing: (HeadField, inout [UInt8]) -> Void
     ) {
@@ -188,7 +190,7 @@ package enum HeadWriter {
     /// 9.3.8).
     package static func reflect(request head: RequestHead, from bytes: Span<UInt8>, into out: inout [UInt8]) {
         out.append(contentsOf: bytes, in: ByteRange(head.methodRange.start, head.target.end))
-        out.append(contentsOf: head.version == .http11 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n")
+        out.append(contentsOf: head.version == .http10 ? " HTTP/1.0\r\n" : " HTTP/1.1\r\n")
         var run = LineRun()
         for index in head.fields.indices {
             let field = head.fields[index]
@@ -203,7 +205,7 @@ package enum HeadWriter {
         out.append(contentsOf: "\r\n")
     }
 
-    private static func writeOriginForm(
+    static func writeOriginForm(
         of parts: AbsoluteTarget, method: Method, from bytes: Span<UInt8>, into out: inout [UInt8]
     ) {
         let path = parts.pathAndQuery
@@ -227,7 +229,7 @@ package enum HeadWriter {
         write(authority, defaultPort: defaultPort, into: &out)
     }
 
-    private static func write(_ authority: Authority, defaultPort: UInt16, into out: inout [UInt8]) {
+    static func write(_ authority: Authority, defaultPort: UInt16, into out: inout [UInt8]) {
         if authority.isIPv6 { out.append(UInt8(ascii: "[")) }
         out.append(contentsOf: authority.host.utf8)
         if authority.isIPv6 { out.append(UInt8(ascii: "]")) }
@@ -240,13 +242,13 @@ package enum HeadWriter {
         out.append(contentsOf: "\r\n")
     }
 
-    private static func writeMaxForwards(_ maxForwards: MaxForwards, into out: inout [UInt8]) {
+    static func writeMaxForwards(_ maxForwards: MaxForwards, into out: inout [UInt8]) {
         guard case .hops(let hops) = maxForwards else { return }
         out.append(contentsOf: "Max-Forwards: \(max(0, hops - 1))\r\n".utf8)
     }
 
     /// The members of other proxies; no field at all if there are none.
-    private static func writeProxyStatus(_ value: ByteRange, from bytes: Span<UInt8>, into out: inout [UInt8]) {
+    static func writeProxyStatus(_ value: ByteRange, from bytes: Span<UInt8>, into out: inout [UInt8]) {
         guard ProxyStatusList.content(of: value, in: bytes) == .mixed else { return }
         var members = ProxyStatusList(value)
         var separator: StaticString = "Proxy-Status: "
@@ -268,7 +270,7 @@ package enum HeadWriter {
             out.append(contentsOf: bytes, in: others)
             out.append(contentsOf: ", ")
         }
-        out.append(contentsOf: version == .http11 ? "1.1 " : "1.0 ")
+        out.append(contentsOf: version.viaProtocol)
         via.write(into: &out)
         out.append(contentsOf: "\r\n")
     }
@@ -320,14 +322,14 @@ extension Span<UInt8> {
 }
 
 extension [UInt8] {
-    fileprivate mutating func append(contentsOf bytes: Span<UInt8>, in range: ByteRange) {
+    mutating func append(contentsOf bytes: Span<UInt8>, in range: ByteRange) {
         // Unsafe in this room are this step and the next alone: arrays don't take spans in one piece yet. The pointer
         // does not leave the closure.
         unsafe bytes.extracting(range.offsets).withUnsafeBufferPointer { unsafe append(contentsOf: $0) }
     }
 
     /// A literal, whose bytes lie in the program: nothing is retained for them.
-    fileprivate mutating func append(contentsOf text: StaticString) {
+    mutating func append(contentsOf text: StaticString) {
         text.withUTF8Buffer { unsafe append(contentsOf: $0) }
     }
 }

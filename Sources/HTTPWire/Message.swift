@@ -48,9 +48,9 @@ package enum Method: UInt8, Sendable, CaseIterable {
     }
 }
 
-/// Later minor versions count as 1.1 (RFC 9110 section 2.5); other major versions are refused.
+/// Later minor versions count as 1.1 (RFC 9110 section 2.5). A text never says 2: `parseHTTP2` of a head does.
 package enum HTTPVersion: UInt8, Sendable, Comparable {
-    case http10, http11
+    case http10, http11, http2
 
     @inlinable package static func < (a: HTTPVersion, b: HTTPVersion) -> Bool { a.rawValue < b.rawValue }
 }

@@ -73,7 +73,7 @@ extension OwnedRequest {
     package func rewritten(target: [UInt8]? = nil, contentType: String? = nil, bodyLength: Int? = nil) throws(WireError) -> OwnedRequest {
         var out = bytes[head.methodRange.offsets] + [UInt8(ascii: " ")]
         out += target.map { $0[...] } ?? bytes[head.target.offsets]
-        out += (head.version == .http11 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n").utf8
+        out += (head.version == .http10 ? " HTTP/1.0\r\n" : " HTTP/1.1\r\n").utf8
         for field in head.fields {
             switch field.id {
             case .contentLength, .transferEncoding, .trailer, .expect:
@@ -87,7 +87,20 @@ extension OwnedRequest {
         if let contentType { out += "Content-Type: \(contentType)\r\n".utf8 }
         if let bodyLength { out += "Content-Length: \(bodyLength)\r\n".utf8 }
         out += "\r\n".utf8
-        return try OwnedRequest(Array(out))
+        return try OwnedRequest(Array(out), from: head, keepsBody: bodyLength == nil)
+    }
+
+    /// A request whose text was made of another's: its version stays, and so does the length of a body that it keeps.
+    init(_ bytes: [UInt8], from original: RequestHead, keepsBody: Bool) throws(WireError) {
+        let parsed = try OwnedRequest(bytes)
+        guard original.version == .http2 else {
+            self = parsed
+            return
+        }
+        var head = parsed.head
+        head.version = .http2
+        if keepsBody { head.bodyLength = original.bodyLength }
+        self.init(head: head, bytes: bytes)
     }
 
     package var message: [UInt8] { bytes }
@@ -115,7 +128,7 @@ extension OwnedResponse {
         for field in head.fields where field.id != .transferEncoding && field.id != .trailer {
             out += bytes[field.line.offsets]
         }
-        return try? OwnedResponse(Array(out + [0x0D, 0x0A]))
+        return try? OwnedResponse(Array(out + [0x0D, 0x0A]), version: head.version)
     }
 
     /// The same response with an uncoded body of `length` bytes, without fields of the old bytes, and with a weak
@@ -135,6 +148,12 @@ extension OwnedResponse {
             }
         }
         out += "Content-Length: \(length)\r\n\r\n".utf8
-        return try? OwnedResponse(out)
+        return try? OwnedResponse(out, version: head.version)
+    }
+
+    private init(_ bytes: [UInt8], version: HTTPVersion) throws(WireError) {
+        var head = try OwnedResponse(bytes).head
+        head.version = version
+        self.init(head: head, bytes: bytes)
     }
 }

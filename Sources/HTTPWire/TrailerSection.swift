@@ -5,6 +5,18 @@ package struct TrailerSection: Sendable {
 
     package init() {}
 
+    /// - Parameter lines: well-formed field lines, each with CR LF; those that may not stand in a trailer section go.
+    package init(_ lines: Span<UInt8>) {
+        var start = 0
+        while start < lines.count {
+            let end = min(lines.count, lines.endOfFieldText(from: start, to: lines.count) + 2)
+            append(lines.extracting(start..<end).array)
+            start = end
+        }
+    }
+
+    package var isEmpty: Bool { lines.isEmpty }
+
     mutating func append(_ line: [UInt8]) {
         var line = line
         var kept = 0

@@ -9,6 +9,7 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         case invalidContentLength, repeatedContentLength, contentLengthWithTransferEncoding
         case repeatedTransferEncoding, unsupportedTransferEncoding, transferEncodingBeforeHTTP11
         case tooManyConnectionOptions, connectWithBody
+        case connectionSpecificField, targetOfOtherForm, hiddenLine, connectProtocol, switchingProtocols
         case unaskedPart, wrongPart
         case chunkSize, chunkSizeOverflow, chunkExtension, chunkLineTooLong, chunkEnd
         case trailerField, trailersTooLong
@@ -55,6 +56,11 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         case .transferEncodingBeforeHTTP11: "Transfer-Encoding in an HTTP/1.0 message"
         case .tooManyConnectionOptions: "too many options in Connection"
         case .connectWithBody: "CONNECT with a body"
+        case .connectionSpecificField: "a field that HTTP/2 forbids"
+        case .targetOfOtherForm: "a :path that is neither a path nor \"*\""
+        case .hiddenLine: "a line end within a field"
+        case .connectProtocol: "a :protocol that is not a token"
+        case .switchingProtocols: "101 Switching Protocols in HTTP/2"
         case .unaskedPart: "206 Partial Content to a request without Range"
         case .wrongPart: "206 Partial Content with another part than the one that was asked for"
         case .chunkSize: "a chunk size that is not a hexadecimal number"

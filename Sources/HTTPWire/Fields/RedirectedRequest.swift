@@ -17,11 +17,11 @@ extension OwnedRequest {
         var out = redirection.contains(.becomesGET) ? Array("GET".utf8) : Array(bytes[head.methodRange.offsets])
         out += " \(url.origin)".utf8
         out += url.target
-        out += (head.version == .http11 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n").utf8
+        out += (head.version == .http10 ? " HTTP/1.0\r\n" : " HTTP/1.1\r\n").utf8
         out += "Host: \(url.origin.host)\r\n".utf8
         for field in head.fields where field.id != .host && goesAlong(field, redirection) { out += bytes[field.line.offsets] }
         out += "\r\n".utf8
-        return try OwnedRequest(out)
+        return try OwnedRequest(out, from: head, keepsBody: !redirection.contains(.becomesGET))
     }
 
     private func goesAlong(_ field: HeadField, _ redirection: Redirection) -> Bool {
@@ -66,7 +66,7 @@ extension OwnedRequest {
         out += "Range: bytes=\(offset)-\r\nIf-Range: ".utf8
         out += validator
         out += "\r\n\r\n".utf8
-        return try OwnedRequest(out)
+        return try OwnedRequest(out, from: head, keepsBody: true)
     }
 }
 

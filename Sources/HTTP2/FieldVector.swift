@@ -1,0 +1,43 @@
+import CNGHTTP2
+import HTTPWire
+
+/// The array of fields that nghttp2 takes, used again and again. nghttp2 copies what it points to.
+struct FieldVector {
+    private var entries: [nghttp2_nv] = []
+
+    /// Lends the fields of a block.
+    /// - Parameter priority: takes the place of the block's Priority field.
+    mutating func with<Result>(
+        _ block: borrowing FieldBlock, priority: HTTP2Priority?, _ body: (UnsafePointer<nghttp2_nv>?, Int) -> Result
+    ) -> Result {
+        guard var text = priority?.description else { return fill(block, nil, body) }
+        return text.withUTF8 { fill(block, $0, body) }
+    }
+
+    private mutating func fill<Result>(
+        _ block: borrowing FieldBlock, _ priority: UnsafeBufferPointer<UInt8>?,
+        _ body: (UnsafePointer<nghttp2_nv>?, Int) -> Result
+    ) -> Result {
+        entries.removeAll(keepingCapacity: true)
+        return block.bytes.withUnsafeBufferPointer { bytes in
+            for field in block.fields {
+                if priority != nil, bytes[field.name.offsets].elementsEqual("priority".utf8) { continue }
+                let flag = field.isNeverIndexed ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE
+                // nghttp2 doesn't write to them.
+                let base = UnsafeMutablePointer(mutating: bytes.baseAddress)
+                entries.append(
+                    nghttp2_nv(
+                        name: base.map { $0 + field.name.start }, value: base.map { $0 + field.value.start },
+                        namelen: field.name.count, valuelen: field.value.count, flags: UInt8(flag.rawValue)))
+            }
+            if let priority {
+                let name: StaticString = "priority"
+                entries.append(
+                    nghttp2_nv(
+                        name: UnsafeMutablePointer(mutating: name.utf8Start), value: UnsafeMutablePointer(mutating: priority.baseAddress),
+                        namelen: name.utf8CodeUnitCount, valuelen: priority.count, flags: UInt8(NGHTTP2_NV_FLAG_NONE.rawValue)))
+            }
+            return entries.withUnsafeBufferPointer { body($0.baseAddress, $0.count) }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+/// What a client says about the order of responses (RFC 9218).
+package struct HTTP2Priority: Hashable, Sendable, CustomStringConvertible {
+    /// 0, the most urgent, to 7.
+    package let urgency: UInt8
+    /// Whether parts of it are of use: such streams share the connection; others come one after the other.
+    package let isIncremental: Bool
+
+    package init(urgency: UInt8 = 3, isIncremental: Bool = false) {
+        self.urgency = min(urgency, 7)
+        self.isIncremental = isIncremental
+    }
+
+    /// Of a stream that nobody has said anything about: unlike RFC 9218 section 4, it shares. Otherwise one long response
+    /// would hold up all others of a client that knows no priorities.
+    package static let unspecified = HTTP2Priority(isIncremental: true)
+
+    /// As the field's value.
+    package var description: String { isIncremental ? "u=\(urgency), i" : "u=\(urgency)" }
+
+    /// The value of a Priority field, or of a PRIORITY_UPDATE frame; nil if it isn't a dictionary (RFC 8941 section 3.2).
+    /// Unknown members, and values of another type or out of range, are ignored (RFC 9218 section 4).
+    package init?(parsing value: Span<UInt8>) {
+        var urgency: UInt8 = 3
+        var isIncremental = false
+        var reader = DictionaryReader(value.count)
+        while let member = reader.next(in: value) {
+            guard member.isWellFormed else { return nil }
+            guard member.key.count == 1 else { continue }
+            switch (value[member.key.lowerBound], member.value) {
+            case (UInt8(ascii: "u"), .digit(let number)) where number <= 7: urgency = number
+            case (UInt8(ascii: "i"), .boolean(let flag)): isIncremental = flag
+            default: break
+            }
+        }
+        self.init(urgency: urgency, isIncremental: isIncremental)
+    }
+}
+
+/// Walks over the members of a structured dictionary, as far as priorities need them.
+private struct DictionaryReader {
+    enum Value { case digit(UInt8), boolean(Bool), other }
+
+    struct Member {
+        var key: Range<Int>
+        var value: Value
+        var isWellFormed: Bool
+    }
+
+    private var position = 0
+    private let end: Int
+    private var isFirst = true
+
+    init(_ end: Int) { self.end = end }
+
+    mutating func next(in bytes: Span<UInt8>) -> Member? {
+        skipBlanks(in: bytes)
+        if position == end { return nil }
+        if !isFirst {
+            guard bytes[position] == UInt8(ascii: ",") else { return malformed() }
+            position += 1
+            skipBlanks(in: bytes)
+            guard position < end else { return malformed() }
+        }
+        isFirst = false
+        let start = position
+        while position < end, bytes[position].isKeyCharacter { position += 1 }
+        guard position > start, bytes[start].isKeyStart else { return malformed() }
+        var member = Member(key: start..<position, value: .boolean(true), isWellFormed: true)
+        if position < end, bytes[position] == UInt8(ascii: "=") {
+            position += 1
+            let valueStart = position
+            guard skipItem(in: bytes) else { return malformed() }
+            member.value = Self.value(valueStart..<position, in: bytes)
+        }
+        while position < end, bytes[position] == UInt8(ascii: ";") {
+            position += 1
+            guard skipItem(in: bytes) else { return malformed() }
+        }
+        return member
+    }
+
+    private static func value(_ range: Range<Int>, in bytes: Span<UInt8>) -> Value {
+        if range.count == 1, bytes[range.lowerBound] &- 0x30 < 10 { return .digit(bytes[range.lowerBound] - 0x30) }
+        guard range.count == 2, bytes[range.lowerBound] == UInt8(ascii: "?") else { return .other }
+        switch bytes[range.lowerBound + 1] {
+        case UInt8(ascii: "0"): return .boolean(false)
+        case UInt8(ascii: "1"): return .boolean(true)
+        default: return .other
+        }
+    }
+
+    /// Passes over a bare item, an inner list, or a parameter: up to what can't belong to it.
+    private mutating func skipItem(in bytes: Span<UInt8>) -> Bool {
+        let start = position
+        var depth = 0
+        while position < end {
+            switch bytes[position] {
+            case UInt8(ascii: "\""):
+                position += 1
+                while position < end, bytes[position] != UInt8(ascii: "\"") {
+                    position += bytes[position] == UInt8(ascii: "\\") ? 2 : 1
+                }
+                guard position < end else { return false }
+            case UInt8(ascii: "("): depth += 1
+            case UInt8(ascii: ")"):
+                depth -= 1
+                if depth < 0 { return false }
+            case UInt8(ascii: ","), UInt8(ascii: ";"), 0x20, 0x09:
+                if depth == 0, position > start || bytes[position] != 0x20 { return position > start }
+            case 0x21...0x7E: break
+            default: return false
+            }
+            position += 1
+        }
+        return depth == 0 && position > start
+    }
+
+    private mutating func skipBlanks(in bytes: Span<UInt8>) {
+        while position < end, bytes[position] == 0x20 || bytes[position] == 0x09 { position += 1 }
+    }
+
+    private mutating func malformed() -> Member {
+        position = end
+        return Member(key: 0..<0, value: .other, isWellFormed: false)
+    }
+}
+
+extension UInt8 {
+    fileprivate var isKeyStart: Bool { self &- 0x61 < 26 || self == UInt8(ascii: "*") }
+    fileprivate var isKeyCharacter: Bool {
+        isKeyStart || self &- 0x30 < 10 || self == UInt8(ascii: "_") || self == UInt8(ascii: "-") || self == UInt8(ascii: ".")
+    }
+}

@@ -1,0 +1,55 @@
+import CNGHTTP2
+import HTTPWire
+
+// What is done about a peer that breaks the protocol, or asks too much.
+extension HTTP2Session {
+    /// Resets a stream for the peer's fault, or a head that can't be sent.
+    func refuse(_ stream: HTTP2StreamID, _ defect: HTTP2Defect, _ code: HTTP2ErrorCode = .protocolError) {
+        text.abandon()
+        nghttp2_submit_rst_stream(handle.pointer, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.rawValue, code.rawValue)
+        noteMalformed(stream, defect)
+    }
+
+    /// A stream is reset for the peer's fault. Nothing happens if that is known, or the stream was reset for another reason.
+    func noteMalformed(_ stream: HTTP2StreamID, _ defect: HTTP2Defect) {
+        guard let place = place(of: stream.rawValue), !streams[place].flags.contains(.isReset) else { return }
+        markReset(place)
+        events.append(.malformed(stream, defect))
+        if defect != .unsent, let flood = floods.faulted(at: now) { fail(.enhanceYourCalm, flood.description) }
+    }
+
+    func markReset(_ place: StreamTable.Place) {
+        unschedule(place)
+        streams[place].flags.insert(.isReset)
+    }
+
+    /// nghttp2 can't go on.
+    func fail(because error: CInt) {
+        switch error {
+        case NGHTTP2_ERR_BAD_CLIENT_MAGIC.code: fail(.protocolError, "the connection preface is not HTTP/2's")
+        case NGHTTP2_ERR_FLOODED.code: fail(.enhanceYourCalm, "too many acknowledgements are not read")
+        case NGHTTP2_ERR_NOMEM.code: fail(.internalError, "out of memory")
+        default: fail(.enhanceYourCalm, String(cString: nghttp2_strerror(error)))
+        }
+    }
+
+    /// The connection is over: all that is still sent is a GOAWAY. It is written here, since nghttp2 may not be asked any
+    /// more.
+    func fail(_ code: HTTP2ErrorCode, _ reason: String) {
+        guard !hasFailed else { return }
+        noteFailure(code, reason)
+        let payload = 8 + reason.utf8.count
+        pending += [0, UInt8(truncatingIfNeeded: payload >> 8), UInt8(truncatingIfNeeded: payload)]
+        pending += [FrameHeader.Kind.goAway.rawValue, 0, 0, 0, 0, 0]
+        withUnsafeBytes(of: lastProcessed.bigEndian) { pending.append(contentsOf: $0) }
+        withUnsafeBytes(of: code.rawValue.bigEndian) { pending.append(contentsOf: $0) }
+        pending += reason.utf8
+    }
+
+    func noteFailure(_ code: HTTP2ErrorCode, _ reason: String) {
+        guard !hasFailed else { return }
+        hasFailed = true
+        text.abandon()
+        events.append(.failed(code, reason))
+    }
+}

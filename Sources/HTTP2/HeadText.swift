@@ -1,0 +1,234 @@
+import HTTPWire
+
+/// Writes received field sections as text of HTTP/1.1, one after the other. What nghttp2 lets pass is checked by
+/// `HeadParser`, which reads the text.
+///
+/// ```
+/// :method GET, :scheme https, :authority a.test, :path /, cookie a=1, cookie b=2
+///     →  GET / HTTP/1.1 ⏎ Host: a.test ⏎ cookie: a=1; b=2 ⏎ ⏎
+/// ```
+struct HeadText: ~Copyable {
+    enum Kind { case request, response, trailers }
+
+    private static let usualCapacity = 2048
+
+    private var text = ByteArena(capacity: Self.usualCapacity)
+    /// Values of pseudo-header fields, and cookies, until their line is written.
+    private var pseudo = ByteArena(capacity: 256)
+    private var cookies = ByteArena(capacity: 64)
+    private let sizeLimit: Int
+    private(set) var round: UInt32 = 0
+
+    // Of the section that is being received:
+    private var kind = Kind.request
+    private var start = 0
+    private var lines = 0
+    /// As RFC 9113 section 6.5.2 counts it.
+    private var size = 0
+    private var isBegun = false
+    private var hasStartLine = false
+    private var isTooLarge = false
+    private var neverIndexed = false
+    private var method = 0..<0
+    private var path = 0..<0
+    private var authority = 0..<0
+    private var protocolName = 0..<0
+    private var scheme = HTTP2HeadPlace.Scheme.none
+    private var priority: HTTP2Priority?
+    /// Of a response: its first digit says whether it is an interim one.
+    private var status = 0..<0
+
+    /// - Parameter sizeLimit: the longest section that is kept, in the bytes of SETTINGS_MAX_HEADER_LIST_SIZE.
+    init(sizeLimit: Int) { self.sizeLimit = sizeLimit }
+
+    var sectionKind: Kind { kind }
+
+    /// Of all sections since `nextRound()`, and of what is held for one.
+    var count: Int { text.count + pseudo.count + cookies.count }
+
+    /// Forgets the sections that are complete; their places are no longer valid. One that isn't complete stays.
+    mutating func nextRound() {
+        round &+= 1
+        if isBegun {
+            // It moves to the front.
+            if start > 0 {
+                text.removeFirst(start)
+                start = 0
+            }
+        } else if text.count > 0 {
+            text.clear()
+            text.shrink(to: 32 * Self.usualCapacity)
+        }
+    }
+
+    mutating func begin(_ kind: Kind) {
+        abandon()
+        self.kind = kind
+        start = text.count
+        lines = 0
+        size = 0
+        isBegun = true
+        hasStartLine = kind == .trailers
+        isTooLarge = false
+        neverIndexed = false
+        (method, path, authority, protocolName, status) = (0..<0, 0..<0, 0..<0, 0..<0, 0..<0)
+        scheme = .none
+        priority = nil
+        pseudo.clear()
+        cookies.clear()
+    }
+
+    /// The section is given up.
+    mutating func abandon() {
+        guard isBegun else { return }
+        isBegun = false
+        text.truncate(to: start)
+        pseudo.clear()
+        cookies.clear()
+    }
+
+    /// Takes a field that nghttp2 found well-formed. Fields beyond the limits are dropped.
+    mutating func add(
+        _ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>, isNeverIndexed: Bool
+    ) -> HTTP2Defect? {
+        guard isBegun, name.count > 0 else { return nil }
+        size += name.count + value.count + 32
+        if size > sizeLimit || lines > HeadParser.fieldLimit {
+            isTooLarge = isTooLarge || size > sizeLimit
+            return nil
+        }
+        if name[0] == UInt8(ascii: ":") {
+            addPseudo(name, value)
+            return nil
+        }
+        if !hasStartLine { writeStartLine() }
+        if kind != .trailers {
+            switch name.count {
+            case 4 where kind == .request && !authority.isEmpty && name.isText("host"):
+                return value.equalsIgnoringCase(pseudo.bytes[authority]) ? nil : .hostDiffers
+            case 6 where name.isText("cookie"):
+                if cookies.count > 0 { cookies.append("; ") }
+                cookies.append(value)
+                return nil
+            case 8 where name.isText("priority"):
+                priority = HTTP2Priority(parsing: value.span)
+            default: break
+            }
+        }
+        if isNeverIndexed, SecretField(ByteRange(0, name.count), in: name.span) == nil { neverIndexed = true }
+        text.appendLine(name, value)
+        lines += 1
+        return nil
+    }
+
+    private mutating func addPseudo(_ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>) {
+        let range = pseudo.count..<pseudo.count + value.count
+        switch (name.count, name[1]) {
+        case (7, UInt8(ascii: "m")): method = range
+        case (5, _): path = range
+        case (10, UInt8(ascii: "a")): authority = range
+        case (9, _): protocolName = range
+        case (7, UInt8(ascii: "s")) where kind == .response: status = range
+        case (7, _):
+            scheme = value.equalsIgnoringCase("https") ? .https : value.equalsIgnoringCase("http") ? .http : .other
+            return
+        default: return
+        }
+        pseudo.append(value)
+    }
+
+    private mutating func writeStartLine() {
+        hasStartLine = true
+        if kind == .response {
+            text.append("HTTP/1.1 ")
+            text.append(pseudo.bytes[status])
+            text.append(" \r\n")
+            return
+        }
+        let isTunnel = path.isEmpty
+        if protocolName.isEmpty {
+            text.append(pseudo.bytes[method])
+        } else {
+            text.append("GET")
+        }
+        text.append(0x20)
+        text.append(pseudo.bytes[isTunnel ? authority : path])
+        text.append(" HTTP/1.1\r\n")
+        if !authority.isEmpty {
+            text.append("Host: ")
+            text.append(pseudo.bytes[authority])
+            text.append("\r\n")
+            lines += 1
+        }
+        if !protocolName.isEmpty {
+            text.append("Connection: Upgrade\r\nUpgrade: ")
+            text.append(pseudo.bytes[protocolName])
+            text.append("\r\n")
+            lines += 2
+        }
+    }
+
+    /// Ends a head; its text is complete. nghttp2 has found that the pseudo-header fields are all there.
+    mutating func endHead(ends: Bool) -> HTTP2HeadPlace {
+        if !hasStartLine { writeStartLine() }
+        if cookies.count > 0 {
+            text.append("cookie: ")
+            text.append(cookies.bytes)
+            text.append("\r\n")
+            lines += 1
+            cookies.clear()
+        }
+        text.append("\r\n")
+        isBegun = false
+        return HTTP2HeadPlace(
+            range: UInt32(start)..<UInt32(text.count), round: round, lines: UInt32(lines), ends: ends, isTooLarge: isTooLarge,
+            scheme: scheme,
+            protocolName: protocolName.isEmpty ? nil : String(decoding: pseudo.bytes[protocolName], as: UTF8.self),
+            priority: priority, neverIndexed: neverIndexed)
+    }
+
+    /// Ends a trailer section.
+    mutating func endTrailers() -> Result<TrailerSection, HTTP2Defect> {
+        defer { abandon() }
+        if isTooLarge || lines > HeadParser.fieldLimit { return .failure(.trailersTooLong) }
+        return .success(TrailerSection(UnsafeBufferPointer(rebasing: text.bytes[start...]).span))
+    }
+
+    /// Whether the response that was received last is an interim one.
+    var isInterim: Bool { !status.isEmpty && pseudo.bytes[status.lowerBound] == UInt8(ascii: "1") }
+
+    /// Copies the text of a head; false if the place is no longer valid.
+    func read(_ place: HTTP2HeadPlace, into bytes: inout [UInt8]) -> Bool {
+        bytes.removeAll(keepingCapacity: true)
+        guard place.round == round, place.range.upperBound <= text.count else { return false }
+        bytes.append(contentsOf: text.bytes[Int(place.range.lowerBound)..<Int(place.range.upperBound)])
+        return true
+    }
+}
+
+extension ByteArena {
+    fileprivate mutating func append(_ slice: Slice<UnsafeBufferPointer<UInt8>>) { append(UnsafeBufferPointer(rebasing: slice)) }
+}
+
+extension UnsafeBufferPointer<UInt8> {
+    @inline(__always)
+    fileprivate func isText(_ text: StaticString) -> Bool {
+        guard count == text.utf8CodeUnitCount else { return false }
+        for index in 0..<count where self[index] != text.utf8Start[index] { return false }
+        return true
+    }
+
+    fileprivate func equalsIgnoringCase(_ text: StaticString) -> Bool {
+        equalsIgnoringCase(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)[...])
+    }
+
+    fileprivate func equalsIgnoringCase(_ other: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+        guard count == other.count else { return false }
+        for index in 0..<count where self[index].lowercased != other[other.startIndex + index].lowercased { return false }
+        return true
+    }
+}
+
+extension UInt8 {
+    fileprivate var lowercased: UInt8 { self &- 0x41 < 26 ? self | 0x20 : self }
+}

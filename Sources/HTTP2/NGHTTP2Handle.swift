@@ -1,0 +1,109 @@
+import CNGHTTP2
+
+/// Owns a session of nghttp2.
+struct NGHTTP2Handle: ~Copyable {
+    let pointer: OpaquePointer
+
+    init(_ role: HTTP2Session.Role, _ limits: HTTP2Limits) throws(HTTP2Unavailable) {
+        var options: OpaquePointer?
+        guard nghttp2_option_new(&options) == 0 else { throw HTTP2Unavailable() }
+        defer { nghttp2_option_del(options) }
+        // Windows are the owner's: a reader that is slow holds up its stream.
+        nghttp2_option_set_no_auto_window_update(options, 1)
+        nghttp2_option_set_no_closed_streams(options, 1)
+        nghttp2_option_set_max_outbound_ack(options, limits.unreadAcknowledgements)
+        nghttp2_option_set_max_send_header_block_length(options, limits.sentHead)
+        nghttp2_option_set_builtin_recv_extension_type(options, UInt8(NGHTTP2_PRIORITY_UPDATE.rawValue))
+        // Resets are counted by FloodGuard, which is kinder to those who also end streams well.
+        nghttp2_option_set_stream_reset_rate_limit(options, UInt64(UInt32.max), UInt64(UInt32.max))
+
+        guard let callbacks = NGHTTP2Callbacks.shared.pointer else { throw HTTP2Unavailable() }
+        var session: OpaquePointer?
+        let result =
+            switch role {
+            case .client: nghttp2_session_client_new2(&session, callbacks, nil, options)
+            case .server: nghttp2_session_server_new2(&session, callbacks, nil, options)
+            }
+        guard result == 0, let session else { throw HTTP2Unavailable() }
+        pointer = session
+    }
+
+    deinit { nghttp2_session_del(pointer) }
+}
+
+/// The functions that nghttp2 calls: the same for all sessions, each of which copies them.
+struct NGHTTP2Callbacks: @unchecked Sendable {
+    static let shared = NGHTTP2Callbacks()
+
+    /// Made once, then only read.
+    let pointer: OpaquePointer?
+
+    // Each: check the pointer, recover the session, call one method. nghttp2's `user_data` is set before any of them runs,
+    // and the session is retained by whoever called the method within which they run.
+    private init() {
+        var callbacks: OpaquePointer?
+        guard nghttp2_session_callbacks_new(&callbacks) == 0 else {
+            pointer = nil
+            return
+        }
+        nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks) { _, frame, user in
+            guard let frame, let session = HTTP2Session.of(user) else { return failure }
+            return session.beginHead(frame.pointee.headers)
+        }
+        nghttp2_session_callbacks_set_on_header_callback(callbacks) { _, frame, name, nameCount, value, valueCount, flags, user in
+            guard let frame, let session = HTTP2Session.of(user) else { return failure }
+            return session.takeField(
+                UnsafeBufferPointer(start: name, count: nameCount), UnsafeBufferPointer(start: value, count: valueCount), flags,
+                of: frame.pointee.hd.stream_id)
+        }
+        nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { _, frame, user in
+            guard let frame, let session = HTTP2Session.of(user) else { return failure }
+            session.takeFrame(frame)
+            return 0
+        }
+        nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) { _, _, stream, bytes, count, user in
+            guard let bytes, let session = HTTP2Session.of(user) else { return failure }
+            session.takeData(stream, bytes, count)
+            return 0
+        }
+        nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks) { _, frame, error, user in
+            guard let frame, let session = HTTP2Session.of(user) else { return failure }
+            session.noteInvalid(frame.pointee.hd, error)
+            return 0
+        }
+        nghttp2_session_callbacks_set_on_stream_close_callback(callbacks) { _, stream, code, user in
+            guard let session = HTTP2Session.of(user) else { return failure }
+            session.streamClosed(stream, HTTP2ErrorCode(rawValue: code))
+            return 0
+        }
+        nghttp2_session_callbacks_set_on_frame_send_callback(callbacks) { _, frame, user in
+            guard let frame, let session = HTTP2Session.of(user) else { return failure }
+            session.frameSent(frame)
+            return 0
+        }
+        nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks) { _, frame, _, user in
+            guard let frame, let session = HTTP2Session.of(user) else { return failure }
+            session.frameNotSent(frame.pointee.hd)
+            return 0
+        }
+        nghttp2_session_callbacks_set_send_data_callback(callbacks) { _, frame, header, count, _, user in
+            guard let frame, let header, let session = HTTP2Session.of(user) else { return failure }
+            return session.sendData(frame.pointee.hd, header, count)
+        }
+        pointer = callbacks
+    }
+
+    /// Asks for a stream's body; in `source` is its place.
+    static let read: nghttp2_data_source_read_callback = { _, stream, _, most, flags, _, user in
+        guard let flags, let session = HTTP2Session.of(user) else { return Int(failure) }
+        return session.supply(HTTP2StreamID(stream), most, &flags.pointee)
+    }
+}
+
+private let failure = CInt(NGHTTP2_ERR_CALLBACK_FAILURE.rawValue)
+
+extension HTTP2Session {
+    fileprivate static func of(_ user: UnsafeMutableRawPointer?) -> HTTP2Session? {
+        user.map { Unmanaged<HTTP2Session>.fromOpaque($0).takeUnretainedValue() }
+    }
+}

@@ -1,0 +1,86 @@
+/// Which of the streams that have something to send comes next (RFC 9218 section 10): the more urgent first. Of the same
+/// urgency, incremental ones take turns of a frame; the others share one turn, in the order of their requests.
+package struct StreamSchedule: Sendable {
+    fileprivate struct Level: Sendable {
+        /// Incremental streams, the next one first; 0 is the turn of all that aren't incremental.
+        var turns: [Int32] = []
+        /// The place in `turns` before which everything had its turn.
+        var first = 0
+        /// Ascending.
+        var inOrder: [Int32] = []
+    }
+
+    private var levels = [Level](repeating: Level(), count: 8)
+    /// Bit n: level n has a stream.
+    private var occupied: UInt8 = 0
+
+    package init() {}
+
+    package var isEmpty: Bool { occupied == 0 }
+
+    /// The stream that comes next.
+    package var first: HTTP2StreamID? {
+        guard occupied != 0 else { return nil }
+        let urgency = occupied.trailingZeroBitCount
+        let turn = levels[urgency].turns[levels[urgency].first]
+        return HTTP2StreamID(turn == 0 ? levels[urgency].inOrder[0] : turn)
+    }
+
+    /// Adds a stream that isn't in it.
+    package mutating func insert(_ stream: HTTP2StreamID, _ priority: HTTP2Priority) {
+        let urgency = Int(priority.urgency)
+        occupied |= 1 << priority.urgency
+        if priority.isIncremental { return levels[urgency].turns.append(stream.rawValue) }
+        if levels[urgency].inOrder.isEmpty { levels[urgency].turns.append(0) }
+        let place = levels[urgency].inOrder.firstIndex { $0 > stream.rawValue } ?? levels[urgency].inOrder.endIndex
+        levels[urgency].inOrder.insert(stream.rawValue, at: place)
+    }
+
+    /// Takes out the stream that comes next.
+    package mutating func removeFirst() -> HTTP2StreamID? {
+        guard let stream = first else { return nil }
+        let urgency = occupied.trailingZeroBitCount
+        let turn = levels[urgency].turns[levels[urgency].first]
+        levels[urgency].advance()
+        if turn == 0 {
+            levels[urgency].inOrder.removeFirst()
+            if !levels[urgency].inOrder.isEmpty { levels[urgency].turns.append(0) }
+        }
+        if levels[urgency].isEmpty { occupied &= ~(1 << UInt8(urgency)) }
+        return stream
+    }
+
+    /// Takes out a stream that was inserted with this priority.
+    package mutating func remove(_ stream: HTTP2StreamID, _ priority: HTTP2Priority) {
+        let urgency = Int(priority.urgency)
+        if priority.isIncremental {
+            levels[urgency].removeTurn(stream.rawValue)
+        } else if let place = levels[urgency].inOrder.firstIndex(of: stream.rawValue) {
+            levels[urgency].inOrder.remove(at: place)
+            if levels[urgency].inOrder.isEmpty { levels[urgency].removeTurn(0) }
+        }
+        if levels[urgency].isEmpty { occupied &= ~(1 << priority.urgency) }
+    }
+}
+
+extension StreamSchedule.Level {
+    fileprivate var isEmpty: Bool { first == turns.count }
+
+    /// Passes over the first turn; what is passed over is cleared away when it is more than what is left.
+    fileprivate mutating func advance() {
+        first += 1
+        if isEmpty {
+            turns.removeAll(keepingCapacity: true)
+            first = 0
+        } else if first > 64, first > turns.count - first {
+            turns.removeFirst(first)
+            first = 0
+        }
+    }
+
+    fileprivate mutating func removeTurn(_ turn: Int32) {
+        guard let place = turns[first...].firstIndex(of: turn) else { return }
+        if place == first { return advance() }
+        turns.remove(at: place)
+    }
+}

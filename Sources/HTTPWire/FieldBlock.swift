@@ -1,0 +1,125 @@
+/// A field section on its way out in HTTP/2 (RFC 9113 section 8.3): pseudo-header fields first, names in lower case.
+/// Reusable storage, one array of bytes for all names and values.
+package struct FieldBlock: Sendable {
+    package struct Field: Sendable {
+        package let name: ByteRange
+        package let value: ByteRange
+        /// A secret, which no table of HPACK may hold, here or at any later hop (RFC 7541 section 7.1.3).
+        package let isNeverIndexed: Bool
+    }
+
+    package internal(set) var bytes: [UInt8] = []
+    package private(set) var fields: [Field] = []
+
+    package init() {}
+
+    package mutating func clear() {
+        bytes.removeAll(keepingCapacity: true)
+        fields.removeAll(keepingCapacity: true)
+    }
+
+    /// Appends a field whose name is in lower case.
+    package mutating func append(_ name: StaticString, _ value: String) {
+        append(name) { $0.append(contentsOf: value.utf8) }
+    }
+
+    mutating func append(_ name: StaticString, write: (inout [UInt8]) -> Void) {
+        let start = bytes.count
+        bytes.append(contentsOf: name)
+        let end = bytes.count
+        write(&bytes)
+        fields.append(Field(name: ByteRange(start, end), value: ByteRange(end, bytes.count), isNeverIndexed: false))
+    }
+
+    /// What is done with lines besides what is done with each.
+    struct LineRules: OptionSet {
+        let rawValue: UInt8
+        /// Lines of edits are among them, which may have any name.
+        static let mayBeConnectionSpecific = LineRules(rawValue: 1)
+        /// The head came with a field of unknown name that may not be indexed: so may none of these.
+        static let areNeverIndexed = LineRules(rawValue: 2)
+        /// The handshake of a WebSocket has no key in HTTP/2 (RFC 8441 section 5).
+        static let haveNoWebSocketKey = LineRules(rawValue: 4)
+    }
+
+    /// Takes the lines of HTTP/1.1 that stand in `bytes` from `start` on, each with CR LF, as fields. Cookies are split
+    /// (RFC 9113 section 8.2.3).
+    mutating func takeLines(from start: Int, _ rules: LineRules) {
+        var position = start
+        let end = bytes.count
+        while position < end {
+            var colon = position
+            var hash = NameHash()
+            var out = bytes.mutableSpan
+            while out[colon] != UInt8(ascii: ":") {
+                out[colon] = out[colon].lowercased
+                hash.add(out[colon])
+                colon += 1
+            }
+            let name = ByteRange(position, colon)
+            let lineEnd = bytes.span.endOfFieldText(from: colon, to: end)
+            let value = bytes.span.trimmed(ByteRange(colon + 1, lineEnd))
+            position = lineEnd + 2
+            let secret = SecretField(name, in: bytes.span)
+            let isNeverIndexed = secret != nil || rules.contains(.areNeverIndexed)
+            if rules.mayDrop, drops(name, hash, rules) { continue }
+            if secret == .cookie {
+                splitCookies(value, named: name)
+            } else {
+                fields.append(Field(name: name, value: value, isNeverIndexed: isNeverIndexed))
+            }
+        }
+    }
+
+    private func drops(_ name: ByteRange, _ hash: NameHash, _ rules: LineRules) -> Bool {
+        let span = bytes.span
+        if rules.contains(.haveNoWebSocketKey),
+            span.equals(name, ignoringCase: "sec-websocket-key") || span.equals(name, ignoringCase: "sec-websocket-accept")
+        {
+            return true
+        }
+        switch FieldNameTable.shared.lookUp(name, in: span, hash: hash) {
+        case .connection, .keepAlive, .proxyConnection, .transferEncoding, .upgrade, .te, .host, .http2Settings: return true
+        default: return false
+        }
+    }
+
+    private mutating func splitCookies(_ value: ByteRange, named name: ByteRange) {
+        var start = value.start
+        var position = start
+        while position + 1 < value.end {
+            if bytes[position] == UInt8(ascii: ";"), bytes[position + 1] == .space {
+                fields.append(Field(name: name, value: ByteRange(start, position), isNeverIndexed: true))
+                position += 2
+                start = position
+            } else {
+                position += 1
+            }
+        }
+        fields.append(Field(name: name, value: ByteRange(start, value.end), isNeverIndexed: true))
+    }
+}
+
+extension FieldBlock.LineRules {
+    fileprivate var mayDrop: Bool { contains(.mayBeConnectionSpecific) || contains(.haveNoWebSocketKey) }
+}
+
+/// The fields that are secret whatever they hold.
+package enum SecretField {
+    case authorization, proxyAuthorization, cookie, setCookie
+
+    /// Nil: the name, in lower case, isn't one of theirs.
+    package init?(_ name: ByteRange, in bytes: Span<UInt8>) {
+        let found: SecretField
+        let text: String
+        switch name.count {
+        case 6: (found, text) = (.cookie, "cookie")
+        case 10: (found, text) = (.setCookie, "set-cookie")
+        case 13: (found, text) = (.authorization, "authorization")
+        case 19: (found, text) = (.proxyAuthorization, "proxy-authorization")
+        default: return nil
+        }
+        guard bytes.equals(name, ignoringCase: text) else { return nil }
+        self = found
+    }
+}
