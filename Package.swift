@@ -88,7 +88,7 @@ let package = Package(
         room("Isolation", ["Transport", "HTTPWire", "EventLoop", "CMNL", "CShims"]),
         room(
             "Session",
-            ["Transport", "Security", "Serialization", "HTTPWire", "Reachability", "EventLoop", "TLS", "Addresses"]),
+            ["Transport", "Security", "Serialization", "HTTPWire", "HTTP2", "Reachability", "EventLoop", "TLS", "Addresses"]),
         // What programs see of the session manager.
         safeRoom(
             "PinnedSession",
@@ -106,7 +106,7 @@ let package = Package(
         room(
             "Clients",
             [
-                "Records", "Configuration", "Session", "Serialization", "Security", "Transport", "HTTPWire", "TLS", "LocalPeers",
+                "Records", "Configuration", "Session", "Serialization", "Security", "Transport", "HTTPWire", "HTTP2", "TLS", "LocalPeers",
                 "EventLoop", "Addresses", "CCrypt", .product(name: "Logging", package: "swift-log"),
             ]),
         room(

@@ -75,7 +75,8 @@ package struct ByteBuffer: ~Copyable {
     package mutating func append(copying bytes: UnsafeRawBufferPointer) {
         guard let source = bytes.baseAddress, bytes.count > 0 else { return }
         _ = memory()
-        if capacity - end < bytes.count { grow(to: end + bytes.count) }
+        if capacity - end < bytes.count { compact() }
+        if capacity - end < bytes.count { grow(to: max(end + bytes.count, 2 * capacity)) }
         memcpy(memory() + end, source, bytes.count)
         end += bytes.count
     }

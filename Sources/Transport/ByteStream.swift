@@ -24,11 +24,14 @@ package enum StreamError: Error, Sendable, Equatable, CustomStringConvertible {
     case socket(CInt)
     /// TLS failed: a malformed record, an alert, or an end without close_notify.
     case tls(TLSError)
+    /// A stream of a shared connection ended; why, for people.
+    case stream(String)
 
     package var description: String {
         switch self {
         case .socket(let code): String(cString: strerror(code))
         case .tls(let error): error.message
+        case .stream(let cause): cause
         }
     }
 

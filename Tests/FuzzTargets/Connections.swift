@@ -1,4 +1,5 @@
 import Clients
+import Session
 import EventLoop
 internal import Glibc
 import HTTPWire
@@ -27,6 +28,10 @@ enum Connections {
     /// Turns after which the proxy ends, and everything has to be closed.
     private static let patience = 100
 
+    private static func obey(_ order: ClientConnection.TaskOrder, _ connection: ClientConnection) {
+        for task in connection.tasks { _ = connection.obey(order, task: task.id, because: "fuzz") }
+    }
+
     private static func run(_ bytes: [UInt8], _ proxy: ScriptedProxy) throws {
         var choices = Choices(bytes, count: 4)
         var cuts = Cuts(seed: choices.byte())
@@ -44,9 +49,9 @@ enum Connections {
             round += 1
             client.send(isWhole ? .max : cuts.next())
             switch (round, ending >> 5) {
-            case (2, 1), (2, 2), (2, 3): connection.suspendTask("fuzz")
-            case (4, 1): connection.resumeTask("fuzz")
-            case (4, 2), (2, 4): connection.cancelTask("fuzz")
+            case (2, 1), (2, 2), (2, 3): obey(.suspend, connection)
+            case (4, 1): obey(.resume, connection)
+            case (4, 2), (2, 4): obey(.cancel, connection)
             case (4, 3), (3, 5): connection.drain()
             default: break
             }

@@ -247,6 +247,7 @@ extension ClientConnection {
                 refusal.cause, errorType: refusal.proxyStatusError, isPinFailure: refusal.report.isPinFailure)
         }
         worker.session.complete(&record)
+        if server.stream.withTLS({ $0.alpn }) == HTTPProtocol.http2.rawValue { return serveHTTP2() }
         server.serve()
         if tunnel?.isPlain == true, !server.requests.isEmpty { server.nextRequest() }
     }

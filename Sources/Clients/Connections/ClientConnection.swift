@@ -31,7 +31,10 @@ package final class ClientConnection {
     /// The proxy's URL for this client, if the socket doesn't tell.
     let ownURL: String?
     package let server: HTTP1Server
+    /// Of HTTP/1.1, one after the other.
     let request: ClientRequest
+    /// Serves the inside of a CONNECT to a client that chose HTTP/2.
+    var http2: HTTP2Server?
     // unchecked: its mutating methods call nobody.
     @exclusivity(unchecked) private(set) var state = ConnectionState()
     /// The process at the other end, as far as known.
@@ -187,6 +190,7 @@ extension ClientConnection: HTTP1ServerOwner {
     package func lentStreamTimedOut(_ server: HTTP1Server) { happened(.deadline) }
 
     package func closed(_ server: HTTP1Server) {
+        if let http2 = http2.take() { http2.stop(cause ?? "the client's connection was closed") }
         completeUnanswered()
         request.giveUp()
         handshakeEnded()

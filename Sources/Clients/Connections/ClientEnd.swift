@@ -19,7 +19,9 @@ extension ClientConnection {
         // Nothing was carried yet.
         case (.awaitingHandshake, _), (.verifying, _): server.setDeadline(afterNanoseconds: handshakeNanoseconds)
         case (.connecting, _): boundConnecting()
-        default: server.drain(lastChance: WorkerContext.lastChanceNanoseconds)
+        default:
+            if let http2 { return http2.drain(lastChance: WorkerContext.lastChanceNanoseconds) }
+            server.drain(lastChance: WorkerContext.lastChanceNanoseconds)
         }
     }
 
@@ -70,6 +72,7 @@ extension ClientConnection {
             return server.abort()
         case .none: break
         }
+        if let http2 { return http2.stop(cause) }
         if state.takesRequests { request.completeHeld(cause) }
         server.stop(cause)
     }

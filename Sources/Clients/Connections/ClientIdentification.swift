@@ -34,7 +34,7 @@ extension ClientConnection {
         guard !peer.needsProcesses else { return }
         switch state.phase {
         case .relaying: reviewRelay()
-        default: if !inquiries.isAwaitingRuns { request.goOn() }
+        default: if !inquiries.isAwaitingRuns { for request in requests { request.goOn() } }
         }
     }
 

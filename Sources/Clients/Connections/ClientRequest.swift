@@ -174,6 +174,15 @@ package final class ClientRequest {
         }
     }
 
+    /// The configuration in force serves this client no more: nothing is answered.
+    func closeConnection(_ cause: String) {
+        record.failed(cause)
+        worker.session.complete(&record)
+        guard let http2 = connection.http2 else { return connection.server.close() }
+        server.abort()
+        http2.leave()
+    }
+
     /// Completes the task of a request without an exchange.
     func completeHeld(_ cause: String) {
         guard connection.state.takesRequests, isHeld, record.ended == nil else { return }

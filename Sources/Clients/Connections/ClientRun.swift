@@ -33,7 +33,7 @@ extension ClientConnection {
         let isBegun = RunInquiry.begin(about: number, worker.shared.runs.runs(of: socket.user), on: worker.loop) { [weak self] run in
             guard let self else { return }
             inquiries.runs = .over(run)
-            request.goOn()
+            for request in requests { request.goOn() }
         }
         if isBegun { inquiries.runs = .underWay }
         return isBegun

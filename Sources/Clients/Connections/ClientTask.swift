@@ -4,10 +4,31 @@ import Logging
 package import Session
 import Transport
 
-/// The client's task in flight, and control over it.
+/// The client's tasks in flight, and control over them. Each request of HTTP/2 has one.
 extension ClientConnection {
-    /// Nil: none is in flight.
-    package var task: TaskSummary? {
+    package var tasks: [TaskSummary] {
+        if let http2 { return http2.requests.compactMap(\.task) }
+        return task.map { [$0] } ?? []
+    }
+
+    /// Nil: it isn't in flight.
+    package func task(_ number: UInt64) -> TaskSummary? {
+        if let http2 { return http2.requests.first { $0.record.number == number }?.task }
+        return record.number == number ? task : nil
+    }
+
+    /// How many are in flight, and how many of those have a connection to their origin. Cheaper than ``tasks``.
+    package var taskCounts: (tasks: Int, upstreams: Int) {
+        guard let http2 else { return hasTask ? (1, record.upstream == nil ? 0 : 1) : (0, 0) }
+        return http2.requests.reduce(into: (0, 0)) { counts, request in
+            guard request.hasTask else { return }
+            counts.0 += 1
+            if request.record.upstream != nil { counts.1 += 1 }
+        }
+    }
+
+    /// Of HTTP/1.1, or the CONNECT's.
+    private var task: TaskSummary? {
         guard let words = state.words else { return state.takesRequests ? request.task : nil }
         switch carrier {
         case .none: return summary(words)
@@ -17,8 +38,7 @@ extension ClientConnection {
         }
     }
 
-    /// Cheaper than ``task``.
-    package var hasTask: Bool {
+    private var hasTask: Bool {
         switch state.phase {
         case .open, .inside: request.hasTask
         case .closed: false
@@ -28,7 +48,15 @@ extension ClientConnection {
 
     /// Whether it has been idle for longer than that.
     package func hasRested(nanoseconds: UInt64, at now: MonotonicTime) -> Bool {
-        server.isAwaitingRequest && server.requests.isEmpty && now - server.lastUsed > nanoseconds
+        if let http2 { return http2.isIdle && now - http2.lastUsed > nanoseconds }
+        return server.isAwaitingRequest && server.requests.isEmpty && now - server.lastUsed > nanoseconds
+    }
+
+    package var lastUsed: MonotonicTime { http2?.lastUsed ?? server.lastUsed }
+
+    /// Closes an idle connection.
+    package func close() {
+        if let http2 { http2.leave() } else { server.close() }
     }
 
     func summary(_ phase: String, isSuspended: Bool? = nil, up: UInt64 = 0, down: UInt64 = 0) -> TaskSummary? {
@@ -38,18 +66,49 @@ extension ClientConnection {
             now: worker.loop.now)
     }
 
-    /// The task that has just ended.
-    package var completedTask: TaskSummary {
+    /// A task that has just ended.
+    private func completed(_ record: borrowing TaskRecord) -> TaskSummary {
         TaskSummary(
             record, state: .completed, phase: "over", up: record.bytesUp, down: record.bytesDown, now: worker.loop.now)
     }
 
     // MARK: Control
 
+    package enum TaskOrder: String, Sendable {
+        case suspend, resume, cancel
+    }
+
+    /// - Parameter cause: who wants it.
+    /// - Returns: the task afterwards; nil: not in flight.
+    package func obey(_ order: TaskOrder, task number: UInt64, because cause: String) -> TaskSummary? {
+        guard let task = task(number) else { return nil }
+        guard let http2 else {
+            switch order {
+            case .suspend: suspendTask(cause)
+            case .resume: resumeTask(cause)
+            case .cancel: cancelTask(cause)
+            }
+            return self.task ?? completed(record)
+        }
+        guard let request = http2.requests.first(where: { $0.record.number == number }) else { return nil }
+        switch order {
+        case .suspend where task.state == .running: request.suspend(cause)
+        case .resume where task.state == .suspended: request.resume(cause)
+        case .cancel where task.state != .canceling: cancel(request, task, because: cause)
+        default: break
+        }
+        return request.task ?? completed(request.record)
+    }
+
+    private func cancel(_ request: ClientRequest, _ task: TaskSummary, because cause: String) {
+        worker.log(.info, "task.cancel", ["task": .stringConvertible(task.id), "host": "\(task.host)", "cause": "\(cause)"])
+        request.cancel(cause, host: task.host)
+    }
+
     /// Stops reading on both sides, and the clock. A connection attempt or TLS handshake in flight is completed; the
     /// next step waits for ``resumeTask(_:)``.
     /// - Parameter cause: who wants it.
-    package func suspendTask(_ cause: String) {
+    private func suspendTask(_ cause: String) {
         guard task?.state == .running else { return }
         if state.takesRequests { return request.suspend(cause) }
         happened(.suspend)
@@ -66,7 +125,7 @@ extension ClientConnection {
     }
 
     /// - Parameter cause: who wants it.
-    package func resumeTask(_ cause: String) {
+    private func resumeTask(_ cause: String) {
         guard task?.state == .suspended else { return }
         if state.takesRequests { return request.resume(cause) }
         worker.session.hooks.resumed?(record, cause)
@@ -96,10 +155,10 @@ extension ClientConnection {
 
     /// Resets both sides; a client that has no part of a response gets an answer.
     /// - Parameter cause: who wants it.
-    package func cancelTask(_ cause: String) {
+    private func cancelTask(_ cause: String) {
         guard let task, task.state != .canceling else { return }
+        if state.takesRequests { return cancel(request, task, because: cause) }
         worker.log(.info, "task.cancel", ["task": .stringConvertible(task.id), "host": "\(task.host)", "cause": "\(cause)"])
-        if state.takesRequests { return request.cancel(cause, host: task.host) }
         self.cause = cause
         tunnel?.refusal = .cancelled(by: cause, host: task.host)
         happened(.cancel)

@@ -12,7 +12,7 @@ final class ConnectAttempt {
     /// A reload overtook the first.
     private let isSecond: Bool
     private var completion: ((Result<UpstreamConnection, UpstreamFailure>) -> Void)?
-    private var attempt: UpstreamAttempt?
+    private var attempt: (any ConnectionTicket)?
     private var probe: UpstreamProbe?
 
     /// - Parameter overtaken: the previous attempt, which a reload overtook; nil is returned if that was the second.
@@ -37,10 +37,17 @@ final class ConnectAttempt {
         {
             return end(.failure(refusal))
         }
-        if case .tls = route.target.layer, let idle = route.origin.takeIdle(at: worker.unixTime()) {
-            return end(.success(idle))
+        guard case .tls = route.target.layer else { return dial() }
+        let now = worker.unixTime()
+        if let shared = route.origin.connectionAtHand(at: now) { return end(.success(shared)) }
+        if let idle = route.origin.takeIdle(at: now) { return end(.success(idle)) }
+        attempt = worker.session.connector.obtain(to: route.target, timeouts: worker.snapshot.timeouts, dscp: dscp) {
+            [weak self] result, isFirst in
+            guard let self else { return }
+            attempt = nil
+            if isFirst { worker.report(result, of: route) }
+            end(result)
         }
-        dial()
     }
 
     /// The rules of a tunnel, or of all requests if they agree about cellular links; nil: each request is checked.

@@ -138,12 +138,12 @@ extension ClientRequest {
         record.entrySlot = route.slot
         if route.snapshot === worker.snapshot { return performInside(tunnel, of: connection) }
         // There was a reload.
-        if let withdrawal = connection.withdrawal(of: identity) { return connection.fail(withdrawal) }
+        if let withdrawal = connection.withdrawal(of: identity) { return closeConnection(withdrawal) }
         if connection.awaitsPeer(for: route.authority) {
             return identify { $0.received(by: $0.server) }
         }
         guard case .relay(let fresh) = worker.decide(route.authority, for: .secure, client: connection.client(as: route.client)) else {
-            return connection.fail("after a reload this host may no longer be intercepted")
+            return closeConnection("after a reload this host may no longer be intercepted")
         }
         tunnel.route = fresh
         performInside(tunnel, of: connection)
@@ -164,7 +164,7 @@ extension ClientRequest {
     /// It must be for CONNECT's authority.
     func receivedPlainInside(_ tunnel: ClientTunnel) {
         record.authority = tunnel.asked.canonical
-        if let withdrawal = connection.withdrawal(of: identity) { return connection.fail(withdrawal) }
+        if let withdrawal = connection.withdrawal(of: identity) { return closeConnection(withdrawal) }
         run?.requestedInside()
         if let misdirection = misdirection(in: tunnel, for: .plain) {
             return server.refuseRequest(.misdirected(misdirection, connected: tunnel.asked))

@@ -53,7 +53,9 @@ package final class ProxyContext: Sendable {
         self.sessionCount = sessionCount
         self.unixTime = unixTime
         clientTLS = try TLSClientContext(options: .init(for: TrustRequirements()))
-        serverTLS = try TLSServerContext()
+        var serverOptions = TLSServerContext.Options()
+        serverOptions.applicationProtocols = [HTTPProtocol.http2.rawValue] + TLSServerContext.Options.http1
+        serverTLS = try TLSServerContext(options: serverOptions)
         testHosts = try TestHosts(at: unixTime())
         self.pins = pins
         self.rules = rules

@@ -1,3 +1,4 @@
+import Clients
 import HTTPWire
 import Records
 import Session

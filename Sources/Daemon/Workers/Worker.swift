@@ -148,7 +148,7 @@ final class Worker {
         let now = context.loop.now
         guard now >= nextSearch else { return 0 }
         let resting = clients.values.filter { $0.hasRested(nanoseconds: Self.restedNanoseconds, at: now) }
-        for client in resting.sorted(by: { $0.server.lastUsed < $1.server.lastUsed }).prefix(Self.givenUp) { client.server.close() }
+        for client in resting.sorted(by: { $0.lastUsed < $1.lastUsed }).prefix(Self.givenUp) { client.close() }
         if resting.isEmpty { nextSearch = now.advanced(byNanoseconds: Self.searchNanoseconds) }
         return min(resting.count, Self.givenUp)
     }
@@ -230,35 +230,31 @@ final class Worker {
     }
 }
 
-enum TaskOrder: String, Sendable {
-    case suspend, resume, cancel
-}
+typealias TaskOrder = ClientConnection.TaskOrder
 
 /// The tasks of a worker's clients, found by a search, so that requests pay nothing for it.
 extension Worker {
     var tasks: [TaskSummary] {
-        everyClient.compactMap { client in
-            guard let task = client.task else { return nil }
+        everyClient.flatMap { client in
+            let tasks = client.tasks
             // Without a log nobody has asked: the next look has the answer.
-            client.askPeer()
-            return task
+            if !tasks.isEmpty { client.askPeer() }
+            return tasks
         }
     }
 
-    func task(_ number: UInt64) -> TaskSummary? { client(withTask: number)?.task }
+    func task(_ number: UInt64) -> TaskSummary? {
+        for client in everyClient {
+            if let task = client.task(number) { return task }
+        }
+        return nil
+    }
 
     /// - Returns: the task afterwards; nil: not in flight.
     func obey(_ order: TaskOrder, task number: UInt64, because cause: String) -> TaskSummary? {
-        guard let client = client(withTask: number) else { return nil }
-        switch order {
-        case .suspend: client.suspendTask(cause)
-        case .resume: client.resumeTask(cause)
-        case .cancel: client.cancelTask(cause)
+        for client in everyClient {
+            if let task = client.obey(order, task: number, because: cause) { return task }
         }
-        return client.task ?? client.completedTask
-    }
-
-    private func client(withTask number: UInt64) -> ClientConnection? {
-        everyClient.first { $0.record.number == number && $0.task != nil }
+        return nil
     }
 }

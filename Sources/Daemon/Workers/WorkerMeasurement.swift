@@ -17,9 +17,10 @@ struct WorkerMeasurement: Sendable {
 extension Worker {
     func measurement(asked: MonotonicTime) -> WorkerMeasurement {
         var measurement = WorkerMeasurement(counters: context.counters, lag: MonotonicTime.now() - asked)
-        for client in everyClient where client.hasTask {
-            measurement.tasks += 1
-            if client.record.upstream != nil { measurement.busyUpstreams += 1 }
+        for client in everyClient {
+            let counts = client.taskCounts
+            measurement.tasks += counts.tasks
+            measurement.busyUpstreams += counts.upstreams
         }
         measurement.idleUpstreams = context.session.pool.idleCount
         measurement.lookups = context.lookups

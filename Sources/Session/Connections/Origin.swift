@@ -91,6 +91,12 @@ package final class Origin {
         shared.removeAll { $0 === connection }
     }
 
+    /// An idle shared connection is in use again, or has ended.
+    func wake(_ connection: HTTP2Upstream) {
+        guard let place = connection.restingPlace else { return }
+        _ = pool.remove(at: place)
+    }
+
     /// Closes an idle connection that ended, sent something, or expired.
     func drop(_ connection: UpstreamConnection) {
         guard let place = connection.restingPlace else { return }

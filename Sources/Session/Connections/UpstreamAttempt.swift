@@ -1,4 +1,5 @@
 package import EventLoop
+import HTTP2
 import Reachability
 import Security
 import TLS
@@ -281,14 +282,18 @@ package final class UpstreamAttempt: ByteStreamOwner {
         let made = Establishment(
             loop: connector.loop, stream: stream, origin: connector.pool.origin(for: target.key), verdict: verdict,
             validUntil: verdict?.validUntil ?? .max, metrics: metrics, address: address, scope: scope, dscp: dscp)
-        completion(.success(connection(made, isPlain: isPlain)))
+        do {
+            completion(.success(try connection(made, isPlain: isPlain)))
+        } catch {
+            completion(.failure(.local("there is no memory for HTTP/2")))
+        }
     }
 
-    private func connection(_ made: Establishment, isPlain: Bool) -> UpstreamConnection {
+    private func connection(_ made: Establishment, isPlain: Bool) throws(HTTP2Unavailable) -> UpstreamConnection {
         if case .tls = target.layer, target.protocols.contains(.http2) {
             let choice = chosenProtocol(on: made.stream)
             made.origin.chosenProtocol = choice
-            if choice == .http2 { return HTTP2Upstream(made, slabs: connector.slabs, timeouts: timeouts) }
+            if choice == .http2 { return try HTTP2Upstream(made, slabs: connector.slabs, timeouts: timeouts) }
         }
         return HTTP1Upstream(
             made, parentHop: isPlain ? target.key.parent.map(ParentHop.init) : nil, received: received.take())

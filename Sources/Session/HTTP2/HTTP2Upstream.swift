@@ -1,6 +1,118 @@
+import EventLoop
+package import HTTP2
+import HTTPWire
 import Transport
 
+/// A connection to an origin that many exchanges share, each with a stream of its own (RFC 9113).
+///
+/// Its origin keeps it while exchanges may begin on it, and the pool's order while none is in flight. It leaves when the
+/// peer does (GOAWAY), when it is retired, and when a silent peer answers no PING; it closes after its last exchange.
 package final class HTTP2Upstream: UpstreamConnection {
-    init(_ made: Establishment, slabs: SlabPool, timeouts: Timeouts) { super.init(made) }
-    var takesExchanges: Bool { false }
+    /// For an answer to the PING that follows a silence.
+    private static let patience: UInt64 = 5_000_000_000
+    private static let silence: UInt64 = 1_000_000_000
+    private static let probe: UInt64 = 0x616c_6976_653f_0000
+
+    let connection: HTTP2Connection
+    private let idleNanoseconds: UInt64
+    /// Exchanges that hold a stream, or are about to open one.
+    private var leases = 0
+    private var isLeaving = false
+    /// The peer has fallen silent, and was asked whether it lives.
+    private var isSuspect = false
+    /// Streams that the peer had when it refused one.
+    private var refusedAt: Int?
+    private let pingDeadline: Deadline
+
+    init(_ made: Establishment, slabs: SlabPool, timeouts: Timeouts) throws(HTTP2Unavailable) {
+        var settings = HTTP2Settings()
+        settings.maxHeaderListSize = 256 << 10
+        connection = try HTTP2Connection(
+            .client, over: made.stream, settings: settings, loop: made.loop, slabs: slabs,
+            idleNanoseconds: timeouts.idleClient.nanoseconds)
+        idleNanoseconds = timeouts.idleUpstream.nanoseconds
+        pingDeadline = Deadline(loop: made.loop)
+        super.init(made)
+        connection.owner = self
+        pingDeadline.bind(to: self) { $0.connection.fail("answered no PING within \(Self.patience / 1_000_000_000) s") }
+        connection.start()
+        origin.share(self)
+    }
+
+    package override var applicationProtocol: String { "h2" }
+
+    // MARK: Exchanges
+
+    /// Whether another exchange may begin on it.
+    package var takesExchanges: Bool {
+        guard !isOver, !isLeaving, !isSuspect, connection.session.takesRequests else { return false }
+        return leases < min(connection.session.maxConcurrentStreams, refusedAt ?? .max)
+    }
+
+    package override func lease() -> (any Upstream)? {
+        guard takesExchanges else { return nil }
+        if restingPlace != nil { origin.wake(self) }
+        leases += 1
+        return HTTP2UpstreamStream(of: self)
+    }
+
+    /// An exchange has left.
+    func giveBack() {
+        leases -= 1
+        guard leases == 0 else { return }
+        if isLeaving { return shut() }
+        origin.giveBack(self, idleNanoseconds: idleNanoseconds)
+    }
+
+    /// The peer had enough streams.
+    func refused() { refusedAt = max(1, leases - 1) }
+
+    /// An exchange waited in vain: unless something else has arrived since, the peer has to show that it lives.
+    func waitedInVain(since began: MonotonicTime) {
+        guard !isSuspect, !isOver, connection.lastReceived <= began, loop.now - began >= Self.silence else { return }
+        isSuspect = true
+        connection.session.ping(Self.probe)
+        connection.pumpLater()
+        pingDeadline.set(afterNanoseconds: Self.patience)
+    }
+
+    // MARK: The end
+
+    /// Once its last exchange has ended.
+    package override func close() {
+        isLeaving = true
+        origin.leave(self)
+        if leases == 0 { shut() }
+    }
+
+    private func shut() {
+        guard !isOver else { return }
+        isOver = true
+        connection.close()
+    }
+}
+
+extension HTTP2Upstream: HTTP2ConnectionOwner {
+    /// Nothing is pushed.
+    package func received(_ place: HTTP2HeadPlace, on id: HTTP2StreamID, ends: Bool) { connection.session.reset(id, .refusedStream) }
+    package func received(_ defect: HTTP2Defect, on id: HTTP2StreamID) {}
+
+    package func connectionChanged(_ connection: HTTP2Connection) {
+        if connection.session.isGoingAway, !isLeaving { close() }
+        if connection.streams.count < refusedAt ?? .max { refusedAt = nil }
+    }
+
+    package func answeredPing(_ opaque: UInt64) {
+        guard opaque == Self.probe else { return }
+        isSuspect = false
+        pingDeadline.clear()
+    }
+
+    package func connectionEnded(_ connection: HTTP2Connection, _ cause: String) {
+        isOver = true
+        isLeaving = true
+        pingDeadline.clear()
+        if restingPlace != nil { origin.wake(self) }
+        origin.leave(self)
+    }
 }

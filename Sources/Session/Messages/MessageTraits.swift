@@ -36,6 +36,13 @@ package struct ResponseTraits: Sendable {
 }
 
 extension ResponseTraits {
+    /// - Parameter isWhole: no body follows.
+    init(_ head: ResponseHead, isWhole: Bool) {
+        self.init(
+            status: head.status, isInterim: head.isInterim, isUpgrade: head.isUpgrade, bodyLength: head.bodyLength.bytes,
+            isWhole: isWhole)
+    }
+
     /// - Parameter received: bytes after the head.
     init(_ head: ResponseHead, received: Int) {
         let length = head.bodyLength.bytes

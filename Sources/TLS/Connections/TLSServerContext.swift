@@ -7,13 +7,15 @@ package final class TLSServerContext: Sendable {
         /// Anything below TLS 1.2 is raised to it.
         package var versions = TLSVersion.tls12...TLSVersion.tls13
         /// Best first. A client that offers none of these gets no_application_protocol (RFC 7301 section 3.2).
-        /// `http/1.0` is for `curl --http1.0`.
-        package var applicationProtocols = ["http/1.1", "http/1.0"]
+        package var applicationProtocols = http1
         /// For connections without another.
         package var identity: Identity?
         package var sessionLifetime: Int64 = 2 * 3600
         /// Monotonic seconds, for the age of ticket keys.
         package var clock: @Sendable () -> Int64 = { monotonicSeconds() }
+
+        /// `http/1.0` is for `curl --http1.0`.
+        package static let http1 = ["http/1.1", "http/1.0"]
 
         package init() {}
     }

@@ -1,0 +1,131 @@
+import EventLoop
+import HTTP2
+import HTTPWire
+import Session
+import Transport
+
+/// What an HTTP/2 server belongs to.
+protocol HTTP2ServerOwner: AnyObject {
+    /// Makes the handler of a request, which the server keeps as long as the door.
+    func handler(of door: HTTP2ServerStream) -> ClientRequest
+    /// Fills in who asks.
+    func note(_ record: inout TaskRecord)
+    /// The connection has ended. Called once.
+    func ended(_ server: HTTP2Server, _ cause: String)
+}
+
+/// The near end of a client's HTTP/2 connection: a door and a handler for each request.
+final class HTTP2Server: HTTP2ConnectionOwner {
+    private struct Serving {
+        let door: HTTP2ServerStream
+        let request: ClientRequest
+    }
+
+    let connection: HTTP2Connection
+    private let session: LoopSession
+    private let settings: ServerSettings
+    // unowned: the owner keeps the server until ended(_:_:), the server's last call.
+    private unowned let owner: any HTTP2ServerOwner
+    private var serving: [ObjectIdentifier: Serving] = [:]
+    private let deadline: Deadline
+    private var isLeaving = false
+    /// When the last request ended.
+    private(set) var lastUsed: MonotonicTime
+
+    init(
+        over stream: ByteStream, session: LoopSession, settings: ServerSettings, owner: any HTTP2ServerOwner
+    ) throws(HTTP2Unavailable) {
+        var offered = HTTP2Settings()
+        offered.maxHeaderListSize = settings.requestHead
+        connection = try HTTP2Connection(
+            .server, over: stream, settings: offered, loop: session.loop, slabs: session.slabs,
+            idleNanoseconds: settings.idleNanoseconds)
+        self.session = session
+        self.settings = settings
+        self.owner = owner
+        lastUsed = session.now
+        deadline = Deadline(loop: session.loop)
+        deadline.bind(to: self) { $0.timedOut() }
+        connection.owner = self
+    }
+
+    func start() {
+        deadline.set(afterNanoseconds: settings.requestNanoseconds)
+        connection.start()
+    }
+
+    var requests: some Collection<ClientRequest> { serving.values.lazy.map(\.request) }
+    var isIdle: Bool { serving.isEmpty && connection.streams.isEmpty }
+
+    // MARK: Requests
+
+    func received(_ place: HTTP2HeadPlace, on id: HTTP2StreamID, ends: Bool) {
+        if !isLeaving { deadline.clear() }
+        let door = HTTP2ServerStream(id, of: connection, session: session, settings: settings) { [weak self] in self?.left($0) }
+        let request = owner.handler(of: door)
+        door.handler = request
+        serving[ObjectIdentifier(door)] = Serving(door: door, request: request)
+        door.receive(place, ends: ends, isSecure: connection.stream.isSecure)
+    }
+
+    private func left(_ door: HTTP2ServerStream) {
+        guard let served = serving.removeValue(forKey: ObjectIdentifier(door)) else { return }
+        served.request.giveUp()
+        // It may be within a call.
+        session.loop.afterThisTurn { _ = served }
+        rest()
+    }
+
+    private func rest() {
+        lastUsed = session.now
+        guard isIdle, !connection.isClosed else { return }
+        if isLeaving, connection.session.isGoingAway { return connection.close() }
+        if !isLeaving { deadline.set(afterNanoseconds: settings.requestNanoseconds) }
+    }
+
+    // MARK: The end
+
+    private func timedOut() { leave() }
+
+    /// Requests that have arrived are served, and no others.
+    func leave() {
+        if isIdle { return connection.close() }
+        isLeaving = true
+        deadline.clear()
+        connection.session.goAway(.noError)
+        connection.pumpLater()
+    }
+
+    /// The proxy stops: requests in flight are served, and such as are on their way.
+    /// - Parameter nanoseconds: for those.
+    func drain(lastChance nanoseconds: UInt64) {
+        guard !isLeaving else { return }
+        isLeaving = true
+        connection.announceGoAway()
+        deadline.set(afterNanoseconds: nanoseconds)
+    }
+
+    /// Ends all requests.
+    func stop(_ cause: String) {
+        for served in Array(serving.values) where served.door.exchange.isUnderWay { served.door.exchange.cancel(cause) }
+        connection.close()
+    }
+
+    // MARK: The connection
+
+    func connectionChanged(_ connection: HTTP2Connection) { rest() }
+    func answeredPing(_ opaque: UInt64) {}
+
+    func received(_ defect: HTTP2Defect, on id: HTTP2StreamID) {
+        var record = TaskRecord()
+        record.began(number: session.takeNumber(), at: session.now)
+        owner.note(&record)
+        record.failed("the client sent \(defect)")
+        session.complete(&record)
+    }
+
+    func connectionEnded(_ connection: HTTP2Connection, _ cause: String) {
+        deadline.clear()
+        owner.ended(self, cause)
+    }
+}

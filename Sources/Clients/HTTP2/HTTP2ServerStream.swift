@@ -1,0 +1,194 @@
+import EventLoop
+import HTTP2
+import HTTPWire
+import Session
+import Transport
+
+/// One request of an HTTP/2 client, with its stream.
+final class HTTP2ServerStream: ServerDoor {
+    private enum Phase {
+        case held
+        /// Its body is gathered for the handler.
+        case gathering
+        case exchanging
+        /// An answer of the proxy's own is being sent.
+        case answering(HeldBody)
+        case closed
+    }
+
+    private let connection: HTTP2Connection
+    /// Set once, before anything else.
+    private(set) var stream: HTTP2Stream!
+    private var phase = Phase.held
+    private let ended: (HTTP2ServerStream) -> Void
+
+    /// - Parameter ended: called once; the stream may still send what waits.
+    init(
+        _ id: HTTP2StreamID, of connection: HTTP2Connection, session: LoopSession, settings: ServerSettings,
+        ended: @escaping (HTTP2ServerStream) -> Void
+    ) {
+        self.connection = connection
+        self.ended = ended
+        super.init(session: session, settings: settings)
+        stream = connection.adopt(id, for: self)
+    }
+
+    // MARK: The request
+
+    /// - Parameter isSecure: the connection is under TLS.
+    func receive(_ place: HTTP2HeadPlace, ends: Bool, isSecure: Bool) {
+        if ends { stream.ended(TrailerSection()) }
+        switch connection.session.readRequest(place, into: &head, bytes: &headBytes) {
+        case .complete where isSecure && place.scheme == .http: refuseHead(.badRequest(WireError(.target, at: 0)))
+        case .complete:
+            noteRequest()
+            handler.received(by: self)
+        case .tooLarge: refuseHead(.requestHeadTooLarge(settings.requestHead))
+        case .tooManyFields: refuseHead(.tooManyRequestFields)
+        case .malformed(let error): refuseHead(.badRequest(error))
+        case .incomplete: abort()
+        }
+    }
+
+    /// The head that arrived is no request.
+    private func refuseHead(_ error: ProxyError) {
+        exchange.record.began(number: session.takeNumber(), at: session.now)
+        handler.receivedUnreadable(error, by: self)
+    }
+
+    override var stage: Stage {
+        switch phase {
+        case .held: .held
+        case .gathering: .gathering
+        case .exchanging, .answering: .answered
+        case .closed: .closed
+        }
+    }
+
+    override var receivedBody: any BodySource { stream }
+    override func hold() { phase = .held }
+    override func beginGathering() { phase = .gathering }
+    override func beginExchange() { phase = .exchanging }
+    override func wantsRead(_ wanted: Bool) { stream.wantsRead = wanted }
+
+    override func sendContinue() {
+        connection.block.clear()
+        connection.block.append(":status", "100")
+        connection.session.submitInterim(stream.id, connection.block)
+        connection.pumpLater()
+    }
+
+    override func timedOut() {
+        switch phase {
+        case .held: handler.timedOut(self)
+        case .gathering: gatheringTimedOut()
+        case .exchanging, .answering: abort()
+        case .closed: break
+        }
+    }
+
+    // MARK: The response
+
+    override func respond(
+        _ response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
+        edits: HeadEdits, from body: any BodySource
+    ) -> any BodySink {
+        HeadWriter.write(
+            response: response.head, from: response.bytes, via: destination.via, edits: edits, into: &connection.block)
+        submit(kind, hasBody: !response.head.bodyLength.isEmpty)
+        return stream
+    }
+
+    private func submit(_ kind: ResponseKind, hasBody: Bool) {
+        if kind == .interim {
+            connection.session.submitInterim(stream.id, connection.block)
+            connection.pumpLater()
+        } else {
+            connection.session.submitResponse(stream.id, connection.block, hasBody: hasBody)
+            stream.begin(hasBody: hasBody, bytes: connection.block.bytes.count)
+        }
+    }
+
+    /// - Parameter bytes: an answer in HTTP/1.1.
+    override func answer(_ bytes: [UInt8], servesOn: Bool) {
+        var parser = HeadParser(limit: bytes.count + 1)
+        var head = ResponseHead()
+        guard case .complete = parser.parseResponse(bytes.span, to: self.head.method, into: &head) else { return abort() }
+        HeadWriter.write(response: head, from: bytes.span, via: nil, into: &connection.block)
+        let body = HeldBody(Array(bytes[Int(head.length)...]))
+        submit(.final, hasBody: !head.bodyLength.isEmpty)
+        deadline.set(afterNanoseconds: settings.idleNanoseconds)
+        phase = .answering(body)
+        continueAnswer(body)
+    }
+
+    private func continueAnswer(_ body: HeldBody) {
+        switch body.move(to: stream, readable: false) {
+        case .ended: end(.noError, delivering: true)
+        case .waiting, .blocked: break
+        default: abort()
+        }
+    }
+
+    override func exchangeEnded(_ ending: ExchangeEnding) {
+        if made != nil { made = nil }
+        switch ending {
+        case .finished(let kept):
+            kept?.close()
+            end(.noError, delivering: true)
+        case .refused(let failure, let destination):
+            refuse(.exchange(failure, destination), method: head.method, servesOn: true)
+        case .cut(.delivered): end(.internalError, delivering: true)
+        case .cut(.reset): end(.internalError, delivering: false)
+        case .switched(let upstream):
+            upstream.close()
+            end(.internalError, delivering: false)
+        }
+    }
+
+    // MARK: The end
+
+    override func abort() { end(.internalError, delivering: false) }
+
+    private func end(_ code: HTTP2ErrorCode, delivering: Bool) {
+        if case .closed = phase { return }
+        phase = .closed
+        gathering = nil
+        made = nil
+        deadline.clear()
+        stream.leave(code, delivering: delivering)
+        ended(self)
+    }
+
+    /// The client has reset the stream, or its connection has ended.
+    private func gone(_ failure: HTTP2Break) {
+        switch phase {
+        case .exchanging: exchange.downstreamIsGone(.stream(failure.cause))
+        case .held, .gathering: handler.clientHasGone(failure.cause)
+        case .answering: abort()
+        case .closed: break
+        }
+    }
+}
+
+extension HTTP2ServerStream: HTTP2StreamDoor {
+    func received(_ place: HTTP2HeadPlace, ends: Bool) {}
+
+    func streamIsReadable() {
+        if let failure = stream.failure { return gone(failure) }
+        switch phase {
+        // A rewritten body doesn't come from the client. What it sends early waits within the stream's window.
+        case .exchanging: if made.map({ $0.body === stream }) ?? true { _ = exchange.downstreamIsReadable() }
+        case .gathering: gather(readable: true)
+        case .held, .answering, .closed: break
+        }
+    }
+
+    func streamIsWritable() {
+        switch phase {
+        case .exchanging: exchange.downstreamIsWritable()
+        case .answering(let body): continueAnswer(body)
+        case .held, .gathering, .closed: break
+        }
+    }
+}

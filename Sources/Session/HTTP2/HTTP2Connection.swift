@@ -1,0 +1,326 @@
+package import EventLoop
+package import HTTP2
+package import HTTPWire
+package import Transport
+
+/// The side that a connection of HTTP/2 belongs to.
+package protocol HTTP2ConnectionOwner: AnyObject {
+    /// A client has opened a stream: adopt it (``HTTP2Connection/adopt(_:for:)``) or reset it.
+    func received(_ place: HTTP2HeadPlace, on id: HTTP2StreamID, ends: Bool)
+    /// The peer's settings came or changed, it takes no new streams, or a stream has ended.
+    func connectionChanged(_ connection: HTTP2Connection)
+    func answeredPing(_ opaque: UInt64)
+    /// The peer broke its protocol on a stream that nobody has adopted.
+    func received(_ defect: HTTP2Defect, on id: HTTP2StreamID)
+    /// The connection has ended; its streams know. Called once.
+    /// - Parameter cause: for people.
+    func connectionEnded(_ connection: HTTP2Connection, _ cause: String)
+}
+
+/// Moves bytes between an ``HTTP2Session`` and its socket, and events to the streams. Streams of one turn share a write.
+package final class HTTP2Connection {
+    package let stream: ByteStream
+    package let session: HTTP2Session
+    package let slabs: SlabPool
+    // unowned: the owner keeps the connection until connectionEnded(_:_:), its last call.
+    package unowned var owner: (any HTTP2ConnectionOwner)!
+    package private(set) var streams: [HTTP2StreamID: HTTP2Stream] = [:]
+    package private(set) var isClosed = false
+    /// When the peer last sent something.
+    package private(set) var lastReceived: MonotonicTime
+
+    private let loop: EventLoop
+    // Events of the session are handled while its input lies still.
+    @exclusivity(unchecked) private var input: ByteBuffer
+    // The session's outlet appends, and nothing else is called while it does.
+    @exclusivity(unchecked) private var output: ByteBuffer
+    private let round: AfterRound
+    private let deadline: Deadline
+    private let idleNanoseconds: UInt64
+    /// The socket takes no more.
+    private var isBlocked = false
+    private var isPumping = false
+    private var isTakingEvents = false
+    /// Streams whose door waits for room.
+    private var stuck: [HTTP2Stream] = []
+    /// Streams whose door is to look again.
+    private var due: [HTTP2Stream] = []
+    private var estimator: WindowEstimator
+    /// Where a head is written before it is submitted.
+    package var block = FieldBlock()
+
+    /// - Parameters:
+    ///   - idleNanoseconds: for a peer that takes nothing.
+    ///   - received: bytes read from the stream already.
+    package init(
+        _ role: HTTP2Session.Role, over stream: ByteStream, settings: HTTP2Settings, loop: EventLoop, slabs: SlabPool,
+        idleNanoseconds: UInt64, limits: HTTP2Limits = HTTP2Limits()
+    ) throws(HTTP2Unavailable) {
+        self.stream = stream
+        self.slabs = slabs
+        self.loop = loop
+        self.idleNanoseconds = idleNanoseconds
+        session = try HTTP2Session(role, settings: settings, limits: limits)
+        input = ByteBuffer(slabs: slabs)
+        output = ByteBuffer(slabs: slabs)
+        estimator = WindowEstimator(window: settings.initialWindow, most: limits.streamWindow)
+        lastReceived = loop.now
+        round = AfterRound(loop: loop)
+        deadline = Deadline(loop: loop)
+        round.bind(to: self) { $0.roundEnded() }
+        deadline.bind(to: self) { $0.end("took nothing for too long") }
+    }
+
+    package func start() {
+        stream.owner = self
+        stream.wantsRead = true
+        round.schedule()
+        if stream.holdsBytes { streamIsReadable(stream) }
+    }
+
+    // MARK: Streams
+
+    /// Makes a stream of one that the peer has opened, or that was submitted.
+    package func adopt(_ id: HTTP2StreamID, for door: any HTTP2StreamDoor) -> HTTP2Stream {
+        let stream = HTTP2Stream(id, of: self, door: door)
+        streams[id] = stream
+        return stream
+    }
+
+    /// Both sides of a stream have ended, or one has reset it.
+    func forget(_ stream: HTTP2Stream) {
+        guard streams.removeValue(forKey: stream.id) != nil, !isClosed else { return }
+        owner.connectionChanged(self)
+    }
+
+    /// The stream's door waits for room.
+    func wait(_ stream: HTTP2Stream) { stuck.append(stream) }
+
+    /// The stream's door is to look again.
+    func lookAgain(_ stream: HTTP2Stream) {
+        due.append(stream)
+        round.schedule()
+    }
+
+    func withInput<Result, Failure>(
+        _ range: Range<Int>, _ body: (RawSpan) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try input.withFront(range.upperBound) { front throws(Failure) in
+            try body(front.extracting(droppingFirst: range.lowerBound))
+        }
+    }
+
+    // MARK: Receiving
+
+    private func receive() {
+        repeat {
+            switch stream.read(into: &input) {
+            case .received: absorb()
+            case .blocked:
+                input.releaseIfEmpty()
+                return
+            case .ended: return end("closed the connection")
+            case .failed(let error): return end("broke the connection: \(error)")
+            }
+        } while !isClosed && !session.isClogged && stream.holdsBytes
+        input.releaseIfEmpty()
+    }
+
+    private func absorb() {
+        lastReceived = loop.now
+        while !input.isEmpty, !isClosed {
+            let count = input.withUnread { session.receive($0, at: lastReceived.nanoseconds) }
+            takeEvents()
+            input.consume(count)
+        }
+        input.compact()
+    }
+
+    /// In order: an event that leads to another takes it afterwards.
+    private func takeEvents() {
+        guard !isTakingEvents else { return }
+        isTakingEvents = true
+        while let event = session.nextEvent() { take(event) }
+        isTakingEvents = false
+    }
+
+    private func take(_ event: HTTP2Event) {
+        switch event {
+        case .request(let id, let place, let ends):
+            if isClosed { session.reset(id, .refusedStream) } else { owner.received(place, on: id, ends: ends) }
+        case .response(let id, let place, let ends): streams[id]?.received(place, ends: ends)
+        case .data(let id, let range): received(range, on: id)
+        case .trailers(let id, let trailers): streams[id]?.ended(trailers)
+        case .ended(let id): streams[id]?.ended(TrailerSection())
+        case .reset(let id, let code): streams[id]?.broke(.reset(code))
+        case .malformed(let id, let defect):
+            if let stream = streams[id] { stream.broke(.malformed(defect)) } else if !isClosed { owner.received(defect, on: id) }
+        case .windowOpened, .priority: round.schedule()
+        case .goAway, .settings: if !isClosed { owner.connectionChanged(self) }
+        case .pong(WindowEstimator.opaque): growWindows()
+        case .pong(let opaque): if !isClosed { owner.answeredPing(opaque) }
+        case .failed(_, let reason): end("broke the protocol of HTTP/2: \(reason)", lets: true)
+        }
+    }
+
+    private func received(_ range: Range<Int>, on id: HTTP2StreamID) {
+        // A slow stream holds up no other: its own window does that.
+        session.consumedOfConnection(range.count)
+        if estimator.received(range.count, at: lastReceived.nanoseconds) { session.ping(WindowEstimator.opaque) }
+        guard let stream = streams[id] else { return session.consumed(range.count, of: id) }
+        stream.received(range)
+    }
+
+    private func growWindows() {
+        guard let window = estimator.answered(at: lastReceived.nanoseconds) else { return }
+        session.growStreamWindow(to: window)
+        session.growConnectionWindow(to: 4 * window)
+    }
+
+    // MARK: Sending
+
+    /// Sends at the end of this round of the loop what there is then.
+    package func pumpLater() { round.schedule() }
+
+    private func roundEnded() {
+        let looking = due
+        due.removeAll(keepingCapacity: true)
+        for stream in looking { stream.lookAgain() }
+        pump()
+    }
+
+    /// How often doors are asked for more before other connections have their turn.
+    private static let turns = 16
+
+    private func pump() {
+        guard !isClosed, !isPumping else { return }
+        isPumping = true
+        defer { isPumping = false }
+        for _ in 0..<Self.turns {
+            guard push(), wakeStuck() else { break }
+        }
+        if isClosed { return }
+        if !isBlocked, session.wantsToSend || stuck.contains(where: \.hasRoom) { round.schedule() }
+        stream.wantsRead = !session.isClogged
+        if !session.wantsToLive, output.isEmpty { end("closed the connection") }
+    }
+
+    /// Sends what there is, as far as the socket takes it. False: it takes no more, or the connection has ended.
+    @discardableResult
+    func push() -> Bool {
+        while !isClosed {
+            session.send(through: self)
+            takeEvents()
+            let wasFull = !hasRoom
+            guard flush() else { return false }
+            if !wasFull { return true }
+        }
+        return false
+    }
+
+    private func flush() -> Bool {
+        guard !output.isEmpty else { return !isClosed }
+        switch stream.write(output.count, from: &output) {
+        case .done:
+            isBlocked = false
+            deadline.clear()
+            output.releaseIfEmpty()
+            if streams.isEmpty { stream.rest() }
+            return true
+        case .blocked:
+            output.compact()
+            if !isBlocked { deadline.set(afterNanoseconds: idleNanoseconds) }
+            isBlocked = true
+            return false
+        case .failed(let error):
+            end("broke the connection: \(error)")
+            return false
+        }
+    }
+
+    /// Asks doors that wait for room for more. True: one gave something.
+    private func wakeStuck() -> Bool {
+        guard !stuck.isEmpty else { return false }
+        let waiting = stuck
+        stuck.removeAll(keepingCapacity: true)
+        var isMore = false
+        for stream in waiting where !isClosed {
+            guard stream.hasRoom else {
+                if !stream.isClosed { stuck.append(stream) }
+                continue
+            }
+            stream.wake()
+            isMore = true
+        }
+        return isMore
+    }
+
+    // MARK: The end
+
+    /// Takes no new streams; those in flight go on.
+    package func announceGoAway() {
+        session.announceGoAway()
+        round.schedule()
+    }
+
+    /// Ends the connection once what is queued was written.
+    package func close(_ code: HTTP2ErrorCode = .noError) {
+        guard !isClosed else { return }
+        session.goAway(code)
+        push()
+        stream.sayGoodbye()
+        end("closed the connection here")
+    }
+
+    /// The peer doesn't do what it has to.
+    package func fail(_ cause: String) { end(cause) }
+
+    /// - Parameter lets: what is queued, as the GOAWAY, is still sent.
+    private func end(_ cause: String, lets: Bool = false) {
+        guard !isClosed else { return }
+        if lets {
+            session.send(through: self)
+            if !output.isEmpty { _ = stream.write(output.count, from: &output) }
+            stream.sayGoodbye()
+        }
+        isClosed = true
+        deadline.clear()
+        stuck = []
+        due = []
+        // The owner may let go of this connection.
+        withExtendedLifetime(self) {
+            stream.stop()
+            let streams = streams.values
+            self.streams = [:]
+            for stream in streams { stream.broke(.connection(cause)) }
+            owner.connectionEnded(self, cause)
+        }
+    }
+}
+
+extension HTTP2Connection: ByteStreamOwner {
+    package func streamIsReadable(_ stream: ByteStream) {
+        receive()
+        if !isClosed { round.schedule() }
+    }
+
+    package func streamIsWritable(_ stream: ByteStream) {
+        deadline.clear()
+        isBlocked = false
+        pump()
+    }
+}
+
+extension HTTP2Connection: HTTP2Outlet {
+    private static let frame = 9 + (16 << 10)
+
+    package var hasRoom: Bool { output.free >= Self.frame }
+    package func write(_ bytes: RawSpan) { output.append(copying: bytes) }
+
+    package func available(of stream: HTTP2StreamID, most: Int) -> (count: Int, isLast: Bool) {
+        streams[stream]?.available(most: most) ?? (0, true)
+    }
+
+    package func writeBody(_ count: Int, of stream: HTTP2StreamID) { streams[stream]?.give(count, to: &output) }
+    package func trailers(of stream: HTTP2StreamID) -> FieldBlock? { streams[stream]?.takeTrailers() }
+}

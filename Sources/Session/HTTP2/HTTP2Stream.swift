@@ -1,0 +1,305 @@
+package import HTTP2
+package import HTTPWire
+package import Transport
+
+/// The exchange's end of a stream.
+package protocol HTTP2StreamDoor: AnyObject {
+    /// A head for a request of this side. Read it at once.
+    func received(_ place: HTTP2HeadPlace, ends: Bool)
+    /// Something arrived: bytes of the body, its end, or a failure.
+    func streamIsReadable()
+    /// There is room again after a full ``HTTP2Stream/write(_:)``.
+    func streamIsWritable()
+}
+
+/// Why a stream ended too early.
+package enum HTTP2Break: Sendable {
+    case reset(HTTP2ErrorCode)
+    case malformed(HTTP2Defect)
+    case connection(String)
+    /// From here.
+    case abandoned
+    case noBudget
+    case tooManyHeads
+
+    /// For people: what the peer did.
+    package var cause: String {
+        switch self {
+        case .reset(let code): "reset the stream (\(code))"
+        case .malformed(let defect): "sent \(defect)"
+        case .connection(let cause): cause
+        case .abandoned: "was told that the stream is of no more use"
+        case .noBudget: "sent more than limits.bodies leaves room for"
+        case .tooManyHeads: "sent interim responses without end"
+        }
+    }
+}
+
+/// The bodies of a stream, both ways: the source of what the peer sends, and the sink of what it gets.
+///
+/// What the peer sends waits here if its sink is full, at most a window of it, within the budget for bodies. What it gets
+/// waits here for its turn among the streams, at most a slab of it.
+package final class HTTP2Stream: BodySource, BodySink {
+    package let id: HTTP2StreamID
+    package let connection: HTTP2Connection
+    /// Cleared when the exchange leaves, or the stream is closed: until then it keeps the door, and the door the stream.
+    private var door: (any HTTP2StreamDoor)?
+
+    // What arrives.
+    private var held: ByteBuffer
+    private var reservation: BodyReservation?
+    /// Of the connection's input, while an event is handled.
+    private var arriving: Range<Int>?
+    private var trailers: TrailerSection?
+    package private(set) var failure: HTTP2Break?
+    package private(set) var moved: UInt64 = 0
+    private var hasNews = false
+    package var wantsRead = true {
+        didSet { if wantsRead, !oldValue, hasNews { connection.lookAgain(self) } }
+    }
+
+    // What is sent.
+    private var pending: ByteBuffer
+    private var ending: TrailerSection?
+    private var hasSentAll = false
+    package private(set) var hasBegun = false
+    package private(set) var carried: UInt64 = 0
+    private var isWaiting = false
+    /// Resets the stream after what waits.
+    private var lastWord: HTTP2ErrorCode?
+
+    /// Bytes that wait for their turn.
+    private static let most = SlabPool.slabSize
+    private static let frame = 16 << 10
+
+    init(_ id: HTTP2StreamID, of connection: HTTP2Connection, door: any HTTP2StreamDoor) {
+        self.id = id
+        self.connection = connection
+        self.door = door
+        held = ByteBuffer(slabs: connection.slabs)
+        pending = ByteBuffer(slabs: connection.slabs)
+    }
+
+    package var isClosed: Bool { failure != nil || hasSentAll && hasReceivedAll }
+    /// The peer's message is complete, though perhaps not passed on.
+    package var hasReceivedAll: Bool { trailers != nil }
+
+    /// The exchange has ended.
+    /// - Parameters:
+    ///   - code: resets the stream unless both messages are complete. After a whole response of this side the rest of the
+    ///     request is of no use (RFC 9113 section 8.1).
+    ///   - delivering: not before what waits was sent.
+    package func leave(_ code: HTTP2ErrorCode, delivering: Bool) {
+        door = nil
+        guard !isClosed else { return }
+        guard delivering, !hasSentAll, ending != nil || !pending.isEmpty else {
+            if hasSentAll, hasReceivedAll { return }
+            return abandon(code)
+        }
+        lastWord = code
+    }
+
+    private func abandon(_ code: HTTP2ErrorCode) {
+        connection.session.reset(id, code)
+        connection.pumpLater()
+        close(.abandoned)
+    }
+
+    private func close(_ failure: HTTP2Break) {
+        self.failure = failure
+        let (left, dropped) = (held.count, pending.count)
+        held.consume(left)
+        held.releaseIfEmpty()
+        pending.consume(dropped)
+        pending.releaseIfEmpty()
+        reservation = nil
+        connection.forget(self)
+    }
+
+    private func closeIfDone() {
+        if hasSentAll, hasReceivedAll { connection.forget(self) }
+    }
+
+    // MARK: Events
+
+    func received(_ place: HTTP2HeadPlace, ends: Bool) {
+        if ends { trailers = TrailerSection() }
+        door?.received(place, ends: ends)
+        tell()
+        closeIfDone()
+    }
+
+    func received(_ range: Range<Int>) {
+        guard failure == nil, let door else { return connection.session.consumed(range.count, of: id) }
+        arriving = range
+        if wantsRead { door.streamIsReadable() }
+        keepArriving()
+    }
+
+    /// The peer's message is complete.
+    package func ended(_ trailers: TrailerSection) {
+        guard failure == nil else { return }
+        self.trailers = trailers
+        tell()
+        closeIfDone()
+    }
+
+    func broke(_ failure: HTTP2Break) {
+        guard self.failure == nil else { return }
+        // A whole message stays whole.
+        if !hasReceivedAll || !hasSentAll { self.failure = failure }
+        connection.forget(self)
+        tell()
+        if isWaiting { wake() }
+    }
+
+    /// Resets the stream for what the peer sent.
+    package func refuse(_ failure: HTTP2Break) {
+        connection.session.reset(id, .enhanceYourCalm)
+        connection.pumpLater()
+        broke(failure)
+    }
+
+    private func tell() {
+        if wantsRead { door?.streamIsReadable() } else { hasNews = true }
+    }
+
+    func lookAgain() {
+        if failure == nil, pending.isEmpty, let lastWord, ending == nil || hasSentAll {
+            if !(hasSentAll && hasReceivedAll) { return abandon(lastWord) }
+        }
+        closeIfDone()
+        guard wantsRead, hasNews else { return }
+        hasNews = false
+        door?.streamIsReadable()
+    }
+
+    /// What the sink didn't take.
+    private func keepArriving() {
+        guard let range = arriving.take(), !range.isEmpty, failure == nil else { return }
+        hasNews = hasNews || !wantsRead
+        let purpose: BodyBudget.Purpose = connection.session.role == .client ? .response : .request
+        let reservation = reservation ?? BodyReservation(of: connection.slabs.budget, for: purpose)
+        self.reservation = reservation
+        guard reservation.grow(to: held.count + range.count) else { return refuse(.noBudget) }
+        connection.withInput(range) { held.append(copying: $0) }
+    }
+
+    // MARK: Source
+
+    package func move(to sink: any BodySink, readable: Bool) -> BodyMove {
+        do throws(StreamError) {
+            if !held.isEmpty {
+                let taken = try held.withFront(held.count) { piece throws(StreamError) in try sink.write(piece) }
+                held.consume(taken)
+                passed(taken)
+                guard held.isEmpty else { return .blocked }
+                held.releaseIfEmpty()
+                reservation = nil
+            }
+            if let range = arriving, !range.isEmpty {
+                let taken = try connection.withInput(range) { piece throws(StreamError) in try sink.write(piece) }
+                arriving = range.lowerBound + taken..<range.upperBound
+                passed(taken)
+                if taken < range.count { return .blocked }
+            }
+            if let trailers { return try sink.end(trailers) ? .ended : .blocked }
+        } catch {
+            return .sinkFailed(error)
+        }
+        if let failure { return .truncated("the peer \(failure.cause)") }
+        return .waiting
+    }
+
+    private func passed(_ count: Int) {
+        guard count > 0 else { return }
+        moved += UInt64(count)
+        guard failure == nil, !hasReceivedAll else { return }
+        connection.session.consumed(count, of: id)
+        connection.pumpLater()
+    }
+
+    // MARK: Sink
+
+    /// A head was submitted.
+    package func begin(hasBody: Bool, bytes: Int) {
+        hasBegun = true
+        carried += UInt64(bytes)
+        guard !hasBody else { return }
+        ending = TrailerSection()
+        hasSentAll = true
+        connection.pumpLater()
+        closeIfDone()
+    }
+
+    /// What waits is within the peer's windows: a stream that may not send holds up no other.
+    private var room: Int { min(Self.most, connection.session.remoteWindow(of: id)) - pending.count }
+    /// Whether its door can give more.
+    var hasRoom: Bool { failure != nil || pending.count < Self.frame && room > 0 }
+
+    package func write(_ piece: RawSpan) throws(StreamError) -> Int {
+        if let failure { throw .stream("the peer \(failure.cause)") }
+        var taken = 0
+        while taken < piece.byteCount, ending == nil {
+            let count = min(room, piece.byteCount - taken)
+            guard count > 0 else { break }
+            pending.append(copying: piece.extracting(taken..<taken + count))
+            taken += count
+            connection.session.resume(id)
+            if pending.count >= Self.frame, !connection.push() { break }
+        }
+        carried += UInt64(taken)
+        connection.pumpLater()
+        if taken < piece.byteCount { wait() }
+        return taken
+    }
+
+    private func wait() {
+        guard !isWaiting, failure == nil else { return }
+        isWaiting = true
+        connection.wait(self)
+    }
+
+    func wake() {
+        isWaiting = false
+        door?.streamIsWritable()
+    }
+
+    package func end(_ trailers: TrailerSection) throws(StreamError) -> Bool {
+        if let failure, !hasSentAll { throw .stream("the peer \(failure.cause)") }
+        guard ending == nil else { return true }
+        ending = trailers
+        connection.session.resume(id)
+        connection.pumpLater()
+        return true
+    }
+
+    // MARK: Its turn
+
+    func available(most: Int) -> (count: Int, isLast: Bool) {
+        let count = min(pending.count, most)
+        return (count, ending != nil && count == pending.count)
+    }
+
+    func give(_ count: Int, to output: inout ByteBuffer) {
+        pending.withFront(count) { output.append(copying: $0) }
+        pending.consume(count)
+        guard pending.isEmpty else { return }
+        pending.releaseIfEmpty()
+        if ending != nil { sentAll() } else if lastWord != nil { connection.lookAgain(self) }
+    }
+
+    func takeTrailers() -> FieldBlock? {
+        if pending.isEmpty { sentAll() }
+        guard let ending, !ending.isEmpty else { return nil }
+        var block = FieldBlock()
+        HeadWriter.write(trailers: ending, into: &block)
+        return block
+    }
+
+    private func sentAll() {
+        guard !hasSentAll else { return }
+        hasSentAll = true
+        connection.lookAgain(self)
+    }
+}

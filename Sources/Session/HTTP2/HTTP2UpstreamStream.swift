@@ -1,0 +1,138 @@
+import EventLoop
+import HTTP2
+import HTTPWire
+import Transport
+
+/// The upstream side of an exchange with an HTTP/2 origin: one stream of a shared connection.
+final class HTTP2UpstreamStream {
+    /// Interim heads that wait for the exchange.
+    private static let mostHeads = 16
+
+    private struct Head {
+        var head = ResponseHead()
+        var bytes: [UInt8] = []
+        var ends = false
+        var progress = HeadProgress.incomplete
+    }
+
+    private let upstream: HTTP2Upstream
+    private var isLeased = true
+    private var stream: HTTP2Stream?
+    // unowned: the receiver keeps this object from begin(for:) to end(_:), which clears it.
+    private unowned var receiver: (any UpstreamReceiver)?
+    private var method = Method.other
+    private var began = MonotonicTime(nanoseconds: 0)
+    /// Not taken yet, oldest first.
+    private var heads: [Head] = []
+    private var response = Head()
+    private let nothing = HeldBody()
+
+    init(of upstream: HTTP2Upstream) {
+        self.upstream = upstream
+    }
+
+    deinit { assert(!isLeased, "an upstream was leased and not ended") }
+
+    private var connection: HTTP2Connection { upstream.connection }
+}
+
+extension HTTP2UpstreamStream: Upstream {
+    var facts: UpstreamFacts {
+        UpstreamFacts(isReused: upstream.exchanges > 1, mayRefuse: true, scope: upstream.scope, connection: upstream)
+    }
+
+    func begin(for receiver: any UpstreamReceiver) {
+        self.receiver = receiver
+        upstream.exchanges += 1
+    }
+
+    // MARK: Request
+
+    func send(
+        _ request: borrowing RequestView, to destination: Destination, edits: HeadEdits, from body: any BodySource
+    ) -> any BodySink {
+        method = request.head.method
+        began = upstream.loop.now
+        let hasBody = !request.head.bodyLength.isEmpty
+        HeadWriter.write(
+            request: request.head, from: request.bytes, authority: destination.authority, defaultPort: destination.defaultPort,
+            via: destination.via, edits: edits, into: &connection.block)
+        guard let id = connection.session.submitRequest(connection.block, hasBody: hasBody) else {
+            // It is leaving, which the exchange finds when it looks for the response.
+            upstream.loop.afterThisTurn { [weak self] in self?.receiver?.upstreamIsReadable() }
+            return Discard()
+        }
+        let stream = connection.adopt(id, for: self)
+        self.stream = stream
+        stream.begin(hasBody: hasBody, bytes: connection.block.bytes.count)
+        connection.pumpLater()
+        return stream
+    }
+
+    // MARK: Response
+
+    func wantsRead(_ wanted: Bool) { stream?.wantsRead = wanted }
+
+    func receiveHead(of method: Method, limit: Int, readable: Bool) -> ResponseHeadProgress {
+        guard let stream else { return .unprocessed("takes no new requests on this connection") }
+        if !heads.isEmpty { return taken(heads.removeFirst(), limit: limit) }
+        guard let failure = stream.failure else { return .incomplete }
+        switch failure {
+        case .reset(.refusedStream):
+            upstream.refused()
+            return .unprocessed("refused the stream")
+        case .reset(.http11Required): return .needsOwnConnection
+        case .malformed, .tooManyHeads: return .failed(.upstreamClosed(failure.cause))
+        default: return .ended(failure.cause)
+        }
+    }
+
+    private func taken(_ head: Head, limit: Int) -> ResponseHeadProgress {
+        response = head
+        switch head.progress {
+        case .incomplete: return .incomplete
+        case .malformed(let error): return .malformed(error)
+        case .tooLarge: return .tooLarge
+        case .tooManyFields: return .tooManyFields
+        case .complete: return head.bytes.count > limit ? .tooLarge : .complete(ResponseTraits(head.head, isWhole: head.ends))
+        }
+    }
+
+    func withResponse(_ body: (borrowing ResponseView) -> Void) {
+        // A copy, since the view borrows from it.
+        let response = response
+        body(ResponseView(response.head, response.bytes.span))
+    }
+
+    var responseBody: any BodySource { stream ?? nothing }
+
+    // MARK: End
+
+    func end(_ ending: UpstreamEnding) -> HTTP1Upstream? {
+        receiver = nil
+        if let stream {
+            if case .abandoned = ending, !stream.isClosed { upstream.waitedInVain(since: began) }
+            stream.leave(.cancel, delivering: false)
+        }
+        if isLeased {
+            isLeased = false
+            upstream.giveBack()
+        }
+        return nil
+    }
+}
+
+extension HTTP2UpstreamStream: HTTP2StreamDoor {
+    func received(_ place: HTTP2HeadPlace, ends: Bool) {
+        guard receiver != nil else { return }
+        var head = Head()
+        head.ends = ends
+        head.progress = connection.session.readResponse(place, to: method, into: &head.head, bytes: &head.bytes)
+        guard heads.count < Self.mostHeads else { return stream?.refuse(.tooManyHeads) ?? () }
+        heads.append(head)
+        receiver?.responseBegan()
+    }
+
+    func streamIsReadable() { receiver?.upstreamIsReadable() }
+    func streamIsWritable() { receiver?.upstreamIsWritable() }
+}
