@@ -1,3 +1,4 @@
+import Clients
 import Dispatch
 import EventLoop
 import HTTPWire
