@@ -58,6 +58,8 @@ extension SessionError {
             case .noNetwork(let reason): .noNetwork("\(reason)")
             case .cellularForbidden(let link): .noNetwork("only over the cellular link \(link)")
             case .noDescriptors: .system("this process has no file descriptor left (ulimit -n)")
+            case .otherProtocol(let offered):
+                .secureConnectionFailed("\(authority) does not speak \(offered.map(\.rawValue).joined(separator: ", "))")
             case .local(let cause): .system("\(authority): \(cause)")
             }
     }

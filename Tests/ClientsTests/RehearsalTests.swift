@@ -44,7 +44,7 @@ import Testing
         // More than are tried at one time, so that some are never begun.
         let hosts = [closed] + Array(repeating: silent, count: 40)
         let endings = try rehearsal().run(
-            hosts.map { ($0, .secure(SecurityPolicy(), nil)) }, within: .milliseconds(300))
+            hosts.map { ($0, .secure(SecurityPolicy(), nil, HTTPProtocol.usual)) }, within: .milliseconds(300))
         #expect(endings.count == 41)
         guard case .failure(.unreachable)?? = endings.first else {
             Issue.record("\(String(describing: endings.first))")

@@ -157,7 +157,7 @@ import Testing
     @Test(arguments: [
         ("session: 5", "1:34: error: \"session\" must be a mapping (key: value), not \"5\""),
         ("session: {timout: 5s}", "1:35: error: unknown key \"timout\" in \"session\"; did you mean \"timeout\"?"),
-        ("session: {headers: {}}", "1:35: error: unknown key \"headers\" in \"session\"; known here: timeout, minimum_rate, redirects, max_redirects, follow_to, location_field, credentials, resume, coalesce, coalesce_with, max_active, order, service_type, allow_wwan, base_url"),
+        ("session: {headers: {}}", "1:35: error: unknown key \"headers\" in \"session\"; known here: timeout, minimum_rate, redirects, max_redirects, follow_to, location_field, credentials, resume, coalesce, coalesce_with, max_active, order, service_type, allow_wwan, base_url, http, ping"),
         ("session: {timeout: 60}", "1:44: error: timeout: \"60\" has no unit; write 60s if seconds are meant"),
         ("session: {timeout: 0s}", "1:44: error: timeout: 0s is out of range; write a time from 1ms to 1d"),
         ("session: {minimum_rate: fast}", "1:49: error: minimum_rate: \"fast\" is not a rate; write a size and a time, e.g. 1KiB/5m, or off"),
@@ -336,7 +336,7 @@ import Testing
         "session.timeout": "5s", "session.minimum_rate": "100B/1m", "session.redirects": "refuse", "session.max_redirects": "3", "session.follow_to": "[b.test]",
         "session.credentials": "{user: a, password_file: secret}", "session.resume": "false", "session.coalesce": "true", "session.coalesce_with": "[cookie]",
         "session.max_active": "4", "session.order": "lifo", "session.service_type": "voice", "session.allow_wwan": "false",
-        "session.base_url": "https://b.test/", "session.location_field": "false", "request.headers": "{X-A: b}", "request.set_headers": "{X-A: b}",
+        "session.base_url": "https://b.test/", "session.location_field": "false", "session.http": "[http/1.1]", "session.ping": "30s", "request.headers": "{X-A: b}", "request.set_headers": "{X-A: b}",
         "request.remove_headers": "[Referer]", "request.accept_language": "[de]",
         "request.authorization": "{user: a, password_file: secret}", "request.cookies": "strip", "request.serializer": "json",
         "request.parameters": "{a: b}", "request.query_methods": "[]", "request.convert_body": "{from: json, to: form}",

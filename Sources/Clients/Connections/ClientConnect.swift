@@ -205,7 +205,7 @@ extension ClientConnection {
         do {
             let connection = try server.stream.withDescriptor { descriptor in
                 try TLSConnection(
-                    server: worker.shared.serverTLS, descriptor: descriptor, identity: leaf,
+                    server: worker.shared.interceptedTLS.context(for: worker.snapshot.proxy.http), descriptor: descriptor, identity: leaf,
                     ticketContext: SHA256Digest.of(Array(tunnel.asked.description.utf8)).bytes, alreadyReceived: early)
             }
             server.stream.secure(connection)
@@ -234,8 +234,9 @@ extension ClientConnection {
 
     private func advice(on error: StreamError) -> String {
         guard case .tls(let failure) = error, failure.kind == .noSharedApplicationProtocol else { return "" }
-        return "; http/1.1 is what is spoken here (not HTTP/2 yet): offer it too, or let the host pass unopened, its pins still "
-            + "verified, with action: verify-tunnel"
+        let spoken = worker.snapshot.proxy.http.map(\.rawValue).joined(separator: " and ")
+        return "; \(spoken) is spoken here (proxy.http): offer it too, or let the host pass unopened, its pins still verified, with "
+            + "action: verify-tunnel"
     }
 
     /// Reads requests inside CONNECT, over TLS or plain.

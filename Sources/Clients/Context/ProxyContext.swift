@@ -23,7 +23,7 @@ package final class ProxyContext: Sendable {
     let fetches = SharedFetches()
     let admissions = Admissions()
     let clientTLS: TLSClientContext
-    let serverTLS: TLSServerContext
+    let interceptedTLS: InterceptedTLS
     let pins: PinWatch
     let rules: RuleLedger
     package let runs = RunRegister()
@@ -53,9 +53,7 @@ package final class ProxyContext: Sendable {
         self.sessionCount = sessionCount
         self.unixTime = unixTime
         clientTLS = try TLSClientContext(options: .init(for: TrustRequirements()))
-        var serverOptions = TLSServerContext.Options()
-        serverOptions.applicationProtocols = [HTTPProtocol.http2.rawValue] + TLSServerContext.Options.http1
-        serverTLS = try TLSServerContext(options: serverOptions)
+        interceptedTLS = InterceptedTLS()
         testHosts = try TestHosts(at: unixTime())
         self.pins = pins
         self.rules = rules

@@ -62,7 +62,7 @@ package final class WorkerContext {
             loop: loop, resolver: resolver, slabs: slabs, pool: pool, sessions: shared.sessions,
             probes: shared.probes, listeners: shared.listeners,
             ownOrigin: TestOrigin(
-                loop: loop, slabs: slabs, hosts: shared.testHosts, tls: shared.serverTLS, unixTime: shared.unixTime),
+                loop: loop, slabs: slabs, hosts: shared.testHosts, tls: try shared.interceptedTLS.context(for: [.http1]), unixTime: shared.unixTime),
             tls: shared.clientTLS, unixTime: shared.unixTime)
         let accessLog = AccessLog(output: shared.logOutput, loop: loop)
         self.accessLog = accessLog

@@ -29,7 +29,7 @@ struct Router {
         let pseudonym = snapshot.proxy.via ? loops.pseudonym(for: authority) : nil
         let target = UpstreamTarget(
             host: authority.host, port: authority.port, layer: layer, upstream: decision.upstream ?? configuration.upstream,
-            client: client.place, via: via(pseudonym, after: client.via), tls: decision.tls)
+            client: client.place, via: via(pseudonym, after: client.via), tls: decision.tls, protocols: decision.http.protocols, ping: decision.http.ping)
         let route = Route(
             snapshot: snapshot, entry: decision.entry,
             destination: Destination(
@@ -100,6 +100,8 @@ package struct HostDecision {
     let tls: ClientTLS?
     /// For test hosts; nil: the configuration's.
     let upstream: UpstreamSettings?
+    /// Of `session`: how connections are made that exchanges share.
+    let http: (protocols: [HTTPProtocol], ping: Duration?)
 
     package enum Refusal: Error {
         case denied
@@ -112,12 +114,15 @@ package struct HostDecision {
     package init(_ host: String, port: UInt16, in snapshot: Snapshot, testHosts: TestHosts? = nil) {
         if let testHosts, let own = testHosts.entry(for: host) {
             (entry, action, policy, tls, upstream) = (own, own.action, own.policy, nil, testHosts.upstream)
+            http = (HTTPProtocol.usual, nil)
             return
         }
         upstream = nil
         entry = snapshot.entry(for: host, port: port)
         action = entry?.action ?? snapshot.defaultAction
         policy = entry?.policy ?? snapshot.defaultPolicy
+        let session = (entry == nil ? snapshot.defaultRules : entry?.rules)?.rules(.none).session
+        http = (session?.http ?? HTTPProtocol.usual, session?.ping)
         tls = entry == nil ? snapshot.defaultTLS : entry?.tls
     }
 

@@ -67,6 +67,12 @@ extension UpstreamFailure {
                 "the network is cellular (\(link)), and session.allow_wwan is false "
                     + "(\(source?.location ?? "defaults"))",
                 host, error: "http_request_denied")
+        case .otherProtocol(let offered):
+            let names = offered.map(\.rawValue).joined(separator: ", ")
+            return RefusalReport.origin(
+                502, "\(host) does not speak \(names)", "tls_protocol_error",
+                "the origin chose none of the protocols that it was offered (\(names)): session.http of \(source?.location ?? "defaults") "
+                    + "allows no other", host)
         case .local(let cause):
             return RefusalReport.origin(502, "Internal error for \(host)", "proxy_internal_error", cause, host)
         }
@@ -77,7 +83,7 @@ extension UpstreamFailure {
         switch self {
         case .refused, .tls, .clientCertificate: true
         case .unresolved, .noDescriptors, .blocked, .unknownAddress, .itself, .unreachable, .timedOut, .parentRefused, .parentFailed, .noNetwork,
-            .cellularForbidden, .local: false
+            .cellularForbidden, .otherProtocol, .local: false
         }
     }
 

@@ -12,7 +12,7 @@ package struct Rehearsal {
     /// What a connection has to satisfy.
     package enum Act: Sendable {
         /// - Parameter tls: settings that differ from the defaults.
-        case secure(SecurityPolicy, ClientTLS?)
+        case secure(SecurityPolicy, ClientTLS?, [HTTPProtocol])
         /// An unread connection.
         case tunnel
         /// The same, after the policy has accepted a probe.
@@ -70,10 +70,10 @@ package struct Rehearsal {
             UpstreamTarget(
                 host: host.name, port: host.port,
                 layer: .verifiedTunnel(policy, upstream.anchors, host.serverName), upstream: upstream)
-        case .secure(let policy, let tls):
+        case .secure(let policy, let tls, let protocols):
             UpstreamTarget(
                 host: host.name, port: host.port, layer: .tls(policy, upstream.anchors, host.serverName),
-                upstream: upstream, tls: tls)
+                upstream: upstream, tls: tls, protocols: protocols)
         }
     }
 

@@ -32,7 +32,7 @@ extension Rehearsal {
         /// Nil where the host is denied.
         package var act: Act? {
             switch action {
-            case .intercept: .secure(policy, tls)
+            case .intercept: .secure(policy, tls, decision.http.protocols)
             case .verifyTunnel: .verifiedTunnel(policy)
             case .tunnel: .tunnel
             case .deny: nil
@@ -40,7 +40,7 @@ extension Rehearsal {
         }
 
         /// To see the host's chain: without pins and expiry.
-        package var actWithoutPins: Act { .secure(SecurityPolicy(requirements: policy.requirements), tls) }
+        package var actWithoutPins: Act { .secure(SecurityPolicy(requirements: policy.requirements), tls, decision.http.protocols) }
 
         package var denial: Answer { Answer(deniedBy: entry?.location, for: host) }
     }

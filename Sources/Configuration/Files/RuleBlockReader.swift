@@ -42,7 +42,7 @@ struct RuleBlockReader {
 
     private func layer(_ section: Section, _ source: RuleSource) -> RuleLayer {
         var layer = RuleLayer(source)
-        layer.session = session(section)
+        layer.session = session(section, isForAll: source.rule == nil)
         layer.request = request(section)
         layer.response = response(section)
         return layer

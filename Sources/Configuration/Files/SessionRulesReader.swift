@@ -24,7 +24,8 @@ package enum UnsafeCredentials: CaseIterable, CustomStringConvertible {
 }
 
 extension RuleBlockReader {
-    func session(_ section: Section) -> WrittenTable<SessionRules> {
+    /// - Parameter isForAll: it holds for all requests, not for those of a path or method.
+    func session(_ section: Section, isForAll: Bool) -> WrittenTable<SessionRules> {
         let table = TableReader<SessionRules>(in: section)
         table.key(.timeout, \.timeout, .duration(.milliseconds(1)...(.days(1))))
         table.key(.minimumRate, \.minimumRate, .minimumRate)
@@ -62,6 +63,23 @@ extension RuleBlockReader {
                     value, "base_url: the entry has pins, and http:// would go round them; write an https:// URL")
                 return nil
             }
+        }
+        table.key(.http, \.http) { value in
+            guard let protocols = table.nonEmptyElements(value, .http, .httpProtocol) else { return nil }
+            guard isForAll || protocols.contains(.http1) else {
+                table.section.error(
+                    value,
+                    "http: [h2] alone belongs to all requests, since they share connections; write it beside \"rules\", or add http/1.1")
+                return nil
+            }
+            return protocols
+        }
+        table.optional(.ping, \.ping) { value in
+            guard isForAll else {
+                table.section.error(value, "ping belongs to all requests, since they share connections; write it beside \"rules\"")
+                return nil
+            }
+            return table.section.scalar(value, "ping", .duration(.seconds(1)...(.hours(1))))
         }
         return table.finish()
     }

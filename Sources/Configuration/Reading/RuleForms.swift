@@ -16,6 +16,19 @@ extension Form where Value: CaseIterable & RawRepresentable<String> {
     static var anyCase: Form { .word(Value.allCases.map { ($0.rawValue, $0) }) }
 }
 
+extension Form where Value == HTTPProtocol {
+    /// By the ALPN name (RFC 7301 section 6).
+    static var httpProtocol: Form {
+        Form { text in
+            switch text {
+            case "h2c": return .failure(Reason("h2c, HTTP/2 in the clear, is not spoken; write h2 or http/1.1"))
+            case "http/1.0", "h3": return .failure(Reason("\"\(text)\" is not spoken to origins; write h2 or http/1.1"))
+            default: return Form.word(HTTPProtocol.allCases.map { ($0.rawValue, $0) }).read(text)
+            }
+        }
+    }
+}
+
 extension Form where Value == HostPattern {
     static var hostPattern: Form {
         Form { text in

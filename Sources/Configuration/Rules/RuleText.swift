@@ -26,6 +26,8 @@ extension SessionRules {
         case .allowWWAN: "\(allowWWAN)"
         case .baseURL: written(baseURL, \.description)
         case .locationField: "\(locationField)"
+        case .http: list(http.map(\.rawValue))
+        case .ping: written(ping) { Quantity.text($0) }
         }
     }
 }

@@ -19,6 +19,8 @@ package struct ProxySettings: Sendable {
     package var owner: UInt32?
     /// Whether messages that pass get a Via field (RFC 9110 section 7.6.3).
     package var via: Bool
+    /// What clients are offered by ALPN, inside CONNECT and on a proxy port with TLS, best first.
+    package var http: [HTTPProtocol]
 }
 
 /// A htpasswd file, read and checked for its shape: every line is `name:hash` with a bcrypt hash.

@@ -282,21 +282,24 @@ package final class UpstreamAttempt: ByteStreamOwner {
         let made = Establishment(
             loop: connector.loop, stream: stream, origin: connector.pool.origin(for: target.key), verdict: verdict,
             validUntil: verdict?.validUntil ?? .max, metrics: metrics, address: address, scope: scope, dscp: dscp)
-        do {
-            completion(.success(try connection(made, isPlain: isPlain)))
-        } catch {
-            completion(.failure(.local("there is no memory for HTTP/2")))
-        }
+        completion(connection(made, isPlain: isPlain))
     }
 
-    private func connection(_ made: Establishment, isPlain: Bool) throws(HTTP2Unavailable) -> UpstreamConnection {
+    private func connection(_ made: Establishment, isPlain: Bool) -> Result<UpstreamConnection, UpstreamFailure> {
         if case .tls = target.layer, target.protocols.contains(.http2) {
             let choice = chosenProtocol(on: made.stream)
             made.origin.chosenProtocol = choice
-            if choice == .http2 { return try HTTP2Upstream(made, slabs: connector.slabs, timeouts: timeouts) }
+            if choice == .http2 {
+                do throws(HTTP2Unavailable) {
+                    return .success(try HTTP2Upstream(made, slabs: connector.slabs, timeouts: timeouts, ping: target.ping))
+                } catch {
+                    return .failure(.local("there is no memory for HTTP/2"))
+                }
+            }
+            guard target.protocols.contains(.http1) else { return .failure(.otherProtocol(offered: target.protocols)) }
         }
-        return HTTP1Upstream(
-            made, parentHop: isPlain ? target.key.parent.map(ParentHop.init) : nil, received: received.take())
+        return .success(
+            HTTP1Upstream(made, parentHop: isPlain ? target.key.parent.map(ParentHop.init) : nil, received: received.take()))
     }
 
     private func chosenProtocol(on stream: ByteStream) -> HTTPProtocol {

@@ -49,6 +49,7 @@ package class UpstreamConnection {
     /// ``Origin/network`` when it was made.
     final let network: UInt64
     final let idleDeadline: Deadline
+    // Unchecked below: each is stored whole.
     /// Exchanges begun on it.
     @exclusivity(unchecked) package internal(set) final var exchanges = 0
     /// The origin closed it, or broke its protocol.

@@ -38,12 +38,16 @@ package struct UpstreamTarget: Sendable {
     let tls: ClientTLS?
     /// What the origin is offered by ALPN, best first.
     package private(set) var protocols: [HTTPProtocol]
+    /// How often an HTTP/2 connection in use is probed; nil: never.
+    let ping: Duration?
 
     /// - Parameter host: canonical: lower-case, no trailing dot, no brackets.
     package init(
         host: String, port: UInt16, layer: Layer, upstream: UpstreamSettings, client: ClientPlace = .thisMachine,
-        via: String? = nil, tls: ClientTLS? = nil, protocols: [HTTPProtocol] = HTTPProtocol.usual
+        via: String? = nil, tls: ClientTLS? = nil, protocols: [HTTPProtocol] = HTTPProtocol.usual,
+        ping: Duration? = nil
     ) {
+        self.ping = ping
         self.protocols = protocols
         self.layer = layer
         self.via = via

@@ -8,7 +8,6 @@ extension Exchange {
         _ request: RequestTraits, to destination: Destination, by rules: ExchangeRules? = nil, over leased: (any Upstream)?
     ) {
         self.request = request
-        needsOwnConnection = request.wantsUpgrade
         aim(at: Hop(asked: destination, by: rules))
         session.begin(&record)
         if let rules, rules.asksAgain {
@@ -22,6 +21,7 @@ extension Exchange {
     func aim(at hop: Hop) {
         destination = hop.destination
         if rules !== hop.rules { rules = hop.rules }
+        needsOwnConnection = request.wantsUpgrade || hop.rules?.session.http.contains(.http2) == false
         silence = hop.rules?.silence ?? hop.destination.terms.silence
         clock = BodyClock(rate: hop.rules?.minimumRate ?? hop.destination.terms.limits.minimumRate)
         if throttle != nil { throttle = nil }

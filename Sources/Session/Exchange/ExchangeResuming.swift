@@ -100,7 +100,7 @@ extension Exchange {
 extension UpstreamFailure {
     var isFinal: Bool {
         switch self {
-        case .blocked, .unknownAddress, .itself, .clientCertificate, .refused, .cellularForbidden, .parentRefused: true
+        case .blocked, .unknownAddress, .itself, .clientCertificate, .refused, .cellularForbidden, .parentRefused, .otherProtocol: true
         case .unresolved, .unreachable, .timedOut, .parentFailed, .tls, .noNetwork, .noDescriptors, .local: false
         }
     }

@@ -35,6 +35,8 @@ package enum UpstreamFailure: Error, Sendable {
     /// A rule keeps the request off this cellular link (`session.allow_wwan`).
     case cellularForbidden(link: String)
     case noDescriptors
+    /// The origin speaks none of the versions of HTTP that it may (`session.http`).
+    case otherProtocol(offered: [HTTPProtocol])
     /// Another local failure.
     case local(String)
 }

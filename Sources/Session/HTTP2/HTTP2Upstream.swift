@@ -11,7 +11,7 @@ package final class HTTP2Upstream: UpstreamConnection {
     /// For an answer to the PING that follows a silence.
     private static let patience: UInt64 = 5_000_000_000
     private static let silence: UInt64 = 1_000_000_000
-    private static let probe: UInt64 = 0x616c_6976_653f_0000
+    private static let opaque: UInt64 = 0x616c_6976_653f_0000
 
     let connection: HTTP2Connection
     private let idleNanoseconds: UInt64
@@ -22,9 +22,14 @@ package final class HTTP2Upstream: UpstreamConnection {
     private var isSuspect = false
     /// Streams that the peer had when it refused one.
     private var refusedAt: Int?
+    private let pingNanoseconds: UInt64?
+    /// For the answer to a PING, or until the next.
     private let pingDeadline: Deadline
+    private var isAwaitingPong = false
 
-    init(_ made: Establishment, slabs: SlabPool, timeouts: Timeouts) throws(HTTP2Unavailable) {
+    /// - Parameter ping: how often the peer has to show that it lives, while exchanges are in flight; nil: never.
+    init(_ made: Establishment, slabs: SlabPool, timeouts: Timeouts, ping: Duration? = nil) throws(HTTP2Unavailable) {
+        pingNanoseconds = ping?.nanoseconds
         var settings = HTTP2Settings()
         settings.maxHeaderListSize = 256 << 10
         connection = try HTTP2Connection(
@@ -34,7 +39,7 @@ package final class HTTP2Upstream: UpstreamConnection {
         pingDeadline = Deadline(loop: made.loop)
         super.init(made)
         connection.owner = self
-        pingDeadline.bind(to: self) { $0.connection.fail("answered no PING within \(Self.patience / 1_000_000_000) s") }
+        pingDeadline.bind(to: self) { $0.pingDue() }
         connection.start()
         origin.share(self)
     }
@@ -53,6 +58,7 @@ package final class HTTP2Upstream: UpstreamConnection {
         guard takesExchanges else { return nil }
         if restingPlace != nil { origin.wake(self) }
         leases += 1
+        if let pingNanoseconds, leases == 1, !isAwaitingPong { pingDeadline.set(afterNanoseconds: pingNanoseconds) }
         return HTTP2UpstreamStream(of: self)
     }
 
@@ -71,9 +77,20 @@ package final class HTTP2Upstream: UpstreamConnection {
     func waitedInVain(since began: MonotonicTime) {
         guard !isSuspect, !isOver, connection.lastReceived <= began, loop.now - began >= Self.silence else { return }
         isSuspect = true
-        connection.session.ping(Self.probe)
+        probe()
+    }
+
+    private func probe() {
+        guard !isAwaitingPong else { return }
+        isAwaitingPong = true
+        connection.session.ping(Self.opaque)
         connection.pumpLater()
         pingDeadline.set(afterNanoseconds: Self.patience)
+    }
+
+    private func pingDue() {
+        if isAwaitingPong { return connection.fail("answered no PING within \(Self.patience / 1_000_000_000) s") }
+        if leases > 0 { probe() }
     }
 
     // MARK: The end
@@ -103,9 +120,10 @@ extension HTTP2Upstream: HTTP2ConnectionOwner {
     }
 
     package func answeredPing(_ opaque: UInt64) {
-        guard opaque == Self.probe else { return }
+        guard opaque == Self.opaque else { return }
         isSuspect = false
-        pingDeadline.clear()
+        isAwaitingPong = false
+        if let pingNanoseconds, leases > 0 { pingDeadline.set(afterNanoseconds: pingNanoseconds) } else { pingDeadline.clear() }
     }
 
     package func connectionEnded(_ connection: HTTP2Connection, _ cause: String) {

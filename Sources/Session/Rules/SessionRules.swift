@@ -18,13 +18,14 @@ package struct SessionRules: Sendable, Hashable {
         case allowWWAN = "allow_wwan"
         case baseURL = "base_url"
         case locationField = "location_field"
+        case http, ping
 
         /// The key concerns requests and responses, so it has no effect on tunnels.
         package var isOfExchanges: Bool {
             switch self {
             case .minimumRate, .redirects, .maxRedirects, .followTo,
                 .credentials, .resume, .coalesce, .coalesceWith, .maxActive, .order, .baseURL,
-                .locationField:
+                .locationField, .http, .ping:
                 true
             case .timeout, .serviceType, .allowWWAN: false
             }
@@ -99,6 +100,10 @@ package struct SessionRules: Sendable, Hashable {
     package var allowWWAN = true
     /// Where `http://` requests to the host go.
     package var baseURL: BaseURL?
+    /// What the origin is offered by ALPN, best first.
+    package var http = HTTPProtocol.usual
+    /// How often an HTTP/2 connection in use is probed by a PING; nil: never.
+    package var ping: Duration?
 
     package init() {}
 }

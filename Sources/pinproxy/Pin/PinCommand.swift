@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import Clients
 internal import Configuration
 internal import Security
+internal import Session
 internal import TLS
 
 struct PinCommand: ParsableCommand {
@@ -65,7 +66,7 @@ struct PinCommand: ParsableCommand {
     private func live(_ host: Rehearsal.Host) throws -> PinFindings {
         let snapshot = try options.loadIfPresent()
         let act =
-            snapshot.map { Rehearsal.Decision(host, in: $0).actWithoutPins } ?? .secure(SecurityPolicy(), nil)
+            snapshot.map { Rehearsal.Decision(host, in: $0).actWithoutPins } ?? .secure(SecurityPolicy(), nil, HTTPProtocol.usual)
         let ending = try Rehearsal(snapshot).play(host, act)
         return PinFindings(host: host, ending, at: Clock.now)
     }

@@ -18,6 +18,8 @@ final class TestBed: Sendable {
         var template = Array("/tmp/pinproxy-test.XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw TestBedError("mkdtemp: \(errno)") }
         directory = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+        // curl reads it. Most tests look at messages of HTTP/1.1; those of HTTP/2 say --http2.
+        try file(".curlrc", "http1.1\n")
     }
 
     /// Writes a file into the directory and returns its path.
