@@ -55,6 +55,8 @@ package final class HTTP2Session {
     /// Serialized before there was an outlet for it.
     var pending: [UInt8] = []
     var pendingStart = 0
+    /// The GOAWAY of a failure, after all that nghttp2 has serialized.
+    var farewell: [UInt8] = []
     var fields = FieldVector()
 
     // How it stands:
@@ -64,7 +66,8 @@ package final class HTTP2Session {
     var hasSentGoAway = false
     var hasReceivedGoAway = false
     var peerInitialWindow = 65_535
-    private(set) var connectionWindow: Int
+    /// What was announced for the connection, in bytes.
+    package private(set) var connectionWindow: Int
 
     /// - Throws: if there is no memory for it.
     package init(_ role: Role, settings: HTTP2Settings, limits: HTTP2Limits = HTTP2Limits()) throws(HTTP2Unavailable) {
@@ -152,12 +155,14 @@ package final class HTTP2Session {
     /// What may be sent on all streams together now, in bytes.
     package var remoteWindow: Int { max(0, Int(nghttp2_session_get_remote_window_size(handle.pointer))) }
 
-    var hasPending: Bool { pendingStart < pending.count }
+    var hasPending: Bool { pendingStart < pending.count || !farewell.isEmpty }
 
     func remoteSetting(_ id: nghttp2_settings_id) -> UInt32 { nghttp2_session_get_remote_settings(handle.pointer, id) }
 
     func place(of stream: Int32) -> StreamTable.Place? {
-        streams.place(nghttp2_session_get_stream_user_data(handle.pointer, stream))
+        if let userData = nghttp2_session_get_stream_user_data(handle.pointer, stream) { return streams.place(userData) }
+        // nghttp2 doesn't find a request that hasn't left.
+        return role == .client ? streams.place(of: HTTP2StreamID(stream)) : nil
     }
 }
 

@@ -56,6 +56,17 @@ extension HTTP2Session {
         nghttp2_submit_rst_stream(handle.pointer, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.rawValue, code.rawValue)
     }
 
+    /// The rest of a request isn't needed: what comes of it is thrown away, and when the response has ended, the client is
+    /// told to stop (RST_STREAM with NO_ERROR, RFC 9113 section 8.1). Events that weren't taken are dropped.
+    package func abandonRequest(_ stream: HTTP2StreamID) {
+        guard role == .server, let place = place(of: stream.rawValue), streams[place].hearsPeer else { return }
+        streams[place].flags.insert(.isAbandoned)
+        let dropped = events.drop(stream)
+        if dropped > 0 { consumedOfConnection(dropped) }
+        let hasEnded = nghttp2_session_get_stream_local_close(handle.pointer, stream.rawValue) == 1
+        if hasEnded { reset(stream, .noError) }
+    }
+
     /// Orders a stream's body among those that are sent. A client tells the peer as well (RFC 9218 section 7.1).
     package func setPriority(_ priority: HTTP2Priority, of stream: HTTP2StreamID) {
         guard let place = place(of: stream.rawValue) else { return }

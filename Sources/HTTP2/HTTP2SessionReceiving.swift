@@ -85,7 +85,7 @@ extension HTTP2Session {
         input = (nil, 0)
         if result < 0 { return fail(because: CInt(result)) }
         // It has ordered a reset or a GOAWAY without a word.
-        if !isFrameTaken, nghttp2_session_get_outbound_queue_size(handle.pointer) > queued { serializeOrders() }
+        if !hasFailed, !isFrameTaken, nghttp2_session_get_outbound_queue_size(handle.pointer) > queued { serializeOrders() }
     }
 
     private func noteEnd(of frame: FrameHeader) {
@@ -120,7 +120,7 @@ extension HTTP2Session {
     }
 
     func takeData(_ stream: Int32, _ bytes: UnsafePointer<UInt8>, _ count: Int) {
-        guard let start = input.start, let place = place(of: stream), !streams[place].flags.contains(.isReset) else {
+        guard let start = input.start, let place = place(of: stream), streams[place].hearsPeer else {
             return consumedOfConnection(count)
         }
         let offset = input.offset + (bytes - start)
@@ -133,7 +133,9 @@ extension HTTP2Session {
         let stream = HTTP2StreamID(header.stream_id)
         let endsStream = header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
         switch UInt32(header.type) {
-        case NGHTTP2_DATA.rawValue: if endsStream { events.append(.ended(stream)) }
+        case NGHTTP2_DATA.rawValue:
+            guard endsStream, let place = place(of: stream.rawValue), streams[place].hearsPeer else { return }
+            events.append(.ended(stream))
         case NGHTTP2_HEADERS.rawValue: endHead(frame.pointee.headers.cat, stream, endsStream)
         case NGHTTP2_RST_STREAM.rawValue:
             guard let place = place(of: stream.rawValue), !streams[place].flags.contains(.isReset) else { return }
@@ -165,7 +167,9 @@ extension HTTP2Session {
             events.append(.response(stream, text.endHead(ends: ends), ends: ends))
         case .trailers:
             switch text.endTrailers() {
-            case .success(let trailers): events.append(.trailers(stream, trailers))
+            case .success(let trailers):
+                guard let place = place(of: stream.rawValue), streams[place].hearsPeer else { return }
+                events.append(.trailers(stream, trailers))
             case .failure(let defect): refuse(stream, defect)
             }
         }
