@@ -29,38 +29,41 @@ package final class HTTP2Session {
     let limits: HTTP2Limits
     let handle: NGHTTP2Handle
 
+    // Exclusivity checks would cost more than the accesses: these are values that are changed by code that calls nobody, and
+    // nghttp2, while it is called, changes none of them but through the callbacks of this session.
+
     // What was received:
-    var scanner: FrameScanner
-    var floods: FloodGuard
-    var text: HeadText
-    var events = EventQueue()
+    @exclusivity(unchecked) var scanner: FrameScanner
+    @exclusivity(unchecked) var floods: FloodGuard
+    @exclusivity(unchecked) var text: HeadText
+    @exclusivity(unchecked) var events = EventQueue()
     /// Monotonic nanoseconds of the last `receive`.
-    var now: UInt64 = 0
+    @exclusivity(unchecked) var now: UInt64 = 0
     /// The first byte that nghttp2 was given, and its offset in what `receive` was given.
-    var input: (start: UnsafePointer<UInt8>?, offset: Int) = (nil, 0)
+    @exclusivity(unchecked) var input: (start: UnsafePointer<UInt8>?, offset: Int) = (nil, 0)
     /// nghttp2 has told of the frame that it was given.
-    var isFrameTaken = false
+    @exclusivity(unchecked) var isFrameTaken = false
     /// The highest stream of the peer's that was an event.
-    var lastProcessed: Int32 = 0
+    @exclusivity(unchecked) var lastProcessed: Int32 = 0
     /// Priorities of streams whose requests haven't arrived.
     var earlyPriorities: [(HTTP2StreamID, HTTP2Priority)] = []
 
     // What is to be sent:
-    var streams = StreamTable()
-    var schedule = StreamSchedule()
+    @exclusivity(unchecked) var streams = StreamTable()
+    @exclusivity(unchecked) var schedule = StreamSchedule()
     /// Taken out of the schedule; its turn lasts until it was asked.
-    var current: HTTP2StreamID?
+    @exclusivity(unchecked) var current: HTTP2StreamID?
     /// Only during `send`.
-    var outlet: (any HTTP2Outlet)?
+    @exclusivity(unchecked) var outlet: (any HTTP2Outlet)?
     /// Serialized before there was an outlet for it.
-    var pending: [UInt8] = []
-    var pendingStart = 0
+    @exclusivity(unchecked) var pending: [UInt8] = []
+    @exclusivity(unchecked) var pendingStart = 0
     /// The GOAWAY of a failure, after all that nghttp2 has serialized.
-    var farewell: [UInt8] = []
-    var fields = FieldVector()
+    @exclusivity(unchecked) var farewell: [UInt8] = []
+    @exclusivity(unchecked) var fields = FieldVector()
 
     // How it stands:
-    var hasFailed = false
+    @exclusivity(unchecked) var hasFailed = false
     /// Final GOAWAYs with an error that were ordered here and aren't serialized yet.
     var orderedGoAways = 0
     var hasSentGoAway = false

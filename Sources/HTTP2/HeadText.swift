@@ -115,7 +115,7 @@ struct HeadText: ~Copyable {
             default: break
             }
         }
-        if isNeverIndexed, SecretField(ByteRange(0, name.count), in: name.span) == nil { neverIndexed = true }
+        if isNeverIndexed, !FieldName(name.span).isSecret { neverIndexed = true }
         text.appendLine(name, value)
         lines += 1
         return nil
