@@ -193,13 +193,16 @@ struct EventQueue {
         return events[first - 1]
     }
 
-    /// Drops what belongs to a stream; returns the bytes of data among it.
-    mutating func drop(_ stream: HTTP2StreamID) -> Int {
+    /// Drops what belongs to a stream, perhaps but its reset; returns the bytes of data among it.
+    mutating func drop(_ stream: HTTP2StreamID, keepsReset: Bool) -> Int {
         guard first < events.count else { return 0 }
         var dropped = 0
         var kept = first
         for index in first..<events.count {
-            if events[index].stream == stream {
+            if case .reset = events[index], keepsReset {
+                events.swapAt(kept, index)
+                kept += 1
+            } else if events[index].stream == stream {
                 if case .data(_, let range) = events[index] { dropped += range.count }
             } else {
                 events.swapAt(kept, index)

@@ -138,7 +138,7 @@ extension HTTP2Session {
             events.append(.ended(stream))
         case NGHTTP2_HEADERS.rawValue: endHead(frame.pointee.headers.cat, stream, endsStream)
         case NGHTTP2_RST_STREAM.rawValue:
-            guard let place = place(of: stream.rawValue), !streams[place].flags.contains(.isReset) else { return }
+            guard let place = place(of: stream.rawValue), streams[place].isToBeHeardOf else { return }
             markReset(place)
             events.append(.reset(stream, HTTP2ErrorCode(rawValue: frame.pointee.rst_stream.error_code)))
         case NGHTTP2_SETTINGS.rawValue:
@@ -148,7 +148,10 @@ extension HTTP2Session {
             let opaque = withUnsafeBytes(of: frame.pointee.ping.opaque_data) { $0.loadUnaligned(as: UInt64.self) }
             events.append(.pong(UInt64(bigEndian: opaque)))
         case NGHTTP2_GOAWAY.rawValue: noteGoAway(frame.pointee.goaway)
-        case NGHTTP2_WINDOW_UPDATE.rawValue: events.append(.windowOpened(stream.rawValue == 0 ? nil : stream))
+        case NGHTTP2_WINDOW_UPDATE.rawValue:
+            if stream.rawValue == 0 { return events.append(.windowOpened(nil)) }
+            guard let place = place(of: stream.rawValue), streams[place].isToBeHeardOf else { return }
+            events.append(.windowOpened(stream))
         case NGHTTP2_PRIORITY_UPDATE.rawValue: notePriority(frame.pointee.ext)
         default: break
         }
@@ -159,7 +162,10 @@ extension HTTP2Session {
         case .request:
             let head = text.endHead(ends: ends)
             lastProcessed = stream.rawValue
-            if let priority = head.priority, let place = place(of: stream.rawValue) { streams[place].priority = priority }
+            if let place = place(of: stream.rawValue) {
+                streams[place].flags.insert(.isKnown)
+                if let priority = head.priority { streams[place].priority = priority }
+            }
             events.append(.request(stream, head, ends: ends))
         case .response:
             let isInterim = text.isInterim

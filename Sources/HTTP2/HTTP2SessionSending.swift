@@ -184,7 +184,7 @@ extension HTTP2Session {
         guard let place = place(of: stream) else { return }
         unschedule(place)
         if current?.rawValue == stream { current = nil }
-        if !streams[place].flags.contains(.isReset) {
+        if streams[place].isToBeHeardOf, !hasFailed {
             if code == .noError { floods.streamEnded() } else { events.append(.reset(HTTP2StreamID(stream), code)) }
         }
         streams.close(place)

@@ -12,12 +12,17 @@ struct StreamTable {
         static let isOpen = Flags(rawValue: 8)
         /// What the peer sends is thrown away; when this side has ended, the stream is reset.
         static let isAbandoned = Flags(rawValue: 16)
+        /// Its owner knows of it: it has opened it, or its request was an event.
+        static let isKnown = Flags(rawValue: 32)
     }
 
     struct Stream {
         var id = HTTP2StreamID(0)
         var flags: Flags = []
         var priority = HTTP2Priority.unspecified
+
+        /// Its end is an event.
+        var isToBeHeardOf: Bool { flags.contains(.isKnown) && !flags.contains(.isReset) }
 
         /// What the peer sends becomes an event.
         var hearsPeer: Bool { flags.isDisjoint(with: [.isReset, .isAbandoned]) }
