@@ -25,7 +25,7 @@ extension HTTP2Session {
             streams.close(place)
             return nil
         }
-        floods.streamEnded()
+        floods.openedStream()
         return next
     }
 
@@ -122,6 +122,17 @@ extension HTTP2Session {
     }
 
     // MARK: The connection
+
+    /// The connection rests: what bursts have taken is given back.
+    package func trim() {
+        guard events.count == 0 else { return }
+        events = EventQueue()
+        text.trim()
+        fields = FieldVector()
+        if !hasPending { pending = [] }
+        if streams.openCount == 0 { streams = StreamTable() }
+        if schedule.isEmpty { schedule = StreamSchedule() }
+    }
 
     /// Asks for an answer, which is a `pong` with the same number.
     package func ping(_ opaque: UInt64) {

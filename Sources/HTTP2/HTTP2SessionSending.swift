@@ -106,8 +106,7 @@ extension HTTP2Session {
         if current != stream {
             guard let place = place(of: stream.rawValue) else { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
             enqueue(place)
-            guard let outlet, current == nil, schedule.first == stream else { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
-            guard outlet.hasRoom else { return Int(NGHTTP2_ERR_PAUSE.rawValue) }
+            guard outlet != nil, current == nil, schedule.first == stream else { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
             current = takeScheduled()
         }
         guard let outlet else { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }

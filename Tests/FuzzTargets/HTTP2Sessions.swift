@@ -56,7 +56,7 @@ private final class HTTP2End: HTTP2Outlet {
     var watch: HTTP2Watch
     private var out: [UInt8] = []
     private let room: Int
-    private var commands: [UInt8]
+    private let commands: [UInt8]
     private var next = 0
     private var block = FieldBlock()
     /// Bytes that are left of the bodies that are sent.
@@ -114,7 +114,8 @@ private final class HTTP2End: HTTP2Outlet {
         while let event = session.nextEvent() {
             count += 1
             watch.take(event, bytes, of: session)
-            if case .data(let stream, let range) = event {
+            // A peer that overflows its window may do so by less when some is returned between two pieces.
+            if case .data(let stream, let range) = event, !commands.isEmpty {
                 session.consumed(range.count, of: stream)
                 session.consumedOfConnection(range.count)
             }

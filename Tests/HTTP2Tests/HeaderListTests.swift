@@ -132,6 +132,22 @@ import Testing
         #expect(text.isEmpty)
     }
 
+    @Test func `A session that has given back memory goes on`() throws {
+        let server = try Peer.server()
+        let heads = (0..<20).flatMap { Raw.request(2 * $0 + 1, [("x", String(repeating: "y", count: 5000))]) }
+        server.receive(heads)
+        #expect(server.received.count == 20)
+        server.session.trim()
+        for index in Int32(0)..<20 { server.session.submitResponse(HTTP2StreamID(2 * index + 1), response(), hasBody: false) }
+        _ = server.collect()
+        server.session.trim()
+        let bytes = Raw.request(41, [("cookie", "a=1"), ("cookie", "b=2")])
+        server.receive(Array(bytes.prefix(30)))
+        server.session.trim()
+        server.receive(Array(bytes.dropFirst(30)))
+        #expect(server.received.last == .head(41, "GET / HTTP/1.1\r\nHost: a.test\r\ncookie: a=1; b=2\r\n\r\n", ends: true, body: .none))
+    }
+
     @Test func `A head may come in two receives`() throws {
         let server = try Peer.server()
         let bytes = Raw.request(1) + Raw.request(3, [("x", "y")])
