@@ -194,7 +194,7 @@ let package = Package(
             name: "FuzzTargets",
             dependencies: [
                 "Daemon", "Clients", "Records", "Configuration", "Decoding", "Isolation", "Session", "Serialization", "Security",
-                "Transport", "HTTPWire", "TLS", "EventLoop", "Addresses", .product(name: "Logging", package: "swift-log"),
+                "Transport", "HTTP2", "HTTPWire", "TLS", "EventLoop", "Addresses", .product(name: "Logging", package: "swift-log"),
             ],
             path: "Tests/FuzzTargets", swiftSettings: settings),
         .testTarget(name: "FuzzTests", dependencies: ["FuzzTargets"], swiftSettings: settings),

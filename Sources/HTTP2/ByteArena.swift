@@ -21,14 +21,6 @@ struct ByteArena: ~Copyable {
         base.update(from: base + dropped, count: count)
     }
 
-    /// Gives back what a rare need has taken.
-    mutating func shrink(to least: Int) {
-        guard capacity > least, count == 0 else { return }
-        base.deallocate()
-        base = .allocate(capacity: least)
-        capacity = least
-    }
-
     mutating func append(_ bytes: UnsafeBufferPointer<UInt8>) {
         reserve(bytes.count)
         write(bytes)

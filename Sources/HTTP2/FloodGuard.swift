@@ -85,6 +85,9 @@ package struct FloodGuard: Sendable {
     /// A stream has ended on both sides without a reset.
     package mutating func streamEnded() { resets.give(1) }
 
+    /// A stream was opened from here: its reset is one that the peer may want.
+    package mutating func openedStream() { resets.give(1) }
+
     /// A DATA frame is sent.
     package mutating func sentData() {
         pings.give(1)

@@ -62,20 +62,27 @@ private struct DictionaryReader {
             guard position < end else { return malformed() }
         }
         isFirst = false
-        let start = position
-        while position < end, bytes[position].isKeyCharacter { position += 1 }
-        guard position > start, bytes[start].isKeyStart else { return malformed() }
-        var member = Member(key: start..<position, value: .boolean(true), isWellFormed: true)
-        if position < end, bytes[position] == UInt8(ascii: "=") {
-            position += 1
-            let valueStart = position
-            guard skipItem(in: bytes) else { return malformed() }
-            member.value = Self.value(valueStart..<position, in: bytes)
-        }
+        guard var member = entry(in: bytes) else { return malformed() }
         while position < end, bytes[position] == UInt8(ascii: ";") {
             position += 1
-            guard skipItem(in: bytes) else { return malformed() }
+            skipBlanks(in: bytes)
+            guard entry(in: bytes) != nil else { return malformed() }
         }
+        member.isWellFormed = true
+        return member
+    }
+
+    /// A key, with a value or without: a member, or a parameter of one.
+    private mutating func entry(in bytes: Span<UInt8>) -> Member? {
+        let start = position
+        while position < end, bytes[position].isKeyCharacter { position += 1 }
+        guard position > start, bytes[start].isKeyStart else { return nil }
+        var member = Member(key: start..<position, value: .boolean(true), isWellFormed: false)
+        guard position < end, bytes[position] == UInt8(ascii: "=") else { return member }
+        position += 1
+        let valueStart = position
+        guard skipItem(in: bytes) else { return nil }
+        member.value = Self.value(valueStart..<position, in: bytes)
         return member
     }
 
@@ -89,7 +96,7 @@ private struct DictionaryReader {
         }
     }
 
-    /// Passes over a bare item, an inner list, or a parameter: up to what can't belong to it.
+    /// Passes over a bare item or an inner list: up to what can't belong to it.
     private mutating func skipItem(in bytes: Span<UInt8>) -> Bool {
         let start = position
         var depth = 0
@@ -106,7 +113,7 @@ private struct DictionaryReader {
                 depth -= 1
                 if depth < 0 { return false }
             case UInt8(ascii: ","), UInt8(ascii: ";"), 0x20, 0x09:
-                if depth == 0, position > start || bytes[position] != 0x20 { return position > start }
+                if depth == 0 { return position > start }
             case 0x21...0x7E: break
             default: return false
             }

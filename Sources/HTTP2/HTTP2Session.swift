@@ -29,42 +29,48 @@ package final class HTTP2Session {
     let limits: HTTP2Limits
     let handle: NGHTTP2Handle
 
+    // Exclusivity checks would cost more than the accesses: these are values that are changed by code that calls nobody, and
+    // nghttp2, while it is called, changes none of them but through the callbacks of this session.
+
     // What was received:
-    var scanner: FrameScanner
-    var floods: FloodGuard
-    var text: HeadText
-    var events = EventQueue()
+    @exclusivity(unchecked) var scanner: FrameScanner
+    @exclusivity(unchecked) var floods: FloodGuard
+    @exclusivity(unchecked) var text: HeadText
+    @exclusivity(unchecked) var events = EventQueue()
     /// Monotonic nanoseconds of the last `receive`.
-    var now: UInt64 = 0
+    @exclusivity(unchecked) var now: UInt64 = 0
     /// The first byte that nghttp2 was given, and its offset in what `receive` was given.
-    var input: (start: UnsafePointer<UInt8>?, offset: Int) = (nil, 0)
+    @exclusivity(unchecked) var input: (start: UnsafePointer<UInt8>?, offset: Int) = (nil, 0)
     /// nghttp2 has told of the frame that it was given.
-    var isFrameTaken = false
+    @exclusivity(unchecked) var isFrameTaken = false
     /// The highest stream of the peer's that was an event.
-    var lastProcessed: Int32 = 0
+    @exclusivity(unchecked) var lastProcessed: Int32 = 0
     /// Priorities of streams whose requests haven't arrived.
     var earlyPriorities: [(HTTP2StreamID, HTTP2Priority)] = []
 
     // What is to be sent:
-    var streams = StreamTable()
-    var schedule = StreamSchedule()
+    @exclusivity(unchecked) var streams = StreamTable()
+    @exclusivity(unchecked) var schedule = StreamSchedule()
     /// Taken out of the schedule; its turn lasts until it was asked.
-    var current: HTTP2StreamID?
+    @exclusivity(unchecked) var current: HTTP2StreamID?
     /// Only during `send`.
-    var outlet: (any HTTP2Outlet)?
+    @exclusivity(unchecked) var outlet: (any HTTP2Outlet)?
     /// Serialized before there was an outlet for it.
-    var pending: [UInt8] = []
-    var pendingStart = 0
-    var fields = FieldVector()
+    @exclusivity(unchecked) var pending: [UInt8] = []
+    @exclusivity(unchecked) var pendingStart = 0
+    /// The GOAWAY of a failure, after all that nghttp2 has serialized.
+    @exclusivity(unchecked) var farewell: [UInt8] = []
+    @exclusivity(unchecked) var fields = FieldVector()
 
     // How it stands:
-    var hasFailed = false
+    @exclusivity(unchecked) var hasFailed = false
     /// Final GOAWAYs with an error that were ordered here and aren't serialized yet.
     var orderedGoAways = 0
     var hasSentGoAway = false
     var hasReceivedGoAway = false
     var peerInitialWindow = 65_535
-    private(set) var connectionWindow: Int
+    /// What was announced for the connection, in bytes.
+    package private(set) var connectionWindow: Int
 
     /// - Throws: if there is no memory for it.
     package init(_ role: Role, settings: HTTP2Settings, limits: HTTP2Limits = HTTP2Limits()) throws(HTTP2Unavailable) {
@@ -152,12 +158,14 @@ package final class HTTP2Session {
     /// What may be sent on all streams together now, in bytes.
     package var remoteWindow: Int { max(0, Int(nghttp2_session_get_remote_window_size(handle.pointer))) }
 
-    var hasPending: Bool { pendingStart < pending.count }
+    var hasPending: Bool { pendingStart < pending.count || !farewell.isEmpty }
 
     func remoteSetting(_ id: nghttp2_settings_id) -> UInt32 { nghttp2_session_get_remote_settings(handle.pointer, id) }
 
     func place(of stream: Int32) -> StreamTable.Place? {
-        streams.place(nghttp2_session_get_stream_user_data(handle.pointer, stream))
+        if let userData = nghttp2_session_get_stream_user_data(handle.pointer, stream) { return streams.place(userData) }
+        // nghttp2 doesn't find a request that hasn't left.
+        return role == .client ? streams.place(of: HTTP2StreamID(stream)) : nil
     }
 }
 
@@ -185,13 +193,16 @@ struct EventQueue {
         return events[first - 1]
     }
 
-    /// Drops what belongs to a stream; returns the bytes of data among it.
-    mutating func drop(_ stream: HTTP2StreamID) -> Int {
+    /// Drops what belongs to a stream, perhaps but its reset; returns the bytes of data among it.
+    mutating func drop(_ stream: HTTP2StreamID, keepsReset: Bool) -> Int {
         guard first < events.count else { return 0 }
         var dropped = 0
         var kept = first
         for index in first..<events.count {
-            if events[index].stream == stream {
+            if case .reset = events[index], keepsReset {
+                events.swapAt(kept, index)
+                kept += 1
+            } else if events[index].stream == stream {
                 if case .data(_, let range) = events[index] { dropped += range.count }
             } else {
                 events.swapAt(kept, index)

@@ -15,6 +15,7 @@ extension HTTP2Session {
         guard takesRequests else { return nil }
         let next = HTTP2StreamID(Int32(truncatingIfNeeded: nghttp2_session_get_next_stream_id(handle.pointer)))
         let place = streams.open(next, priority ?? .unspecified)
+        streams[place].flags.insert(.isKnown)
         let id = withBody(hasBody) { body in
             fields.with(head, priority: priority) {
                 nghttp2_submit_request(handle.pointer, nil, $0, $1, body, place.userData)
@@ -24,14 +25,14 @@ extension HTTP2Session {
             streams.close(place)
             return nil
         }
-        floods.streamEnded()
+        floods.openedStream()
         return next
     }
 
     /// Answers a stream with its final head.
     /// - Parameter hasBody: the outlet is asked for it, at once; otherwise the head ends the stream.
     package func submitResponse(_ stream: HTTP2StreamID, _ head: borrowing FieldBlock, hasBody: Bool) {
-        guard isOpen(stream) else { return }
+        guard takesResponse(stream) else { return }
         let result = withBody(hasBody) { body in
             fields.with(head, priority: nil) { nghttp2_submit_response(handle.pointer, stream.rawValue, $0, $1, body) }
         }
@@ -40,7 +41,7 @@ extension HTTP2Session {
 
     /// Sends an interim head (1xx).
     package func submitInterim(_ stream: HTTP2StreamID, _ head: borrowing FieldBlock) {
-        guard isOpen(stream) else { return }
+        guard takesResponse(stream) else { return }
         fields.with(head, priority: nil) {
             _ = nghttp2_submit_headers(handle.pointer, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.rawValue, nil, $0, $1, nil)
         }
@@ -49,11 +50,20 @@ extension HTTP2Session {
     /// Ends a stream from here. No event of it follows, not even one that wasn't taken yet: the bytes of data among those
     /// are returned to the connection's window.
     package func reset(_ stream: HTTP2StreamID, _ code: HTTP2ErrorCode) {
+        dropEvents(of: stream, keepsReset: false)
         guard let place = place(of: stream.rawValue), !streams[place].flags.contains(.isReset) else { return }
         markReset(place)
-        let dropped = events.drop(stream)
-        if dropped > 0 { consumedOfConnection(dropped) }
         nghttp2_submit_rst_stream(handle.pointer, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.rawValue, code.rawValue)
+    }
+
+    /// The rest of a request isn't needed: what comes of it is thrown away, and when the response has ended, the client is
+    /// told to stop (RST_STREAM with NO_ERROR, RFC 9113 section 8.1). Events that weren't taken are dropped.
+    package func abandonRequest(_ stream: HTTP2StreamID) {
+        dropEvents(of: stream, keepsReset: true)
+        guard role == .server, let place = place(of: stream.rawValue), streams[place].hearsPeer else { return }
+        streams[place].flags.insert(.isAbandoned)
+        let hasEnded = nghttp2_session_get_stream_local_close(handle.pointer, stream.rawValue) == 1
+        if hasEnded { reset(stream, .noError) }
     }
 
     /// Orders a stream's body among those that are sent. A client tells the peer as well (RFC 9218 section 7.1).
@@ -68,8 +78,13 @@ extension HTTP2Session {
         }
     }
 
-    private func isOpen(_ stream: HTTP2StreamID) -> Bool {
-        guard !hasFailed, let place = place(of: stream.rawValue) else { return false }
+    private func dropEvents(of stream: HTTP2StreamID, keepsReset: Bool) {
+        let dropped = events.drop(stream, keepsReset: keepsReset)
+        if dropped > 0 { consumedOfConnection(dropped) }
+    }
+
+    private func takesResponse(_ stream: HTTP2StreamID) -> Bool {
+        guard role == .server, !hasFailed, let place = place(of: stream.rawValue) else { return false }
         return !streams[place].flags.contains(.isReset)
     }
 
@@ -107,6 +122,17 @@ extension HTTP2Session {
     }
 
     // MARK: The connection
+
+    /// The connection rests: what bursts have taken is given back.
+    package func trim() {
+        guard events.count == 0 else { return }
+        events = EventQueue()
+        text.trim()
+        fields = FieldVector()
+        if !hasPending { pending = [] }
+        if streams.openCount == 0 { streams = StreamTable() }
+        if schedule.isEmpty { schedule = StreamSchedule() }
+    }
 
     /// Asks for an answer, which is a `pong` with the same number.
     package func ping(_ opaque: UInt64) {

@@ -39,11 +39,11 @@ extension HTTP2Session {
         guard !hasFailed else { return }
         noteFailure(code, reason)
         let payload = 8 + reason.utf8.count
-        pending += [0, UInt8(truncatingIfNeeded: payload >> 8), UInt8(truncatingIfNeeded: payload)]
-        pending += [FrameHeader.Kind.goAway.rawValue, 0, 0, 0, 0, 0]
-        withUnsafeBytes(of: lastProcessed.bigEndian) { pending.append(contentsOf: $0) }
-        withUnsafeBytes(of: code.rawValue.bigEndian) { pending.append(contentsOf: $0) }
-        pending += reason.utf8
+        farewell = [0, UInt8(truncatingIfNeeded: payload >> 8), UInt8(truncatingIfNeeded: payload)]
+        farewell += [FrameHeader.Kind.goAway.rawValue, 0, 0, 0, 0, 0]
+        withUnsafeBytes(of: lastProcessed.bigEndian) { farewell.append(contentsOf: $0) }
+        withUnsafeBytes(of: code.rawValue.bigEndian) { farewell.append(contentsOf: $0) }
+        farewell += reason.utf8
     }
 
     func noteFailure(_ code: HTTP2ErrorCode, _ reason: String) {

@@ -85,7 +85,7 @@ extension HTTP2Session {
         input = (nil, 0)
         if result < 0 { return fail(because: CInt(result)) }
         // It has ordered a reset or a GOAWAY without a word.
-        if !isFrameTaken, nghttp2_session_get_outbound_queue_size(handle.pointer) > queued { serializeOrders() }
+        if !hasFailed, !isFrameTaken, nghttp2_session_get_outbound_queue_size(handle.pointer) > queued { serializeOrders() }
     }
 
     private func noteEnd(of frame: FrameHeader) {
@@ -120,7 +120,7 @@ extension HTTP2Session {
     }
 
     func takeData(_ stream: Int32, _ bytes: UnsafePointer<UInt8>, _ count: Int) {
-        guard let start = input.start, let place = place(of: stream), !streams[place].flags.contains(.isReset) else {
+        guard let start = input.start, let place = place(of: stream), streams[place].hearsPeer else {
             return consumedOfConnection(count)
         }
         let offset = input.offset + (bytes - start)
@@ -133,10 +133,12 @@ extension HTTP2Session {
         let stream = HTTP2StreamID(header.stream_id)
         let endsStream = header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
         switch UInt32(header.type) {
-        case NGHTTP2_DATA.rawValue: if endsStream { events.append(.ended(stream)) }
+        case NGHTTP2_DATA.rawValue:
+            guard endsStream, let place = place(of: stream.rawValue), streams[place].hearsPeer else { return }
+            events.append(.ended(stream))
         case NGHTTP2_HEADERS.rawValue: endHead(frame.pointee.headers.cat, stream, endsStream)
         case NGHTTP2_RST_STREAM.rawValue:
-            guard let place = place(of: stream.rawValue), !streams[place].flags.contains(.isReset) else { return }
+            guard let place = place(of: stream.rawValue), streams[place].isToBeHeardOf else { return }
             markReset(place)
             events.append(.reset(stream, HTTP2ErrorCode(rawValue: frame.pointee.rst_stream.error_code)))
         case NGHTTP2_SETTINGS.rawValue:
@@ -146,7 +148,10 @@ extension HTTP2Session {
             let opaque = withUnsafeBytes(of: frame.pointee.ping.opaque_data) { $0.loadUnaligned(as: UInt64.self) }
             events.append(.pong(UInt64(bigEndian: opaque)))
         case NGHTTP2_GOAWAY.rawValue: noteGoAway(frame.pointee.goaway)
-        case NGHTTP2_WINDOW_UPDATE.rawValue: events.append(.windowOpened(stream.rawValue == 0 ? nil : stream))
+        case NGHTTP2_WINDOW_UPDATE.rawValue:
+            if stream.rawValue == 0 { return events.append(.windowOpened(nil)) }
+            guard let place = place(of: stream.rawValue), streams[place].isToBeHeardOf else { return }
+            events.append(.windowOpened(stream))
         case NGHTTP2_PRIORITY_UPDATE.rawValue: notePriority(frame.pointee.ext)
         default: break
         }
@@ -157,7 +162,10 @@ extension HTTP2Session {
         case .request:
             let head = text.endHead(ends: ends)
             lastProcessed = stream.rawValue
-            if let priority = head.priority, let place = place(of: stream.rawValue) { streams[place].priority = priority }
+            if let place = place(of: stream.rawValue) {
+                streams[place].flags.insert(.isKnown)
+                if let priority = head.priority { streams[place].priority = priority }
+            }
             events.append(.request(stream, head, ends: ends))
         case .response:
             let isInterim = text.isInterim
@@ -165,7 +173,9 @@ extension HTTP2Session {
             events.append(.response(stream, text.endHead(ends: ends), ends: ends))
         case .trailers:
             switch text.endTrailers() {
-            case .success(let trailers): events.append(.trailers(stream, trailers))
+            case .success(let trailers):
+                guard let place = place(of: stream.rawValue), streams[place].hearsPeer else { return }
+                events.append(.trailers(stream, trailers))
             case .failure(let defect): refuse(stream, defect)
             }
         }

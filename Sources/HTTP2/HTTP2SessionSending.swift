@@ -57,7 +57,11 @@ extension HTTP2Session {
 
     /// False: there is more.
     private func sendPending(through outlet: any HTTP2Outlet) -> Bool {
-        while hasPending {
+        if !farewell.isEmpty {
+            pending += farewell
+            farewell = []
+        }
+        while pendingStart < pending.count {
             guard outlet.hasRoom else { return false }
             let end = min(pending.count, pendingStart + Self.pieceLength)
             outlet.write(pending.span.extracting(pendingStart..<end).bytes)
@@ -102,8 +106,7 @@ extension HTTP2Session {
         if current != stream {
             guard let place = place(of: stream.rawValue) else { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
             enqueue(place)
-            guard let outlet, current == nil, schedule.first == stream else { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
-            guard outlet.hasRoom else { return Int(NGHTTP2_ERR_PAUSE.rawValue) }
+            guard outlet != nil, current == nil, schedule.first == stream else { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
             current = takeScheduled()
         }
         guard let outlet else { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
@@ -139,10 +142,14 @@ extension HTTP2Session {
     // MARK: What became of it
 
     func frameSent(_ frame: UnsafePointer<nghttp2_frame>) {
-        switch UInt32(frame.pointee.hd.type) {
+        let header = frame.pointee.hd
+        switch UInt32(header.type) {
+        case NGHTTP2_DATA.rawValue, NGHTTP2_HEADERS.rawValue:
+            guard role == .server, header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0 else { return }
+            stopAbandoned(header.stream_id)
         case NGHTTP2_RST_STREAM.rawValue:
             // nghttp2's own.
-            noteMalformed(HTTP2StreamID(frame.pointee.hd.stream_id), .frame(HTTP2ErrorCode(rawValue: frame.pointee.rst_stream.error_code)))
+            noteMalformed(HTTP2StreamID(header.stream_id), .frame(HTTP2ErrorCode(rawValue: frame.pointee.rst_stream.error_code)))
         case NGHTTP2_GOAWAY.rawValue:
             let code = HTTP2ErrorCode(rawValue: frame.pointee.goaway.error_code)
             if code == .noError { return }
@@ -154,6 +161,14 @@ extension HTTP2Session {
             noteFailure(code, String(decoding: debug, as: UTF8.self))
         default: break
         }
+    }
+
+    /// The response has ended before the request.
+    private func stopAbandoned(_ stream: Int32) {
+        guard let place = place(of: stream), streams[place].flags.contains(.isAbandoned),
+            nghttp2_session_get_stream_remote_close(handle.pointer, stream) == 0
+        else { return }
+        reset(HTTP2StreamID(stream), .noError)
     }
 
     func frameNotSent(_ frame: nghttp2_frame_hd) {
@@ -168,7 +183,7 @@ extension HTTP2Session {
         guard let place = place(of: stream) else { return }
         unschedule(place)
         if current?.rawValue == stream { current = nil }
-        if !streams[place].flags.contains(.isReset) {
+        if streams[place].isToBeHeardOf, !hasFailed {
             if code == .noError { floods.streamEnded() } else { events.append(.reset(HTTP2StreamID(stream), code)) }
         }
         streams.close(place)

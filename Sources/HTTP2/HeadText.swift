@@ -10,12 +10,13 @@ import HTTPWire
 struct HeadText: ~Copyable {
     enum Kind { case request, response, trailers }
 
-    private static let usualCapacity = 2048
+    private static let usualCapacity = 1024
+    private static let pseudoCapacity = 128
 
     private var text = ByteArena(capacity: Self.usualCapacity)
     /// Values of pseudo-header fields, and cookies, until their line is written.
-    private var pseudo = ByteArena(capacity: 256)
-    private var cookies = ByteArena(capacity: 64)
+    private var pseudo = ByteArena(capacity: Self.pseudoCapacity)
+    private var cookies = ByteArena(capacity: 0)
     private let sizeLimit: Int
     private(set) var round: UInt32 = 0
 
@@ -55,10 +56,18 @@ struct HeadText: ~Copyable {
                 text.removeFirst(start)
                 start = 0
             }
-        } else if text.count > 0 {
+        } else {
             text.clear()
-            text.shrink(to: 32 * Self.usualCapacity)
         }
+    }
+
+    /// Gives back what bursts have taken, unless a section is being received.
+    mutating func trim() {
+        guard !isBegun else { return }
+        round &+= 1
+        text = ByteArena(capacity: Self.usualCapacity)
+        pseudo = ByteArena(capacity: Self.pseudoCapacity)
+        cookies = ByteArena(capacity: 0)
     }
 
     mutating func begin(_ kind: Kind) {
@@ -115,7 +124,7 @@ struct HeadText: ~Copyable {
             default: break
             }
         }
-        if isNeverIndexed, SecretField(ByteRange(0, name.count), in: name.span) == nil { neverIndexed = true }
+        if isNeverIndexed, !FieldName(name.span).isSecret { neverIndexed = true }
         text.appendLine(name, value)
         lines += 1
         return nil

@@ -48,62 +48,61 @@ struct NGHTTP2Callbacks: @unchecked Sendable {
         }
         nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks) { _, frame, user in
             guard let frame, let session = HTTP2Session.of(user) else { return failure }
-            return session.beginHead(frame.pointee.headers)
+            return session._withUnsafeGuaranteedRef { $0.beginHead(frame.pointee.headers) }
         }
         nghttp2_session_callbacks_set_on_header_callback(callbacks) { _, frame, name, nameCount, value, valueCount, flags, user in
             guard let frame, let session = HTTP2Session.of(user) else { return failure }
-            return session.takeField(
-                UnsafeBufferPointer(start: name, count: nameCount), UnsafeBufferPointer(start: value, count: valueCount), flags,
-                of: frame.pointee.hd.stream_id)
+            let (name, value) = (UnsafeBufferPointer(start: name, count: nameCount), UnsafeBufferPointer(start: value, count: valueCount))
+            return session._withUnsafeGuaranteedRef { $0.takeField(name, value, flags, of: frame.pointee.hd.stream_id) }
         }
         nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { _, frame, user in
             guard let frame, let session = HTTP2Session.of(user) else { return failure }
-            session.takeFrame(frame)
+            session._withUnsafeGuaranteedRef { $0.takeFrame(frame) }
             return 0
         }
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) { _, _, stream, bytes, count, user in
             guard let bytes, let session = HTTP2Session.of(user) else { return failure }
-            session.takeData(stream, bytes, count)
+            session._withUnsafeGuaranteedRef { $0.takeData(stream, bytes, count) }
             return 0
         }
         nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks) { _, frame, error, user in
             guard let frame, let session = HTTP2Session.of(user) else { return failure }
-            session.noteInvalid(frame.pointee.hd, error)
+            session._withUnsafeGuaranteedRef { $0.noteInvalid(frame.pointee.hd, error) }
             return 0
         }
         nghttp2_session_callbacks_set_on_stream_close_callback(callbacks) { _, stream, code, user in
             guard let session = HTTP2Session.of(user) else { return failure }
-            session.streamClosed(stream, HTTP2ErrorCode(rawValue: code))
+            session._withUnsafeGuaranteedRef { $0.streamClosed(stream, HTTP2ErrorCode(rawValue: code)) }
             return 0
         }
         nghttp2_session_callbacks_set_on_frame_send_callback(callbacks) { _, frame, user in
             guard let frame, let session = HTTP2Session.of(user) else { return failure }
-            session.frameSent(frame)
+            session._withUnsafeGuaranteedRef { $0.frameSent(frame) }
             return 0
         }
         nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks) { _, frame, _, user in
             guard let frame, let session = HTTP2Session.of(user) else { return failure }
-            session.frameNotSent(frame.pointee.hd)
+            session._withUnsafeGuaranteedRef { $0.frameNotSent(frame.pointee.hd) }
             return 0
         }
         nghttp2_session_callbacks_set_send_data_callback(callbacks) { _, frame, header, count, _, user in
             guard let frame, let header, let session = HTTP2Session.of(user) else { return failure }
-            return session.sendData(frame.pointee.hd, header, count)
+            return session._withUnsafeGuaranteedRef { $0.sendData(frame.pointee.hd, header, count) }
         }
         pointer = callbacks
     }
 
-    /// Asks for a stream's body; in `source` is its place.
+    /// Asks for a stream's body.
     static let read: nghttp2_data_source_read_callback = { _, stream, _, most, flags, _, user in
         guard let flags, let session = HTTP2Session.of(user) else { return Int(failure) }
-        return session.supply(HTTP2StreamID(stream), most, &flags.pointee)
+        return session._withUnsafeGuaranteedRef { $0.supply(HTTP2StreamID(stream), most, &flags.pointee) }
     }
 }
 
 private let failure = CInt(NGHTTP2_ERR_CALLBACK_FAILURE.rawValue)
 
 extension HTTP2Session {
-    fileprivate static func of(_ user: UnsafeMutableRawPointer?) -> HTTP2Session? {
-        user.map { Unmanaged<HTTP2Session>.fromOpaque($0).takeUnretainedValue() }
+    fileprivate static func of(_ user: UnsafeMutableRawPointer?) -> Unmanaged<HTTP2Session>? {
+        user.map { Unmanaged.fromOpaque($0) }
     }
 }

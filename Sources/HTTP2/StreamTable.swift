@@ -10,12 +10,22 @@ struct StreamTable {
         static let hasResponse = Flags(rawValue: 4)
         /// It is in use.
         static let isOpen = Flags(rawValue: 8)
+        /// What the peer sends is thrown away; when this side has ended, the stream is reset.
+        static let isAbandoned = Flags(rawValue: 16)
+        /// Its owner knows of it: it has opened it, or its request was an event.
+        static let isKnown = Flags(rawValue: 32)
     }
 
     struct Stream {
         var id = HTTP2StreamID(0)
         var flags: Flags = []
         var priority = HTTP2Priority.unspecified
+
+        /// Its end is an event.
+        var isToBeHeardOf: Bool { flags.contains(.isKnown) && !flags.contains(.isReset) }
+
+        /// What the peer sends becomes an event.
+        var hearsPeer: Bool { flags.isDisjoint(with: [.isReset, .isAbandoned]) }
     }
 
     /// A place in the table, which is never nil as a pointer.
@@ -46,10 +56,14 @@ struct StreamTable {
     }
 
     /// The place of a stream, from its user data; nil if it isn't open.
-    func place(_ userData: UnsafeMutableRawPointer?) -> Place? {
-        guard let userData else { return nil }
+    func place(_ userData: UnsafeMutableRawPointer) -> Place? {
         let index = Int(bitPattern: userData) - 1
         return streams.indices.contains(index) && streams[index].flags.contains(.isOpen) ? Place(index: index) : nil
+    }
+
+    /// The place of a stream, by a search.
+    func place(of id: HTTP2StreamID) -> Place? {
+        streams.firstIndex { $0.id == id && $0.flags.contains(.isOpen) }.map(Place.init)
     }
 
     subscript(place: Place) -> Stream {

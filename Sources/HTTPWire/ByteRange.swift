@@ -43,14 +43,20 @@ extension Span<UInt8> {
         return true
     }
 
+    /// Eight bytes, the first one lowest, all of which must be in the span.
+    @inline(__always)
+    func word(at offset: Int) -> UInt64 {
+        // Unsafe only in name: those who call it keep the load within the span.
+        unsafe bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: UInt64.self).littleEndian
+    }
+
     /// The first offset whose byte can't stand in a field (`UInt8.isFieldText`), or `end`; eight bytes at a time.
     func endOfFieldText(from start: Int, to end: Int) -> Int {
         let ones: UInt64 = 0x0101_0101_0101_0101
         var offset = start
         while offset < end {
             while offset + 8 <= Swift.min(end, count) {
-                // Unsafe only in name: the condition above keeps the load within the span.
-                let word = unsafe bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: UInt64.self).littleEndian
+                let word = self.word(at: offset)
                 let isDelete = word ^ (ones &* 0x7F)
                 // The classic tests for a byte below n and for a zero byte: the lowest mark is exact.
                 let marks =

@@ -53,12 +53,8 @@ struct ChunkedFilter: Sendable {
     /// Moves a trailer's line to the kept bytes, or what may be passed on of it.
     static func keepTrailer(_ line: ByteRange, at kept: inout Int, in bytes: inout MutableSpan<UInt8>) {
         var colon = line.start
-        var hash = NameHash()
-        while bytes[colon] != UInt8(ascii: ":") {
-            hash.add(bytes[colon])
-            colon += 1
-        }
-        let name = FieldNameTable.shared.lookUp(ByteRange(line.start, colon), in: bytes.span, hash: hash)
+        while bytes[colon] != UInt8(ascii: ":") { colon += 1 }
+        let name = FieldNameTable.shared.lookUp(ByteRange(line.start, colon), in: bytes.span)
         guard name.isTrailer else { return }
         let value = ByteRange(colon + 1, line.end - 2)
         guard name == .proxyStatus, ProxyStatusList.content(of: value, in: bytes.span) != .others else {

@@ -48,37 +48,46 @@ package struct FieldBlock: Sendable {
         var position = start
         let end = bytes.count
         while position < end {
-            var colon = position
-            var hash = NameHash()
-            var out = bytes.mutableSpan
-            while out[colon] != UInt8(ascii: ":") {
-                out[colon] = out[colon].lowercased
-                hash.add(out[colon])
-                colon += 1
-            }
-            let name = ByteRange(position, colon)
+            let (id, name) = takeName(at: position)
+            let colon = name.end
             let lineEnd = bytes.span.endOfFieldText(from: colon, to: end)
             let value = bytes.span.trimmed(ByteRange(colon + 1, lineEnd))
             position = lineEnd + 2
-            let secret = SecretField(name, in: bytes.span)
-            let isNeverIndexed = secret != nil || rules.contains(.areNeverIndexed)
-            if rules.mayDrop, drops(name, hash, rules) { continue }
-            if secret == .cookie {
+            if rules.mayDrop, drops(name, id, rules) { continue }
+            if id == .cookie {
                 splitCookies(value, named: name)
             } else {
-                fields.append(Field(name: name, value: value, isNeverIndexed: isNeverIndexed))
+                fields.append(Field(name: name, value: value, isNeverIndexed: id.isSecret || rules.contains(.areNeverIndexed)))
             }
         }
     }
 
-    private func drops(_ name: ByteRange, _ hash: NameHash, _ rules: LineRules) -> Bool {
+    /// Reads the name that a line begins with, and writes it in lower case.
+    private mutating func takeName(at start: Int) -> (FieldName, ByteRange) {
+        let beginning = FieldNameTable.shared.beginning(start, in: bytes.span)
+        if let (id, colon) = beginning, id != .other {
+            var out = bytes.mutableSpan
+            out.lowercaseName(start..<colon)
+            return (id, ByteRange(start, colon))
+        }
+        var colon = start
+        var out = bytes.mutableSpan
+        while out[colon] != UInt8(ascii: ":") {
+            out[colon] = out[colon].lowercased
+            colon += 1
+        }
+        let name = ByteRange(start, colon)
+        return (beginning?.name ?? FieldNameTable.shared.lookUp(name, in: bytes.span), name)
+    }
+
+    private func drops(_ name: ByteRange, _ id: FieldName, _ rules: LineRules) -> Bool {
         let span = bytes.span
         if rules.contains(.haveNoWebSocketKey),
             span.equals(name, ignoringCase: "sec-websocket-key") || span.equals(name, ignoringCase: "sec-websocket-accept")
         {
             return true
         }
-        switch FieldNameTable.shared.lookUp(name, in: span, hash: hash) {
+        switch id {
         case .connection, .keepAlive, .proxyConnection, .transferEncoding, .upgrade, .te, .host, .http2Settings: return true
         default: return false
         }
@@ -100,26 +109,28 @@ package struct FieldBlock: Sendable {
     }
 }
 
-extension FieldBlock.LineRules {
-    fileprivate var mayDrop: Bool { contains(.mayBeConnectionSpecific) || contains(.haveNoWebSocketKey) }
+extension MutableSpan<UInt8> {
+    /// Writes a known name, which consists of letters, digits and dashes, in lower case.
+    fileprivate mutating func lowercaseName(_ range: Range<Int>) {
+        var start = range.lowerBound
+        while start + 8 <= range.upperBound {
+            store(span.word(at: start) | 0x2020_2020_2020_2020, at: start)
+            start += 8
+        }
+        while start < range.upperBound {
+            self[start] |= 0x20
+            start += 1
+        }
+    }
+
+    @inline(__always)
+    private mutating func store(_ word: UInt64, at offset: Int) {
+        // Unsafe only in name: any bytes are a UInt8 each, and the store is checked.
+        var raw = unsafe mutableBytes
+        raw.storeBytes(of: word.littleEndian, toByteOffset: offset, as: UInt64.self)
+    }
 }
 
-/// The fields that are secret whatever they hold.
-package enum SecretField {
-    case authorization, proxyAuthorization, cookie, setCookie
-
-    /// Nil: the name, in lower case, isn't one of theirs.
-    package init?(_ name: ByteRange, in bytes: Span<UInt8>) {
-        let found: SecretField
-        let text: String
-        switch name.count {
-        case 6: (found, text) = (.cookie, "cookie")
-        case 10: (found, text) = (.setCookie, "set-cookie")
-        case 13: (found, text) = (.authorization, "authorization")
-        case 19: (found, text) = (.proxyAuthorization, "proxy-authorization")
-        default: return nil
-        }
-        guard bytes.equals(name, ignoringCase: text) else { return nil }
-        self = found
-    }
+extension FieldBlock.LineRules {
+    fileprivate var mayDrop: Bool { contains(.mayBeConnectionSpecific) || contains(.haveNoWebSocketKey) }
 }

@@ -76,57 +76,144 @@ package enum FieldName: UInt8, Sendable, CaseIterable {
     }
 }
 
-/// Finds the `FieldName` of a name: open addressing over a hash that the parser computes on the way.
-struct FieldNameTable: Sendable {
+/// Finds the `FieldName` of a name: open addressing, and eight bytes are hashed and compared at a time.
+final class FieldNameTable: Sendable {
     static let shared = FieldNameTable()
 
-    private static let slotCount = 256
     private static let vacant = FieldName.other.rawValue
+    /// No name is longer than so many words.
+    private static let wordLimit = 4
+    private static let longest = 8 * wordLimit
+    /// Upper case becomes lower case. What else may be in a line stays apart from the bytes of names.
+    private static let lowerCase: UInt64 = 0x2020_2020_2020_2020
+
     /// Raw values of `FieldName`, by hash.
-    private var slots = [UInt8](repeating: vacant, count: slotCount)
-    /// All names in one piece; name n is `starts[n]..<starts[n + 1]`.
-    private var text: [UInt8] = []
-    private var starts: [Int] = [0]
+    private let slots: [256 of UInt8]
+    /// The words of name n begin at n * `wordLimit`; they end with zeros.
+    private let words: [256 of UInt64]
+    private let counts: [64 of UInt8]
 
     private init() {
+        var slots: [256 of UInt8] = .init(repeating: Self.vacant)
+        var words: [256 of UInt64] = .init(repeating: 0)
+        var counts: [64 of UInt8] = .init(repeating: 0)
         for name in FieldName.allCases where name != .other {
+            let text = Array(name.text.utf8)
+            let index = Int(name.rawValue)
             var hash = NameHash()
-            for byte in name.text.utf8 { hash.add(byte) }
-            var slot = hash.slot
-            while slots[slot] != Self.vacant { slot = (slot + 1) % Self.slotCount }
-            slots[slot] = name.rawValue
-            text.append(contentsOf: name.text.utf8)
-            starts.append(text.count)
+            for start in stride(from: 0, to: text.count, by: 8) {
+                let word = (start..<start + 8).reversed().reduce(0 as UInt64) { $0 << 8 | ($1 < text.count ? UInt64(text[$1]) : 0) }
+                words[index * Self.wordLimit + start / 8] = word
+                hash.add(word)
+            }
+            counts[index] = UInt8(text.count)
+            while slots[hash.slot] != Self.vacant { hash.advance() }
+            slots[hash.slot] = name.rawValue
         }
+        (self.slots, self.words, self.counts) = (slots, words, counts)
     }
 
-    func lookUp(_ range: ByteRange, in bytes: Span<UInt8>, hash: NameHash) -> FieldName {
-        var slot = hash.slot
-        while slots[slot] != Self.vacant {
-            let candidate = Int(slots[slot])
-            let start = starts[candidate]
-            if starts[candidate + 1] - start == range.count, equals(start, range, in: bytes) {
-                return FieldName(rawValue: slots[slot]) ?? .other
+    /// The name that a line begins with, before its colon; `other` for whatever isn't known, be it a name or not. Nil: the
+    /// line has to be read byte by byte. It holds no control character but the one that ends it.
+    func beginning(_ line: Int, in bytes: Span<UInt8>) -> (name: FieldName, colon: Int)? {
+        var hash = NameHash()
+        var start = line
+        let last = min(bytes.count &- 8, line &+ Self.longest &- 8)
+        while start <= last {
+            let word = bytes.word(at: start)
+            let isColon = word ^ 0x3A3A_3A3A_3A3A_3A3A
+            // The lowest mark is exact.
+            let marks = (isColon &- 0x0101_0101_0101_0101) & ~isColon & 0x8080_8080_8080_8080
+            guard marks != 0 else {
+                hash.add(word | Self.lowerCase)
+                start &+= 8
+                continue
             }
-            slot = (slot + 1) % Self.slotCount
+            let rest = (word | Self.lowerCase) & ((marks & (~marks &+ 1)) &>> 7 &- 1)
+            if rest != 0 { hash.add(rest) }
+            let colon = start &+ marks.trailingZeroBitCount / 8
+            while slots[hash.slot] != Self.vacant {
+                let name = slots[hash.slot]
+                if Int(counts[Int(name)]) == colon &- line, matches(name, line, start, rest, in: bytes) {
+                    return FieldName(rawValue: name).map { ($0, colon) }
+                }
+                hash.advance()
+            }
+            return (.other, colon)
+        }
+        return nil
+    }
+
+    /// Whether the whole words from `line` to `start`, and the rest, are a name's.
+    @inline(__always)
+    private func matches(_ name: UInt8, _ line: Int, _ start: Int, _ rest: UInt64, in bytes: Span<UInt8>) -> Bool {
+        var index = Int(name) &* Self.wordLimit
+        var offset = line
+        while offset < start {
+            if bytes.word(at: offset) | Self.lowerCase != words[index] { return false }
+            index &+= 1
+            offset &+= 8
+        }
+        return rest == 0 || rest == words[index]
+    }
+
+    /// - Parameter range: of a token, before a colon or anywhere else.
+    func lookUp(_ range: ByteRange, in bytes: Span<UInt8>) -> FieldName {
+        guard !range.isEmpty, range.count <= Self.longest else { return .other }
+        var hash = NameHash()
+        for start in stride(from: range.start, to: range.end, by: 8) { hash.add(Self.word(start, of: range, in: bytes)) }
+        while slots[hash.slot] != Self.vacant {
+            let name = slots[hash.slot]
+            if Int(counts[Int(name)]) == range.count, equals(name, range, in: bytes) {
+                return FieldName(rawValue: name) ?? .other
+            }
+            hash.advance()
         }
         return .other
     }
 
-    private func equals(_ start: Int, _ range: ByteRange, in bytes: Span<UInt8>) -> Bool {
-        for offset in 0..<range.count where bytes[range.start + offset].lowercased != text[start + offset] {
-            return false
+    private func equals(_ name: UInt8, _ range: ByteRange, in bytes: Span<UInt8>) -> Bool {
+        var index = Int(name) * Self.wordLimit
+        for start in stride(from: range.start, to: range.end, by: 8) {
+            if Self.word(start, of: range, in: bytes) != words[index] { return false }
+            index += 1
         }
         return true
     }
+
+    /// At most eight bytes in lower case; zeros after the end.
+    private static func word(_ start: Int, of range: ByteRange, in bytes: Span<UInt8>) -> UInt64 {
+        let rest = range.end &- start
+        if rest >= 8 { return bytes.word(at: start) | lowerCase }
+        if range.count > 8 { return (bytes.word(at: range.end &- 8) | lowerCase) &>> UInt64(8 &* (8 &- rest)) }
+        var word: UInt64 = 0
+        for offset in (start..<range.end).reversed() { word = word << 8 | UInt64(bytes[offset] | 0x20) }
+        return word
+    }
 }
 
-/// A case-insensitive hash of a field name. It needn't be strong: hits are compared, and the table is fixed.
-struct NameHash {
-    private var state: UInt32 = 0
+extension FieldName {
+    /// - Parameter name: a token, in upper or lower case.
+    package init(_ name: Span<UInt8>) { self = FieldNameTable.shared.lookUp(ByteRange(0, name.count), in: name) }
+
+    /// Whether its value is a secret, whatever it is.
+    package var isSecret: Bool {
+        switch self {
+        case .authorization, .proxyAuthorization, .cookie, .setCookie: true
+        default: false
+        }
+    }
+}
+
+/// A hash of a field name. It needn't be strong: hits are compared, and the table is fixed.
+private struct NameHash {
+    private var state: UInt64 = 0
 
     @inline(__always)
-    mutating func add(_ byte: UInt8) { state = (state << 5) &+ state &+ UInt32(byte | 0x20) }
+    mutating func add(_ word: UInt64) { state = (state ^ word) &* 0x9E37_79B9_7F4A_7C15 }
 
-    var slot: Int { Int((state ^ (state >> 11)) & 0xFF) }
+    /// The next slot.
+    mutating func advance() { state = state &+ 1 << 56 }
+
+    var slot: Int { Int(state >> 56) }
 }

@@ -153,22 +153,23 @@ package struct HeadParser: Sendable {
     }
 
     private func parseField(_ line: ByteRange, in bytes: Span<UInt8>) -> Result<HeadField, WireError> {
+        let beginning = FieldNameTable.shared.beginning(line.start, in: bytes)
+        if let (id, colon) = beginning, id != .other { return .success(Self.field(id, line, colon, in: bytes)) }
         let token = ASCIISet.token
         var colon = line.start
-        var hash = NameHash()
-        while colon < line.end, token.contains(bytes[colon]) {
-            hash.add(bytes[colon])
-            colon += 1
-        }
+        while colon < line.end, token.contains(bytes[colon]) { colon += 1 }
         guard colon < line.end, bytes[colon] == UInt8(ascii: ":"), colon > line.start else {
             return .failure(WireError(Self.defect(ofName: line, stoppedAt: colon, in: bytes), at: colon))
         }
-        let name = ByteRange(line.start, colon)
-        return .success(
-            HeadField(
-                name: name, value: bytes.trimmed(ByteRange(colon + 1, line.end)),
-                line: ByteRange(line.start, line.end + 2),
-                id: FieldNameTable.shared.lookUp(name, in: bytes, hash: hash)))
+        let id = beginning?.name ?? FieldNameTable.shared.lookUp(ByteRange(line.start, colon), in: bytes)
+        return .success(Self.field(id, line, colon, in: bytes))
+    }
+
+    @inline(__always)
+    private static func field(_ id: FieldName, _ line: ByteRange, _ colon: Int, in bytes: Span<UInt8>) -> HeadField {
+        HeadField(
+            name: ByteRange(line.start, colon), value: bytes.trimmed(ByteRange(colon + 1, line.end)),
+            line: ByteRange(line.start, line.end + 2), id: id)
     }
 
     private static func defect(

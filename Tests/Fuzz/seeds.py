@@ -320,3 +320,55 @@ for kind, parts in {
     "challenge": [head("GET http://a.test/ HTTP/1.1", "Host: a.test"), head("HTTP/1.1 401 Unauthorized", "WWW-Authenticate: Basic realm=x", "Content-Length: 0")],
 }.items():
     write("connection", kind, NEXT.join(parts), bytes([0, 1, 1, 3]))
+
+
+# HTTP/2: frames, then commands, room, cuts and style, the last of which is read first.
+def h2(kind, flags=0, stream=0, payload=b""):
+    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+
+
+def field(name, value, form=b"\0"):
+    return form + vector(1, name.encode()) + vector(1, value.encode())
+
+
+def fields(*pairs):
+    return b"".join(field(*pair) for pair in pairs)
+
+
+def choices(style=1, commands=b""):
+    return bytes(reversed(commands.ljust(8, b"\x0f"))) + bytes([0, 7, style])
+
+
+# :method GET, :scheme https, :path / are entries 2, 7 and 4 of the static table; :status 200 is entry 8.
+get = b"\x82\x87\x84" + field(":authority", "a.test")
+post = b"\x83\x87\x84" + field(":authority", "a.test")
+for kind, data, commands in [
+    ("get", h2(1, 5, 1, get + fields(("cookie", "a=1"), ("cookie", "b=2"), ("te", "trailers"), ("priority", "u=1, i"))), b""),
+    ("post", h2(1, 4, 1, post + field("content-length", "5")) + h2(0, 0, 1, b"he") + h2(0, 9, 1, b"\2llo\0\0"), b""),
+    ("trailers", h2(1, 4, 1, post) + h2(0, 0, 1, b"x") + h2(1, 5, 1, fields(("x-sum", "1"), ("etag", '"e"'))), b"\x22\x21"),
+    ("continuation", h2(1, 1, 1, get) + h2(9, 0, 1, field("a", "b")) + h2(9, 4, 1, b"") + h2(6, 0, 0, b"12345678"), b""),
+    ("settings", h2(4, 0, 0, struct.pack(">HIHIHI", 4, 70000, 1, 0, 5, 16384)) + h2(1, 5, 1, get) + h2(8, 0, 0, struct.pack(">I", 1000)) + h2(8, 0, 1, struct.pack(">I", 9)), b"\x52\x52\x52"),
+    ("priority", h2(16, 0, 0, struct.pack(">I", 3) + b"u=0, i") + h2(1, 0x25, 1, b"\0\0\0\0\x10" + get) + h2(2, 0, 3, b"\0\0\0\1\x0f") + h2(1, 5, 3, get), b"\x22\x22\x18"),
+    ("reset", h2(1, 5, 1, get) + h2(3, 0, 1, struct.pack(">I", 8)) + h2(1, 4, 3, post) + h2(0, 0, 3, b"data"), b"\x25\x36\x85"),
+    ("abandoned", h2(1, 4, 1, post) + h2(0, 0, 1, b"data") + h2(0, 1, 1, b"more"), b"\x06\x23"),
+    ("tunnel", h2(1, 4, 1, fields((":method", "CONNECT"), (":authority", "a.test:443"))) + h2(0, 0, 1, b"bytes"), b"\x12\x17"),
+    ("websocket", h2(1, 4, 1, fields((":method", "CONNECT"), (":protocol", "websocket"), (":scheme", "https"), (":path", "/c"), (":authority", "a.test"))) + h2(0, 0, 1, b"frame"), b"\x02"),
+    ("malformed", h2(1, 5, 1, get + field("connection", "close")) + h2(1, 5, 3, get + field("Upper", "x")) + h2(1, 5, 5, get + field("host", "b.test")) + h2(1, 5, 7, get), b""),
+    ("table", h2(1, 5, 1, get + field("x-one", "1", b"\x40") + field("x-key", "s", b"\x10")) + h2(1, 5, 3, get + b"\xbe\xbe\xbe"), b"\x94\x2a"),
+    ("goaway", h2(1, 5, 1, get) + h2(7, 0, 0, bytes(8) + b"bye") + h2(4, 0, 1), b"\x1c\x0d\x21"),
+    ("unknown", h2(0xFA, 3, 5, b"123") + h2(6, 1, 0, b"12345678") + h2(0, 1, 1, b"idle"), b""),
+]:
+    write("http2-session", kind, data, choices(3 if commands else 1, commands))
+write("http2-session", "preface", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + h2(4) + h2(1, 5, 1, get), choices(0))
+
+for kind, data, commands in [
+    ("responses", h2(1, 4, 1, b"\x88" + field("content-length", "2")) + h2(0, 1, 1, b"ok") + h2(1, 5, 5, b"\x88" + field("content-length", "9")), b""),
+    ("interim", h2(1, 4, 1, field(":status", "103")) + h2(1, 4, 1, b"\x88") + h2(0, 0, 1, b"x") + h2(1, 5, 1, field("grpc-status", "0")), b""),
+    ("early", h2(1, 5, 3, b"\x8d") + h2(3, 0, 3, bytes(4)), b""),
+    ("tunnel", h2(1, 4, 7, b"\x88") + h2(0, 0, 7, b"bytes") + h2(8, 0, 7, struct.pack(">I", 5000)), b"\x07\x18\x0b"),
+    ("malformed", h2(1, 5, 1, field(":status", "101")) + h2(1, 5, 3, b"\x88" + field("transfer-encoding", "chunked")) + h2(1, 4, 5, b"\x88") + h2(0, 0, 5, b"x"), b""),
+    ("settings", h2(4, 0, 0, struct.pack(">HIHIHI", 3, 1, 8, 1, 4, 10)) + h2(8, 0, 0, struct.pack(">I", 9)) + h2(8, 0, 3, struct.pack(">I", 5)), b"\x0e\x0e"),
+    ("goaway", h2(7, 0, 0, struct.pack(">II", 3, 0)) + h2(1, 5, 1, b"\x88") + h2(1, 5, 3, b"\x88") + h2(6, 1, 0, bytes(8)), b"\x0e"),
+    ("push", h2(5, 4, 1, struct.pack(">I", 2) + get), b""),
+]:
+    write("http2-client", kind, data, choices(3 if commands else 1, commands))

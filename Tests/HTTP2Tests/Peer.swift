@@ -44,6 +44,9 @@ final class Peer: HTTP2Outlet {
         session = try HTTP2Session(role, settings: settings, limits: limits)
     }
 
+    /// What was received, settings and windows of the connection left out.
+    var ofStreams: [Seen] { received.filter { $0 != .settings && $0 != .windowOpened(nil) } }
+
     // MARK: In
 
     func receive(_ bytes: [UInt8], at now: UInt64 = 0) {
@@ -164,10 +167,8 @@ struct Pair {
         }
     }
 
-    /// What each side has seen, the settings of the beginning left out.
-    var events: (client: [Peer.Seen], server: [Peer.Seen]) {
-        (client.received.filter { $0 != .settings }, server.received.filter { $0 != .settings })
-    }
+    /// What each side has seen of streams.
+    var events: (client: [Peer.Seen], server: [Peer.Seen]) { (client.ofStreams, server.ofStreams) }
 }
 
 /// A field section, its fields in order.
