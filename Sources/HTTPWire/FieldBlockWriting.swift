@@ -86,6 +86,15 @@ extension HeadWriter {
         block.takeLines(from: start, lineRules(edits, neverIndexed, isWebSocket: head.isUpgrade))
     }
 
+    /// Writes a response of the proxy's own into `block`: as it is, but for fields that HTTP/2 forbids.
+    package static func write(own head: ResponseHead, from bytes: Span<UInt8>, into block: inout FieldBlock) {
+        block.clear()
+        block.append(":status", "\(head.status)")
+        let start = block.bytes.count
+        for field in head.fields { block.bytes.append(contentsOf: bytes, in: field.line) }
+        block.takeLines(from: start, [.mayBeConnectionSpecific])
+    }
+
     /// Writes a trailer section into `block`.
     package static func write(trailers: TrailerSection, into block: inout FieldBlock) {
         block.clear()

@@ -20,7 +20,10 @@ extension ClientConnection {
         case (.awaitingHandshake, _), (.verifying, _): server.setDeadline(afterNanoseconds: handshakeNanoseconds)
         case (.connecting, _): boundConnecting()
         default:
-            if let http2 { return http2.drain(lastChance: WorkerContext.lastChanceNanoseconds) }
+            if let http2 {
+                for request in http2.requests { if let relay = request.upgrade?.relay { drain(relay) } }
+                return http2.drain(lastChance: WorkerContext.lastChanceNanoseconds)
+            }
             server.drain(lastChance: WorkerContext.lastChanceNanoseconds)
         }
     }

@@ -34,7 +34,9 @@ extension ClientConnection {
         guard !peer.needsProcesses else { return }
         switch state.phase {
         case .relaying: reviewRelay()
-        default: if !inquiries.isAwaitingRuns { for request in requests { request.goOn() } }
+        default:
+            if http2 != nil { reviewRelay() }
+            if !inquiries.isAwaitingRuns { for request in requests { request.goOn() } }
         }
     }
 

@@ -39,6 +39,8 @@ package final class ClientRequest {
     /// How often the signer was asked for the certificate of this CONNECT.
     var leafQuestions = 0
     var conversionTicket: BodyWorkTicket?
+    /// Set while a stream of HTTP/2 carries another protocol.
+    var upgrade: ClientUpgrade?
 
     init(_ server: ServerDoor, worker: WorkerContext) {
         self.server = server
@@ -101,6 +103,10 @@ package final class ClientRequest {
     // MARK: Control
 
     func suspend(_ cause: String) {
+        if let upgrade {
+            upgrade.relay.suspend()
+            return worker.session.hooks.suspended?(record, cause) ?? ()
+        }
         if server.exchange.isUnderWay { return server.exchange.suspend(cause) }
         suspension = .suspended
         server.wantsRead(false)
@@ -109,6 +115,10 @@ package final class ClientRequest {
     }
 
     func resume(_ cause: String) {
+        if let upgrade {
+            worker.session.hooks.resumed?(record, cause)
+            return upgrade.relay.resume()
+        }
         if server.exchange.isUnderWay { return server.exchange.resume(cause) }
         worker.session.hooks.resumed?(record, cause)
         let before = suspension
@@ -123,6 +133,7 @@ package final class ClientRequest {
     }
 
     func cancel(_ cause: String, host: String) {
+        if upgrade != nil { return endRelay(cause) }
         if server.exchange.isUnderWay { return server.exchange.cancel(cause, isTold: true) }
         phase = .settled
         suspension = .none
@@ -132,15 +143,19 @@ package final class ClientRequest {
     /// Nil: none is in flight.
     var task: TaskSummary? {
         if let summary = server.exchange.summary { return summary }
+        if let relay = upgrade?.relay {
+            return summary(
+                "relaying", isSuspended: relay.isSuspended, up: record.bytesUp + relay.bytesUp, down: record.bytesDown + relay.bytesDown)
+        }
         switch phase {
-        case .identifying: return connection.summary("finding out who asks", isSuspended: isSuspended)
-        case .authenticating: return connection.summary("comparing credentials", isSuspended: isSuspended)
-        case .signing: return connection.summary("awaiting the signer's certificate", isSuspended: isSuspended)
+        case .identifying: return summary("finding out who asks", isSuspended: isSuspended)
+        case .authenticating: return summary("comparing credentials", isSuspended: isSuspended)
+        case .signing: return summary("awaiting the signer's certificate", isSuspended: isSuspended)
         case .settled: break
         }
         switch server.stage {
-        case .gathering: return connection.summary("receiving the request's body", isSuspended: isSuspended)
-        case .held: return connection.summary("converting the request's body", isSuspended: isSuspended)
+        case .gathering: return summary("receiving the request's body", isSuspended: isSuspended)
+        case .held: return summary("converting the request's body", isSuspended: isSuspended)
         case .delivering:
             // The rest of a cut response is still being delivered.
             return TaskSummary(
@@ -150,8 +165,15 @@ package final class ClientRequest {
         }
     }
 
+    private func summary(_ phase: String, isSuspended: Bool, up: UInt64 = 0, down: UInt64 = 0) -> TaskSummary? {
+        guard record.ended == nil else { return nil }
+        return TaskSummary(
+            record, state: isSuspended ? .suspended : .running, phase: phase, up: up, down: down, now: worker.loop.now)
+    }
+
     /// Cheaper than ``task``.
     var hasTask: Bool {
+        if upgrade != nil { return true }
         if case .delivering = server.stage { return true }
         return server.exchange.isUnderWay || isHeld
     }

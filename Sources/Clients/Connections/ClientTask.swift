@@ -59,11 +59,10 @@ extension ClientConnection {
         if let http2 { http2.leave() } else { server.close() }
     }
 
-    func summary(_ phase: String, isSuspended: Bool? = nil, up: UInt64 = 0, down: UInt64 = 0) -> TaskSummary? {
+    private func summary(_ phase: String, up: UInt64 = 0, down: UInt64 = 0) -> TaskSummary? {
         guard record.ended == nil else { return nil }
         return TaskSummary(
-            record, state: isSuspended ?? state.isSuspended ? .suspended : .running, phase: phase, up: up, down: down,
-            now: worker.loop.now)
+            record, state: state.isSuspended ? .suspended : .running, phase: phase, up: up, down: down, now: worker.loop.now)
     }
 
     /// A task that has just ended.

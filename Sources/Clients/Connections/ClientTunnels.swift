@@ -60,10 +60,7 @@ extension ClientConnection {
             worker.session.complete(&record)
             server.leave()
         }
-        if let timeout = relayed.timeout {
-            relay.endWhenSilent(
-                forNanoseconds: timeout.nanoseconds, because: "nothing moved for \(timeout) (session.timeout)")
-        }
+        relay.limitSilence(by: relayed.timeout)
         carrier = .relaying(relay, relayed)
     }
 

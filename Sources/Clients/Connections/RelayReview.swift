@@ -20,10 +20,17 @@ extension ClientConnection {
 
     /// Called when a relay begins, and after each reload.
     package func reviewRelay() {
-        guard case .relaying(let relay, let relayed) = carrier else { return }
+        if case .relaying(let relay, let relayed) = carrier { return review(relay, relayed, of: tunnel?.identity ?? request.identity) }
+        guard let http2 else { return }
+        for request in Array(http2.requests) {
+            if let upgrade = request.upgrade { review(upgrade.relay, upgrade.relayed, of: request.identity) }
+        }
+    }
+
+    private func review(_ relay: Relay, _ relayed: Relayed, of identity: ClientIdentity) {
         // Reviewed once the client is known.
         if awaitsPeer(for: relayed.route.authority) { return askForDecision() }
-        if let withdrawal = withdrawal(of: tunnel?.identity ?? request.identity) { return relay.cancel(because: withdrawal) }
+        if let withdrawal = withdrawal(of: identity) { return relay.cancel(because: withdrawal) }
         guard relayed.route.snapshot !== worker.snapshot else { return }
         switch review(relayed) {
         case .success(let route): relayed.route = route

@@ -1,8 +1,11 @@
 package import EventLoop
+import HTTP2
+import Session
 package import TLS
 package import Transport
 
-/// TLS on the proxy's own port (an `https://` proxy), before a client connection over a socket pair, at a copy's cost.
+/// TLS on the proxy's own port (an `https://` proxy), before a client connection over a socket pair, at a copy's cost. A
+/// client that chose HTTP/2 has one for each stream.
 package final class TLSFront: ByteStreamOwner {
     private let loop: EventLoop
     /// Our end of the client's connection.
@@ -13,19 +16,25 @@ package final class TLSFront: ByteStreamOwner {
     /// Nil once the client's first byte is known.
     private var context: TLSServerContext?
     private var relay: Relay?
+    private var http2: HTTP2Front?
     private lazy var deadline = Deadline(loop: loop, owner: self) {
         $0.finish(failure: "the TLS handshake took too long")
     }
-    private var secured: ((TLSFront, consuming Descriptor) -> Void)?
+    private var secured: Secured?
     private var ended: ((TLSFront, String?) -> Void)?
+    /// No client was served yet.
+    package private(set) var isFirst = true
+
+    /// Takes the plain end of a socket pair, and what to do if it is aborted: the client would take the cut for an end. False:
+    /// there are too many clients.
+    package typealias Secured = (TLSFront, consuming Descriptor, @escaping () -> Void) -> Bool
 
     /// - Parameters:
-    ///   - secured: takes the plain end of the pair; called at most once. If it is aborted, ``stop()`` must be called,
-    ///     or the client would take the cut for an end.
+    ///   - secured: called once, or for each stream of HTTP/2.
     ///   - ended: called once, with what went wrong before anything could be said.
     package init(
         loop: EventLoop, socket: consuming Descriptor, slabs: SlabPool, idleNanoseconds: UInt64,
-        secured: @escaping (TLSFront, consuming Descriptor) -> Void, ended: @escaping (TLSFront, String?) -> Void
+        secured: @escaping Secured, ended: @escaping (TLSFront, String?) -> Void
     ) {
         self.loop = loop
         self.slabs = slabs
@@ -68,11 +77,12 @@ package final class TLSFront: ByteStreamOwner {
     package func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {
         deadline.clear()
         if case .failure(let error) = result { return finish(failure: error.description) }
+        if stream.withTLS({ $0.alpn }) == HTTPProtocol.http2.rawValue { return serveHTTP2() }
         let inside: ByteStream
         do {
             let pair = try Socket.pair()
             inside = ByteStream(loop: loop, descriptor: Descriptor(owning: pair.0))
-            secured?(self, Descriptor(owning: pair.1))
+            _ = serve(Descriptor(owning: pair.1)) { [weak self] in self?.stop() }
             secured = nil
         } catch {
             return finish(failure: "\(error)")
@@ -85,12 +95,35 @@ package final class TLSFront: ByteStreamOwner {
         relay.start()
     }
 
+    private func serve(_ socket: consuming Descriptor, _ aborted: @escaping () -> Void) -> Bool {
+        guard let secured else { return false }
+        defer { isFirst = false }
+        return secured(self, socket, aborted)
+    }
+
+    private func serveHTTP2() {
+        do throws(HTTP2Unavailable) {
+            let front = try HTTP2Front(over: stream, loop: loop, slabs: slabs, idleNanoseconds: idleNanoseconds) {
+                [weak self] socket, aborted in
+                self?.serve(socket, aborted) ?? false
+            } ended: { [weak self] in
+                self?.finish(failure: nil)
+            }
+            http2 = front
+            front.start()
+        } catch {
+            finish(failure: "there is no memory for HTTP/2")
+        }
+    }
+
     /// The proxy stops: a handshake in flight may end within this time.
     package func drain(within nanoseconds: UInt64) {
+        if let http2 { return http2.drain(within: nanoseconds) }
         if relay == nil, ended != nil { deadline.set(afterNanoseconds: nanoseconds) }
     }
 
     package func stop() {
+        if let http2 { return http2.connection.close() }
         if let relay { relay.cancel(because: "stopped") } else { finish(failure: nil) }
     }
 
@@ -99,7 +132,7 @@ package final class TLSFront: ByteStreamOwner {
         self.ended = nil
         secured = nil
         deadline.clear()
-        if relay == nil { stream.abort() }
+        if relay == nil, http2 == nil { stream.abort() }
         ended(self, failure)
     }
 }

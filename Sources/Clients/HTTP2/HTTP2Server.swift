@@ -37,6 +37,7 @@ final class HTTP2Server: HTTP2ConnectionOwner {
     ) throws(HTTP2Unavailable) {
         var offered = HTTP2Settings()
         offered.maxHeaderListSize = settings.requestHead
+        offered.enablesConnectProtocol = true
         connection = try HTTP2Connection(
             .server, over: stream, settings: offered, loop: session.loop, slabs: session.slabs,
             idleNanoseconds: settings.idleNanoseconds)
@@ -61,14 +62,20 @@ final class HTTP2Server: HTTP2ConnectionOwner {
 
     func received(_ place: HTTP2HeadPlace, on id: HTTP2StreamID, ends: Bool) {
         if !isLeaving { deadline.clear() }
-        let door = HTTP2ServerStream(id, of: connection, session: session, settings: settings) { [weak self] in self?.left($0) }
+        let door = HTTP2ServerStream(id, of: self, session: session, settings: settings)
         let request = owner.handler(of: door)
         door.handler = request
         serving[ObjectIdentifier(door)] = Serving(door: door, request: request)
         door.receive(place, ends: ends, isSecure: connection.stream.isSecure)
     }
 
-    private func left(_ door: HTTP2ServerStream) {
+    /// Another protocol follows the door's request.
+    func carry(_ upstream: HTTP1Upstream, to socket: ByteStream, for door: HTTP2ServerStream) {
+        guard let request = serving[ObjectIdentifier(door)]?.request else { return upstream.close() }
+        request.carry(upstream, to: socket) { [unowned door] in door.relayEnded() }
+    }
+
+    func left(_ door: HTTP2ServerStream) {
         guard let served = serving.removeValue(forKey: ObjectIdentifier(door)) else { return }
         served.request.giveUp()
         // It may be within a call.
@@ -107,7 +114,9 @@ final class HTTP2Server: HTTP2ConnectionOwner {
 
     /// Ends all requests.
     func stop(_ cause: String) {
-        for served in Array(serving.values) where served.door.exchange.isUnderWay { served.door.exchange.cancel(cause) }
+        for served in Array(serving.values) {
+            if served.door.exchange.isUnderWay { served.door.exchange.cancel(cause) } else { served.request.endRelay(cause) }
+        }
         connection.close()
     }
 

@@ -13,6 +13,8 @@ final class HTTP2ServerStream: ServerDoor {
         case exchanging
         /// An answer of the proxy's own is being sent.
         case answering(HeldBody)
+        /// It carries another protocol.
+        case relaying
         case closed
     }
 
@@ -20,15 +22,16 @@ final class HTTP2ServerStream: ServerDoor {
     /// Set once, before anything else.
     private(set) var stream: HTTP2Stream!
     private var phase = Phase.held
-    private let ended: (HTTP2ServerStream) -> Void
+    // unowned: the server keeps its doors until left(_:).
+    private unowned let server: HTTP2Server
+    /// Of an extended CONNECT for a WebSocket.
+    private var handshake: WebSocketHandshake?
+    /// The origin has answered the handshake wrongly.
+    private var hasWrongAnswer = false
 
-    /// - Parameter ended: called once; the stream may still send what waits.
-    init(
-        _ id: HTTP2StreamID, of connection: HTTP2Connection, session: LoopSession, settings: ServerSettings,
-        ended: @escaping (HTTP2ServerStream) -> Void
-    ) {
-        self.connection = connection
-        self.ended = ended
+    init(_ id: HTTP2StreamID, of server: HTTP2Server, session: LoopSession, settings: ServerSettings) {
+        self.server = server
+        connection = server.connection
         super.init(session: session, settings: settings)
         stream = connection.adopt(id, for: self)
     }
@@ -41,6 +44,7 @@ final class HTTP2ServerStream: ServerDoor {
         switch connection.session.readRequest(place, into: &head, bytes: &headBytes) {
         case .complete where isSecure && place.scheme == .http: refuseHead(.badRequest(WireError(.target, at: 0)))
         case .complete:
+            if let name = place.protocolName { connect(name) }
             noteRequest()
             handler.received(by: self)
         case .tooLarge: refuseHead(.requestHeadTooLarge(settings.requestHead))
@@ -48,6 +52,19 @@ final class HTTP2ServerStream: ServerDoor {
         case .malformed(let error): refuseHead(.badRequest(error))
         case .incomplete: abort()
         }
+    }
+
+    /// An extended CONNECT (RFC 8441): bytes of the other protocol follow, which are no body of the request.
+    private func connect(_ name: String) {
+        var text = headBytes
+        if name.lowercased() == "websocket" {
+            let handshake = WebSocketHandshake()
+            self.handshake = handshake
+            text.removeLast(2)
+            text += "Sec-WebSocket-Key: \(handshake.key)\r\n\r\n".utf8
+        }
+        guard let request = try? OwnedRequest(text) else { return }
+        made = (request, HeldBody())
     }
 
     /// The head that arrived is no request.
@@ -60,7 +77,7 @@ final class HTTP2ServerStream: ServerDoor {
         switch phase {
         case .held: .held
         case .gathering: .gathering
-        case .exchanging, .answering: .answered
+        case .exchanging, .answering, .relaying: .answered
         case .closed: .closed
         }
     }
@@ -83,7 +100,7 @@ final class HTTP2ServerStream: ServerDoor {
         case .held: handler.timedOut(self)
         case .gathering: gatheringTimedOut()
         case .exchanging, .answering: abort()
-        case .closed: break
+        case .relaying, .closed: break
         }
     }
 
@@ -93,10 +110,15 @@ final class HTTP2ServerStream: ServerDoor {
         _ response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
         edits: HeadEdits, from body: any BodySource
     ) -> any BodySink {
+        if kind == .upgrade {
+            hasWrongAnswer = handshake?.isAnswered(by: response) == false
+            if hasWrongAnswer { return Nowhere() }
+        }
         HeadWriter.write(
             response: response.head, from: response.bytes, via: destination.via, edits: edits, into: &connection.block)
-        submit(kind, hasBody: !response.head.bodyLength.isEmpty)
-        return stream
+        submit(kind, hasBody: kind == .upgrade || !response.head.bodyLength.isEmpty)
+        // What follows an upgrade is no body of its response.
+        return kind == .upgrade ? Nowhere() : stream
     }
 
     private func submit(_ kind: ResponseKind, hasBody: Bool) {
@@ -114,7 +136,7 @@ final class HTTP2ServerStream: ServerDoor {
         var parser = HeadParser(limit: bytes.count + 1)
         var head = ResponseHead()
         guard case .complete = parser.parseResponse(bytes.span, to: self.head.method, into: &head) else { return abort() }
-        HeadWriter.write(response: head, from: bytes.span, via: nil, into: &connection.block)
+        HeadWriter.write(own: head, from: bytes.span, into: &connection.block)
         let body = HeldBody(Array(bytes[Int(head.length)...]))
         submit(.final, hasBody: !head.bodyLength.isEmpty)
         deadline.set(afterNanoseconds: settings.idleNanoseconds)
@@ -140,10 +162,31 @@ final class HTTP2ServerStream: ServerDoor {
             refuse(.exchange(failure, destination), method: head.method, servesOn: true)
         case .cut(.delivered): end(.internalError, delivering: true)
         case .cut(.reset): end(.internalError, delivering: false)
-        case .switched(let upstream):
+        case .switched(let upstream): relay(upstream)
+        }
+    }
+
+    private func relay(_ upstream: HTTP1Upstream) {
+        if hasWrongAnswer {
             upstream.close()
+            return refuseRequest(.wrongWebSocketAnswer(host: exchange.record.authority?.host ?? ""))
+        }
+        do throws(SystemError) {
+            let socket = try HTTP2StreamSocket(stream, loop: session.loop) {}
+            phase = .relaying
+            server.carry(upstream, to: socket.outside, for: self)
+        } catch {
+            upstream.close()
+            exchange.record.failed("\(error)")
+            session.complete(&exchange.record)
             end(.internalError, delivering: false)
         }
+    }
+
+    /// What it carried has ended, and the stream with it.
+    func relayEnded() {
+        phase = .closed
+        server.left(self)
     }
 
     // MARK: The end
@@ -157,7 +200,7 @@ final class HTTP2ServerStream: ServerDoor {
         made = nil
         deadline.clear()
         stream.leave(code, delivering: delivering)
-        ended(self)
+        server.left(self)
     }
 
     /// The client has reset the stream, or its connection has ended.
@@ -166,7 +209,7 @@ final class HTTP2ServerStream: ServerDoor {
         case .exchanging: exchange.downstreamIsGone(.stream(failure.cause))
         case .held, .gathering: handler.clientHasGone(failure.cause)
         case .answering: abort()
-        case .closed: break
+        case .relaying, .closed: break
         }
     }
 }
@@ -180,7 +223,7 @@ extension HTTP2ServerStream: HTTP2StreamDoor {
         // A rewritten body doesn't come from the client. What it sends early waits within the stream's window.
         case .exchanging: if made.map({ $0.body === stream }) ?? true { _ = exchange.downstreamIsReadable() }
         case .gathering: gather(readable: true)
-        case .held, .answering, .closed: break
+        case .held, .answering, .relaying, .closed: break
         }
     }
 
@@ -188,7 +231,7 @@ extension HTTP2ServerStream: HTTP2StreamDoor {
         switch phase {
         case .exchanging: exchange.downstreamIsWritable()
         case .answering(let body): continueAnswer(body)
-        case .held, .gathering, .closed: break
+        case .held, .gathering, .relaying, .closed: break
         }
     }
 }

@@ -27,6 +27,7 @@ package final class ActiveConfiguration: Sendable {
         frontTLS = try snapshot.proxy.tls.map { identity in
             var options = TLSServerContext.Options()
             options.identity = identity
+            options.applicationProtocols = TLSServerContext.Options.names(of: snapshot.proxy.http)
             return try TLSServerContext(options: options)
         }
         users = try snapshot.proxy.users.map { try UserVerifier(file: $0, logger: logger) }

@@ -55,6 +55,8 @@ package enum ProxyError {
     case responseHeadTooLarge(Int, host: String)
     case tooManyResponseFields(host: String)
     case unaskedUpgrade(host: String)
+    /// The origin's Sec-WebSocket-Accept doesn't fit the key (RFC 6455 section 4.1).
+    case wrongWebSocketAnswer(host: String)
     /// The origin takes the request's body too slowly.
     case requestTakenSlowly(MinimumRate, host: String)
     case noResponse(after: Duration, host: String)
@@ -257,6 +259,10 @@ package enum ProxyError {
             .origin(
                 502, "Too many response header fields of \(host)", "http_response_header_section_size",
                 "the response's head has more than \(HeadParser.fieldLimit) field lines, which is a fixed limit", host)
+        case .wrongWebSocketAnswer(let host):
+            .origin(
+                502, "Malformed response from \(host)", "http_protocol_error",
+                "the origin answered the WebSocket's handshake with a wrong Sec-WebSocket-Accept", host)
         case .unaskedUpgrade(let host):
             .origin(502, "Malformed response from \(host)", "http_protocol_error", "101 Switching Protocols that no one asked for", host)
         case .bodyBroke(let cause, let host):

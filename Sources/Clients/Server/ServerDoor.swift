@@ -190,7 +190,7 @@ extension ServerDoor: ExchangeGuide {
 }
 
 /// Takes bytes and drops them.
-private final class Nowhere: BodySink {
+final class Nowhere: BodySink {
     var carried: UInt64 { 0 }
     func write(_ piece: RawSpan) -> Int { piece.byteCount }
 }

@@ -71,8 +71,8 @@ final class Worker {
             let front = TLSFront(
                 loop: context.loop, socket: socket, slabs: context.session.slabs,
                 idleNanoseconds: context.serverSettings.idleNanoseconds
-            ) { [weak self] front, inside in
-                self?.serve(inside, arrival, behind: front)
+            ) { [weak self] front, inside, aborted in
+                self?.serve(inside, arrival, behind: front, aborted) ?? false
             } ended: { [weak self] front, failure in
                 guard let self else { return }
                 if let failure { log(failure, of: arrival) }
@@ -87,12 +87,28 @@ final class Worker {
         }
     }
 
-    /// - Parameter front: terminates the client's TLS, and is counted instead of it.
-    private func serve(_ socket: consuming Descriptor, _ arrival: Arrival, behind front: TLSFront? = nil) {
+    /// - Parameter front: terminates the client's TLS, and is counted for the first client behind it.
+    /// - Returns: false: there are too many.
+    private func serve(_ socket: consuming Descriptor, _ arrival: Arrival, behind front: TLSFront, _ aborted: @escaping () -> Void) -> Bool {
+        let isCounted = !front.isFirst
+        if isCounted {
+            guard load.count < context.snapshot.limits.clients, !context.isDraining else { return false }
+            load.handedOver()
+            load.adopted()
+        }
         let stream = ByteStream(loop: context.loop, descriptor: socket)
-        if let front { stream.aborted = { [weak front] in front?.stop() } }
+        stream.aborted = aborted
+        serve(stream, arrival, behind: front, isCounted: isCounted)
+        return true
+    }
+
+    private func serve(_ socket: consuming Descriptor, _ arrival: Arrival) {
+        serve(ByteStream(loop: context.loop, descriptor: socket), arrival, isCounted: true)
+    }
+
+    private func serve(_ stream: ByteStream, _ arrival: Arrival, behind front: TLSFront? = nil, isCounted: Bool) {
         let client = ClientConnection(
-            worker: context, stream: stream, arrival: arrival, isCounted: front == nil,
+            worker: context, stream: stream, arrival: arrival, isCounted: isCounted,
             url: arrival.source.path.map { "unix:\($0)" } ?? front.flatMap { $0.localAddress.map { "https://\($0)" } },
             ended: clientEnded)
         clients[ObjectIdentifier(client)] = client

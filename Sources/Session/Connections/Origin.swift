@@ -4,6 +4,15 @@ import Transport
 
 // One idea with UpstreamConnection.swift: an origin keeps its idle connections, and a connection returns to its origin.
 
+/// What an exchange needs of its connection.
+package enum ConnectionNeed: Sendable {
+    case any
+    /// Another protocol than HTTP: a connection of its own, or one that takes extended CONNECTs (RFC 8441).
+    case upgrade
+    /// A connection of its own.
+    case own
+}
+
 /// One destination of one worker, with its idle connections. Its users hold it, the pool doesn't.
 package final class Origin {
     package let key: OriginKey
@@ -61,11 +70,15 @@ package final class Origin {
 
     /// An upstream at hand for a request: a stream of a shared connection, or an idle connection. A request that can't be
     /// resent gets no stale connection.
-    /// - Parameter alone: it needs a connection of its own.
+    /// - Parameter need: what the connection must be.
     package func lease(
-        for method: Method, at unixTime: Int64, within reach: UpstreamTarget.Reach = .anywhere, alone: Bool = false
+        for method: Method, at unixTime: Int64, within reach: UpstreamTarget.Reach = .anywhere, _ need: ConnectionNeed = .any
     ) -> (any Upstream)? {
-        if !alone, let stream = connectionAtHand(at: unixTime, within: reach)?.lease() { return stream }
+        if need != .own, let shared = connectionAtHand(at: unixTime, within: reach), need == .any || shared.takesUpgrades,
+            let stream = shared.lease()
+        {
+            return stream
+        }
         while let idle = takeIdle(at: unixTime, within: reach) {
             if method.isIdempotent || !idle.stream.isStale { return idle }
             idle.close()

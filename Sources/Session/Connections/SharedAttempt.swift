@@ -111,7 +111,7 @@ extension UpstreamConnector {
     package func obtain(
         to target: UpstreamTarget, timeouts: Timeouts, dscp: UInt8 = 0, alone: Bool = false, deliver: @escaping ConnectionDelivery
     ) -> any ConnectionTicket {
-        guard !alone else { return connect(to: target.alone(), timeouts: timeouts, dscp: dscp) { deliver($0, true) } }
+        guard !alone || !target.protocols.contains(.http1) else { return connect(to: target.alone(), timeouts: timeouts, dscp: dscp) { deliver($0, true) } }
         guard target.protocols.contains(.http2), pool.origin(for: target.key).chosenProtocol == .http2 else {
             return connect(to: target, timeouts: timeouts, dscp: dscp) { deliver($0, true) }
         }

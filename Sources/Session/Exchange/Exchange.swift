@@ -42,8 +42,7 @@ package final class Exchange: UpstreamReceiver {
     var throttle: RequestThrottle?
     /// The head's verdict, until the inspection begins.
     var verdict: HeadVerdict?
-    /// No other exchange may share its connection: it asks for an upgrade, or the origin for HTTP/1.1.
-    @exclusivity(unchecked) var needsOwnConnection = false
+    @exclusivity(unchecked) var connectionNeed = ConnectionNeed.any
     private var attempt: (any ConnectionTicket)?
     var failure: ExchangeFailure?
     let deadline: Deadline
@@ -183,13 +182,13 @@ package final class Exchange: UpstreamReceiver {
         if let upstream = atHand.take(), upstream.facts.connection?.isOver != true { return start(on: upstream) }
         if !fresh,
             let idle = destination.origin.lease(
-                for: method, at: session.unixTime(), within: destination.target.reach, alone: needsOwnConnection)
+                for: method, at: session.unixTime(), within: destination.target.reach, connectionNeed)
         {
             return start(on: idle)
         }
         attempt = session.connector.obtain(
             to: destination.target, timeouts: destination.terms.timeouts, dscp: rules?.session.serviceType.dscp ?? 0,
-            alone: needsOwnConnection
+            alone: connectionNeed != .any
         ) { [weak self] result, isFirst in
             guard let self else { return }
             whileHeld { self.attempted(result, isFirst: isFirst, to: destination) }
@@ -236,7 +235,10 @@ package final class Exchange: UpstreamReceiver {
     }
 
     private func becomeRelay() {
-        guard let connection = upstream.take()?.end(.switched) else { return }
+        guard let connection = upstream.take()?.end(.switched) else {
+            // Without a descriptor for it.
+            return cut(.reset)
+        }
         record.status = 101
         deadline.clear()
         clear()

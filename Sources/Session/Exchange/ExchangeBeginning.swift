@@ -21,7 +21,8 @@ extension Exchange {
     func aim(at hop: Hop) {
         destination = hop.destination
         if rules !== hop.rules { rules = hop.rules }
-        needsOwnConnection = request.wantsUpgrade || hop.rules?.session.http.contains(.http2) == false
+        connectionNeed = request.wantsUpgrade ? .upgrade : .any
+        if let protocols = hop.rules?.session.http, !protocols.contains(.http2) { connectionNeed = .own }
         silence = hop.rules?.silence ?? hop.destination.terms.silence
         clock = BodyClock(rate: hop.rules?.minimumRate ?? hop.destination.terms.limits.minimumRate)
         if throttle != nil { throttle = nil }

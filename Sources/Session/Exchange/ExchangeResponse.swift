@@ -46,7 +46,7 @@ extension Exchange {
             return .upstreamEnded(.unprocessed, resendable: canResend)
         case .needsOwnConnection:
             failure = .upstreamClosed("asked for HTTP/1.1")
-            needsOwnConnection = true
+            connectionNeed = .own
             return .upstreamEnded(.ownConnection, resendable: canResend)
         case .failed(let failure):
             self.failure = failure

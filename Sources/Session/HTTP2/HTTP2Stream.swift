@@ -80,6 +80,15 @@ package final class HTTP2Stream: BodySource, BodySink {
         pending = ByteBuffer(slabs: connection.slabs)
     }
 
+    /// Another takes the stream over.
+    package func hand(to door: any HTTP2StreamDoor) {
+        self.door = door
+        wantsRead = true
+    }
+
+    /// Something of the peer's message waits, or its end.
+    package var hasArrived: Bool { !held.isEmpty || trailers != nil || failure != nil }
+
     package var isClosed: Bool { failure != nil || hasSentAll && hasReceivedAll }
     /// The peer's message is complete, though perhaps not passed on.
     package var hasReceivedAll: Bool { trailers != nil }

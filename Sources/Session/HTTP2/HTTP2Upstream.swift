@@ -54,6 +54,9 @@ package final class HTTP2Upstream: UpstreamConnection {
         return leases < min(connection.session.maxConcurrentStreams, refusedAt ?? .max)
     }
 
+    /// Whether it carries other protocols (RFC 8441).
+    var takesUpgrades: Bool { connection.session.acceptsConnectProtocol }
+
     package override func lease() -> (any Upstream)? {
         guard takesExchanges else { return nil }
         if restingPlace != nil { origin.wake(self) }
