@@ -234,7 +234,7 @@ final class HTTP2FrontStream {
 
 extension HTTP2FrontStream: HTTP2StreamDoor {
     func received(_ place: HTTP2HeadPlace, ends: Bool) {}
-    func streamIsReadable() { carryRequest(readable: true) }
+    func streamIsReadable() { if stream.failure == nil { carryRequest(readable: true) } else { end(.cancel) } }
     func streamIsWritable() { carryAnswer(readable: false) }
 }
 

@@ -57,6 +57,8 @@ final class HTTP2Server: HTTP2ConnectionOwner {
 
     var requests: some Collection<ClientRequest> { serving.values.lazy.map(\.request) }
     var isIdle: Bool { serving.isEmpty && connection.streams.isEmpty }
+    /// What is left of answers may wait for the client for as long as an idle connection.
+    private var isDone: Bool { serving.isEmpty }
 
     // MARK: Requests
 
@@ -85,14 +87,16 @@ final class HTTP2Server: HTTP2ConnectionOwner {
 
     private func rest() {
         lastUsed = session.now
-        guard isIdle, !connection.isClosed else { return }
-        if isLeaving, connection.session.isGoingAway { return connection.close() }
-        if !isLeaving { deadline.set(afterNanoseconds: settings.requestNanoseconds) }
+        guard isDone, !connection.isClosed else { return }
+        if isIdle, isLeaving, connection.session.isGoingAway { return connection.close() }
+        if !deadline.isSet { deadline.set(afterNanoseconds: settings.requestNanoseconds) }
     }
 
     // MARK: The end
 
-    private func timedOut() { leave() }
+    private func timedOut() {
+        if isDone { connection.close() } else { leave() }
+    }
 
     /// Requests that have arrived are served, and no others.
     func leave() {
@@ -135,6 +139,7 @@ final class HTTP2Server: HTTP2ConnectionOwner {
 
     func connectionEnded(_ connection: HTTP2Connection, _ cause: String) {
         deadline.clear()
+        for served in Array(serving.values) { served.request.endRelay("the client \(cause)") }
         owner.ended(self, cause)
     }
 }

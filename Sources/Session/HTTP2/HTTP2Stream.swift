@@ -158,7 +158,8 @@ package final class HTTP2Stream: BodySource, BodySink {
         // A whole message stays whole.
         if !hasReceivedAll || !hasSentAll { self.failure = failure }
         connection.forget(self)
-        tell()
+        hasNews = hasNews || !wantsRead
+        door?.streamIsReadable()
         if isWaiting { wake() }
     }
 

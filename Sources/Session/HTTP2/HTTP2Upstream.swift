@@ -18,6 +18,8 @@ package final class HTTP2Upstream: UpstreamConnection {
     /// Exchanges that hold a stream, or are about to open one.
     private var leases = 0
     private var isLeaving = false
+    /// False: a reload has overtaken it. It serves who asked for it, and nobody else.
+    private var isShared = false
     /// The peer has fallen silent, and was asked whether it lives.
     private var isSuspect = false
     /// Streams that the peer had when it refused one.
@@ -41,7 +43,9 @@ package final class HTTP2Upstream: UpstreamConnection {
         connection.owner = self
         pingDeadline.bind(to: self) { $0.pingDue() }
         connection.start()
-        origin.share(self)
+        isShared = origin.share(self)
+        // Until its first exchange.
+        if isShared { origin.giveBack(self, idleNanoseconds: idleNanoseconds) }
     }
 
     package override var applicationProtocol: String { "h2" }
@@ -69,7 +73,7 @@ package final class HTTP2Upstream: UpstreamConnection {
     func giveBack() {
         leases -= 1
         guard leases == 0 else { return }
-        if isLeaving { return shut() }
+        if isLeaving || !isShared { return shut() }
         origin.giveBack(self, idleNanoseconds: idleNanoseconds)
     }
 
@@ -97,6 +101,11 @@ package final class HTTP2Upstream: UpstreamConnection {
     }
 
     // MARK: The end
+
+    /// Its origin and the pool keep it.
+    package override func letGo() {
+        if !isShared { close() }
+    }
 
     /// Once its last exchange has ended.
     package override func close() {
