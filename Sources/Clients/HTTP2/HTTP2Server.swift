@@ -115,7 +115,6 @@ final class HTTP2Server: HTTP2ConnectionOwner {
         lastUsed = session.now
         guard isDone, !connection.isClosed else { return }
         if isIdle, isLeaving, connection.session.isGoingAway { return connection.close() }
-        if spare.count > 1 { spare.removeLast(spare.count - 1) }
         if !deadline.isSet { deadline.set(afterNanoseconds: settings.requestNanoseconds) }
     }
 
@@ -155,6 +154,7 @@ final class HTTP2Server: HTTP2ConnectionOwner {
 
     func connectionChanged(_ connection: HTTP2Connection) { rest() }
     func answeredPing(_ opaque: UInt64) {}
+    func connectionIsQuiet() { spare = [] }
 
     func received(_ defect: HTTP2Defect, on id: HTTP2StreamID) {
         var record = TaskRecord()
