@@ -153,7 +153,7 @@ let package = Package(
         tests("Isolation", ["HTTPWire", "EventLoop"]),
         tests(
             "Session",
-            ["Transport", "Security", "Serialization", "HTTPWire", "Reachability", "EventLoop", "TLS", "CLibevent", "TestAuthority"]),
+            ["Transport", "Security", "Serialization", "HTTPWire", "HTTP2", "Reachability", "EventLoop", "TLS", "CLibevent", "TestAuthority"]),
         // Tries what a confined process may not do.
         .executableTarget(
             name: "ConfinementProbe", dependencies: ["Decoding", "CSeccomp"], path: "Tests/ConfinementProbe", swiftSettings: settings),

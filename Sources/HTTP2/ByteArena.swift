@@ -1,4 +1,4 @@
-/// Bytes that are appended and cleared again and again: a line costs one look at the room that is left.
+/// A reusable byte buffer. Appending a field line checks the capacity once.
 struct ByteArena: ~Copyable {
     private var base: UnsafeMutablePointer<UInt8>
     private var capacity: Int

@@ -1,12 +1,12 @@
 import CNGHTTP2
 import HTTPWire
 
-/// The array of fields that nghttp2 takes, used again and again. nghttp2 copies what it points to.
+/// A reusable array of `nghttp2_nv`. nghttp2 copies names and values.
 struct FieldVector {
     private var entries: [nghttp2_nv] = []
 
-    /// Lends the fields of a block.
-    /// - Parameter priority: takes the place of the block's Priority field.
+    /// Calls `body` with a block's fields.
+    /// - Parameter priority: replaces the block's Priority field.
     mutating func with<Result>(
         _ block: borrowing FieldBlock, priority: HTTP2Priority?, _ body: (UnsafePointer<nghttp2_nv>?, Int) -> Result
     ) -> Result {
@@ -23,7 +23,7 @@ struct FieldVector {
             for field in block.fields {
                 if priority != nil, bytes[field.name.offsets].elementsEqual("priority".utf8) { continue }
                 let flag = field.isNeverIndexed ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE
-                // nghttp2 doesn't write to them.
+                // nghttp2 only reads them.
                 let base = UnsafeMutablePointer(mutating: bytes.baseAddress)
                 entries.append(
                     nghttp2_nv(
@@ -34,8 +34,10 @@ struct FieldVector {
                 let name: StaticString = "priority"
                 entries.append(
                     nghttp2_nv(
-                        name: UnsafeMutablePointer(mutating: name.utf8Start), value: UnsafeMutablePointer(mutating: priority.baseAddress),
-                        namelen: name.utf8CodeUnitCount, valuelen: priority.count, flags: UInt8(NGHTTP2_NV_FLAG_NONE.rawValue)))
+                        name: UnsafeMutablePointer(mutating: name.utf8Start),
+                        value: UnsafeMutablePointer(mutating: priority.baseAddress),
+                        namelen: name.utf8CodeUnitCount, valuelen: priority.count,
+                        flags: UInt8(NGHTTP2_NV_FLAG_NONE.rawValue)))
             }
             return entries.withUnsafeBufferPointer { body($0.baseAddress, $0.count) }
         }

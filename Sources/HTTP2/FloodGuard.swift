@@ -1,4 +1,4 @@
-/// What a peer does too often (RFC 9113 section 10.5).
+/// The kinds of floods (RFC 9113 section 10.5).
 package enum HTTP2Flood: Error, Sendable, Hashable, CaseIterable, CustomStringConvertible {
     case resets, faults, settings, pings, windowUpdates, emptyData, priorities, ignored, continuations, headBlock
 
@@ -18,8 +18,8 @@ package enum HTTP2Flood: Error, Sendable, Hashable, CaseIterable, CustomStringCo
     }
 }
 
-/// Counts what costs more here than it costs the peer. What an honest peer does often is paid for by what it does it for:
-/// h2load, browsers and gRPC never come near the limits. Time comes in; nothing is allocated.
+/// Detects floods: frames that cost the receiver more than the sender. Useful work earns tokens for the frames that go
+/// with it, so that h2load, browsers and gRPC stay far below the limits.
 package struct FloodGuard: Sendable {
     private let limits: FloodLimits
     private var resets: TokenBucket
@@ -30,7 +30,7 @@ package struct FloodGuard: Sendable {
     private var emptyData: TokenBucket
     private var priorities: TokenBucket
     private var ignored: TokenBucket
-    /// Of the head that is being received.
+    // The current head:
     private var continuations = 0
     private var headBlock = 0
 
@@ -46,7 +46,7 @@ package struct FloodGuard: Sendable {
         ignored = TokenBucket(limits.ignored)
     }
 
-    /// Counts a frame before it is decoded; returns which limit it exceeds.
+    /// Counts a frame before it is decoded; returns the limit that it exceeds.
     package mutating func received(_ frame: FrameHeader, at now: UInt64) -> HTTP2Flood? {
         switch frame.kind {
         case .data:
@@ -73,22 +73,22 @@ package struct FloodGuard: Sendable {
         return nil
     }
 
-    /// A frame had no effect: its stream is closed, or was never opened.
+    /// Counts a frame that had no effect, since its stream is closed.
     package mutating func ignored(_ frame: FrameHeader, at now: UInt64) -> HTTP2Flood? {
         guard frame.kind == .headers || frame.kind == .continuation, frame.endsHead else { return nil }
         return ignored.take(at: now) ? nil : .ignored
     }
 
-    /// A stream had to be reset for the peer's fault.
+    /// Counts a stream that the session reset for the peer's fault.
     package mutating func faulted(at now: UInt64) -> HTTP2Flood? { faults.take(at: now) ? nil : .faults }
 
-    /// A stream has ended on both sides without a reset.
+    /// A stream ended without a reset.
     package mutating func streamEnded() { resets.give(1) }
 
-    /// A stream was opened from here: its reset is one that the peer may want.
+    /// A request was sent, which the peer may reset.
     package mutating func openedStream() { resets.give(1) }
 
-    /// A DATA frame is sent.
+    /// A DATA frame was sent.
     package mutating func sentData() {
         pings.give(1)
         windowUpdates.give(4)

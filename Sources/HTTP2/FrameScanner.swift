@@ -1,6 +1,6 @@
 /// The header of a frame (RFC 9113 section 4.1).
 package struct FrameHeader: Sendable, Equatable {
-    /// Types of frames; what isn't known is `other`.
+    /// The frame type; `other` if unknown.
     package enum Kind: UInt8, Sendable {
         case data = 0
         case headers, priority, reset, settings, pushPromise, ping, goAway, windowUpdate, continuation
@@ -33,26 +33,28 @@ package struct FrameHeader: Sendable, Equatable {
         length = Int(byte(0)) << 16 | Int(byte(1)) << 8 | Int(byte(2))
         kind = Kind(rawValue: byte(3)) ?? .other
         flags = byte(4)
-        stream = Int32(truncatingIfNeeded: UInt32(byte(5) & 0x7F) << 24 | UInt32(byte(6)) << 16 | UInt32(byte(7)) << 8 | UInt32(byte(8)))
+        stream = Int32(
+            truncatingIfNeeded: UInt32(byte(5) & 0x7F) << 24 | UInt32(byte(6)) << 16 | UInt32(byte(7)) << 8
+                | UInt32(byte(8)))
     }
 }
 
-/// Finds the frames in what a peer sends, however it is cut, so that each is counted before it is decoded: nghttp2 doesn't
-/// tell of frames that it ignores.
+/// Finds frame boundaries in received bytes, however they are split. Each frame is counted before nghttp2 decodes it,
+/// since nghttp2 reports no frame that it ignores.
 package struct FrameScanner: Sendable {
     package enum Step: Sendable, Equatable {
-        /// So many bytes of the connection preface, or of a frame's payload: the rest of it if `ends`.
+        /// Bytes of the connection preface, or of a frame's payload; `ends`: its last ones.
         case payload(Int, ends: Bool)
-        /// So many bytes of a header that isn't whole yet; they are kept in `partialHeader`.
+        /// Bytes of an incomplete header, kept in `partialHeader`.
         case partialHeader(Int)
-        /// So many bytes that make a header whole, those of a `partialHeader` not counted.
+        /// Bytes that complete a header, without those of an earlier `partialHeader`.
         case header(FrameHeader, Int)
     }
 
     /// Of the client connection preface (RFC 9113 section 3.4).
     static let prefaceLength = 24
 
-    /// The frame of which the last step was a part; nil in the preface.
+    /// The frame that the last step belongs to; nil in the preface.
     package private(set) var frame: FrameHeader?
     private var remaining: Int
     private var held: [9 of UInt8] = .init(repeating: 0)
@@ -61,7 +63,7 @@ package struct FrameScanner: Sendable {
     /// - Parameter awaitsPreface: the bytes come from a client.
     package init(awaitsPreface: Bool) { remaining = awaitsPreface ? Self.prefaceLength : 0 }
 
-    /// The bytes of a header that came in parts, until the next step.
+    /// A header that arrived in parts; valid until the next step.
     package var partialHeader: [9 of UInt8] { held }
 
     /// The next step in `bytes`, which are not empty from `start` on.

@@ -1,37 +1,37 @@
 package import HTTPWire
 
-/// What the peer did, in the order in which it did it.
+/// An event of a session, in the order of the peer's frames.
 ///
-/// After `ended`, `trailers` or a head that `ends`, nothing more of the stream's message follows, though the peer may
-/// still reset it. After `reset` and `malformed` nothing follows at all.
+/// `ended`, `trailers` or a head with `ends` completes the peer's message; the peer may still reset the stream. `reset`
+/// and `malformed` are the last events of a stream.
 package enum HTTP2Event: Sendable {
-    /// A client has opened a stream. `ends`: without a body.
+    /// A client opened a stream. `ends`: there is no body.
     case request(HTTP2StreamID, HTTP2HeadPlace, ends: Bool)
-    /// A head for a request of this side; interim ones (1xx) too.
+    /// A response's head, interim (1xx) or final.
     case response(HTTP2StreamID, HTTP2HeadPlace, ends: Bool)
-    /// Bytes of a body: offsets in those that were given to `receive`. Each byte is owed to the connection's window and to
-    /// the stream's (`consumed`).
+    /// Body bytes, as offsets into the bytes passed to `receive`. Return them with `consumed(_:of:)` and
+    /// `consumedOfConnection(_:)`.
     case data(HTTP2StreamID, Range<Int>)
-    /// They end the body.
+    /// Trailers, which end the body.
     case trailers(HTTP2StreamID, TrailerSection)
     case ended(HTTP2StreamID)
-    /// The peer has reset the stream, or its GOAWAY has left the request unprocessed (REFUSED_STREAM).
+    /// The peer reset the stream, or its GOAWAY left the request unprocessed (REFUSED_STREAM).
     case reset(HTTP2StreamID, HTTP2ErrorCode)
-    /// The stream is reset from here, since the peer broke the protocol. A head that is malformed was never an event.
+    /// The session resets the stream because the peer broke the protocol. The stream may have had no event before.
     case malformed(HTTP2StreamID, HTTP2Defect)
-    /// More may be sent: on a stream, or nil: on all.
+    /// A send window grew: a stream's, or nil: the connection's or all streams'.
     case windowOpened(HTTP2StreamID?)
-    /// The peer takes no new streams. Requests after `lastStream` weren't processed; their resets follow.
+    /// The peer accepts no new streams. `reset` events follow for requests above `lastStream`.
     case goAway(lastStream: HTTP2StreamID, HTTP2ErrorCode, debug: String)
-    /// The peer's settings are known, or have changed.
+    /// The peer's settings arrived.
     case settings
     case pong(UInt64)
-    /// A client has changed a priority (RFC 9218 section 7.1), perhaps before its request arrives.
+    /// A client sent PRIORITY_UPDATE (RFC 9218 section 7.1), perhaps before the request.
     case priority(HTTP2StreamID, HTTP2Priority)
-    /// The connection is unusable; a GOAWAY with the code is queued. The text says why, for the log.
+    /// The connection failed; a GOAWAY with the code is queued. The text is the reason, for the log.
     case failed(HTTP2ErrorCode, String)
 
-    /// The stream that it ends with, or belongs to.
+    /// The event's stream; nil if it belongs to the connection.
     package var stream: HTTP2StreamID? {
         switch self {
         case .request(let stream, _, _), .response(let stream, _, _), .data(let stream, _), .trailers(let stream, _),
@@ -43,44 +43,44 @@ package enum HTTP2Event: Sendable {
     }
 }
 
-/// A received head: where its text is until the next `receive`, and what isn't in it.
+/// A received head: the location of its text, valid until the next `receive`, and facts beside the text.
 package struct HTTP2HeadPlace: Sendable, Equatable {
     package enum Scheme: UInt8, Sendable { case http, https, other, none }
 
-    /// Of the session's text.
+    /// In the session's text.
     let range: Range<UInt32>
-    /// The call of `receive` that it belongs to.
+    /// Number of the `receive` call.
     let round: UInt32
-    /// Field lines of the text.
+    /// Field lines in the text.
     let lines: UInt32
     let ends: Bool
-    /// It is longer than was announced: fields are missing in the text.
+    /// The head exceeds SETTINGS_MAX_HEADER_LIST_SIZE; the text lacks fields.
     let isTooLarge: Bool
 
-    /// Of `:scheme`; `none` for CONNECT and responses.
+    /// `:scheme`; `none` for CONNECT and responses.
     package let scheme: Scheme
-    /// `:protocol` of an extended CONNECT (RFC 8441 section 4). Its text is the handshake of HTTP/1.1 that it stands for:
-    /// a GET with Upgrade, without Sec-WebSocket-Key.
+    /// `:protocol` of an extended CONNECT (RFC 8441 section 4). Its text is the equivalent HTTP/1.1 handshake: a GET
+    /// with Upgrade, without Sec-WebSocket-Key.
     package let protocolName: String?
-    /// Of the Priority field; nil if there is none.
+    /// The Priority field; nil if absent or malformed.
     package let priority: HTTP2Priority?
-    /// A field with a name that isn't known for secrets came as one that may not be indexed: whoever passes the head on
-    /// in HTTP/2 owes the same (RFC 7541 section 6.2.3).
+    /// A field other than the usual secrets was never-indexed. It has to stay so at the next hop (RFC 7541 section
+    /// 6.2.3).
     package let neverIndexed: Bool
 }
 
-/// What is wrong with what a peer sent on a stream (RFC 9113 section 8.1.1).
+/// Why a stream is malformed (RFC 9113 section 8.1.1).
 package enum HTTP2Defect: Error, Sendable, Hashable, CustomStringConvertible {
-    /// A field that HTTP/2 forbids, or a malformed one.
+    /// A malformed or connection-specific field.
     case field
-    /// Pseudo-header fields are missing, or the body isn't as long as Content-Length says.
+    /// Missing pseudo-header fields, or a body that differs from Content-Length.
     case message
-    /// Host names another authority than `:authority`.
+    /// Host differs from `:authority`.
     case hostDiffers
     case trailersTooLong
-    /// The stream breaks the rules of framing or flow control.
+    /// A frame violates framing or flow control.
     case frame(HTTP2ErrorCode)
-    /// A head from here can't be sent: it is longer than ``HTTP2Limits/sentHead``, or the stream is in no state for it.
+    /// A head could not be sent: it exceeds ``HTTP2Limits/sentHead``, or the stream's state forbids it.
     case unsent
 
     package var description: String {

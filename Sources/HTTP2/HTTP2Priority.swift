@@ -1,8 +1,9 @@
-/// What a client says about the order of responses (RFC 9218).
+/// A priority of RFC 9218.
 package struct HTTP2Priority: Hashable, Sendable, CustomStringConvertible {
     /// 0, the most urgent, to 7.
     package let urgency: UInt8
-    /// Whether parts of it are of use: such streams share the connection; others come one after the other.
+    /// Whether the response can be processed in parts. Incremental streams share the connection; others are sent one
+    /// after the other.
     package let isIncremental: Bool
 
     package init(urgency: UInt8 = 3, isIncremental: Bool = false) {
@@ -10,15 +11,15 @@ package struct HTTP2Priority: Hashable, Sendable, CustomStringConvertible {
         self.isIncremental = isIncremental
     }
 
-    /// Of a stream that nobody has said anything about: unlike RFC 9218 section 4, it shares. Otherwise one long response
-    /// would hold up all others of a client that knows no priorities.
+    /// The priority of a stream without a signal. Unlike RFC 9218 section 4 it is incremental: for a client that sends
+    /// no priorities, one long response would delay all others.
     package static let unspecified = HTTP2Priority(isIncremental: true)
 
-    /// As the field's value.
+    /// The field value.
     package var description: String { isIncremental ? "u=\(urgency), i" : "u=\(urgency)" }
 
-    /// The value of a Priority field, or of a PRIORITY_UPDATE frame; nil if it isn't a dictionary (RFC 8941 section 3.2).
-    /// Unknown members, and values of another type or out of range, are ignored (RFC 9218 section 4).
+    /// Parses a Priority field or PRIORITY_UPDATE; nil if it isn't a dictionary (RFC 8941 section 3.2). Unknown members
+    /// and values of the wrong type or range are ignored (RFC 9218 section 4).
     package init?(parsing value: Span<UInt8>) {
         var urgency: UInt8 = 3
         var isIncremental = false
@@ -36,7 +37,7 @@ package struct HTTP2Priority: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Walks over the members of a structured dictionary, as far as priorities need them.
+/// Iterates over the members of a structured dictionary (RFC 8941 section 3.2).
 private struct DictionaryReader {
     enum Value { case digit(UInt8), boolean(Bool), other }
 
@@ -72,7 +73,7 @@ private struct DictionaryReader {
         return member
     }
 
-    /// A key, with a value or without: a member, or a parameter of one.
+    /// A key with an optional value: a member or a parameter.
     private mutating func entry(in bytes: Span<UInt8>) -> Member? {
         let start = position
         while position < end, bytes[position].isKeyCharacter { position += 1 }
@@ -96,7 +97,7 @@ private struct DictionaryReader {
         }
     }
 
-    /// Passes over a bare item or an inner list: up to what can't belong to it.
+    /// Skips a bare item or an inner list.
     private mutating func skipItem(in bytes: Span<UInt8>) -> Bool {
         let start = position
         var depth = 0
@@ -135,6 +136,7 @@ private struct DictionaryReader {
 extension UInt8 {
     fileprivate var isKeyStart: Bool { self &- 0x61 < 26 || self == UInt8(ascii: "*") }
     fileprivate var isKeyCharacter: Bool {
-        isKeyStart || self &- 0x30 < 10 || self == UInt8(ascii: "_") || self == UInt8(ascii: "-") || self == UInt8(ascii: ".")
+        isKeyStart || self &- 0x30 < 10 || self == UInt8(ascii: "_") || self == UInt8(ascii: "-")
+            || self == UInt8(ascii: ".")
     }
 }

@@ -1,27 +1,27 @@
-// HTTP2: connections of HTTP/2 over nghttp2, sans I/O: bytes in and events out, commands in and bytes out. Framing and
-// HPACK are nghttp2's; policy, limits, the order of streams and the text of heads are ours.
+// HTTP2: HTTP/2 sessions over nghttp2, sans I/O: bytes in and events out, commands in and bytes out. nghttp2 does
+// framing and HPACK; policy, limits, scheduling and the text of heads are here.
 import CNGHTTP2
 import HTTPWire
 
-/// One connection of HTTP/2 (RFC 9113), from either side.
+/// One end of an HTTP/2 connection (RFC 9113), client or server.
 ///
-/// Its owner gives it what it has read, takes the events one after the other, commands, and has it send at the end of the
-/// turn, so that many streams share one read and one write:
+/// The owner passes received bytes in, handles the events, and sends at the end of the turn, so that many streams share
+/// one read and one write:
 ///
 /// ```
-/// var rest = received
-/// while !rest.isEmpty {
-///     let count = session.receive(rest, at: now)
-///     while let event = session.nextEvent() { handle(event, rest) }
-///     rest = rest.extracting(droppingFirst: count)
+/// var input = received
+/// while !input.isEmpty {
+///     let count = session.receive(input, at: now)
+///     while let event = session.nextEvent() { handle(event, input) }
+///     input = input.extracting(droppingFirst: count)
 /// }
 /// …
 /// session.send(through: outlet)
 /// while let event = session.nextEvent() { handle(event) }
 /// ```
 ///
-/// It belongs to one thread, calls nothing back but the outlet in `send`, has no clock, and keeps its bounds
-/// (``HTTP2Limits``). It isn't `Sendable`.
+/// A session belongs to one thread. It has no clock, its memory is bounded (``HTTP2Limits``), and it calls back only
+/// the outlet, within `send`.
 package final class HTTP2Session {
     package enum Role: Sendable { case client, server }
 
@@ -29,50 +29,50 @@ package final class HTTP2Session {
     let limits: HTTP2Limits
     let handle: NGHTTP2Handle
 
-    // Exclusivity checks would cost more than the accesses: these are values that are changed by code that calls nobody, and
-    // nghttp2, while it is called, changes none of them but through the callbacks of this session.
+    // Exclusivity checks would cost more than the accesses. No access to one of these values calls code that accesses
+    // it again: nghttp2 is never called while one is being changed.
 
-    // What was received:
+    // Receiving:
     @exclusivity(unchecked) var scanner: FrameScanner
     @exclusivity(unchecked) var floods: FloodGuard
     @exclusivity(unchecked) var text: HeadText
     @exclusivity(unchecked) var events = EventQueue()
     /// Monotonic nanoseconds of the last `receive`.
     @exclusivity(unchecked) var now: UInt64 = 0
-    /// The first byte that nghttp2 was given, and its offset in what `receive` was given.
+    /// The first byte passed to nghttp2, and its offset in the bytes passed to `receive`.
     @exclusivity(unchecked) var input: (start: UnsafePointer<UInt8>?, offset: Int) = (nil, 0)
-    /// nghttp2 has told of the frame that it was given.
+    /// nghttp2 reported the current frame.
     @exclusivity(unchecked) var isFrameTaken = false
-    /// The highest stream of the peer's that was an event.
+    /// The highest stream of the peer that became an event.
     @exclusivity(unchecked) var lastProcessed: Int32 = 0
-    /// Priorities of streams whose requests haven't arrived.
+    /// Priorities that arrived before their requests.
     var earlyPriorities: [(HTTP2StreamID, HTTP2Priority)] = []
 
-    // What is to be sent:
+    // Sending:
     @exclusivity(unchecked) var streams = StreamTable()
     @exclusivity(unchecked) var schedule = StreamSchedule()
-    /// Taken out of the schedule; its turn lasts until it was asked.
+    /// The stream whose turn it is; no longer in the schedule.
     @exclusivity(unchecked) var current: HTTP2StreamID?
-    /// Only during `send`.
+    /// Set during `send`.
     @exclusivity(unchecked) var outlet: (any HTTP2Outlet)?
-    /// Serialized before there was an outlet for it.
+    /// Serialized bytes that wait for an outlet.
     @exclusivity(unchecked) var pending: [UInt8] = []
     @exclusivity(unchecked) var pendingStart = 0
-    /// The GOAWAY of a failure, after all that nghttp2 has serialized.
+    /// The GOAWAY of a failure, sent after `pending`.
     @exclusivity(unchecked) var farewell: [UInt8] = []
     @exclusivity(unchecked) var fields = FieldVector()
 
-    // How it stands:
+    // State:
     @exclusivity(unchecked) var hasFailed = false
-    /// Final GOAWAYs with an error that were ordered here and aren't serialized yet.
+    /// The owner's GOAWAYs with an error code that aren't serialized yet.
     var orderedGoAways = 0
     var hasSentGoAway = false
     var hasReceivedGoAway = false
     var peerInitialWindow = 65_535
-    /// What was announced for the connection, in bytes.
+    /// The announced receive window of the connection, in bytes.
     package private(set) var connectionWindow: Int
 
-    /// - Throws: if there is no memory for it.
+    /// - Throws: if memory is exhausted.
     package init(_ role: Role, settings: HTTP2Settings, limits: HTTP2Limits = HTTP2Limits()) throws(HTTP2Unavailable) {
         self.role = role
         self.limits = limits
@@ -81,7 +81,7 @@ package final class HTTP2Session {
         floods = FloodGuard(limits.floods)
         text = HeadText(sizeLimit: settings.maxHeaderListSize)
         connectionWindow = max(65_535, settings.connectionWindow)
-        // It outlives the callbacks: they run only within calls of its methods, which retain it.
+        // The session outlives the callbacks: they run only within its methods, whose callers retain it.
         nghttp2_session_set_user_data(handle.pointer, Unmanaged.passUnretained(self).toOpaque())
         announce(settings)
     }
@@ -112,33 +112,33 @@ package final class HTTP2Session {
             handle.pointer, UInt8(NGHTTP2_FLAG_NONE.rawValue), 0, Int32(clamping: size))
     }
 
-    // MARK: How it stands
+    // MARK: State
 
-    /// Streams that are open, those included that wait for the peer to allow more.
+    /// Open streams, including requests that wait for a free stream of the peer.
     package var openStreams: Int { streams.openCount }
 
-    /// Streams that the peer allows at one time; 100 until its settings are known. A request beyond waits in the session.
+    /// The peer's limit of concurrent streams; 100 until its settings arrive. Further requests wait in the session.
     package var maxConcurrentStreams: Int { Int(remoteSetting(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)) }
 
-    /// The peer takes extended CONNECTs (RFC 8441).
+    /// The peer accepts extended CONNECT (RFC 8441).
     package var acceptsConnectProtocol: Bool { remoteSetting(NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) == 1 }
 
-    /// No stream may be opened any more, from whichever side has said so.
+    /// A GOAWAY was sent or received, or the session failed: no new streams.
     package var isGoingAway: Bool { hasReceivedGoAway || hasSentGoAway || hasFailed }
 
-    /// Whether a request can still be opened.
+    /// Whether a request can be submitted.
     package var takesRequests: Bool {
         role == .client && !isGoingAway && nghttp2_session_check_request_allowed(handle.pointer) != 0
     }
 
-    /// Something may still come or go: the connection is to be kept. What is queued is sent before.
+    /// False: nothing can be received or sent any more; close the connection.
     package var wantsToLive: Bool {
         if hasPending { return true }
         return !hasFailed
             && (nghttp2_session_want_read(handle.pointer) != 0 || nghttp2_session_want_write(handle.pointer) != 0)
     }
 
-    /// `send` has something to do, if the peer's windows are open.
+    /// Whether `send` would write something. Bodies may still be deferred or blocked by a stream's window.
     package var wantsToSend: Bool {
         if hasPending { return true }
         guard !hasFailed else { return false }
@@ -146,16 +146,16 @@ package final class HTTP2Session {
             || !schedule.isEmpty && nghttp2_session_get_remote_window_size(handle.pointer) > 0
     }
 
-    /// So much is queued for a peer that doesn't read that nothing more should be read from it.
+    /// Too many frames are queued for a peer that doesn't read: stop reading from it.
     package var isClogged: Bool { nghttp2_session_get_outbound_queue_size(handle.pointer) > limits.queuedFrames }
 
-    /// What may be sent on a stream now, in bytes.
+    /// The smaller of a stream's and the connection's send window, in bytes; never negative.
     package func remoteWindow(of stream: HTTP2StreamID) -> Int {
         let ofStream = nghttp2_session_get_stream_remote_window_size(handle.pointer, stream.rawValue)
         return max(0, Int(min(ofStream, nghttp2_session_get_remote_window_size(handle.pointer))))
     }
 
-    /// What may be sent on all streams together now, in bytes.
+    /// The connection's send window, in bytes; never negative.
     package var remoteWindow: Int { max(0, Int(nghttp2_session_get_remote_window_size(handle.pointer))) }
 
     var hasPending: Bool { pendingStart < pending.count || !farewell.isEmpty }
@@ -163,16 +163,18 @@ package final class HTTP2Session {
     func remoteSetting(_ id: nghttp2_settings_id) -> UInt32 { nghttp2_session_get_remote_settings(handle.pointer, id) }
 
     func place(of stream: Int32) -> StreamTable.Place? {
-        if let userData = nghttp2_session_get_stream_user_data(handle.pointer, stream) { return streams.place(userData) }
-        // nghttp2 doesn't find a request that hasn't left.
+        if let userData = nghttp2_session_get_stream_user_data(handle.pointer, stream) {
+            return streams.place(userData)
+        }
+        // nghttp2 doesn't find a request that isn't serialized yet.
         return role == .client ? streams.place(of: HTTP2StreamID(stream)) : nil
     }
 }
 
-/// There is no memory for a session.
+/// Memory for a session is exhausted.
 package struct HTTP2Unavailable: Error, Sendable {}
 
-/// What happened and wasn't taken yet.
+/// The pending events.
 struct EventQueue {
     private var events: [HTTP2Event] = []
     private var first = 0
@@ -193,7 +195,7 @@ struct EventQueue {
         return events[first - 1]
     }
 
-    /// Drops what belongs to a stream, perhaps but its reset; returns the bytes of data among it.
+    /// Drops a stream's events; returns the bytes of data among them.
     mutating func drop(_ stream: HTTP2StreamID, keepsReset: Bool) -> Int {
         guard first < events.count else { return 0 }
         var dropped = 0

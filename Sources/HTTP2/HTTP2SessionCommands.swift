@@ -7,11 +7,12 @@ extension HTTP2Session {
     /// Opens a stream.
     ///
     /// - Parameters:
-    ///   - hasBody: the outlet is asked for it, at once.
-    ///   - priority: orders this body among others, and takes the place of the block's Priority field. Nil: that field
-    ///     stays, and the body shares the connection.
-    /// - Returns: nil: no stream can be opened any more, since their numbers are used up, or a GOAWAY came or was sent.
-    package func submitRequest(_ head: borrowing FieldBlock, hasBody: Bool, priority: HTTP2Priority? = nil) -> HTTP2StreamID? {
+    ///   - hasBody: the outlet supplies a body. Otherwise the head ends the stream.
+    ///   - priority: schedules the body, and replaces the block's Priority field. Nil keeps the field.
+    /// - Returns: nil if no stream can be opened: stream identifiers are exhausted, or a GOAWAY was sent or received.
+    package func submitRequest(_ head: borrowing FieldBlock, hasBody: Bool, priority: HTTP2Priority? = nil)
+        -> HTTP2StreamID?
+    {
         guard takesRequests else { return nil }
         let next = HTTP2StreamID(Int32(truncatingIfNeeded: nghttp2_session_get_next_stream_id(handle.pointer)))
         let place = streams.open(next, priority ?? .unspecified)
@@ -29,8 +30,8 @@ extension HTTP2Session {
         return next
     }
 
-    /// Answers a stream with its final head.
-    /// - Parameter hasBody: the outlet is asked for it, at once; otherwise the head ends the stream.
+    /// Sends the final head of a response.
+    /// - Parameter hasBody: the outlet supplies a body. Otherwise the head ends the stream.
     package func submitResponse(_ stream: HTTP2StreamID, _ head: borrowing FieldBlock, hasBody: Bool) {
         guard takesResponse(stream) else { return }
         let result = withBody(hasBody) { body in
@@ -43,12 +44,13 @@ extension HTTP2Session {
     package func submitInterim(_ stream: HTTP2StreamID, _ head: borrowing FieldBlock) {
         guard takesResponse(stream) else { return }
         fields.with(head, priority: nil) {
-            _ = nghttp2_submit_headers(handle.pointer, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.rawValue, nil, $0, $1, nil)
+            _ = nghttp2_submit_headers(
+                handle.pointer, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.rawValue, nil, $0, $1, nil)
         }
     }
 
-    /// Ends a stream from here. No event of it follows, not even one that wasn't taken yet: the bytes of data among those
-    /// are returned to the connection's window.
+    /// Resets a stream. No event of it follows. Pending events are dropped, and their data is returned to the
+    /// connection's window. A head that is queued and not yet sent is dropped too.
     package func reset(_ stream: HTTP2StreamID, _ code: HTTP2ErrorCode) {
         dropEvents(of: stream, keepsReset: false)
         guard let place = place(of: stream.rawValue), !streams[place].flags.contains(.isReset) else { return }
@@ -56,8 +58,8 @@ extension HTTP2Session {
         nghttp2_submit_rst_stream(handle.pointer, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.rawValue, code.rawValue)
     }
 
-    /// The rest of a request isn't needed: what comes of it is thrown away, and when the response has ended, the client is
-    /// told to stop (RST_STREAM with NO_ERROR, RFC 9113 section 8.1). Events that weren't taken are dropped.
+    /// Discards the rest of a request. After the response, the client is asked to stop sending (RST_STREAM with
+    /// NO_ERROR, RFC 9113 section 8.1). Only a reset is still an event.
     package func abandonRequest(_ stream: HTTP2StreamID) {
         dropEvents(of: stream, keepsReset: true)
         guard role == .server, let place = place(of: stream.rawValue), streams[place].hearsPeer else { return }
@@ -66,7 +68,7 @@ extension HTTP2Session {
         if hasEnded { reset(stream, .noError) }
     }
 
-    /// Orders a stream's body among those that are sent. A client tells the peer as well (RFC 9218 section 7.1).
+    /// Reschedules a stream's body. A client also sends PRIORITY_UPDATE (RFC 9218 section 7.1).
     package func setPriority(_ priority: HTTP2Priority, of stream: HTTP2StreamID) {
         guard let place = place(of: stream.rawValue) else { return }
         reschedule(place, priority)
@@ -88,7 +90,9 @@ extension HTTP2Session {
         return !streams[place].flags.contains(.isReset)
     }
 
-    private func withBody<Result>(_ hasBody: Bool, _ submit: (UnsafePointer<nghttp2_data_provider>?) -> Result) -> Result {
+    private func withBody<Result>(_ hasBody: Bool, _ submit: (UnsafePointer<nghttp2_data_provider>?) -> Result)
+        -> Result
+    {
         guard hasBody else { return submit(nil) }
         var body = nghttp2_data_provider(source: nghttp2_data_source(), read_callback: NGHTTP2Callbacks.read)
         return submit(&body)
@@ -96,17 +100,19 @@ extension HTTP2Session {
 
     // MARK: Windows
 
-    /// Bytes of a stream's body have gone on: the peer may send so many more on the stream.
+    /// Returns received bytes to a stream's window.
     package func consumed(_ count: Int, of stream: HTTP2StreamID) {
         nghttp2_session_consume_stream(handle.pointer, stream.rawValue, count)
     }
 
-    /// Bytes of any stream's body have gone on, or were thrown away: the peer may send so many more on the connection.
+    /// Returns received bytes to the connection's window. Every byte of a `data` event is to be returned once, also if
+    /// its stream is over.
     package func consumedOfConnection(_ count: Int) {
         nghttp2_session_consume_connection(handle.pointer, count)
     }
 
-    /// Announces a larger window of streams, those that are open included.
+    /// Announces another window for all streams, including open ones (SETTINGS_INITIAL_WINDOW_SIZE), up to
+    /// ``HTTP2Limits/streamWindow``.
     package func growStreamWindow(to size: Int) {
         guard !hasFailed else { return }
         var entry = nghttp2_settings_entry(
@@ -115,7 +121,7 @@ extension HTTP2Session {
         nghttp2_submit_settings(handle.pointer, UInt8(NGHTTP2_FLAG_NONE.rawValue), &entry, 1)
     }
 
-    /// Announces a larger window of the connection; never a smaller one.
+    /// Announces a larger window of the connection, up to ``HTTP2Limits/connectionWindow``. A smaller one is ignored.
     package func growConnectionWindow(to size: Int) {
         let size = min(size, limits.connectionWindow)
         if size > connectionWindow, !hasFailed { setConnectionWindow(size) }
@@ -123,7 +129,7 @@ extension HTTP2Session {
 
     // MARK: The connection
 
-    /// The connection rests: what bursts have taken is given back.
+    /// Releases spare memory of an idle session.
     package func trim() {
         guard events.count == 0 else { return }
         events = EventQueue()
@@ -134,7 +140,7 @@ extension HTTP2Session {
         if schedule.isEmpty { schedule = StreamSchedule() }
     }
 
-    /// Asks for an answer, which is a `pong` with the same number.
+    /// Sends a PING. Its answer is a `pong` with the same number.
     package func ping(_ opaque: UInt64) {
         guard !hasFailed else { return }
         withUnsafeBytes(of: opaque.bigEndian) {
@@ -143,13 +149,13 @@ extension HTTP2Session {
         }
     }
 
-    /// The first GOAWAY of a graceful end: the client is to open no more streams, and those on their way are still served
-    /// (RFC 9113 section 6.8). A client has no need for it.
+    /// Starts a graceful shutdown (RFC 9113 section 6.8): GOAWAY with the highest stream identifier. Requests in flight
+    /// are still accepted. Servers only.
     package func announceGoAway() {
         if role == .server, !hasFailed { nghttp2_submit_shutdown_notice(handle.pointer) }
     }
 
-    /// The last GOAWAY: streams after the last one that was an event aren't processed, the others go on.
+    /// Sends the final GOAWAY. It names the last request that became an event; later ones are ignored.
     package func goAway(_ code: HTTP2ErrorCode) {
         guard !hasFailed, !hasSentGoAway else { return }
         hasSentGoAway = true

@@ -1,16 +1,16 @@
 import CNGHTTP2
 import HTTPWire
 
-// What is done about a peer that breaks the protocol, or asks too much.
+// Reactions to peers that break the protocol or exceed a limit.
 extension HTTP2Session {
-    /// Resets a stream for the peer's fault, or a head that can't be sent.
+    /// Resets a stream for a fault of the peer, or because a head can't be sent.
     func refuse(_ stream: HTTP2StreamID, _ defect: HTTP2Defect, _ code: HTTP2ErrorCode = .protocolError) {
         text.abandon()
         nghttp2_submit_rst_stream(handle.pointer, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.rawValue, code.rawValue)
         noteMalformed(stream, defect)
     }
 
-    /// A stream is reset for the peer's fault. Nothing happens if that is known, or the stream was reset for another reason.
+    /// Reports that a stream is reset for a fault of the peer, unless it was reset before.
     func noteMalformed(_ stream: HTTP2StreamID, _ defect: HTTP2Defect) {
         guard let place = place(of: stream.rawValue), !streams[place].flags.contains(.isReset) else { return }
         markReset(place)
@@ -23,7 +23,7 @@ extension HTTP2Session {
         streams[place].flags.insert(.isReset)
     }
 
-    /// nghttp2 can't go on.
+    /// Ends the session after a fatal error of nghttp2.
     func fail(because error: CInt) {
         switch error {
         case NGHTTP2_ERR_BAD_CLIENT_MAGIC.code: fail(.protocolError, "the connection preface is not HTTP/2's")
@@ -33,8 +33,7 @@ extension HTTP2Session {
         }
     }
 
-    /// The connection is over: all that is still sent is a GOAWAY. It is written here, since nghttp2 may not be asked any
-    /// more.
+    /// Ends the session with a GOAWAY. It is serialized here, since nghttp2 can't be used after a fatal error.
     func fail(_ code: HTTP2ErrorCode, _ reason: String) {
         guard !hasFailed else { return }
         noteFailure(code, reason)

@@ -2,13 +2,14 @@ import CNGHTTP2
 package import HTTPWire
 
 extension HTTP2Session {
-    /// Takes bytes that the peer sent. What they mean are events, in which ranges are offsets in `bytes`.
+    /// Processes received bytes. Ranges in the resulting events are offsets into `bytes`.
     ///
     /// - Parameters:
-    ///   - bytes: after those that were taken before.
+    ///   - bytes: continue those consumed before.
     ///   - now: monotonic nanoseconds.
-    /// - Returns: how many were taken: all of them, unless that would be more events than ``HTTP2Limits/events``. Take the
-    ///   events, read the heads, then give it the rest. After `failed`, bytes are taken and ignored.
+    /// - Returns: the number of bytes consumed. Fewer than `bytes.count`: ``HTTP2Limits/events`` or
+    ///   ``HTTP2Limits/headText`` is reached; handle the events, then pass the other bytes. After `failed`, all bytes are
+    ///   ignored.
     package func receive(_ bytes: Span<UInt8>, at now: UInt64) -> Int {
         self.now = now
         text.nextRound()
@@ -16,13 +17,16 @@ extension HTTP2Session {
         return bytes.withUnsafeBufferPointer { take($0) }
     }
 
-    /// The next event; nil: there is none.
+    /// The next event, or nil.
     package func nextEvent() -> HTTP2Event? { events.next() }
 
-    /// Reads a request's head. Its text is copied to `bytes`, which `head` has its ranges in.
+    /// Parses a request's head. Its text is copied into `bytes`; the ranges of `head` refer to them.
     ///
-    /// - Returns: `complete` or `malformed`; `tooLarge` with a head in which fields are missing, for the refusal.
-    package func readRequest(_ place: HTTP2HeadPlace, into head: inout RequestHead, bytes: inout [UInt8]) -> HeadProgress {
+    /// - Returns: `complete`, `malformed`, or for a head over the limits `tooManyFields` or `tooLarge`. After `tooLarge`,
+    ///   `head` holds the fields below the limit, for the refusal.
+    package func readRequest(_ place: HTTP2HeadPlace, into head: inout RequestHead, bytes: inout [UInt8])
+        -> HeadProgress
+    {
         guard text.read(place, into: &bytes) else { return .malformed(WireError(.requestLine, at: 0)) }
         return place.progress(head.parseHTTP2(bytes.span, place.framing))
     }
@@ -37,8 +41,8 @@ extension HTTP2Session {
 
     // MARK: Frame by frame
 
-    /// nghttp2 gets one frame at a time, or a part of one. So each is counted before it costs anything, and what nghttp2
-    /// did about it is known at once.
+    /// Passes one frame at a time to nghttp2, or a part of one. Each frame is counted first, and its effect is known at
+    /// once.
     private func take(_ bytes: UnsafeBufferPointer<UInt8>) -> Int {
         guard let start = bytes.baseAddress else { return 0 }
         var position = 0
@@ -57,7 +61,7 @@ extension HTTP2Session {
                     return bytes.count
                 }
                 if count < FrameHeader.length {
-                    // nghttp2 counts a header twice that comes in parts.
+                    // nghttp2 counts a CONTINUATION for each part of its header.
                     let whole = scanner.partialHeader
                     whole.span.withUnsafeBufferPointer { feed($0.baseAddress!, $0.count, offset: 0) }
                     position += count
@@ -66,7 +70,9 @@ extension HTTP2Session {
                 }
                 position += count
                 endsFrame = header.length == 0
-                if header.length > 0, position < bytes.count, case .payload(let count, let ends) = scanner.next(in: bytes.span, from: position) {
+                if header.length > 0, position < bytes.count,
+                    case .payload(let count, let ends) = scanner.next(in: bytes.span, from: position)
+                {
                     position += count
                     endsFrame = ends
                 }
@@ -84,8 +90,10 @@ extension HTTP2Session {
         let result = nghttp2_session_mem_recv(handle.pointer, start, count)
         input = (nil, 0)
         if result < 0 { return fail(because: CInt(result)) }
-        // It has ordered a reset or a GOAWAY without a word.
-        if !hasFailed, !isFrameTaken, nghttp2_session_get_outbound_queue_size(handle.pointer) > queued { serializeOrders() }
+        // nghttp2 queued a reset or a GOAWAY without calling back.
+        if !hasFailed, !isFrameTaken, nghttp2_session_get_outbound_queue_size(handle.pointer) > queued {
+            serializeOrders()
+        }
     }
 
     private func noteEnd(of frame: FrameHeader) {
@@ -93,7 +101,7 @@ extension HTTP2Session {
         fail(.enhanceYourCalm, flood.description)
     }
 
-    // MARK: What nghttp2 tells
+    // MARK: Callbacks of nghttp2
 
     func beginHead(_ frame: nghttp2_headers) -> CInt {
         let stream = HTTP2StreamID(frame.hd.stream_id)
@@ -198,7 +206,9 @@ extension HTTP2Session {
     }
 
     private func notePriority(_ frame: nghttp2_extension) {
-        guard let payload = frame.payload?.assumingMemoryBound(to: nghttp2_ext_priority_update.self).pointee else { return }
+        guard let payload = frame.payload?.assumingMemoryBound(to: nghttp2_ext_priority_update.self).pointee else {
+            return
+        }
         let value = UnsafeBufferPointer(start: payload.field_value, count: payload.field_value_len)
         guard let priority = HTTP2Priority(parsing: value.span) else { return }
         let stream = HTTP2StreamID(payload.stream_id)
@@ -216,7 +226,9 @@ extension HTTP2Session {
     private static let earlyPriorityLimit = 32
 
     private func takeEarlyPriority(of stream: HTTP2StreamID) -> HTTP2Priority? {
-        guard !earlyPriorities.isEmpty, let index = earlyPriorities.firstIndex(where: { $0.0 == stream }) else { return nil }
+        guard !earlyPriorities.isEmpty, let index = earlyPriorities.firstIndex(where: { $0.0 == stream }) else {
+            return nil
+        }
         return earlyPriorities.remove(at: index).1
     }
 
@@ -228,7 +240,7 @@ extension HTTP2Session {
             default: nil
             }
         text.abandon()
-        // Other faults are known when the reset or the GOAWAY is serialized.
+        // Other faults are reported when their RST_STREAM or GOAWAY is serialized.
         if let defect { noteMalformed(HTTP2StreamID(frame.stream_id), defect) }
     }
 }

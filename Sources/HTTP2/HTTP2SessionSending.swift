@@ -2,8 +2,8 @@ import CNGHTTP2
 import HTTPWire
 
 extension HTTP2Session {
-    /// Sends what there is to send, while the outlet has room: orders and heads first, then bodies, one frame after the
-    /// other, as ``StreamSchedule`` says. Events may follow from it.
+    /// Writes pending frames while the outlet has room: control frames and heads, then bodies in the order of
+    /// ``StreamSchedule``. It may produce events.
     package func send(through outlet: any HTTP2Outlet) {
         guard sendPending(through: outlet), !hasFailed else { return }
         self.outlet = outlet
@@ -14,17 +14,17 @@ extension HTTP2Session {
 
     private func serializeAll(through outlet: any HTTP2Outlet) {
         while serialize(while: { outlet.hasRoom }, { outlet.write(RawSpan(_unsafeBytes: $0)) }) {
-            // nghttp2 has nothing more: the next stream's turn.
+            // nghttp2 has no frame left: the next stream's turn.
             current = nil
             guard outlet.hasRoom, nghttp2_session_get_remote_window_size(handle.pointer) > 0, let next = takeScheduled()
             else { return }
             current = next
-            // A stream that nghttp2 holds back comes to the schedule again when its window opens.
+            // A stream without send window is scheduled again when its window opens.
             nghttp2_session_resume_data(handle.pointer, next.rawValue)
         }
     }
 
-    /// A stream's body has more, or its end.
+    /// More of a stream's body is available, or its end.
     package func resume(_ stream: HTTP2StreamID) {
         guard let place = place(of: stream.rawValue), !streams[place].flags.contains(.isReset) else { return }
         enqueue(place)
@@ -32,7 +32,7 @@ extension HTTP2Session {
 
     // MARK: Serializing
 
-    /// False: the session has failed.
+    /// False: the session failed.
     private func serialize(while hasRoom: () -> Bool, _ write: (UnsafeRawBufferPointer) -> Void) -> Bool {
         while hasRoom() {
             var bytes: UnsafePointer<UInt8>?
@@ -48,14 +48,14 @@ extension HTTP2Session {
         return true
     }
 
-    /// Serializes what nghttp2 has queued, to learn what it is; it is sent first.
+    /// Serializes nghttp2's queued frames into `pending`, which reports them.
     func serializeOrders() {
         _ = serialize(while: { true }, { pending.append(contentsOf: $0) })
     }
 
     private static let pieceLength = 16_384
 
-    /// False: there is more.
+    /// False: the outlet is full.
     private func sendPending(through outlet: any HTTP2Outlet) -> Bool {
         if !farewell.isEmpty {
             pending += farewell
@@ -101,12 +101,15 @@ extension HTTP2Session {
         if isScheduled { enqueue(place) }
     }
 
-    /// nghttp2 asks for a stream's body. It asks in an order of its own: whoever's turn it isn't is scheduled.
+    /// Supplies a body to nghttp2, which asks in another order than the schedule's. Other streams are deferred and
+    /// scheduled.
     func supply(_ stream: HTTP2StreamID, _ most: Int, _ flags: inout UInt32) -> Int {
         if current != stream {
             guard let place = place(of: stream.rawValue) else { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
             enqueue(place)
-            guard outlet != nil, current == nil, schedule.first == stream else { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
+            guard outlet != nil, current == nil, schedule.first == stream else {
+                return Int(NGHTTP2_ERR_DEFERRED.rawValue)
+            }
             current = takeScheduled()
         }
         guard let outlet else { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
@@ -120,7 +123,9 @@ extension HTTP2Session {
             flags |= NGHTTP2_DATA_FLAG_EOF.rawValue
             if let trailers = outlet.trailers(of: stream), !trailers.fields.isEmpty {
                 flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM.rawValue
-                fields.with(trailers, priority: nil) { _ = nghttp2_submit_trailer(handle.pointer, stream.rawValue, $0, $1) }
+                fields.with(trailers, priority: nil) {
+                    _ = nghttp2_submit_trailer(handle.pointer, stream.rawValue, $0, $1)
+                }
             }
             if count == 0 { current = nil }
         }
@@ -134,12 +139,14 @@ extension HTTP2Session {
         if count > 0 { outlet.writeBody(count, of: stream) }
         floods.sentData()
         if current == stream { current = nil }
-        // Its next turn.
-        if frame.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) == 0, let place = place(of: stream.rawValue) { enqueue(place) }
+        // The stream's next turn.
+        if frame.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) == 0, let place = place(of: stream.rawValue) {
+            enqueue(place)
+        }
         return outlet.hasRoom ? 0 : CInt(NGHTTP2_ERR_PAUSE.rawValue)
     }
 
-    // MARK: What became of it
+    // MARK: Sent frames
 
     func frameSent(_ frame: UnsafePointer<nghttp2_frame>) {
         let header = frame.pointee.hd
@@ -148,8 +155,9 @@ extension HTTP2Session {
             guard role == .server, header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0 else { return }
             stopAbandoned(header.stream_id)
         case NGHTTP2_RST_STREAM.rawValue:
-            // nghttp2's own.
-            noteMalformed(HTTP2StreamID(header.stream_id), .frame(HTTP2ErrorCode(rawValue: frame.pointee.rst_stream.error_code)))
+            // Known unless nghttp2 resets the stream itself.
+            noteMalformed(
+                HTTP2StreamID(header.stream_id), .frame(HTTP2ErrorCode(rawValue: frame.pointee.rst_stream.error_code)))
         case NGHTTP2_GOAWAY.rawValue:
             let code = HTTP2ErrorCode(rawValue: frame.pointee.goaway.error_code)
             if code == .noError { return }
@@ -157,13 +165,14 @@ extension HTTP2Session {
                 orderedGoAways -= 1
                 return
             }
-            let debug = UnsafeBufferPointer(start: frame.pointee.goaway.opaque_data, count: frame.pointee.goaway.opaque_data_len)
+            let debug = UnsafeBufferPointer(
+                start: frame.pointee.goaway.opaque_data, count: frame.pointee.goaway.opaque_data_len)
             noteFailure(code, String(decoding: debug, as: UTF8.self))
         default: break
         }
     }
 
-    /// The response has ended before the request.
+    /// The response ended before the request.
     private func stopAbandoned(_ stream: Int32) {
         guard let place = place(of: stream), streams[place].flags.contains(.isAbandoned),
             nghttp2_session_get_stream_remote_close(handle.pointer, stream) == 0
@@ -175,7 +184,7 @@ extension HTTP2Session {
         guard UInt32(frame.type) == NGHTTP2_HEADERS.rawValue, let place = place(of: frame.stream_id),
             !streams[place].flags.contains(.isReset)
         else { return }
-        // A request is closed by nghttp2, as refused.
+        // nghttp2 closes the stream of a request itself, as refused.
         if role == .server { refuse(HTTP2StreamID(frame.stream_id), .unsent, .internalError) }
     }
 

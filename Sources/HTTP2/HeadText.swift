@@ -1,7 +1,6 @@
 import HTTPWire
 
-/// Writes received field sections as text of HTTP/1.1, one after the other. What nghttp2 lets pass is checked by
-/// `HeadParser`, which reads the text.
+/// Writes received field sections as HTTP/1.1 text, which `HeadParser` then parses strictly.
 ///
 /// ```
 /// :method GET, :scheme https, :authority a.test, :path /, cookie a=1, cookie b=2
@@ -14,17 +13,17 @@ struct HeadText: ~Copyable {
     private static let pseudoCapacity = 128
 
     private var text = ByteArena(capacity: Self.usualCapacity)
-    /// Values of pseudo-header fields, and cookies, until their line is written.
+    /// Values of pseudo-header fields, and cookies, until their lines are written.
     private var pseudo = ByteArena(capacity: Self.pseudoCapacity)
     private var cookies = ByteArena(capacity: 0)
     private let sizeLimit: Int
     private(set) var round: UInt32 = 0
 
-    // Of the section that is being received:
+    // The current section:
     private var kind = Kind.request
     private var start = 0
     private var lines = 0
-    /// As RFC 9113 section 6.5.2 counts it.
+    /// By RFC 9113 section 6.5.2.
     private var size = 0
     private var isBegun = false
     private var hasStartLine = false
@@ -36,22 +35,21 @@ struct HeadText: ~Copyable {
     private var protocolName = 0..<0
     private var scheme = HTTP2HeadPlace.Scheme.none
     private var priority: HTTP2Priority?
-    /// Of a response: its first digit says whether it is an interim one.
     private var status = 0..<0
 
-    /// - Parameter sizeLimit: the longest section that is kept, in the bytes of SETTINGS_MAX_HEADER_LIST_SIZE.
+    /// - Parameter sizeLimit: of a section, by RFC 9113 section 6.5.2.
     init(sizeLimit: Int) { self.sizeLimit = sizeLimit }
 
     var sectionKind: Kind { kind }
 
-    /// Of all sections since `nextRound()`, and of what is held for one.
+    /// Bytes of all sections since `nextRound()`.
     var count: Int { text.count + pseudo.count + cookies.count }
 
-    /// Forgets the sections that are complete; their places are no longer valid. One that isn't complete stays.
+    /// Drops complete sections, whose places become invalid. An incomplete one stays.
     mutating func nextRound() {
         round &+= 1
         if isBegun {
-            // It moves to the front.
+            // Moves the incomplete section to the front.
             if start > 0 {
                 text.removeFirst(start)
                 start = 0
@@ -61,7 +59,7 @@ struct HeadText: ~Copyable {
         }
     }
 
-    /// Gives back what bursts have taken, unless a section is being received.
+    /// Releases spare memory, unless a section is incomplete.
     mutating func trim() {
         guard !isBegun else { return }
         round &+= 1
@@ -87,7 +85,7 @@ struct HeadText: ~Copyable {
         cookies.clear()
     }
 
-    /// The section is given up.
+    /// Drops the current section.
     mutating func abandon() {
         guard isBegun else { return }
         isBegun = false
@@ -96,7 +94,7 @@ struct HeadText: ~Copyable {
         cookies.clear()
     }
 
-    /// Takes a field that nghttp2 found well-formed. Fields beyond the limits are dropped.
+    /// Adds a field. Fields over the limits are dropped.
     mutating func add(
         _ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>, isNeverIndexed: Bool
     ) -> HTTP2Defect? {
@@ -177,7 +175,7 @@ struct HeadText: ~Copyable {
         }
     }
 
-    /// Ends a head; its text is complete. nghttp2 has found that the pseudo-header fields are all there.
+    /// Completes a head. nghttp2 has checked that its pseudo-header fields are complete.
     mutating func endHead(ends: Bool) -> HTTP2HeadPlace {
         if !hasStartLine { writeStartLine() }
         if cookies.count > 0 {
@@ -190,23 +188,24 @@ struct HeadText: ~Copyable {
         text.append("\r\n")
         isBegun = false
         return HTTP2HeadPlace(
-            range: UInt32(start)..<UInt32(text.count), round: round, lines: UInt32(lines), ends: ends, isTooLarge: isTooLarge,
+            range: UInt32(start)..<UInt32(text.count), round: round, lines: UInt32(lines), ends: ends,
+            isTooLarge: isTooLarge,
             scheme: scheme,
             protocolName: protocolName.isEmpty ? nil : String(decoding: pseudo.bytes[protocolName], as: UTF8.self),
             priority: priority, neverIndexed: neverIndexed)
     }
 
-    /// Ends a trailer section.
+    /// Completes a trailer section.
     mutating func endTrailers() -> Result<TrailerSection, HTTP2Defect> {
         defer { abandon() }
         if isTooLarge || lines > HeadParser.fieldLimit { return .failure(.trailersTooLong) }
         return .success(TrailerSection(UnsafeBufferPointer(rebasing: text.bytes[start...]).span))
     }
 
-    /// Whether the response that was received last is an interim one.
+    /// Whether the current response is interim (1xx).
     var isInterim: Bool { !status.isEmpty && pseudo.bytes[status.lowerBound] == UInt8(ascii: "1") }
 
-    /// Copies the text of a head; false if the place is no longer valid.
+    /// Copies the text of a head; false if its place is invalid.
     func read(_ place: HTTP2HeadPlace, into bytes: inout [UInt8]) -> Bool {
         bytes.removeAll(keepingCapacity: true)
         guard place.round == round, place.range.upperBound <= text.count else { return false }
@@ -216,7 +215,9 @@ struct HeadText: ~Copyable {
 }
 
 extension ByteArena {
-    fileprivate mutating func append(_ slice: Slice<UnsafeBufferPointer<UInt8>>) { append(UnsafeBufferPointer(rebasing: slice)) }
+    fileprivate mutating func append(_ slice: Slice<UnsafeBufferPointer<UInt8>>) {
+        append(UnsafeBufferPointer(rebasing: slice))
+    }
 }
 
 extension UnsafeBufferPointer<UInt8> {
@@ -233,7 +234,9 @@ extension UnsafeBufferPointer<UInt8> {
 
     fileprivate func equalsIgnoringCase(_ other: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
         guard count == other.count else { return false }
-        for index in 0..<count where self[index].lowercased != other[other.startIndex + index].lowercased { return false }
+        for index in 0..<count where self[index].lowercased != other[other.startIndex + index].lowercased {
+            return false
+        }
         return true
     }
 }

@@ -8,13 +8,13 @@ struct NGHTTP2Handle: ~Copyable {
         var options: OpaquePointer?
         guard nghttp2_option_new(&options) == 0 else { throw HTTP2Unavailable() }
         defer { nghttp2_option_del(options) }
-        // Windows are the owner's: a reader that is slow holds up its stream.
+        // The owner returns window credit, so that a slow reader stops its stream.
         nghttp2_option_set_no_auto_window_update(options, 1)
         nghttp2_option_set_no_closed_streams(options, 1)
         nghttp2_option_set_max_outbound_ack(options, limits.unreadAcknowledgements)
         nghttp2_option_set_max_send_header_block_length(options, limits.sentHead)
         nghttp2_option_set_builtin_recv_extension_type(options, UInt8(NGHTTP2_PRIORITY_UPDATE.rawValue))
-        // Resets are counted by FloodGuard, which is kinder to those who also end streams well.
+        // FloodGuard counts resets instead, and credits streams that end normally.
         nghttp2_option_set_stream_reset_rate_limit(options, UInt64(UInt32.max), UInt64(UInt32.max))
 
         guard let callbacks = NGHTTP2Callbacks.shared.pointer else { throw HTTP2Unavailable() }
@@ -31,15 +31,15 @@ struct NGHTTP2Handle: ~Copyable {
     deinit { nghttp2_session_del(pointer) }
 }
 
-/// The functions that nghttp2 calls: the same for all sessions, each of which copies them.
+/// The callbacks of nghttp2. Sessions copy them.
 struct NGHTTP2Callbacks: @unchecked Sendable {
     static let shared = NGHTTP2Callbacks()
 
-    /// Made once, then only read.
+    /// Never changed after its creation.
     let pointer: OpaquePointer?
 
-    // Each: check the pointer, recover the session, call one method. nghttp2's `user_data` is set before any of them runs,
-    // and the session is retained by whoever called the method within which they run.
+    // Each checks the pointers, recovers the session and calls one method. `user_data` is set before any callback runs,
+    // and the caller of the session's method retains the session meanwhile.
     private init() {
         var callbacks: OpaquePointer?
         guard nghttp2_session_callbacks_new(&callbacks) == 0 else {
@@ -50,9 +50,12 @@ struct NGHTTP2Callbacks: @unchecked Sendable {
             guard let frame, let session = HTTP2Session.of(user) else { return failure }
             return session._withUnsafeGuaranteedRef { $0.beginHead(frame.pointee.headers) }
         }
-        nghttp2_session_callbacks_set_on_header_callback(callbacks) { _, frame, name, nameCount, value, valueCount, flags, user in
+        nghttp2_session_callbacks_set_on_header_callback(callbacks) {
+            _, frame, name, nameCount, value, valueCount, flags, user in
             guard let frame, let session = HTTP2Session.of(user) else { return failure }
-            let (name, value) = (UnsafeBufferPointer(start: name, count: nameCount), UnsafeBufferPointer(start: value, count: valueCount))
+            let (name, value) = (
+                UnsafeBufferPointer(start: name, count: nameCount), UnsafeBufferPointer(start: value, count: valueCount)
+            )
             return session._withUnsafeGuaranteedRef { $0.takeField(name, value, flags, of: frame.pointee.hd.stream_id) }
         }
         nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { _, frame, user in
@@ -92,7 +95,7 @@ struct NGHTTP2Callbacks: @unchecked Sendable {
         pointer = callbacks
     }
 
-    /// Asks for a stream's body.
+    /// Reads a stream's body.
     static let read: nghttp2_data_source_read_callback = { _, stream, _, most, flags, _, user in
         guard let flags, let session = HTTP2Session.of(user) else { return Int(failure) }
         return session._withUnsafeGuaranteedRef { $0.supply(HTTP2StreamID(stream), most, &flags.pointee) }

@@ -1,10 +1,10 @@
-/// Which of the streams that have something to send comes next (RFC 9218 section 10): the more urgent first. Of the same
-/// urgency, incremental ones take turns of a frame; the others share one turn, in the order of their requests.
+/// The order of streams with data to send (RFC 9218 section 10). More urgent streams come first. Within an urgency,
+/// incremental streams alternate frame by frame; the others share one turn, in the order of their requests.
 package struct StreamSchedule: Sendable {
     fileprivate struct Level: Sendable {
-        /// Incremental streams, the next one first; 0 is the turn of all that aren't incremental.
+        /// Incremental streams in order; 0 is the shared turn of the others.
         var turns: [Int32] = []
-        /// The place in `turns` before which everything had its turn.
+        /// Index of the next turn.
         var first = 0
         /// Ascending.
         var inOrder: [Int32] = []
@@ -66,7 +66,7 @@ package struct StreamSchedule: Sendable {
 extension StreamSchedule.Level {
     fileprivate var isEmpty: Bool { first == turns.count }
 
-    /// Passes over the first turn; what is passed over is cleared away when it is more than what is left.
+    /// Drops the first turn; compacts the array when most of it is used up.
     fileprivate mutating func advance() {
         first += 1
         if isEmpty {

@@ -1,18 +1,18 @@
-/// What a session knows of the streams that are open. nghttp2 keeps the place of each as the stream's user data.
+/// The open streams of a session. nghttp2 holds each stream's place as its user data.
 struct StreamTable {
     struct Flags: OptionSet {
         let rawValue: UInt8
-        /// No event follows: it was reset, from whichever side.
+        /// Reset by either side; no event follows.
         static let isReset = Flags(rawValue: 1)
-        /// It is in the schedule.
+        /// Is in the schedule.
         static let isScheduled = Flags(rawValue: 2)
-        /// The final response was received.
+        /// The final response arrived.
         static let hasResponse = Flags(rawValue: 4)
-        /// It is in use.
+        /// In use.
         static let isOpen = Flags(rawValue: 8)
-        /// What the peer sends is thrown away; when this side has ended, the stream is reset.
+        /// The rest of the request is discarded; the stream is reset after the response.
         static let isAbandoned = Flags(rawValue: 16)
-        /// Its owner knows of it: it has opened it, or its request was an event.
+        /// Opened by the owner, or announced to it by an event.
         static let isKnown = Flags(rawValue: 32)
     }
 
@@ -21,14 +21,14 @@ struct StreamTable {
         var flags: Flags = []
         var priority = HTTP2Priority.unspecified
 
-        /// Its end is an event.
+        /// A reset becomes an event.
         var isToBeHeardOf: Bool { flags.contains(.isKnown) && !flags.contains(.isReset) }
 
-        /// What the peer sends becomes an event.
+        /// Body, trailers and end become events.
         var hearsPeer: Bool { flags.isDisjoint(with: [.isReset, .isAbandoned]) }
     }
 
-    /// A place in the table, which is never nil as a pointer.
+    /// An index into the table.
     struct Place: Equatable {
         fileprivate let index: Int
 
@@ -55,13 +55,13 @@ struct StreamTable {
         vacant.append(place.index)
     }
 
-    /// The place of a stream, from its user data; nil if it isn't open.
+    /// The place in a stream's user data; nil if the stream isn't open.
     func place(_ userData: UnsafeMutableRawPointer) -> Place? {
         let index = Int(bitPattern: userData) - 1
         return streams.indices.contains(index) && streams[index].flags.contains(.isOpen) ? Place(index: index) : nil
     }
 
-    /// The place of a stream, by a search.
+    /// The place of a stream, by linear search.
     func place(of id: HTTP2StreamID) -> Place? {
         streams.firstIndex { $0.id == id && $0.flags.contains(.isOpen) }.map(Place.init)
     }

@@ -1,5 +1,5 @@
-/// Lets `burst` events pass at once, and `perSecond` each second after that. One number: the moment at which the bucket
-/// is full again (GCRA).
+/// A token bucket as a generic cell rate algorithm: `burst` events at once, `perSecond` each second. Its state is the
+/// time at which it is full again.
 struct TokenBucket: Sendable {
     private let interval: UInt64
     private let depth: UInt64
@@ -10,7 +10,7 @@ struct TokenBucket: Sendable {
         depth = interval * UInt64(max(0, rate.burst))
     }
 
-    /// Takes a token; false: there is none.
+    /// Takes a token; false if the bucket is empty.
     /// - Parameter now: monotonic nanoseconds.
     mutating func take(at now: UInt64) -> Bool {
         let base = max(fullAt, now)

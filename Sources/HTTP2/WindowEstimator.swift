@@ -1,20 +1,19 @@
-/// How large a receive window has to be, so that it never holds up a peer: the bytes that arrive within a round trip
-/// (bandwidth-delay product), measured by a PING sent when data arrives, as gRPC does. When they fill two thirds of the
-/// window, the window doubles.
+/// Sizes a receive window by the bandwidth-delay product, as gRPC does: a PING is sent when data arrives, and the bytes
+/// until its answer are counted. If they fill two thirds of the window, the window doubles.
 ///
-/// While the window suffices, it is measured less and less often.
+/// While the window suffices, measurements become rarer.
 package struct WindowEstimator: Sendable {
-    /// What a PING carries that this value sent.
+    /// The opaque data of its PINGs.
     package static let opaque: UInt64 = 0x7069_6e70_726f_7879
 
     package private(set) var window: Int
     private let most: Int
-    /// Since the PING was sent; nil: none is on its way.
+    /// Bytes since the PING; nil if none is in flight.
     private var sample: Int?
     private var pause: UInt64 = 0
     private var nextAt: UInt64 = 0
 
-    /// The pause between two measurements that have shown nothing new, at first and at most, in nanoseconds.
+    /// Pause after a measurement without growth, in nanoseconds; it doubles.
     private static let pauses = (first: UInt64(10_000_000), most: UInt64(2_000_000_000))
 
     package init(window: Int, most: Int) {
@@ -22,7 +21,7 @@ package struct WindowEstimator: Sendable {
         self.most = max(window, most)
     }
 
-    /// Bytes of DATA have arrived. True: send a PING with ``opaque``.
+    /// Counts received DATA bytes. True: send a PING with ``opaque``.
     package mutating func received(_ bytes: Int, at now: UInt64) -> Bool {
         if let sample {
             self.sample = sample + bytes
@@ -33,7 +32,7 @@ package struct WindowEstimator: Sendable {
         return true
     }
 
-    /// The PING's answer has arrived; returns the new window, if it grows.
+    /// The PING was answered; returns the new window if it grows.
     package mutating func answered(at now: UInt64) -> Int? {
         guard let sample else { return nil }
         self.sample = nil

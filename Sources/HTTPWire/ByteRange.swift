@@ -43,10 +43,10 @@ extension Span<UInt8> {
         return true
     }
 
-    /// Eight bytes, the first one lowest, all of which must be in the span.
+    /// Eight bytes as a little-endian word. All must be within the span.
     @inline(__always)
     func word(at offset: Int) -> UInt64 {
-        // Unsafe only in name: those who call it keep the load within the span.
+        // Unsafe only in name: the callers check the bounds.
         unsafe bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: UInt64.self).littleEndian
     }
 

@@ -1,10 +1,10 @@
-/// A field section on its way out in HTTP/2 (RFC 9113 section 8.3): pseudo-header fields first, names in lower case.
-/// Reusable storage, one array of bytes for all names and values.
+/// A field section to be sent in HTTP/2 (RFC 9113 section 8.3): pseudo-header fields first, names in lower case.
+/// Reusable storage, with all names and values in one array of bytes.
 package struct FieldBlock: Sendable {
     package struct Field: Sendable {
         package let name: ByteRange
         package let value: ByteRange
-        /// A secret, which no table of HPACK may hold, here or at any later hop (RFC 7541 section 7.1.3).
+        /// A secret, which no HPACK table of any hop may hold (RFC 7541 section 7.1.3).
         package let isNeverIndexed: Bool
     }
 
@@ -18,7 +18,7 @@ package struct FieldBlock: Sendable {
         fields.removeAll(keepingCapacity: true)
     }
 
-    /// Appends a field whose name is in lower case.
+    /// Appends a field with a lower-case name.
     package mutating func append(_ name: StaticString, _ value: String) {
         append(name) { $0.append(contentsOf: value.utf8) }
     }
@@ -31,19 +31,19 @@ package struct FieldBlock: Sendable {
         fields.append(Field(name: ByteRange(start, end), value: ByteRange(end, bytes.count), isNeverIndexed: false))
     }
 
-    /// What is done with lines besides what is done with each.
+    /// Rules for `takeLines`.
     struct LineRules: OptionSet {
         let rawValue: UInt8
-        /// Lines of edits are among them, which may have any name.
+        /// The lines contain edits, which may have any name.
         static let mayBeConnectionSpecific = LineRules(rawValue: 1)
-        /// The head came with a field of unknown name that may not be indexed: so may none of these.
+        /// No line may be indexed.
         static let areNeverIndexed = LineRules(rawValue: 2)
-        /// The handshake of a WebSocket has no key in HTTP/2 (RFC 8441 section 5).
+        /// Drops the keys of a WebSocket handshake (RFC 8441 section 5).
         static let haveNoWebSocketKey = LineRules(rawValue: 4)
     }
 
-    /// Takes the lines of HTTP/1.1 that stand in `bytes` from `start` on, each with CR LF, as fields. Cookies are split
-    /// (RFC 9113 section 8.2.3).
+    /// Appends the HTTP/1.1 field lines in `bytes` from `start` on as fields. Cookies are split (RFC 9113 section
+    /// 8.2.3).
     mutating func takeLines(from start: Int, _ rules: LineRules) {
         var position = start
         let end = bytes.count
@@ -57,12 +57,13 @@ package struct FieldBlock: Sendable {
             if id == .cookie {
                 splitCookies(value, named: name)
             } else {
-                fields.append(Field(name: name, value: value, isNeverIndexed: id.isSecret || rules.contains(.areNeverIndexed)))
+                fields.append(
+                    Field(name: name, value: value, isNeverIndexed: id.isSecret || rules.contains(.areNeverIndexed)))
             }
         }
     }
 
-    /// Reads the name that a line begins with, and writes it in lower case.
+    /// Reads a line's name, and converts it to lower case.
     private mutating func takeName(at start: Int) -> (FieldName, ByteRange) {
         let beginning = FieldNameTable.shared.beginning(start, in: bytes.span)
         if let (id, colon) = beginning, id != .other {
@@ -83,12 +84,14 @@ package struct FieldBlock: Sendable {
     private func drops(_ name: ByteRange, _ id: FieldName, _ rules: LineRules) -> Bool {
         let span = bytes.span
         if rules.contains(.haveNoWebSocketKey),
-            span.equals(name, ignoringCase: "sec-websocket-key") || span.equals(name, ignoringCase: "sec-websocket-accept")
+            span.equals(name, ignoringCase: "sec-websocket-key")
+                || span.equals(name, ignoringCase: "sec-websocket-accept")
         {
             return true
         }
         switch id {
-        case .connection, .keepAlive, .proxyConnection, .transferEncoding, .upgrade, .te, .host, .http2Settings: return true
+        case .connection, .keepAlive, .proxyConnection, .transferEncoding, .upgrade, .te, .host, .http2Settings:
+            return true
         default: return false
         }
     }
@@ -110,7 +113,7 @@ package struct FieldBlock: Sendable {
 }
 
 extension MutableSpan<UInt8> {
-    /// Writes a known name, which consists of letters, digits and dashes, in lower case.
+    /// Converts a known name, made of letters, digits and dashes, to lower case.
     fileprivate mutating func lowercaseName(_ range: Range<Int>) {
         var start = range.lowerBound
         while start + 8 <= range.upperBound {

@@ -1,14 +1,14 @@
-// Heads and trailers on their way out in HTTP/2. What passes is decided where it is for HTTP/1.1: in `writeFields`.
+// Heads and trailers to be sent in HTTP/2. `writeFields` decides which fields pass, as for HTTP/1.1.
 
 extension HeadWriter {
     /// Writes the request for the next hop into `block`, as HTTP/2 (RFC 9113 section 8.3.1).
     ///
     /// - Parameters:
     ///   - head: complete, with at least one hop left by Max-Forwards, parsed from `bytes`.
-    ///   - authority: becomes `:authority`, without `defaultPort`; Host isn't written.
+    ///   - authority: becomes `:authority`, without `defaultPort`. Host is dropped.
     ///   - via: the name under which this hop is recorded; nil: it isn't.
-    ///   - connectProtocol: what the handshake asks for, as `websocket`: it becomes an extended CONNECT (RFC 8441).
-    ///   - neverIndexed: as ``HTTP2HeadPlace`` says of the head, if it arrived in HTTP/2.
+    ///   - connectProtocol: of an upgrade, such as `websocket`; writes an extended CONNECT (RFC 8441).
+    ///   - neverIndexed: marks all fields as never indexed (`HTTP2HeadPlace.neverIndexed`).
     ///   - edits: other changes; those of connection-specific fields and of Host are dropped.
     package static func write(
         request head: RequestHead, from bytes: Span<UInt8>, authority: Authority, defaultPort: UInt16,
@@ -18,7 +18,11 @@ extension HeadWriter {
         block.clear()
         let isTunnel = head.method == .connect
         block.append(":method") {
-            if connectProtocol == nil { $0.append(contentsOf: bytes, in: head.methodRange) } else { $0.append(contentsOf: "CONNECT") }
+            if connectProtocol == nil {
+                $0.append(contentsOf: bytes, in: head.methodRange)
+            } else {
+                $0.append(contentsOf: "CONNECT")
+            }
         }
         if let connectProtocol { block.append(":protocol", connectProtocol) }
         if !isTunnel { block.append(":scheme") { $0.append(contentsOf: "https") } }
@@ -52,12 +56,13 @@ extension HeadWriter {
         if head.acceptsTrailers { block.append("te") { $0.append(contentsOf: "trailers") } }
     }
 
-    /// Writes the response for the client into `block`, as HTTP/2. A 101 becomes 200, the answer to an extended CONNECT.
+    /// Writes the response for the client into `block`, as HTTP/2. A 101 becomes 200, the answer to an extended
+    /// CONNECT.
     ///
     /// - Parameters:
     ///   - head: complete, parsed from `bytes`.
     ///   - via: the name under which this hop is recorded; nil: it isn't.
-    ///   - neverIndexed: as ``HTTP2HeadPlace`` says of the head, if it arrived in HTTP/2.
+    ///   - neverIndexed: marks all fields as never indexed (`HTTP2HeadPlace.neverIndexed`).
     ///   - edits: other changes; those of connection-specific fields are dropped.
     package static func write(
         response head: ResponseHead, from bytes: Span<UInt8>, via: ViaPseudonym?, neverIndexed: Bool = false,
@@ -71,7 +76,8 @@ extension HeadWriter {
             $0.append(UInt8(0x30 + status % 10))
         }
         let passage = FieldPassage(
-            version: head.version, lastVia: head.lastVia, via: via, isFramed: ResponseHead.mayBeFramed(status: head.status),
+            version: head.version, lastVia: head.lastVia, via: via,
+            isFramed: ResponseHead.mayBeFramed(status: head.status),
             hasNominations: head.connection.contains(.nominations))
         let start = block.bytes.count
         writeFields(head.fields, passage, from: bytes, edits: edits, into: &block.bytes) { field in

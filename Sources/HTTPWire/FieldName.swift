@@ -76,20 +76,20 @@ package enum FieldName: UInt8, Sendable, CaseIterable {
     }
 }
 
-/// Finds the `FieldName` of a name: open addressing, and eight bytes are hashed and compared at a time.
+/// Looks up the `FieldName` of a name, by open addressing. It hashes and compares eight bytes at a time.
 final class FieldNameTable: Sendable {
     static let shared = FieldNameTable()
 
     private static let vacant = FieldName.other.rawValue
-    /// No name is longer than so many words.
+    /// The length of the longest name, in words.
     private static let wordLimit = 4
     private static let longest = 8 * wordLimit
-    /// Upper case becomes lower case. What else may be in a line stays apart from the bytes of names.
+    /// Converts upper case. No other byte of a line then equals a byte of a name.
     private static let lowerCase: UInt64 = 0x2020_2020_2020_2020
 
     /// Raw values of `FieldName`, by hash.
     private let slots: [256 of UInt8]
-    /// The words of name n begin at n * `wordLimit`; they end with zeros.
+    /// The words of name n begin at n * `wordLimit`, padded with zeros.
     private let words: [256 of UInt64]
     private let counts: [64 of UInt8]
 
@@ -113,8 +113,8 @@ final class FieldNameTable: Sendable {
         (self.slots, self.words, self.counts) = (slots, words, counts)
     }
 
-    /// The name that a line begins with, before its colon; `other` for whatever isn't known, be it a name or not. Nil: the
-    /// line has to be read byte by byte. It holds no control character but the one that ends it.
+    /// The name at the beginning of a line, and its colon; `other` for anything unknown, whether valid or not. Nil:
+    /// read the line byte by byte. The line must not contain control characters.
     func beginning(_ line: Int, in bytes: Span<UInt8>) -> (name: FieldName, colon: Int)? {
         var hash = NameHash()
         var start = line
@@ -144,7 +144,7 @@ final class FieldNameTable: Sendable {
         return nil
     }
 
-    /// Whether the whole words from `line` to `start`, and the rest, are a name's.
+    /// Compares the words from `line` to `start`, and the remaining bytes, with a name.
     @inline(__always)
     private func matches(_ name: UInt8, _ line: Int, _ start: Int, _ rest: UInt64, in bytes: Span<UInt8>) -> Bool {
         var index = Int(name) &* Self.wordLimit
@@ -157,7 +157,7 @@ final class FieldNameTable: Sendable {
         return rest == 0 || rest == words[index]
     }
 
-    /// - Parameter range: of a token, before a colon or anywhere else.
+    /// - Parameter range: a token.
     func lookUp(_ range: ByteRange, in bytes: Span<UInt8>) -> FieldName {
         guard !range.isEmpty, range.count <= Self.longest else { return .other }
         var hash = NameHash()
@@ -193,10 +193,10 @@ final class FieldNameTable: Sendable {
 }
 
 extension FieldName {
-    /// - Parameter name: a token, in upper or lower case.
+    /// - Parameter name: a token, in any case.
     package init(_ name: Span<UInt8>) { self = FieldNameTable.shared.lookUp(ByteRange(0, name.count), in: name) }
 
-    /// Whether its value is a secret, whatever it is.
+    /// Whether every value of the field is a secret.
     package var isSecret: Bool {
         switch self {
         case .authorization, .proxyAuthorization, .cookie, .setCookie: true

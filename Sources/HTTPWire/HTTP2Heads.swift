@@ -1,12 +1,12 @@
-// Heads that arrived in HTTP/2, written as text (RFC 9113 section 8.3), so that rules, views and writers are the same.
+// Heads received in HTTP/2, as HTTP/1.1 text (RFC 9113 section 8.3), so that rules, views and writers stay the same.
 
-/// What a text can't say of a head that arrived in HTTP/2.
+/// Facts about a head received in HTTP/2 that its text can't express.
 package struct HTTP2Framing: Sendable, Equatable {
-    /// Field lines that were written: a value that holds a line end would add one.
+    /// The number of field lines written. A line end within a value would add one.
     package let lines: Int
-    /// The stream ended with the head (END_STREAM).
+    /// END_STREAM.
     package let ends: Bool
-    /// An extended CONNECT (RFC 8441), written as the handshake of HTTP/1.1 that it stands for.
+    /// An extended CONNECT (RFC 8441), written as the equivalent HTTP/1.1 handshake.
     package let isExtendedConnect: Bool
 
     package init(lines: Int, ends: Bool, isExtendedConnect: Bool = false) {
@@ -17,10 +17,10 @@ package struct HTTP2Framing: Sendable, Equatable {
 }
 
 extension RequestHead {
-    /// Parses the text of a request that arrived in HTTP/2, as strictly as one of HTTP/1.1.
+    /// Parses the text of a request received in HTTP/2, as strictly as one of HTTP/1.1.
     ///
-    /// Its body is `unknown` without Content-Length, `none` if the stream ended, and empty (`known(0)`) where the method
-    /// foresees one (RFC 9110 section 8.6).
+    /// Without Content-Length its body is `unknown`. If the stream ended it is `none`, or `known(0)` for methods that
+    /// anticipate content (RFC 9110 section 8.6).
     package mutating func parseHTTP2(_ text: Span<UInt8>, _ framing: HTTP2Framing) -> HeadProgress {
         var parser = HeadParser(limit: text.count + 1)
         let progress = parser.parseRequest(text, into: &self)
@@ -33,20 +33,20 @@ extension RequestHead {
         }
         if method == .connect || framing.isExtendedConnect { return .complete }
         if framing.ends {
-            if bodyLength == .none, method.foreseesBody { bodyLength = .known(0) }
+            if bodyLength == .none, method.anticipatesContent { bodyLength = .known(0) }
         } else if bodyLength == .none {
             bodyLength = .unknown
         }
         return .complete
     }
 
-    /// HTTP/1.1 has to be told of an empty body, which HTTP/2 says by END_STREAM.
+    /// HTTP/1.1 needs Content-Length: 0 where HTTP/2 had END_STREAM.
     var hasUnwrittenEmptyBody: Bool { version == .http2 && bodyLength == .known(0) && first(.contentLength) == nil }
 }
 
 extension ResponseHead {
-    /// Parses the text of a response that arrived in HTTP/2. Its body is `unknown` without Content-Length, and empty
-    /// (`known(0)`) if the stream ended where content could follow.
+    /// Parses the text of a response received in HTTP/2. Without Content-Length its body is `unknown`, or `known(0)` if
+    /// the stream ended.
     ///
     /// - Parameter method: of the request that it answers; `connect` for an extended CONNECT.
     package mutating func parseHTTP2(_ text: Span<UInt8>, to method: Method, _ framing: HTTP2Framing) -> HeadProgress {
@@ -60,14 +60,14 @@ extension ResponseHead {
         return .complete
     }
 
-    /// HTTP/1.1 has to be told of an empty body, which HTTP/2 says by END_STREAM.
+    /// HTTP/1.1 needs Content-Length: 0 where HTTP/2 had END_STREAM.
     var hasUnwrittenEmptyBody: Bool {
         version == .http2 && bodyLength == .known(0) && status != 205 && first(.contentLength) == nil
     }
 }
 
 extension [HeadField] {
-    /// RFC 9113 section 8.2.2, and lines that nobody wrote.
+    /// Connection-specific fields (RFC 9113 section 8.2.2), and lines that a value smuggled in.
     fileprivate func http2Defect(_ framing: HTTP2Framing, in text: Span<UInt8>) -> WireError? {
         if count != framing.lines { return WireError(.hiddenLine, at: 0) }
         for index in indices {
@@ -96,8 +96,8 @@ extension Span<UInt8> {
 }
 
 extension Method {
-    /// Whether an absent body has to be told from one whose length isn't known (RFC 9110 section 8.6).
-    fileprivate var foreseesBody: Bool {
+    /// Methods that anticipate content (RFC 9110 section 8.6).
+    fileprivate var anticipatesContent: Bool {
         switch self {
         case .post, .put, .patch: true
         default: false
@@ -106,7 +106,7 @@ extension Method {
 }
 
 extension HTTPVersion {
-    /// As Via names it (RFC 9110 section 7.6.3), with the space after it.
+    /// The protocol version in Via (RFC 9110 section 7.6.3), and a space.
     var viaProtocol: StaticString {
         switch self {
         case .http10: "1.0 "

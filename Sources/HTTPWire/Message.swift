@@ -48,7 +48,7 @@ package enum Method: UInt8, Sendable, CaseIterable {
     }
 }
 
-/// Later minor versions count as 1.1 (RFC 9110 section 2.5). A text never says 2: `parseHTTP2` of a head does.
+/// Later minor versions count as 1.1 (RFC 9110 section 2.5). Only `parseHTTP2` of a head sets `http2`.
 package enum HTTPVersion: UInt8, Sendable, Comparable {
     case http10, http11, http2
 

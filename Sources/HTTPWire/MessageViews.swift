@@ -90,7 +90,7 @@ extension OwnedRequest {
         return try OwnedRequest(Array(out), from: head, keepsBody: bodyLength == nil)
     }
 
-    /// A request whose text was made of another's: its version stays, and so does the length of a body that it keeps.
+    /// A modified request: keeps the version of the original, and the length of a body that it keeps.
     init(_ bytes: [UInt8], from original: RequestHead, keepsBody: Bool) throws(WireError) {
         let parsed = try OwnedRequest(bytes)
         guard original.version == .http2 else {

@@ -5,7 +5,7 @@ package struct TrailerSection: Sendable {
 
     package init() {}
 
-    /// - Parameter lines: well-formed field lines, each with CR LF; those that may not stand in a trailer section go.
+    /// - Parameter lines: well-formed field lines, each with CR LF. Fields not allowed in trailers are dropped.
     package init(_ lines: Span<UInt8>) {
         var start = 0
         while start < lines.count {

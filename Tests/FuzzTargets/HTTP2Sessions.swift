@@ -28,7 +28,9 @@ enum HTTP2Sessions {
                 start = end
             }
             cut.pump()
-            require(whole.watch.seen == cut.watch.seen, "bytes mean the same, however they are cut: \(whole.watch.seen), \(cut.watch.seen)")
+            require(
+                whole.watch.seen == cut.watch.seen,
+                "bytes mean the same, however they are cut: \(whole.watch.seen), \(cut.watch.seen)")
         } else {
             let end = HTTP2End(role, commands: commands, room: room & 1 == 0 ? .max : 20_000)
             var cuts = Cuts(seed: seed)
@@ -50,7 +52,7 @@ enum HTTP2Sessions {
     }
 }
 
-/// A session with what it is told to do.
+/// A session with its commands and bodies.
 private final class HTTP2End: HTTP2Outlet {
     let session: HTTP2Session
     var watch: HTTP2Watch
@@ -131,7 +133,7 @@ private final class HTTP2End: HTTP2Outlet {
         out = []
     }
 
-    /// What a failed session says last is a GOAWAY; then it is over.
+    /// A failed session is over once its GOAWAY is sent.
     func finish() {
         guard watch.hasFailed else { return }
         require(!session.wantsToSend && !session.wantsToLive, "a session that has failed has nothing left to do")

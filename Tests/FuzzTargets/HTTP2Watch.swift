@@ -40,7 +40,9 @@ struct HTTP2Watch {
     }
 
     /// Reset from here.
-    mutating func ended(_ stream: HTTP2StreamID) { if stages[stream.rawValue] != nil { stages[stream.rawValue] = .over } }
+    mutating func ended(_ stream: HTTP2StreamID) {
+        if stages[stream.rawValue] != nil { stages[stream.rawValue] = .over }
+    }
     mutating func abandoned(_ stream: HTTP2StreamID) {
         if role == .server, stages[stream.rawValue] == .open { stages[stream.rawValue] = .ended }
     }
@@ -51,7 +53,9 @@ struct HTTP2Watch {
         require(!hasFailed, "nothing follows a failure: \(event)")
         switch event {
         case .request(let stream, let place, let ends):
-            require(role == .server && stream.rawValue & 1 == 1 && stream.rawValue > lastRequest, "requests have rising odd numbers")
+            require(
+                role == .server && stream.rawValue & 1 == 1 && stream.rawValue > lastRequest,
+                "requests have rising odd numbers")
             lastRequest = stream.rawValue
             stages[stream.rawValue] = ends ? .ended : .open
             readRequest(stream, place, ends, session)
@@ -61,7 +65,8 @@ struct HTTP2Watch {
             readResponse(stream, place, ends, session)
         case .data(let stream, let range):
             require(stages[stream.rawValue] == .open, "data belongs to an open stream: \(stream)")
-            require(range.lowerBound >= 0 && range.upperBound <= bytes.count && !range.isEmpty, "data is in what arrived")
+            require(
+                range.lowerBound >= 0 && range.upperBound <= bytes.count && !range.isEmpty, "data is in what arrived")
             require(role == .server || hasResponse.contains(stream.rawValue), "data follows a head")
             note(.data(stream.rawValue, Array(bytes[range])))
         case .trailers(let stream, let section):
@@ -74,7 +79,9 @@ struct HTTP2Watch {
             end(stream)
             note(.other("ended \(stream)"))
         case .reset(let stream, let code):
-            require(stages[stream.rawValue] == .open || stages[stream.rawValue] == .ended, "a reset belongs to a stream that is known: \(event) after \(seen)")
+            require(
+                stages[stream.rawValue] == .open || stages[stream.rawValue] == .ended,
+                "a reset belongs to a stream that is known: \(event) after \(seen)")
             stages[stream.rawValue] = .over
             note(.other("reset \(stream) \(code)"))
         case .malformed(let stream, let defect):
@@ -108,17 +115,25 @@ struct HTTP2Watch {
 
     // MARK: Heads
 
-    private mutating func readRequest(_ stream: HTTP2StreamID, _ place: HTTP2HeadPlace, _ ends: Bool, _ session: HTTP2Session) {
+    private mutating func readRequest(
+        _ stream: HTTP2StreamID, _ place: HTTP2HeadPlace, _ ends: Bool, _ session: HTTP2Session
+    ) {
         var (head, text) = (RequestHead(), [UInt8]())
-        guard case .complete = session.readRequest(place, into: &head, bytes: &text) else { return note(.refused(stream.rawValue)) }
+        guard case .complete = session.readRequest(place, into: &head, bytes: &text) else {
+            return note(.refused(stream.rawValue))
+        }
         note(.head(stream.rawValue, text, ends))
         require(text.count <= 2 * headerList, "a head is as long as was announced at most: \(text.count)")
         require(head.version == .http2 && Int(head.length) == text.count, "a head of HTTP/2 is whole")
         require(!ends || head.bodyLength.isEmpty, "a stream that has ended has no body")
-        require((place.protocolName != nil) == head.wantsUpgrade || place.protocolName?.lowercased() == "h2c", "a handshake asks for an upgrade")
+        require(
+            (place.protocolName != nil) == head.wantsUpgrade || place.protocolName?.lowercased() == "h2c",
+            "a handshake asks for an upgrade")
         var parser = HeadParser(limit: text.count)
         var again = RequestHead()
-        guard case .complete = parser.parseRequest(text.span, into: &again) else { return require(false, "a head reads strictly: \(text)") }
+        guard case .complete = parser.parseRequest(text.span, into: &again) else {
+            return require(false, "a head reads strictly: \(text)")
+        }
         guard case .success(let origin) = Self.origin, head.targetForm != .authority else { return }
         switch head.maxForwards(in: text.span) {
         case .hops(0), .malformed: return
@@ -129,17 +144,22 @@ struct HTTP2Watch {
             request: head, from: text.span, target: .originForm, authority: origin, defaultPort: 443, via: Self.via,
             forwardUpgrade: false, into: &out)
         var onward = HeadParser(limit: out.count)
-        guard case .complete = onward.parseRequest(out.span, into: &again) else { return require(false, "a request passes to HTTP/1.1: \(out)") }
+        guard case .complete = onward.parseRequest(out.span, into: &again) else {
+            return require(false, "a request passes to HTTP/1.1: \(out)")
+        }
         require(Int(again.length) == out.count, "a request that is passed on ends where it was written to")
         require(
             onward.framing.body.length == head.bodyLength || head.bodyLength == .none && onward.framing.body == .none,
             "a request is passed on with its body: \(head.bodyLength), \(onward.framing.body)")
         var block = FieldBlock()
-        HeadWriter.write(request: head, from: text.span, authority: origin, defaultPort: 443, via: Self.via, into: &block)
+        HeadWriter.write(
+            request: head, from: text.span, authority: origin, defaultPort: 443, via: Self.via, into: &block)
         check(block)
     }
 
-    private mutating func readResponse(_ stream: HTTP2StreamID, _ place: HTTP2HeadPlace, _ ends: Bool, _ session: HTTP2Session) {
+    private mutating func readResponse(
+        _ stream: HTTP2StreamID, _ place: HTTP2HeadPlace, _ ends: Bool, _ session: HTTP2Session
+    ) {
         var (head, text) = (ResponseHead(), [UInt8]())
         let method = methods[stream.rawValue] ?? .get
         guard case .complete = session.readResponse(place, to: method, into: &head, bytes: &text) else {
@@ -150,15 +170,20 @@ struct HTTP2Watch {
         require(!hasResponse.contains(stream.rawValue), "one final response answers a request")
         if !head.isInterim { hasResponse.insert(stream.rawValue) }
         require(100...999 ~= head.status && head.status != 101, "a status has three digits")
-        require(!ends || head.bodyLength.isEmpty || !ResponseHead.mayHaveContent(status: head.status, answering: method), "no body follows the end")
+        require(
+            !ends || head.bodyLength.isEmpty || !ResponseHead.mayHaveContent(status: head.status, answering: method),
+            "no body follows the end")
         require(!head.isInterim || !ends, "an interim head doesn't end the stream")
         var out: [UInt8] = []
         HeadWriter.write(
-            response: head, from: text.span, clientVersion: .http11, connection: .keepAlive, inChunks: head.bodyLength == .unknown,
+            response: head, from: text.span, clientVersion: .http11, connection: .keepAlive,
+            inChunks: head.bodyLength == .unknown,
             via: Self.via, into: &out)
         var parser = HeadParser(limit: out.count)
         var again = ResponseHead()
-        guard case .complete = parser.parseResponse(out.span, to: method, into: &again) else { return require(false, "a response passes to HTTP/1.1: \(out)") }
+        guard case .complete = parser.parseResponse(out.span, to: method, into: &again) else {
+            return require(false, "a response passes to HTTP/1.1: \(out)")
+        }
         require(parser.framing.body != .untilClose, "a response has an end in HTTP/1.1: \(out)")
         var block = FieldBlock()
         HeadWriter.write(response: head, from: text.span, via: Self.via, into: &block)
@@ -173,11 +198,17 @@ struct HTTP2Watch {
             isRegular = isRegular || !name.hasPrefix(":")
             require(isRegular != name.hasPrefix(":"), "pseudo-header fields come first: \(name)")
             require(name == name.lowercased() && !name.isEmpty, "names are in lower case: \(name)")
-            require(!["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"].contains(name), "\(name) passes")
+            require(
+                !["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"].contains(name),
+                "\(name) passes")
             require(name != "host" || role == .client, "Host passes")
-            for offset in field.value.offsets { require(block.bytes[offset] >= 0x20 || block.bytes[offset] == 9, "no line end is in a value") }
+            for offset in field.value.offsets {
+                require(block.bytes[offset] >= 0x20 || block.bytes[offset] == 9, "no line end is in a value")
+            }
             if name == "te" { require(field.value.text(in: block.bytes.span) == "trailers", "TE is trailers") }
-            require(!["authorization", "cookie", "set-cookie"].contains(name) || field.isNeverIndexed, "\(name) isn't indexed")
+            require(
+                !["authorization", "cookie", "set-cookie"].contains(name) || field.isNeverIndexed,
+                "\(name) isn't indexed")
         }
     }
 
@@ -190,7 +221,8 @@ struct HTTP2Watch {
             case .payload(let count, _), .partialHeader(let count): position += count
             case .header(let header, let count):
                 position += count
-                require(header.length <= 16_384 && header.kind != .other, "frames that are sent are well-formed: \(header)")
+                require(
+                    header.length <= 16_384 && header.kind != .other, "frames that are sent are well-formed: \(header)")
                 require(header.kind != .data || header.stream != 0, "data belongs to a stream")
             }
         }

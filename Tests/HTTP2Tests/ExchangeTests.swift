@@ -14,7 +14,8 @@ import Testing
         #expect(pair.events.server == [.head(1, "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", ends: true, body: .none)])
         #expect(
             pair.events.client == [
-                .head(1, "HTTP/1.1 200 \r\n\r\n", ends: false, body: .unknown), .data(1, Array("hello".utf8)), .ended(1),
+                .head(1, "HTTP/1.1 200 \r\n\r\n", ends: false, body: .unknown), .data(1, Array("hello".utf8)),
+                .ended(1),
             ])
         #expect(pair.client.session.openStreams == 0)
         #expect(pair.server.session.openStreams == 0)
@@ -30,7 +31,8 @@ import Testing
         pair.exchange()
         #expect(
             pair.events.server == [
-                .head(1, "POST / HTTP/1.1\r\nHost: a.test\r\n\r\n", ends: false, body: .unknown), .data(1, Array("question".utf8)),
+                .head(1, "POST / HTTP/1.1\r\nHost: a.test\r\n\r\n", ends: false, body: .unknown),
+                .data(1, Array("question".utf8)),
                 .malformed(1, .field),
             ])
         #expect(pair.events.client.contains(.reset(1, .protocolError)))
@@ -43,7 +45,9 @@ import Testing
         pair.exchange()
         #expect(pair.events.server.last == .trailers(3, "x-sum: 7\r\n"))
         #expect(
-            pair.events.client.suffix(2) == [.data(3, Array("answer".utf8)), .trailers(3, "grpc-status: 0\r\netag: \"x\"\r\n")])
+            pair.events.client.suffix(2) == [
+                .data(3, Array("answer".utf8)), .trailers(3, "grpc-status: 0\r\netag: \"x\"\r\n"),
+            ])
         #expect(pair.client.session.openStreams == 0)
     }
 
@@ -55,7 +59,8 @@ import Testing
         pair.server.session.submitResponse(stream, block([":status": "200", "grpc-status": "14"]), hasBody: false)
         pair.exchange()
         #expect(pair.events.server.last == .ended(1))
-        #expect(pair.events.client == [.head(1, "HTTP/1.1 200 \r\ngrpc-status: 14\r\n\r\n", ends: true, body: .known(0))])
+        #expect(
+            pair.events.client == [.head(1, "HTTP/1.1 200 \r\ngrpc-status: 14\r\n\r\n", ends: true, body: .known(0))])
     }
 
     @Test func `Interim heads come before the final one`() throws {
@@ -100,9 +105,13 @@ import Testing
         let stream = try #require(pair.client.session.submitRequest(request(method), hasBody: false))
         pair.client.methods[stream] = method == "HEAD" ? .head : .get
         pair.exchange()
-        pair.server.session.submitResponse(stream, block([":status": "\(status)", "content-length": "9"]), hasBody: false)
+        pair.server.session.submitResponse(
+            stream, block([":status": "\(status)", "content-length": "9"]), hasBody: false)
         pair.exchange()
-        #expect(pair.events.client == [.head(1, "HTTP/1.1 \(status) \r\ncontent-length: 9\r\n\r\n", ends: true, body: .none)])
+        #expect(
+            pair.events.client == [
+                .head(1, "HTTP/1.1 \(status) \r\ncontent-length: 9\r\n\r\n", ends: true, body: .none)
+            ])
     }
 
     @Test func `A client's reset ends the stream`() throws {
@@ -191,9 +200,13 @@ import Testing
         pair.exchange()
         #expect(
             pair.events.server == [
-                .head(1, "CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\r\n", ends: false, body: .none), .data(1, Array("up".utf8)),
+                .head(1, "CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\r\n", ends: false, body: .none),
+                .data(1, Array("up".utf8)),
             ])
-        #expect(pair.events.client == [.head(1, "HTTP/1.1 200 \r\n\r\n", ends: false, body: .none), .data(1, Array("down".utf8))])
+        #expect(
+            pair.events.client == [
+                .head(1, "HTTP/1.1 200 \r\n\r\n", ends: false, body: .none), .data(1, Array("down".utf8)),
+            ])
         pair.client.say(stream, "")
         pair.exchange()
         #expect(pair.events.server.last == .ended(1))
@@ -210,7 +223,8 @@ import Testing
         pair.exchange()
         #expect(pair.client.session.acceptsConnectProtocol)
         let head = block([
-            ":method": "CONNECT", ":protocol": "websocket", ":scheme": "https", ":authority": "a.test", ":path": "/chat",
+            ":method": "CONNECT", ":protocol": "websocket", ":scheme": "https", ":authority": "a.test",
+            ":path": "/chat",
             "sec-websocket-version": "13",
         ])
         let stream = try #require(pair.client.session.submitRequest(head, hasBody: true))
@@ -228,7 +242,8 @@ import Testing
         }
         #expect(
             String(decoding: text, as: UTF8.self)
-                == "GET /chat HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nsec-websocket-version: 13\r\n\r\n")
+                == "GET /chat HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nsec-websocket-version: 13\r\n\r\n"
+        )
         #expect(read.wantsUpgrade && read.version == .http2 && read.bodyLength == .none)
         pair.server.session.submitResponse(stream, response(), hasBody: true)
         pair.client.methods[stream] = .connect
@@ -240,7 +255,11 @@ import Testing
         let server = try Peer.server()
         server.receive(
             Raw.headers(
-                1, [(":method", "CONNECT"), (":protocol", "websocket"), (":scheme", "https"), (":authority", "a.test"), (":path", "/")]))
+                1,
+                [
+                    (":method", "CONNECT"), (":protocol", "websocket"), (":scheme", "https"), (":authority", "a.test"),
+                    (":path", "/"),
+                ]))
         #expect(server.received == [.malformed(1, .field)])
     }
 
@@ -249,7 +268,9 @@ import Testing
         server.receive(Raw.request(1, [("cookie", "a=1"), ("x", "y"), ("cookie", "b=2"), ("cookie", "c=3")]))
         #expect(
             server.received == [
-                .head(1, "GET / HTTP/1.1\r\nHost: a.test\r\nx: y\r\ncookie: a=1; b=2; c=3\r\n\r\n", ends: true, body: .none)
+                .head(
+                    1, "GET / HTTP/1.1\r\nHost: a.test\r\nx: y\r\ncookie: a=1; b=2; c=3\r\n\r\n", ends: true,
+                    body: .none)
             ])
     }
 
@@ -266,7 +287,9 @@ import Testing
             ])
     }
 
-    @Test(arguments: [("POST", BodyLength.known(0)), ("PUT", .known(0)), ("PATCH", .known(0)), ("GET", .none), ("DELETE", .none)])
+    @Test(arguments: [
+        ("POST", BodyLength.known(0)), ("PUT", .known(0)), ("PATCH", .known(0)), ("GET", .none), ("DELETE", .none),
+    ])
     func `A request that ends with its head has an empty body, or none`(method: String, body: BodyLength) throws {
         let server = try Peer.server()
         server.receive(Raw.headers(1, [(":method", method)] + Raw.get.dropFirst()))

@@ -8,7 +8,9 @@ import Testing
     static var limits: FloodLimits {
         var limits = FloodLimits()
         let rate = FloodLimits.Rate(5, perSecond: 10)
-        (limits.resets, limits.faults, limits.settings, limits.pings, limits.windowUpdates) = (rate, rate, rate, rate, rate)
+        (limits.resets, limits.faults, limits.settings, limits.pings, limits.windowUpdates) = (
+            rate, rate, rate, rate, rate
+        )
         (limits.emptyData, limits.priorities, limits.ignored) = (rate, rate, rate)
         limits.continuations = 5
         limits.headBlock = 1000
@@ -18,9 +20,12 @@ import Testing
     static let frames: [(HTTP2Flood, FrameHeader)] = [
         (.resets, FrameHeader(.reset, length: 4, stream: 1)), (.settings, FrameHeader(.settings, length: 6, stream: 0)),
         (.settings, FrameHeader(.goAway, length: 8, stream: 0)), (.pings, FrameHeader(.ping, length: 8, stream: 0)),
-        (.pings, FrameHeader(.ping, flags: 1, length: 8, stream: 0)), (.windowUpdates, FrameHeader(.windowUpdate, length: 4, stream: 1)),
-        (.emptyData, FrameHeader(.data, length: 0, stream: 1)), (.priorities, FrameHeader(.priority, length: 5, stream: 1)),
-        (.priorities, FrameHeader(.priorityUpdate, length: 7, stream: 0)), (.ignored, FrameHeader(.other, length: 7, stream: 0)),
+        (.pings, FrameHeader(.ping, flags: 1, length: 8, stream: 0)),
+        (.windowUpdates, FrameHeader(.windowUpdate, length: 4, stream: 1)),
+        (.emptyData, FrameHeader(.data, length: 0, stream: 1)),
+        (.priorities, FrameHeader(.priority, length: 5, stream: 1)),
+        (.priorities, FrameHeader(.priorityUpdate, length: 7, stream: 0)),
+        (.ignored, FrameHeader(.other, length: 7, stream: 0)),
     ]
 
     @Test(arguments: frames)
@@ -39,7 +44,9 @@ import Testing
 
     @Test func `An empty last DATA frame is none`() {
         var guardian = FloodGuard(Self.limits)
-        for _ in 0..<100 { #expect(guardian.received(FrameHeader(.data, flags: 1, length: 0, stream: 1), at: 1) == nil) }
+        for _ in 0..<100 {
+            #expect(guardian.received(FrameHeader(.data, flags: 1, length: 0, stream: 1), at: 1) == nil)
+        }
     }
 
     @Test func `Faults and ignored heads are counted`() {
@@ -55,7 +62,9 @@ import Testing
 
     @Test func `A head has so many frames and bytes`() {
         var guardian = FloodGuard(Self.limits)
-        func piece(_ kind: FrameHeader.Kind, _ length: Int) -> HTTP2Flood? { guardian.received(FrameHeader(kind, length: length, stream: 1), at: 1) }
+        func piece(_ kind: FrameHeader.Kind, _ length: Int) -> HTTP2Flood? {
+            guardian.received(FrameHeader(kind, length: length, stream: 1), at: 1)
+        }
         for _ in 0..<2 {
             #expect(piece(.headers, 10) == nil)
             for _ in 0..<5 { #expect(piece(.continuation, 10) == nil) }
@@ -79,7 +88,9 @@ import Testing
             #expect(guardian.received(FrameHeader(.data, length: 10, stream: 1), at: 1) == nil)
             #expect(guardian.received(FrameHeader(.ping, length: 8, stream: 0), at: 1) == nil)
             guardian.sentData()
-            for _ in 0..<4 { #expect(guardian.received(FrameHeader(.windowUpdate, length: 4, stream: 0), at: 1) == nil) }
+            for _ in 0..<4 {
+                #expect(guardian.received(FrameHeader(.windowUpdate, length: 4, stream: 0), at: 1) == nil)
+            }
             #expect(guardian.received(FrameHeader(.ping, length: 8, stream: 0), at: 1) == nil)
             guardian.streamEnded()
             #expect(guardian.received(FrameHeader(.reset, length: 4, stream: 1), at: 1) == nil)

@@ -2,7 +2,7 @@ import HTTP2
 import HTTPWire
 import Testing
 
-/// Attacks on a whole session, each with the number that passes and the one that doesn't.
+/// Attacks on a whole session, each at and over its limit.
 @Suite struct FloodTests {
     struct Flood: CustomTestStringConvertible, Sendable {
         let what: String
@@ -16,7 +16,9 @@ import Testing
 
     static let floods: [Flood] = [
         Flood(what: "rapid reset", limit: limits.resets.burst) { Raw.request(2 * $0 + 1) + Raw.reset(2 * $0 + 1) },
-        Flood(what: "malformed heads (MadeYouReset)", limit: limits.faults.burst) { Raw.request(2 * $0 + 1, [("connection", "x")]) },
+        Flood(what: "malformed heads (MadeYouReset)", limit: limits.faults.burst) {
+            Raw.request(2 * $0 + 1, [("connection", "x")])
+        },
         Flood(what: "windows that overflow (MadeYouReset)", limit: limits.faults.burst) {
             Raw.request(2 * $0 + 1) + Raw.windowUpdate(2 * $0 + 1, 0x7FFF_FFFF)
         },
@@ -32,9 +34,12 @@ import Testing
         },
         Flood(what: "WINDOW_UPDATE", limit: limits.windowUpdates.burst) { _ in Raw.windowUpdate(0, 1) },
         Flood(what: "PRIORITY", limit: limits.priorities.burst) { Raw.frame(2, 0, 2 * $0 + 1, [0, 0, 0, 0, 16]) },
-        Flood(what: "PRIORITY_UPDATE", limit: limits.priorities.burst) { _ in Raw.frame(16, 0, 0, Raw.number(1) + Array("u=1".utf8)) },
+        Flood(what: "PRIORITY_UPDATE", limit: limits.priorities.burst) { _ in
+            Raw.frame(16, 0, 0, Raw.number(1) + Array("u=1".utf8))
+        },
         Flood(what: "frames of unknown types", limit: limits.ignored.burst) { _ in Raw.frame(0xFA, 0, 0, [1, 2, 3]) },
-        Flood(what: "GOAWAY", limit: limits.settings.burst - 2) { _ in Raw.frame(7, 0, 0, Raw.number(0) + Raw.number(0)) },
+        Flood(what: "GOAWAY", limit: limits.settings.burst - 2) { _ in Raw.frame(7, 0, 0, Raw.number(0) + Raw.number(0))
+        },
     ]
 
     @Test(arguments: floods)
@@ -66,7 +71,9 @@ import Testing
         for (count, passes) in [(7, true), (8, true), (9, false), (10_000, false)] {
             let server = try Peer.server()
             var bytes = Raw.frame(1, Raw.endStream, 1, Raw.get.flatMap { Raw.literal($0.0, $0.1) })
-            for index in 0..<count { bytes += Raw.frame(9, index == count - 1 ? Raw.endHeaders : 0, 1, Raw.literal("x", "\(index)")) }
+            for index in 0..<count {
+                bytes += Raw.frame(9, index == count - 1 ? Raw.endHeaders : 0, 1, Raw.literal("x", "\(index)"))
+            }
             server.receive(bytes)
             if passes {
                 guard case .head(1, let text, ends: true, _)? = server.received.first else {

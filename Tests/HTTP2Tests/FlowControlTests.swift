@@ -4,7 +4,9 @@ import Testing
 
 /// Windows, and outlets without room (RFC 9113 section 5.2).
 @Suite struct FlowControlTests {
-    private func opened(_ client: HTTP2Settings = HTTP2Settings(), _ server: HTTP2Settings = HTTP2Settings()) throws -> (Pair, HTTP2StreamID) {
+    private func opened(_ client: HTTP2Settings = HTTP2Settings(), _ server: HTTP2Settings = HTTP2Settings()) throws
+        -> (Pair, HTTP2StreamID)
+    {
         let pair = try Pair(client: client, server: server)
         let stream = try #require(pair.client.session.submitRequest(request(), hasBody: false))
         pair.exchange()
@@ -14,7 +16,9 @@ import Testing
         return (pair, stream)
     }
 
-    private func dataCount(_ peer: Peer) -> Int { peer.received.reduce(0) { if case .data(_, let bytes) = $1 { $0 + bytes.count } else { $0 } } }
+    private func dataCount(_ peer: Peer) -> Int {
+        peer.received.reduce(0) { if case .data(_, let bytes) = $1 { $0 + bytes.count } else { $0 } }
+    }
 
     @Test func `A slow reader holds up its own stream`() throws {
         var settings = HTTP2Settings()

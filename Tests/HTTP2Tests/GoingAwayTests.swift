@@ -20,7 +20,8 @@ import Testing
         pair.exchange()
         #expect(
             pair.events.client == [
-                .goAway(Int32.max, .noError, ""), .goAway(1, .noError, ""), .head(1, "HTTP/1.1 200 \r\n\r\n", ends: true, body: .known(0)),
+                .goAway(Int32.max, .noError, ""), .goAway(1, .noError, ""),
+                .head(1, "HTTP/1.1 200 \r\n\r\n", ends: true, body: .known(0)),
             ])
         #expect(!pair.client.session.wantsToLive && !pair.server.session.wantsToLive)
     }
@@ -104,7 +105,10 @@ import Testing
         ("PUSH_PROMISE from a client", Raw.frame(5, 4, 1, Raw.number(2)), .protocolError),
         ("a request with an even number", Raw.request(2), .protocolError),
         ("padding without a length", Raw.request(1, flags: Raw.endHeaders) + Raw.frame(0, 8, 1), .protocolError),
-        ("padding that is too long", Raw.request(1, flags: Raw.endHeaders) + Raw.frame(0, 8, 1, [9, 1]), .protocolError),
+        (
+            "padding that is too long", Raw.request(1, flags: Raw.endHeaders) + Raw.frame(0, 8, 1, [9, 1]),
+            .protocolError
+        ),
         ("a head that isn't HPACK", Raw.frame(1, 5, 1, [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]), .compressionError),
         ("an index that isn't in the table", Raw.frame(1, 5, 1, [0xFE]), .compressionError),
         ("another frame within a head", Raw.frame(1, 1, 1, [0x82]) + Raw.ping(), .protocolError),
@@ -112,7 +116,10 @@ import Testing
         ("a head after the end", Raw.request(1) + Raw.request(1), .streamClosed),
         ("a window that is too large", Raw.settings([(4, 0x8000_0000)]), .flowControlError),
         ("a frame size that is too small", Raw.settings([(5, 100)]), .protocolError),
-        ("a stream that depends on itself", Raw.frame(1, 0x25, 1, Raw.number(1) + [16] + Raw.literal(":method", "GET")), .protocolError),
+        (
+            "a stream that depends on itself",
+            Raw.frame(1, 0x25, 1, Raw.number(1) + [16] + Raw.literal(":method", "GET")), .protocolError
+        ),
     ]
 
     @Test(arguments: faults)

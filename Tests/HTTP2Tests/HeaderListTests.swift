@@ -4,7 +4,9 @@ import Testing
 
 /// Heads at, under and over what was announced (RFC 9113 section 6.5.2), and what HPACK makes of few bytes.
 @Suite struct HeaderListTests {
-    private func size(_ fields: [(String, String)]) -> Int { fields.reduce(0) { $0 + $1.0.utf8.count + $1.1.utf8.count + 32 } }
+    private func size(_ fields: [(String, String)]) -> Int {
+        fields.reduce(0) { $0 + $1.0.utf8.count + $1.1.utf8.count + 32 }
+    }
 
     @Test func `A head may be as large as was announced`() throws {
         for excess in [-1, 0, 1] {
@@ -61,7 +63,8 @@ import Testing
         let crumbs = (1000 - size(Raw.get)) / size([("cookie", "a=1")])
         server.receive(Raw.request(1, [(String, String)](repeating: ("cookie", "a=1"), count: crumbs)))
         server.receive(Raw.request(3, [(String, String)](repeating: ("cookie", "a=1"), count: crumbs + 1)))
-        guard case .head(1, _, _, _)? = server.received.first, case .refused(3, "tooLarge")? = server.received.last else {
+        guard case .head(1, _, _, _)? = server.received.first, case .refused(3, "tooLarge")? = server.received.last
+        else {
             Issue.record("\(server.received)")
             return
         }
@@ -106,7 +109,9 @@ import Testing
         settings.maxHeaderListSize = 1000
         let server = try Peer.server(settings: settings)
         for (stream, length) in [(UInt32(1), 1000 - 33), (3, 1001 - 33)] {
-            server.receive(Raw.request(stream, flags: Raw.endHeaders) + Raw.headers(stream, [("x", String(repeating: "y", count: length))]))
+            server.receive(
+                Raw.request(stream, flags: Raw.endHeaders)
+                    + Raw.headers(stream, [("x", String(repeating: "y", count: length))]))
         }
         guard case .trailers(1, _)? = server.received.dropLast(2).last else {
             Issue.record("\(server.received)")
@@ -138,14 +143,18 @@ import Testing
         server.receive(heads)
         #expect(server.received.count == 20)
         server.session.trim()
-        for index in Int32(0)..<20 { server.session.submitResponse(HTTP2StreamID(2 * index + 1), response(), hasBody: false) }
+        for index in Int32(0)..<20 {
+            server.session.submitResponse(HTTP2StreamID(2 * index + 1), response(), hasBody: false)
+        }
         _ = server.collect()
         server.session.trim()
         let bytes = Raw.request(41, [("cookie", "a=1"), ("cookie", "b=2")])
         server.receive(Array(bytes.prefix(30)))
         server.session.trim()
         server.receive(Array(bytes.dropFirst(30)))
-        #expect(server.received.last == .head(41, "GET / HTTP/1.1\r\nHost: a.test\r\ncookie: a=1; b=2\r\n\r\n", ends: true, body: .none))
+        #expect(
+            server.received.last
+                == .head(41, "GET / HTTP/1.1\r\nHost: a.test\r\ncookie: a=1; b=2\r\n\r\n", ends: true, body: .none))
     }
 
     @Test func `A head may come in two receives`() throws {
@@ -153,13 +162,18 @@ import Testing
         let bytes = Raw.request(1) + Raw.request(3, [("x", "y")])
         server.receive(Array(bytes.prefix(bytes.count - 4)))
         server.receive(Array(bytes.suffix(4)))
-        #expect(server.received.last == .head(3, "GET / HTTP/1.1\r\nHost: a.test\r\nx: y\r\n\r\n", ends: true, body: .none))
+        #expect(
+            server.received.last == .head(3, "GET / HTTP/1.1\r\nHost: a.test\r\nx: y\r\n\r\n", ends: true, body: .none))
     }
 
     @Test func `Fields that may not be indexed are told of, except the usual secrets`() throws {
-        for (name, tells) in [("authorization", false), ("cookie", false), ("set-cookie", false), ("proxy-authorization", false), ("x-api-key", true)] {
+        for (name, tells) in [
+            ("authorization", false), ("cookie", false), ("set-cookie", false), ("proxy-authorization", false),
+            ("x-api-key", true),
+        ] {
             let server = try Peer.server()
-            let bytes = Raw.frame(1, 5, 1, Raw.get.flatMap { Raw.literal($0.0, $0.1) } + Raw.literal(name, "secret", form: 0x10))
+            let bytes = Raw.frame(
+                1, 5, 1, Raw.get.flatMap { Raw.literal($0.0, $0.1) } + Raw.literal(name, "secret", form: 0x10))
             _ = server.session.receive(bytes.span, at: 0)
             guard case .request(_, let place, _)? = server.session.nextEvent() else {
                 Issue.record("no request")

@@ -11,7 +11,9 @@ import Testing
     }
 
     private static func with(_ more: (String, String)...) -> [(String, String)] { Raw.get + more }
-    private static func replacing(_ name: String, _ value: String) -> [(String, String)] { Raw.get.map { $0.0 == name ? (name, value) : $0 } }
+    private static func replacing(_ name: String, _ value: String) -> [(String, String)] {
+        Raw.get.map { $0.0 == name ? (name, value) : $0 }
+    }
     private static func without(_ name: String) -> [(String, String)] { Raw.get.filter { $0.0 != name } }
 
     static let requests: [Case] = [
@@ -39,7 +41,8 @@ import Testing
         Case(what: ":path twice", fields: [(":path", "/a")] + Raw.get),
         Case(what: ":authority twice", fields: [(":authority", "a.test")] + Raw.get),
         Case(what: ":scheme twice", fields: [(":scheme", "https")] + Raw.get),
-        Case(what: "a pseudo-header field after a regular one", fields: without(":path") + [("x", "y"), (":path", "/")]),
+        Case(
+            what: "a pseudo-header field after a regular one", fields: without(":path") + [("x", "y"), (":path", "/")]),
         Case(what: "an unknown pseudo-header field", fields: [(":version", "2")] + Raw.get),
         Case(what: ":status in a request", fields: [(":status", "200")] + Raw.get),
         Case(what: "no :method", fields: without(":method")),
@@ -50,11 +53,14 @@ import Testing
         Case(what: "an empty :authority", fields: replacing(":authority", "")),
         Case(what: "an empty :method", fields: replacing(":method", "")),
         Case(what: "a :path with a space", fields: replacing(":path", "/a b")),
-        Case(what: "a :path that ends the request line", fields: replacing(":path", "/ HTTP/1.1\r\nHost: b.test\r\nX: ")),
+        Case(
+            what: "a :path that ends the request line", fields: replacing(":path", "/ HTTP/1.1\r\nHost: b.test\r\nX: ")),
         Case(what: "a :path with a fragment", fields: replacing(":path", "/a#b")),
         Case(what: "a :path without a slash", fields: replacing(":path", "a")),
         Case(what: "a :path in absolute form", fields: replacing(":path", "https://b.test/")),
-        Case(what: "an absolute :path with another scheme", fields: [(":method", "GET"), (":scheme", "x"), (":authority", "a.test"), (":path", "http://b.test/")]),
+        Case(
+            what: "an absolute :path with another scheme",
+            fields: [(":method", "GET"), (":scheme", "x"), (":authority", "a.test"), (":path", "http://b.test/")]),
         Case(what: "\"*\" without OPTIONS", fields: replacing(":path", "*")),
         Case(what: "a :path with NUL", fields: replacing(":path", "/a\0")),
         Case(what: "a :method with a space", fields: replacing(":method", "GET /")),
@@ -79,8 +85,12 @@ import Testing
         Case(what: "CONNECT with :path", fields: replacing(":method", "CONNECT")),
         Case(what: "CONNECT without :authority", fields: [(":method", "CONNECT")]),
         Case(what: "CONNECT with Host alone", fields: [(":method", "CONNECT"), ("host", "a.test:443")]),
-        Case(what: "CONNECT with a length", fields: [(":method", "CONNECT"), (":authority", "a.test:443"), ("content-length", "5")]),
-        Case(what: ":protocol without having been allowed", fields: [(":protocol", "websocket")] + replacing(":method", "CONNECT")),
+        Case(
+            what: "CONNECT with a length",
+            fields: [(":method", "CONNECT"), (":authority", "a.test:443"), ("content-length", "5")]),
+        Case(
+            what: ":protocol without having been allowed",
+            fields: [(":protocol", "websocket")] + replacing(":method", "CONNECT")),
     ]
 
     @Test(arguments: requests)
@@ -88,16 +98,21 @@ import Testing
         let server = try Peer.server()
         server.receive(Raw.headers(1, malformed.fields))
         try expectRefusal(server)
-        // The connection goes on, and so does its table.
+        // The connection and its HPACK table stay usable.
         server.receive(Raw.request(3))
         #expect(server.received.last == .head(3, "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", ends: true, body: .none))
     }
 
-    static let protocols: [Case] = ["web socket", "a,b", "websocket\r\nx: y", "", "websocket, h2c", "h2c;"].map { name in
-        Case(what: "the protocol \(name.debugDescription)", fields: [(":protocol", name)] + replacing(":method", "CONNECT"))
+    static let protocols: [Case] = ["web socket", "a,b", "websocket\r\nx: y", "", "websocket, h2c", "h2c;"].map {
+        name in
+        Case(
+            what: "the protocol \(name.debugDescription)",
+            fields: [(":protocol", name)] + replacing(":method", "CONNECT"))
     }
 
-    @Test(arguments: protocols + [Case(what: ":protocol without CONNECT", fields: [(":protocol", "websocket")] + Raw.get)])
+    @Test(
+        arguments: protocols + [Case(what: ":protocol without CONNECT", fields: [(":protocol", "websocket")] + Raw.get)]
+    )
     func `A malformed extended CONNECT is none`(_ malformed: Case) throws {
         var settings = HTTP2Settings()
         settings.enablesConnectProtocol = true
@@ -120,7 +135,9 @@ import Testing
         Case(what: "Connection", fields: [(":status", "200"), ("connection", "close")]),
         Case(what: "Transfer-Encoding", fields: [(":status", "200"), ("transfer-encoding", "chunked")]),
         Case(what: "Upgrade", fields: [(":status", "200"), ("upgrade", "x")]),
-        Case(what: "Content-Length twice", fields: [(":status", "200"), ("content-length", "0"), ("content-length", "0")]),
+        Case(
+            what: "Content-Length twice",
+            fields: [(":status", "200"), ("content-length", "0"), ("content-length", "0")]),
         Case(what: "Content-Length without a body", fields: [(":status", "200"), ("content-length", "3")]),
         Case(what: "CR LF in a value", fields: [(":status", "200"), ("x", "a\r\nSet-Cookie: b")]),
         Case(what: "a name in upper case", fields: [(":status", "200"), ("X", "y")]),
@@ -134,8 +151,10 @@ import Testing
     }
 
     static let trailers: [Case] = [
-        Case(what: "a pseudo-header field", fields: [(":status", "200")]), Case(what: "Connection", fields: [("connection", "x")]),
-        Case(what: "a line end", fields: [("x", "a\r\nb: c")]), Case(what: "a name in upper case", fields: [("X", "y")]),
+        Case(what: "a pseudo-header field", fields: [(":status", "200")]),
+        Case(what: "Connection", fields: [("connection", "x")]),
+        Case(what: "a line end", fields: [("x", "a\r\nb: c")]),
+        Case(what: "a name in upper case", fields: [("X", "y")]),
         Case(what: "Transfer-Encoding", fields: [("transfer-encoding", "chunked")]),
     ]
 

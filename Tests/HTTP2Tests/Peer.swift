@@ -20,7 +20,7 @@ final class Peer: HTTP2Outlet {
     var order: [HTTP2StreamID] = []
     /// Windows are returned as data is taken.
     var consumes = true
-    /// Of client requests, by which responses are read.
+    /// Methods of a client's requests.
     var methods: [HTTP2StreamID: Method] = [:]
 
     /// An event, in a form that can be compared.
@@ -40,7 +40,9 @@ final class Peer: HTTP2Outlet {
         case failed(HTTP2ErrorCode)
     }
 
-    init(_ role: HTTP2Session.Role, settings: HTTP2Settings = HTTP2Settings(), limits: HTTP2Limits = HTTP2Limits()) throws {
+    init(_ role: HTTP2Session.Role, settings: HTTP2Settings = HTTP2Settings(), limits: HTTP2Limits = HTTP2Limits())
+        throws
+    {
         session = try HTTP2Session(role, settings: settings, limits: limits)
     }
 
@@ -78,7 +80,8 @@ final class Peer: HTTP2Outlet {
             guard consumes else { return }
             session.consumed(range.count, of: stream)
             session.consumedOfConnection(range.count)
-        case .trailers(let stream, let section): add(.trailers(stream.rawValue, String(decoding: section.lines, as: UTF8.self)))
+        case .trailers(let stream, let section):
+            add(.trailers(stream.rawValue, String(decoding: section.lines, as: UTF8.self)))
         case .ended(let stream): add(.ended(stream.rawValue))
         case .reset(let stream, let code): add(.reset(stream.rawValue, code))
         case .malformed(let stream, let defect): add(.malformed(stream.rawValue, defect))
@@ -91,7 +94,9 @@ final class Peer: HTTP2Outlet {
         }
     }
 
-    private func note(_ stream: HTTP2StreamID, _ progress: HeadProgress, _ text: [UInt8], _ ends: Bool, _ body: BodyLength) {
+    private func note(
+        _ stream: HTTP2StreamID, _ progress: HeadProgress, _ text: [UInt8], _ ends: Bool, _ body: BodyLength
+    ) {
         if case .complete = progress {
             add(.head(stream.rawValue, String(decoding: text, as: UTF8.self), ends: ends, body: body))
         } else {

@@ -5,18 +5,26 @@ import Testing
 /// The order of streams (RFC 9218).
 @Suite struct PriorityTests {
     @Test(arguments: [
-        ("", HTTP2Priority()), ("u=0", HTTP2Priority(urgency: 0)), ("u=7, i", HTTP2Priority(urgency: 7, isIncremental: true)),
-        ("i", HTTP2Priority(isIncremental: true)), ("i=?1,u=1", HTTP2Priority(urgency: 1, isIncremental: true)), ("i=?0", HTTP2Priority()),
-        ("u=8", HTTP2Priority()), ("u=-1", HTTP2Priority()), ("u=1.5", HTTP2Priority()), ("u=\"1\"", HTTP2Priority()), ("i=1", HTTP2Priority()),
-        ("u=2;a=b, x=(1 2 \"(\");q, i", HTTP2Priority(urgency: 2, isIncremental: true)), ("u=1, u=5", HTTP2Priority(urgency: 5)),
+        ("", HTTP2Priority()), ("u=0", HTTP2Priority(urgency: 0)),
+        ("u=7, i", HTTP2Priority(urgency: 7, isIncremental: true)),
+        ("i", HTTP2Priority(isIncremental: true)), ("i=?1,u=1", HTTP2Priority(urgency: 1, isIncremental: true)),
+        ("i=?0", HTTP2Priority()),
+        ("u=8", HTTP2Priority()), ("u=-1", HTTP2Priority()), ("u=1.5", HTTP2Priority()), ("u=\"1\"", HTTP2Priority()),
+        ("i=1", HTTP2Priority()),
+        ("u=2;a=b, x=(1 2 \"(\");q, i", HTTP2Priority(urgency: 2, isIncremental: true)),
+        ("u=1, u=5", HTTP2Priority(urgency: 5)),
         ("  u=4 ,\ti ", HTTP2Priority(urgency: 4, isIncremental: true)), ("x=:aGk=:, u=6", HTTP2Priority(urgency: 6)),
-        ("urgent, u=2", HTTP2Priority(urgency: 2)), ("u", HTTP2Priority()), ("*x=1;y;z=2, u=0", HTTP2Priority(urgency: 0)),
+        ("urgent, u=2", HTTP2Priority(urgency: 2)), ("u", HTTP2Priority()),
+        ("*x=1;y;z=2, u=0", HTTP2Priority(urgency: 0)),
     ])
     func `A Priority field says how urgent`(text: String, priority: HTTP2Priority) {
         #expect(HTTP2Priority(parsing: Array(text.utf8).span) == priority)
     }
 
-    @Test(arguments: ["U=1", "u=1,", ", u=1", "u=", "u=1 i", "=1", "u=1;", "u=\"", "u=(1", "u=1)", "u=\u{e9}", "1", "u=1,,i", "u=1; =2", "u=\"\\"])
+    @Test(arguments: [
+        "U=1", "u=1,", ", u=1", "u=", "u=1 i", "=1", "u=1;", "u=\"", "u=(1", "u=1)", "u=\u{e9}", "1", "u=1,,i",
+        "u=1; =2", "u=\"\\",
+    ])
     func `What isn't a dictionary says nothing`(text: String) {
         #expect(HTTP2Priority(parsing: Array(text.utf8).span) == nil)
     }
@@ -43,21 +51,28 @@ import Testing
         for (stream, priority) in streams { schedule.insert(HTTP2StreamID(stream), priority) }
         return (0..<frames).compactMap { _ in
             let first = schedule.first
-            guard let next = schedule.removeFirst(), next == first, let priority = priorities[next.rawValue] else { return nil }
+            guard let next = schedule.removeFirst(), next == first, let priority = priorities[next.rawValue] else {
+                return nil
+            }
             schedule.insert(next, priority)
             return next.rawValue
         }
     }
 
     @Test func `The more urgent come first`() {
-        #expect(order([(1, HTTP2Priority()), (3, HTTP2Priority(urgency: 5)), (5, HTTP2Priority(urgency: 1))], frames: 3) == [5, 5, 5])
+        #expect(
+            order([(1, HTTP2Priority()), (3, HTTP2Priority(urgency: 5)), (5, HTTP2Priority(urgency: 1))], frames: 3)
+                == [5, 5, 5])
     }
 
     @Test func `Incremental ones take turns, others go one after the other`() {
         let shared = HTTP2Priority(isIncremental: true)
         #expect(order([(1, shared), (3, shared), (5, shared)], frames: 7) == [1, 3, 5, 1, 3, 5, 1])
         #expect(order([(5, HTTP2Priority()), (1, HTTP2Priority()), (3, HTTP2Priority())], frames: 3) == [1, 1, 1])
-        #expect(order([(1, HTTP2Priority()), (3, shared), (5, HTTP2Priority()), (7, shared)], frames: 7) == [1, 3, 7, 1, 3, 7, 1])
+        #expect(
+            order([(1, HTTP2Priority()), (3, shared), (5, HTTP2Priority()), (7, shared)], frames: 7) == [
+                1, 3, 7, 1, 3, 7, 1,
+            ])
     }
 
     @Test func `What leaves is no longer there`() {
@@ -97,7 +112,8 @@ import Testing
                         inside[next.rawValue] = nil
                     }
                 } else {
-                    let priority = HTTP2Priority(urgency: UInt8.random(in: 0...2, using: &random), isIncremental: Bool.random(using: &random))
+                    let priority = HTTP2Priority(
+                        urgency: UInt8.random(in: 0...2, using: &random), isIncremental: Bool.random(using: &random))
                     schedule.insert(HTTP2StreamID(stream), priority)
                     inside[stream] = priority
                 }
@@ -114,7 +130,8 @@ import Testing
     private func frames(_ priorities: [String?], updates: [UInt8] = []) throws -> [Int32] {
         let server = try Peer.server()
         server.receive(
-            priorities.enumerated().flatMap { Raw.request(2 * UInt32($0) + 1, $1.map { [("priority", $0)] } ?? []) } + updates)
+            priorities.enumerated().flatMap { Raw.request(2 * UInt32($0) + 1, $1.map { [("priority", $0)] } ?? []) }
+                + updates)
         for index in priorities.indices {
             let stream = HTTP2StreamID(2 * Int32(index) + 1)
             server.session.submitResponse(stream, response(), hasBody: true)
@@ -178,7 +195,9 @@ import Testing
 
     @Test func `A stream without window doesn't hold up the others`() throws {
         let server = try Peer(.server)
-        server.receive(Raw.preface + Raw.settings([(4, 10)]) + Raw.settingsAck + Raw.request(1, [("priority", "u=0")]) + Raw.request(3))
+        server.receive(
+            Raw.preface + Raw.settings([(4, 10)]) + Raw.settingsAck + Raw.request(1, [("priority", "u=0")])
+                + Raw.request(3))
         for stream in [Int32(1), 3] {
             server.session.submitResponse(HTTP2StreamID(stream), response(), hasBody: true)
             server.say(HTTP2StreamID(stream), String(repeating: "x", count: 25))

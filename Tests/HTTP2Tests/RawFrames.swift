@@ -7,10 +7,13 @@ enum Raw {
 
     static func frame(_ type: UInt8, _ flags: UInt8 = 0, _ stream: UInt32, _ payload: [UInt8] = []) -> [UInt8] {
         let length = payload.count
-        return [UInt8(length >> 16), UInt8(length >> 8 & 255), UInt8(length & 255), type, flags] + number(stream) + payload
+        return [UInt8(length >> 16), UInt8(length >> 8 & 255), UInt8(length & 255), type, flags] + number(stream)
+            + payload
     }
 
-    static func number(_ value: UInt32) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: value >> (24 - 8 * UInt32($0))) } }
+    static func number(_ value: UInt32) -> [UInt8] {
+        (0..<4).map { UInt8(truncatingIfNeeded: value >> (24 - 8 * UInt32($0))) }
+    }
 
     static func settings(_ entries: [(UInt16, UInt32)] = []) -> [UInt8] {
         frame(4, 0, 0, entries.flatMap { [UInt8($0.0 >> 8), UInt8($0.0 & 255)] + number($0.1) })
@@ -20,13 +23,19 @@ enum Raw {
     /// Flags of HEADERS.
     static let (endStream, endHeaders): (UInt8, UInt8) = (1, 4)
 
-    static func headers(_ stream: UInt32, _ fields: [(String, String)], flags: UInt8 = endStream | endHeaders) -> [UInt8] {
+    static func headers(_ stream: UInt32, _ fields: [(String, String)], flags: UInt8 = endStream | endHeaders)
+        -> [UInt8]
+    {
         frame(1, flags, stream, fields.flatMap { literal($0.0, $0.1) })
     }
 
-    static func data(_ stream: UInt32, _ text: String, ends: Bool = false) -> [UInt8] { frame(0, ends ? 1 : 0, stream, Array(text.utf8)) }
+    static func data(_ stream: UInt32, _ text: String, ends: Bool = false) -> [UInt8] {
+        frame(0, ends ? 1 : 0, stream, Array(text.utf8))
+    }
     static func reset(_ stream: UInt32, _ code: UInt32 = 8) -> [UInt8] { frame(3, 0, stream, number(code)) }
-    static func windowUpdate(_ stream: UInt32, _ increment: UInt32) -> [UInt8] { frame(8, 0, stream, number(increment)) }
+    static func windowUpdate(_ stream: UInt32, _ increment: UInt32) -> [UInt8] {
+        frame(8, 0, stream, number(increment))
+    }
     static func ping(ack: Bool = false) -> [UInt8] { frame(6, ack ? 1 : 0, 0, [1, 2, 3, 4, 5, 6, 7, 8]) }
 
     /// A literal without indexing, and without Huffman's code.
@@ -47,12 +56,16 @@ enum Raw {
     }
 
     static let get = [(":method", "GET"), (":scheme", "https"), (":authority", "a.test"), (":path", "/")]
-    static func request(_ stream: UInt32, _ more: [(String, String)] = [], flags: UInt8 = endStream | endHeaders) -> [UInt8] {
+    static func request(_ stream: UInt32, _ more: [(String, String)] = [], flags: UInt8 = endStream | endHeaders)
+        -> [UInt8]
+    {
         headers(stream, get + more, flags: flags)
     }
 
     /// A client's beginning, its settings acknowledged or not.
-    static func client(acknowledges: Bool = true) -> [UInt8] { preface + settings() + (acknowledges ? settingsAck : []) }
+    static func client(acknowledges: Bool = true) -> [UInt8] {
+        preface + settings() + (acknowledges ? settingsAck : [])
+    }
 }
 
 extension Peer {
@@ -113,7 +126,10 @@ struct SentFrame: Equatable {
                 payload = Array(bytes[position..<position + count])
                 position += count
             }
-            if let header { frames.append(SentFrame(kind: header.kind, flags: header.flags, stream: header.stream, payload: payload)) }
+            if let header {
+                frames.append(
+                    SentFrame(kind: header.kind, flags: header.flags, stream: header.stream, payload: payload))
+            }
         }
         return frames
     }

@@ -79,7 +79,8 @@ import Testing
         let body = Array("a small body".utf8)
         #expect(
             try everySplit(Self.nghttp) { try Peer(.server) } == [
-                head(13, "/a"), head(15, "/b"), .data(13, body), .trailers(13, "x-sum: 7\r\n"), .data(15, body), .trailers(15, "x-sum: 7\r\n"),
+                head(13, "/a"), head(15, "/b"), .data(13, body), .trailers(13, "x-sum: 7\r\n"), .data(15, body),
+                .trailers(15, "x-sum: 7\r\n"),
                 .goAway(0, .noError, ""),
             ])
     }
@@ -91,16 +92,24 @@ import Testing
             Issue.record("\(seen)")
             return
         }
-        #expect(text.hasSuffix("user-agent: curl/7.88.1\r\naccept: */*\r\ncontent-length: 7\r\ncontent-type: application/x-www-form-urlencoded\r\ncookie: x=1; y=2\r\n\r\n"))
+        #expect(
+            text.hasSuffix(
+                "user-agent: curl/7.88.1\r\naccept: */*\r\ncontent-length: 7\r\ncontent-type: application/x-www-form-urlencoded\r\ncookie: x=1; y=2\r\n\r\n"
+            ))
     }
 
     @Test func `Requests of Python's h2`() throws {
-        let fields = "Host: a.test\r\nuser-agent: python-h2\r\nte: trailers\r\nauthorization: Bearer secret\r\ncookie: a=1; b=2\r\n\r\n"
+        let fields =
+            "Host: a.test\r\nuser-agent: python-h2\r\nte: trailers\r\nauthorization: Bearer secret\r\ncookie: a=1; b=2\r\n\r\n"
         #expect(
             try everySplit(Self.pythonClient) { try Peer(.server) } == [
-                .head(1, "POST /upload?x=1 HTTP/1.1\r\n\(fields)", ends: false, body: .unknown), .data(1, Array("first second".utf8)),
-                .trailers(1, "x-sum: 12\r\n"), .head(3, "GET /upload?x=1 HTTP/1.1\r\n\(fields)", ends: true, body: .none), .reset(3, .cancel),
-                .head(5, "GET /big HTTP/1.1\r\nHost: a.test\r\nx-big: \(String(repeating: "z", count: 200))\r\n\r\n", ends: true, body: .none),
+                .head(1, "POST /upload?x=1 HTTP/1.1\r\n\(fields)", ends: false, body: .unknown),
+                .data(1, Array("first second".utf8)),
+                .trailers(1, "x-sum: 12\r\n"),
+                .head(3, "GET /upload?x=1 HTTP/1.1\r\n\(fields)", ends: true, body: .none), .reset(3, .cancel),
+                .head(
+                    5, "GET /big HTTP/1.1\r\nHost: a.test\r\nx-big: \(String(repeating: "z", count: 200))\r\n\r\n",
+                    ends: true, body: .none),
                 .goAway(0, .noError, ""),
             ])
     }
@@ -115,12 +124,16 @@ import Testing
         }
         let fields = "content-type: text/plain; charset=utf-8\r\nset-cookie: a=b; Path=/\r\nserver: python-h2\r\n\r\n"
         #expect(
-            seen == [13, 15].flatMap { stream -> [Peer.Seen] in
-                [
-                    .head(stream, "HTTP/1.1 103 \r\nlink: </style.css>; rel=preload\r\n\r\n", ends: false, body: .none),
-                    .head(stream, "HTTP/1.1 200 \r\n\(fields)", ends: false, body: .unknown), .data(stream, Array("hello from h2".utf8)),
-                    .trailers(stream, "grpc-status: 0\r\nx-checksum: abc\r\n"),
-                ]
-            })
+            seen
+                == [13, 15].flatMap { stream -> [Peer.Seen] in
+                    [
+                        .head(
+                            stream, "HTTP/1.1 103 \r\nlink: </style.css>; rel=preload\r\n\r\n", ends: false, body: .none
+                        ),
+                        .head(stream, "HTTP/1.1 200 \r\n\(fields)", ends: false, body: .unknown),
+                        .data(stream, Array("hello from h2".utf8)),
+                        .trailers(stream, "grpc-status: 0\r\nx-checksum: abc\r\n"),
+                    ]
+                })
     }
 }

@@ -27,7 +27,9 @@ import Testing
         return block
     }
 
-    private func response(_ text: String, named via: ViaPseudonym? = nil, edits: HeadEdits = HeadEdits()) throws -> FieldBlock {
+    private func response(_ text: String, named via: ViaPseudonym? = nil, edits: HeadEdits = HeadEdits()) throws
+        -> FieldBlock
+    {
         let owned = try OwnedResponse(Array(text.utf8))
         var block = FieldBlock()
         HeadWriter.write(response: owned.view.head, from: Array(text.utf8).span, via: via, edits: edits, into: &block)
@@ -39,14 +41,19 @@ import Testing
             "GET /a?b HTTP/1.1\r\nHost: A.test:443\r\nUser-Agent: x \r\nX-Empty:\r\nAccept: */*\r\n\r\n", named: via)
         #expect(
             shown(block) == [
-                ":method: GET", ":scheme: https", ":authority: a.test", ":path: /a?b", "user-agent: x", "x-empty: ", "accept: */*", "via: 1.1 \(via)",
+                ":method: GET", ":scheme: https", ":authority: a.test", ":path: /a?b", "user-agent: x", "x-empty: ",
+                "accept: */*", "via: 1.1 \(via)",
             ])
         #expect(secrets(block).isEmpty)
     }
 
     @Test func `The authority has its port unless it is the usual one`() throws {
-        for (authority, text) in [("a.test", "a.test"), ("a.test:8443", "a.test:8443"), ("[2001:db8::1]", "[2001:db8::1]"), ("[::1]:1", "[::1]:1")] {
-            #expect(shown(try request("GET / HTTP/1.1\r\nHost: x\r\n\r\n", to: authority)).contains(":authority: \(text)"))
+        for (authority, text) in [
+            ("a.test", "a.test"), ("a.test:8443", "a.test:8443"), ("[2001:db8::1]", "[2001:db8::1]"),
+            ("[::1]:1", "[::1]:1"),
+        ] {
+            #expect(
+                shown(try request("GET / HTTP/1.1\r\nHost: x\r\n\r\n", to: authority)).contains(":authority: \(text)"))
         }
     }
 
@@ -65,12 +72,14 @@ import Testing
     }
 
     @Test func `A length is written once, as it is understood`() throws {
-        let block = try request("POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 05, 05\r\nContent-Length: 05\r\nX: y\r\n\r\n")
+        let block = try request(
+            "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 05, 05\r\nContent-Length: 05\r\nX: y\r\n\r\n")
         #expect(shown(block).dropFirst(4) == ["content-length: 5", "x: y"])
     }
 
     @Test func `Cookies are split`() throws {
-        let block = try request("GET / HTTP/1.1\r\nHost: a.test\r\nCookie: a=1; b=2;c=3; \r\nCookie: d\r\nX-Cookie: e; f\r\n\r\n")
+        let block = try request(
+            "GET / HTTP/1.1\r\nHost: a.test\r\nCookie: a=1; b=2;c=3; \r\nCookie: d\r\nX-Cookie: e; f\r\n\r\n")
         #expect(shown(block).dropFirst(4) == ["cookie: a=1", "cookie: b=2;c=3;", "cookie: d", "x-cookie: e; f"])
         #expect(secrets(block) == ["cookie", "cookie", "cookie"])
     }
@@ -84,16 +93,23 @@ import Testing
 
     @Test func `Edits are applied, those of the connection dropped`() throws {
         var edits = HeadEdits()
-        for name in ["Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade", "TE", "Host", "HTTP2-Settings"] {
+        for name in [
+            "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade", "TE", "Host",
+            "HTTP2-Settings",
+        ] {
             edits.append(.set("x"), name)
         }
         edits.append(.set("Bearer z"), "Authorization")
         edits.append(.remove, "X-Gone")
         edits.append(.addIfAbsent("new"), "X-New")
-        let block = try request("GET / HTTP/1.1\r\nHost: a.test\r\nX-Gone: 1\r\nAuthorization: old\r\n\r\n", edits: edits)
+        let block = try request(
+            "GET / HTTP/1.1\r\nHost: a.test\r\nX-Gone: 1\r\nAuthorization: old\r\n\r\n", edits: edits)
         #expect(shown(block).dropFirst(4) == ["authorization: Bearer z", "x-new: new"])
         #expect(secrets(block) == ["authorization"])
-        #expect(shown(try response("HTTP/1.1 200 OK\r\nX-Gone: 1\r\n\r\n", edits: edits)) == [":status: 200", "authorization: Bearer z", "x-new: new"])
+        #expect(
+            shown(try response("HTTP/1.1 200 OK\r\nX-Gone: 1\r\n\r\n", edits: edits)) == [
+                ":status: 200", "authorization: Bearer z", "x-new: new",
+            ])
     }
 
     @Test func `A tunnel has an authority with its port, and nothing else`() throws {
@@ -109,30 +125,52 @@ import Testing
                 + "Sec-WebSocket-Version: 13\r\n\r\n", connectProtocol: "websocket")
         #expect(
             shown(block) == [
-                ":method: CONNECT", ":protocol: websocket", ":scheme: https", ":authority: a.test", ":path: /chat", "sec-websocket-version: 13",
+                ":method: CONNECT", ":protocol: websocket", ":scheme: https", ":authority: a.test", ":path: /chat",
+                "sec-websocket-version: 13",
             ])
         #expect(
-            shown(try response("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: k\r\nSec-WebSocket-Protocol: p\r\n\r\n"))
+            shown(
+                try response(
+                    "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: k\r\nSec-WebSocket-Protocol: p\r\n\r\n"
+                ))
                 == [":status: 200", "sec-websocket-protocol: p"])
     }
 
     @Test func `A response has a status, no reason, and no framing of HTTP/1.1`() throws {
         #expect(
-            shown(try response("HTTP/1.1 404 Not Found\r\nConnection: close\r\nTransfer-Encoding: chunked\r\nContent-Type: a/b\r\n\r\n", named: via)) == [
-                ":status: 404", "content-type: a/b", "via: 1.1 \(via)",
+            shown(
+                try response(
+                    "HTTP/1.1 404 Not Found\r\nConnection: close\r\nTransfer-Encoding: chunked\r\nContent-Type: a/b\r\n\r\n",
+                    named: via)) == [
+                    ":status: 404", "content-type: a/b", "via: 1.1 \(via)",
+                ])
+        #expect(
+            shown(try response("HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n", named: via)) == [
+                ":status: 200", "content-length: 5", "via: 1.0 \(via)",
             ])
-        #expect(shown(try response("HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n", named: via)) == [":status: 200", "content-length: 5", "via: 1.0 \(via)"])
-        #expect(shown(try response("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nContent-Length: 5\r\n\r\n")) == [":status: 103", "link: </a>"])
-        #expect(shown(try response("HTTP/1.1 426 Upgrade Required\r\nUpgrade: x\r\nConnection: Upgrade\r\nContent-Length: 0\r\n\r\n")) == [":status: 426", "content-length: 0"])
+        #expect(
+            shown(try response("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nContent-Length: 5\r\n\r\n")) == [
+                ":status: 103", "link: </a>",
+            ])
+        #expect(
+            shown(
+                try response(
+                    "HTTP/1.1 426 Upgrade Required\r\nUpgrade: x\r\nConnection: Upgrade\r\nContent-Length: 0\r\n\r\n"))
+                == [":status: 426", "content-length: 0"])
     }
 
     @Test func `Members of Proxy-Status in this proxy's name stay behind`() throws {
-        #expect(shown(try response("HTTP/1.1 200 OK\r\nProxy-Status: a, pinproxy; error=x, b\r\n\r\n")).dropFirst() == ["proxy-status: a, b"])
+        #expect(
+            shown(try response("HTTP/1.1 200 OK\r\nProxy-Status: a, pinproxy; error=x, b\r\n\r\n")).dropFirst() == [
+                "proxy-status: a, b"
+            ])
         #expect(shown(try response("HTTP/1.1 200 OK\r\nProxy-Status: pinproxy\r\n\r\n")).count == 1)
     }
 
     @Test func `Max-Forwards is counted down`() throws {
-        #expect(shown(try request("OPTIONS / HTTP/1.1\r\nHost: a.test\r\nMax-Forwards: 3\r\n\r\n")).last == "max-forwards: 2")
+        #expect(
+            shown(try request("OPTIONS / HTTP/1.1\r\nHost: a.test\r\nMax-Forwards: 3\r\n\r\n")).last
+                == "max-forwards: 2")
     }
 
     @Test func `Trailers go as they may`() {

@@ -3,7 +3,9 @@ import Testing
 
 /// Heads that arrived in HTTP/2, as text.
 @Suite struct HTTP2HeadTests {
-    private func read(_ text: String, lines: Int, ends: Bool = false, extended: Bool = false) -> (RequestHead, HeadProgress) {
+    private func read(_ text: String, lines: Int, ends: Bool = false, extended: Bool = false) -> (
+        RequestHead, HeadProgress
+    ) {
         var head = RequestHead()
         let progress = head.parseHTTP2(
             Array(text.utf8).span, HTTP2Framing(lines: lines, ends: ends, isExtendedConnect: extended))
@@ -11,14 +13,21 @@ import Testing
     }
 
     private func isComplete(_ progress: HeadProgress) -> Bool { if case .complete = progress { true } else { false } }
-    private func code(_ progress: HeadProgress) -> WireError.Code? { if case .malformed(let error) = progress { error.code } else { nil } }
+    private func code(_ progress: HeadProgress) -> WireError.Code? {
+        if case .malformed(let error) = progress { error.code } else { nil }
+    }
 
     @Test(arguments: [
-        ("GET", "", false, BodyLength.unknown), ("GET", "", true, .none), ("POST", "", true, .known(0)), ("POST", "", false, .unknown),
-        ("PUT", "content-length: 0\r\n", true, .known(0)), ("GET", "content-length: 7\r\n", false, .known(7)), ("PATCH", "", true, .known(0)),
+        ("GET", "", false, BodyLength.unknown), ("GET", "", true, .none), ("POST", "", true, .known(0)),
+        ("POST", "", false, .unknown),
+        ("PUT", "content-length: 0\r\n", true, .known(0)), ("GET", "content-length: 7\r\n", false, .known(7)),
+        ("PATCH", "", true, .known(0)),
     ])
-    func `The end of the stream says whether there is a body`(method: String, length: String, ends: Bool, body: BodyLength) {
-        let (head, progress) = read("\(method) /a HTTP/1.1\r\nHost: a.test\r\n\(length)\r\n", lines: length.isEmpty ? 1 : 2, ends: ends)
+    func `The end of the stream says whether there is a body`(
+        method: String, length: String, ends: Bool, body: BodyLength
+    ) {
+        let (head, progress) = read(
+            "\(method) /a HTTP/1.1\r\nHost: a.test\r\n\(length)\r\n", lines: length.isEmpty ? 1 : 2, ends: ends)
         #expect(isComplete(progress))
         #expect(head.bodyLength == body)
         #expect(head.version == .http2)
@@ -39,7 +48,9 @@ import Testing
         #expect(code(read("GET http://b.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n", lines: 1).1) == .targetOfOtherForm)
         #expect(code(read("GET b HTTP/1.1\r\nHost: a.test\r\n\r\n", lines: 1).1) == .target)
         #expect(code(read("GET /a b HTTP/1.1\r\nHost: a.test\r\n\r\n", lines: 1).1) != nil)
-        for text in ["OPTIONS * HTTP/1.1\r\nHost: a.test\r\n\r\n", "CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\r\n"] {
+        for text in [
+            "OPTIONS * HTTP/1.1\r\nHost: a.test\r\n\r\n", "CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\r\n",
+        ] {
             #expect(isComplete(read(text, lines: 1).1), "\(text)")
         }
     }
@@ -55,8 +66,10 @@ import Testing
     }
 
     @Test(arguments: [
-        (200, "", Method.get, false, BodyLength.unknown), (200, "", .get, true, .known(0)), (200, "", .head, true, .none),
-        (204, "", .get, true, .none), (304, "content-length: 5\r\n", .get, true, .none), (200, "content-length: 5\r\n", .get, false, .known(5)),
+        (200, "", Method.get, false, BodyLength.unknown), (200, "", .get, true, .known(0)),
+        (200, "", .head, true, .none),
+        (204, "", .get, true, .none), (304, "content-length: 5\r\n", .get, true, .none),
+        (200, "content-length: 5\r\n", .get, false, .known(5)),
         (200, "", .connect, false, .none), (103, "", .get, false, .none), (404, "", .connect, false, .unknown),
     ])
     func `A response's body follows from method, status and end`(
@@ -64,7 +77,8 @@ import Testing
     ) {
         var head = ResponseHead()
         let progress = head.parseHTTP2(
-            Array("HTTP/1.1 \(status) \r\n\(length)\r\n".utf8).span, to: method, HTTP2Framing(lines: length.isEmpty ? 0 : 1, ends: ends))
+            Array("HTTP/1.1 \(status) \r\n\(length)\r\n".utf8).span, to: method,
+            HTTP2Framing(lines: length.isEmpty ? 0 : 1, ends: ends))
         #expect(isComplete(progress))
         #expect(head.bodyLength == body)
         #expect(head.status == status && head.version == .http2)
@@ -85,7 +99,8 @@ import Testing
         let origin = try Authority.parse("a.test", defaultPort: 443).get()
         var out: [UInt8] = []
         HeadWriter.write(
-            request: head, from: Array(text.utf8).span, target: .originForm, authority: origin, defaultPort: 443, via: via,
+            request: head, from: Array(text.utf8).span, target: .originForm, authority: origin, defaultPort: 443,
+            via: via,
             forwardUpgrade: false, into: &out)
         return String(decoding: out, as: UTF8.self)
     }
@@ -94,10 +109,12 @@ import Testing
         let text = "POST / HTTP/1.1\r\nHost: a.test\r\nte: trailers\r\n\r\n"
         #expect(
             try passedOn(text, lines: 2, ends: true)
-                == "POST / HTTP/1.1\r\nHost: a.test\r\nVia: 2 \(via)\r\nContent-Length: 0\r\nTE: trailers\r\nConnection: TE\r\n\r\n")
+                == "POST / HTTP/1.1\r\nHost: a.test\r\nVia: 2 \(via)\r\nContent-Length: 0\r\nTE: trailers\r\nConnection: TE\r\n\r\n"
+        )
         #expect(
             try passedOn(text, lines: 2, ends: false)
-                == "POST / HTTP/1.1\r\nHost: a.test\r\nVia: 2 \(via)\r\nTransfer-Encoding: chunked\r\nTE: trailers\r\nConnection: TE\r\n\r\n")
+                == "POST / HTTP/1.1\r\nHost: a.test\r\nVia: 2 \(via)\r\nTransfer-Encoding: chunked\r\nTE: trailers\r\nConnection: TE\r\n\r\n"
+        )
         #expect(
             try passedOn("POST / HTTP/1.1\r\nHost: a.test\r\ncontent-length: 0\r\n\r\n", lines: 2, ends: true)
                 == "POST / HTTP/1.1\r\nHost: a.test\r\ncontent-length: 0\r\nVia: 2 \(via)\r\n\r\n")
@@ -109,7 +126,8 @@ import Testing
         _ = head.parseHTTP2(text.span, to: .get, HTTP2Framing(lines: 0, ends: true))
         var out: [UInt8] = []
         HeadWriter.write(
-            response: head, from: text.span, clientVersion: .http11, connection: .keepAlive, inChunks: false, via: via, into: &out)
+            response: head, from: text.span, clientVersion: .http11, connection: .keepAlive, inChunks: false, via: via,
+            into: &out)
         #expect(String(decoding: out, as: UTF8.self) == "HTTP/1.1 200 \r\nVia: 2 \(via)\r\nContent-Length: 0\r\n\r\n")
     }
 

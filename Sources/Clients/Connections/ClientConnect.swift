@@ -71,11 +71,11 @@ extension ClientConnection {
                 return .connected(.inspected)
             }
             if upstream.origin.isRetired {
-                upstream.close()
+                upstream.letGo()
                 return .overtaken
             }
             if let refusal = refusalWithoutAuthority(tunnel.route) ?? refusalWithoutLeaf(of: tunnel) {
-                upstream.close()
+                upstream.letGo()
                 tunnel.refusal = refusal
                 return .connectFailed(.told)
             }

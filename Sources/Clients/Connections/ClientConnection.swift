@@ -101,7 +101,7 @@ package final class ClientConnection {
     /// A suspended task ended: its result must not reach the client's next CONNECT.
     private func dropPending() {
         guard case .upstream(.success(let upstream))? = pending.take() else { return }
-        upstream.close()
+        upstream.letGo()
     }
 
     /// A suspended task's result waits for its resumption: a reload may come first.
@@ -127,7 +127,7 @@ package final class ClientConnection {
         if !kept.isOver, !kept.origin.hasRetired(kept), kept.validUntil > worker.unixTime(), kept.origin.key == route.target.key {
             return kept
         }
-        kept.close()
+        kept.letGo()
         return nil
     }
 
@@ -136,7 +136,7 @@ package final class ClientConnection {
 
     /// Keeps a connection for the next request, unless a reload retired it.
     func hold(_ upstream: UpstreamConnection) {
-        if upstream.origin.hasRetired(upstream) { return upstream.close() }
+        if upstream.origin.hasRetired(upstream) { return upstream.letGo() }
         kept = upstream
         upstream.hold()
     }
@@ -159,11 +159,11 @@ package final class ClientConnection {
         // A tunnel's is judged after the answer.
         guard let kept, kept.origin.key.layer.isShared, kept.origin.hasRetired(kept) else { return }
         self.kept = nil
-        kept.close()
+        kept.letGo()
     }
 
     func giveBackKept() {
-        if let kept = kept.take() { worker.giveBack(kept) }
+        if let kept = kept.take() as? HTTP1Upstream { worker.giveBack(kept) }
     }
 }
 

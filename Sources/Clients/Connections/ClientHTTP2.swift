@@ -17,7 +17,8 @@ extension ClientConnection: HTTP2ServerOwner {
     }
 
     func handler(of door: HTTP2ServerStream) -> ClientRequest {
-        note(&door.exchange.record)
+        door.exchange.record.client = source
+        door.exchange.record.traits = peer.traits
         let request = ClientRequest(door, worker: worker)
         request.connection = self
         request.identity = tunnel?.identity ?? self.request.identity

@@ -41,7 +41,7 @@ final class HTTP2Front: HTTP2ConnectionOwner {
     /// The proxy stops: tunnels end by themselves.
     func drain(within nanoseconds: UInt64) {
         connection.announceGoAway()
-        if connection.streams.isEmpty { deadline.set(afterNanoseconds: nanoseconds) }
+        if connection.streamCount == 0 { deadline.set(afterNanoseconds: nanoseconds) }
     }
 
     func received(_ place: HTTP2HeadPlace, on id: HTTP2StreamID, ends: Bool) {
@@ -58,7 +58,7 @@ final class HTTP2Front: HTTP2ConnectionOwner {
     func answeredPing(_ opaque: UInt64) {}
 
     func connectionChanged(_ connection: HTTP2Connection) {
-        guard connection.streams.isEmpty else { return }
+        guard connection.streamCount == 0 else { return }
         if connection.session.isGoingAway { return connection.close() }
         deadline.set(afterNanoseconds: idleNanoseconds)
     }
@@ -234,7 +234,7 @@ final class HTTP2FrontStream {
 
 extension HTTP2FrontStream: HTTP2StreamDoor {
     func received(_ place: HTTP2HeadPlace, ends: Bool) {}
-    func streamIsReadable() { carryRequest(readable: true) }
+    func streamIsReadable() { if stream.failure == nil { carryRequest(readable: true) } else { end(.cancel) } }
     func streamIsWritable() { carryAnswer(readable: false) }
 }
 

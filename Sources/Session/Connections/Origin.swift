@@ -93,10 +93,11 @@ package final class Origin {
         shared.last { $0.takesExchanges && $0.validUntil > unixTime && !hasRetired($0) && reach.allows($0.scope) }
     }
 
-    /// Shares a new connection, until ``leave(_:)``.
-    func share(_ connection: HTTP2Upstream) {
-        guard !pool.isClosed, !hasRetired(connection) else { return }
+    /// Shares a new connection, until ``leave(_:)``. False: it is for who asked for it alone.
+    func share(_ connection: HTTP2Upstream) -> Bool {
+        guard !pool.isClosed, !hasRetired(connection) else { return false }
         shared.append(connection)
+        return true
     }
 
     /// No exchange may begin on the connection any more.

@@ -93,6 +93,9 @@ package class UpstreamConnection {
         stream.stop()
     }
 
+    /// One who held it for an exchange that didn't begin lets it go: closes it, unless others share it.
+    package func letGo() { close() }
+
     // MARK: Idle
 
     /// Waits outside of the pool for the first request inside a CONNECT tunnel; notices if the origin ends.

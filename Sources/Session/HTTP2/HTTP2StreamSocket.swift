@@ -82,7 +82,7 @@ package final class HTTP2StreamSocket {
 
 extension HTTP2StreamSocket: HTTP2StreamDoor {
     package func received(_ place: HTTP2HeadPlace, ends: Bool) {}
-    package func streamIsReadable() { carryIn(readable: true) }
+    package func streamIsReadable() { if stream.failure == nil { carryIn(readable: true) } else { end(.cancel) } }
     package func streamIsWritable() { carryOut(readable: false) }
 }
 

@@ -40,7 +40,7 @@ final class MemoryDownstream: Downstream, ExchangeGuide {
         body(request.view)
     }
 
-    var requestBody: any BodySource { body }
+    lazy var requestBody: any BodySource = body
     func wantsRead(_ wanted: Bool) { isRead = wanted }
 
     func respond(
