@@ -1,13 +1,12 @@
 /// A reusable byte buffer. Appending a field line checks the capacity once.
 struct ByteArena: ~Copyable {
     private var base: UnsafeMutablePointer<UInt8>
-    private var capacity: Int
+    private var capacity = 0
     private(set) var count = 0
 
-    init(capacity: Int) {
-        self.capacity = capacity
-        base = .allocate(capacity: capacity)
-    }
+    private static let least = 128
+
+    init() { base = .allocate(capacity: 0) }
 
     deinit { base.deallocate() }
 
@@ -48,7 +47,7 @@ struct ByteArena: ~Copyable {
 
     private mutating func reserve(_ more: Int) {
         guard count + more > capacity else { return }
-        capacity = max(2 * capacity, count + more)
+        capacity = max(2 * capacity, count + more, Self.least)
         let larger = UnsafeMutablePointer<UInt8>.allocate(capacity: capacity)
         larger.update(from: base, count: count)
         base.deallocate()

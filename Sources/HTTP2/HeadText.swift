@@ -9,13 +9,10 @@ import HTTPWire
 struct HeadText: ~Copyable {
     enum Kind { case request, response, trailers }
 
-    private static let usualCapacity = 1024
-    private static let pseudoCapacity = 128
-
-    private var text = ByteArena(capacity: Self.usualCapacity)
+    private var text = ByteArena()
     /// Values of pseudo-header fields, and cookies, until their lines are written.
-    private var pseudo = ByteArena(capacity: Self.pseudoCapacity)
-    private var cookies = ByteArena(capacity: 0)
+    private var pseudo = ByteArena()
+    private var cookies = ByteArena()
     private let sizeLimit: Int
     private(set) var round: UInt32 = 0
 
@@ -63,9 +60,9 @@ struct HeadText: ~Copyable {
     mutating func trim() {
         guard !isBegun else { return }
         round &+= 1
-        text = ByteArena(capacity: Self.usualCapacity)
-        pseudo = ByteArena(capacity: Self.pseudoCapacity)
-        cookies = ByteArena(capacity: 0)
+        text = ByteArena()
+        pseudo = ByteArena()
+        cookies = ByteArena()
     }
 
     mutating func begin(_ kind: Kind) {

@@ -29,15 +29,16 @@ package final class ClientRequest {
     unowned var connection: ClientConnection!
     let worker: WorkerContext
     let server: ServerDoor
-    private var phase = Phase.settled
+    // Unchecked below: each is stored whole.
+    @exclusivity(unchecked) private var phase = Phase.settled
     /// An answer for it may still be on its way, which the object's next request is not to get.
     private(set) var hasWaited = false
-    private var suspension = Suspension.none
+    @exclusivity(unchecked) private var suspension = Suspension.none
     /// Inside a CONNECT, the identity that opened it.
-    var identity = ClientIdentity()
-    var route: Route?
+    @exclusivity(unchecked) var identity = ClientIdentity()
+    @exclusivity(unchecked) var route: Route?
     /// The rules' idle timeout after a switch of protocols.
-    var timeout: Duration?
+    @exclusivity(unchecked) var timeout: Duration?
     /// How often the signer was asked for the certificate of this CONNECT.
     var leafQuestions = 0
     var conversionTicket: BodyWorkTicket?

@@ -30,14 +30,14 @@ package class ServerDoor: Downstream {
     final let deadline: Deadline
     /// Where the received head is; nil: in ``headBytes``.
     final let received: MessagePipe?
-    final var headBytes: [UInt8] = []
+    // Unchecked below: each is stored whole, or changed by the parser, which calls nobody.
+    @exclusivity(unchecked) final var headBytes: [UInt8] = []
     /// The request that was parsed last.
-    // unchecked: only the parser changes it, and it calls nobody.
     @exclusivity(unchecked) package final var head = RequestHead()
-    final var request = RequestTraits()
-    final var prefersHTML = false
+    @exclusivity(unchecked) final var request = RequestTraits()
+    @exclusivity(unchecked) final var prefersHTML = false
     /// The rewritten request, sent instead of the received one.
-    final var made: (head: OwnedRequest, body: any BodySource)?
+    @exclusivity(unchecked) final var made: (head: OwnedRequest, body: any BodySource)?
     final var gathering: (collector: BodyCollector, clock: BodyClock, done: (BodyCollector.Outcome) -> Void)?
 
     init(session: LoopSession, settings: ServerSettings, received: MessagePipe? = nil) {

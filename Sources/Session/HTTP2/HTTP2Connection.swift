@@ -79,6 +79,8 @@ package final class HTTP2Connection {
     private func timedOut() {
         if isBlocked { return end("took nothing for too long") }
         guard streams.isEmpty else { return }
+        session.trim()
+        block = FieldBlock()
         stream.rest()
         owner.connectionIsQuiet()
     }
