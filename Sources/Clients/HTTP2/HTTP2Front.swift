@@ -59,6 +59,7 @@ final class HTTP2Front: HTTP2ConnectionOwner {
 
     func received(_ defect: HTTP2Defect, on id: HTTP2StreamID) {}
     func answeredPing(_ opaque: UInt64) {}
+    func connectionIsQuiet() {}
 
     func connectionChanged(_ connection: HTTP2Connection) {
         guard connection.streamCount == 0 else { return }

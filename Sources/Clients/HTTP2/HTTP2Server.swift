@@ -114,7 +114,6 @@ final class HTTP2Server: HTTP2ConnectionOwner {
     private func rest() {
         lastUsed = session.now
         guard isDone, !connection.isClosed else { return }
-        if spare.count > 1 { spare.removeLast(spare.count - 1) }
         guard isIdle else {
             if !deadline.isSet { deadline.set(afterNanoseconds: settings.idleNanoseconds) }
             return
@@ -159,6 +158,7 @@ final class HTTP2Server: HTTP2ConnectionOwner {
 
     func connectionChanged(_ connection: HTTP2Connection) { rest() }
     func answeredPing(_ opaque: UInt64) {}
+    func connectionIsQuiet() { spare = [] }
 
     func received(_ defect: HTTP2Defect, on id: HTTP2StreamID) {
         var record = TaskRecord()

@@ -10,6 +10,8 @@ package protocol HTTP2ConnectionOwner: AnyObject {
     /// The peer's settings came or changed, it takes no new streams, or a stream has ended.
     func connectionChanged(_ connection: HTTP2Connection)
     func answeredPing(_ opaque: UInt64)
+    /// No stream has been open for a while: what was kept for the next ones may go.
+    func connectionIsQuiet()
     /// The peer broke its protocol on a stream that nobody has adopted.
     func received(_ defect: HTTP2Defect, on id: HTTP2StreamID)
     /// The connection has ended; its streams know. Called once.
@@ -76,6 +78,16 @@ package final class HTTP2Connection {
         deadline.bind(to: self) { $0.timedOut() }
     }
 
+    private static let quietNanoseconds: UInt64 = 1_000_000_000
+
+    private func timedOut() {
+        if isClosed { return partingTimedOut() }
+        if isBlocked { return end("took nothing for too long") }
+        guard streams.isEmpty else { return }
+        stream.rest()
+        owner.connectionIsQuiet()
+    }
+
     package func start() {
         stream.owner = self
         stream.wantsRead = true
@@ -99,6 +111,7 @@ package final class HTTP2Connection {
     /// Both sides of a stream have ended, or one has reset it.
     func forget(_ stream: HTTP2Stream) {
         guard streams.remove(stream.id), !isClosed else { return }
+        if streams.isEmpty, !isBlocked, !deadline.isSet { deadline.set(afterNanoseconds: Self.quietNanoseconds) }
         owner.connectionChanged(self)
     }
 
@@ -231,14 +244,11 @@ package final class HTTP2Connection {
         guard !output.isEmpty else { return !isClosed }
         switch stream.write(output.count, from: &output) {
         case .done:
-            isBlocked = false
-            deadline.clear()
             output.releaseIfEmpty()
-            if streams.isEmpty { stream.rest() }
             return true
         case .blocked:
             output.compact()
-            if !isBlocked { deadline.set(afterNanoseconds: idleNanoseconds) }
+            deadline.set(afterNanoseconds: idleNanoseconds)
             isBlocked = true
             return false
         case .failed(let error):
@@ -290,10 +300,6 @@ package final class HTTP2Connection {
 
     /// The peer doesn't do what it has to.
     package func fail(_ cause: String) { end(cause) }
-
-    private func timedOut() {
-        if isClosed { partingTimedOut() } else { end("took nothing for too long") }
-    }
 
     /// - Parameter parting: what is queued, as the GOAWAY, is still sent.
     private func end(_ cause: String, parting: Bool = false) {
