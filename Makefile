@@ -36,10 +36,10 @@ TO_BUILD := git pkg-config libevent-dev libssl-dev libc-ares-dev libsystemd-dev 
 TO_RUN := ca-certificates publicsuffix libxml2 libpng16-16 libturbojpeg0 libgif7 libwebpdemux2 libtiff6 libavif15
 TO_TEST := nginx lighttpd lighttpd-mod-openssl openssl curl wget python3 python3-venv nodejs dnsmasq-base patch \
 	ca-certificates publicsuffix iproute2 faketime libnss3-tools fish zsh tcsh libwww-perl liblwp-protocol-https-perl \
-	prometheus chromium chromium-driver haproxy socat groff-base
+	prometheus chromium chromium-driver haproxy socat groff-base nghttp2-client nghttp2-server proxychains4
 # What `make test-clients` tries besides.
 TO_TEST_CLIENTS := aria2 lftp git-lfs mercurial subversion composer python3-pip libio-socket-ssl-perl ruby php-cli php-curl \
-	openjdk-17-jdk-headless lynx w3m
+	openjdk-17-jdk-headless golang-go lynx w3m
 TO_DESYNC := nginx curl python3 nodejs golang-go
 TO_PACKAGE := dpkg-dev debhelper lintian python3
 TO_COUNT := valgrind nginx openssl python3
@@ -162,10 +162,10 @@ endif
 		{ awk '/^(◇|✔|✘) / { n = /^✘ Test .* recorded an issue/ ? 30 : 0 } n-- > 0' .build/tests.log | cut -c 1-400; \
 		grep -a '^✘ Test run with' .build/tests.log; exit 1; }
 
-test-clients: $(CLIENTS)/installed
+test-clients: $(CLIENTS)/installed $(PYTHON)/installed
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST) $(TO_TEST_CLIENTS)
 	swift build --build-tests
-	PINPROXY_TEST_CLIENTS=all swift test --skip-build --filter 'ClientMatrixTests|DoctorTests' \
+	PINPROXY_TEST_CLIENTS=all swift test --skip-build --filter 'ClientMatrixTests|DoctorTests|HTTP2ClientTests|HTTP2OriginTests' \
 		--experimental-maximum-parallelization-width $$(expr 2 '*' $$(nproc))
 	@git diff --stat -- docs/clients.md
 

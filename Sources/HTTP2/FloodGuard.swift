@@ -73,6 +73,9 @@ package struct FloodGuard: Sendable {
         return nil
     }
 
+    /// Counts a DATA frame that was nothing but padding, and didn't end its stream.
+    package mutating func receivedPadding(at now: UInt64) -> HTTP2Flood? { emptyData.take(at: now) ? nil : .emptyData }
+
     /// Counts a frame that had no effect, since its stream is closed.
     package mutating func ignored(_ frame: FrameHeader, at now: UInt64) -> HTTP2Flood? {
         guard frame.kind == .headers || frame.kind == .continuation, frame.endsHead else { return nil }

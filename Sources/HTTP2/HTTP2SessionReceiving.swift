@@ -145,7 +145,11 @@ extension HTTP2Session {
         let endsStream = header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
         switch UInt32(header.type) {
         case NGHTTP2_DATA.rawValue:
-            guard endsStream, let place = place(of: stream.rawValue), streams[place].hearsPeer else { return }
+            guard endsStream else {
+                guard header.length > 0, header.length == frame.pointee.data.padlen, let flood = floods.receivedPadding(at: now) else { return }
+                return fail(.enhanceYourCalm, flood.description)
+            }
+            guard let place = place(of: stream.rawValue), streams[place].hearsPeer else { return }
             events.append(.ended(stream))
         case NGHTTP2_HEADERS.rawValue: endHead(frame.pointee.headers.cat, stream, endsStream)
         case NGHTTP2_RST_STREAM.rawValue:

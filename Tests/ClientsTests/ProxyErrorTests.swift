@@ -75,13 +75,13 @@ private struct Answer {
 
     @Test(arguments: cases, [HTTPWire.Method.get, .head, .connect])
     func everyErrorIsAWholeResponse(_ example: Case, to method: HTTPWire.Method) throws {
-        for acceptsHTML in [false, true] {
+        for form in [RefusalForm.problem, .page] {
             for keeps in [false, true] {
                 let error = example.error()
-                let bytes = error.response(to: method, acceptsHTML: acceptsHTML, keepsConnection: keeps)
+                let bytes = error.response(to: method, as: form, keepsConnection: keeps)
                 let answer = try #require(Answer(bytes, to: method))
                 let whole = try #require(
-                    Answer(error.response(to: .get, acceptsHTML: acceptsHTML, keepsConnection: keeps), to: .get))
+                    Answer(error.response(to: .get, as: form, keepsConnection: keeps), to: .get))
                 #expect(answer.status == example.status)
                 #expect(error.report.status == example.status)
                 #expect(answer.fields["Proxy-Status"]?.hasPrefix("pinproxy; error=\(example.type); details=\"") == true)
@@ -92,8 +92,8 @@ private struct Answer {
                 #expect((answer.fields["Retry-After"] != nil) == (example.status == 503))
                 #expect(
                     answer.fields["Content-Type"]
-                        == (acceptsHTML ? "text/html; charset=utf-8" : "application/problem+json"))
-                if !acceptsHTML { try expectProblem(whole.body, example) }
+                        == (form == .page ? "text/html; charset=utf-8" : "application/problem+json"))
+                if form == .problem { try expectProblem(whole.body, example) }
             }
         }
     }
@@ -129,7 +129,7 @@ private struct Answer {
         let authority = try Authority.parse("a.test:443", defaultPort: nil).get()
         for (failure, status, type) in cases {
             let report = failure.report(for: authority)
-            let bytes = RefusalResponse.bytes(for: report, toHead: false, prefersHTML: false)
+            let bytes = RefusalResponse.bytes(for: report, toHead: false, as: .problem)
             let answer = try #require(Answer(bytes, to: .connect))
             #expect(answer.status == status)
             #expect(answer.fields["Proxy-Status"]?.hasPrefix("pinproxy; error=\(type); ") == true)
@@ -138,9 +138,9 @@ private struct Answer {
         }
     }
 
-    @Test(arguments: [false, true])
-    func theProxyItselfExplainsItsUse(_ acceptsHTML: Bool) throws {
-        let bytes = ProxyError.askedForProxyItself(url: "https://192.0.2.1:9").response(to: .get, acceptsHTML: acceptsHTML, keepsConnection: false)
+    @Test(arguments: [RefusalForm.problem, .page])
+    func theProxyItselfExplainsItsUse(_ form: RefusalForm) throws {
+        let bytes = ProxyError.askedForProxyItself(url: "https://192.0.2.1:9").response(to: .get, as: form, keepsConnection: false)
         let answer = try #require(Answer(bytes, to: .get))
         #expect(answer.status == 400)
         #expect(answer.fields["Content-Length"] == "\(answer.body.count)")
@@ -158,9 +158,9 @@ private struct Answer {
             body: [text], host: "<b>")
     }()
 
-    @Test(arguments: [false, true])
-    func whatOthersWroteCannotBreakOut(_ prefersHTML: Bool) throws {
-        let bytes = RefusalResponse.bytes(for: hostile, toHead: false, prefersHTML: prefersHTML)
+    @Test(arguments: RefusalForm.allCases)
+    func whatOthersWroteCannotBreakOut(_ form: RefusalForm) throws {
+        let bytes = RefusalResponse.bytes(for: hostile, toHead: false, as: form)
         let answer = try #require(Answer(bytes, to: .get))
         #expect(answer.fields["Set-Cookie"] == nil)
         #expect(answer.reason.utf8.count <= 200)
@@ -168,7 +168,33 @@ private struct Answer {
         let status = try #require(answer.fields["Proxy-Status"])
         #expect(status.hasPrefix("pinproxy; error=dns_error; details=\"a  Set-Cookie: x=\\\"\\\\1\\\" <script>??zz"))
         #expect(status.utf8.count < 700)
-        if prefersHTML { #expect(!String(decoding: answer.body, as: UTF8.self).contains("<script>")) }
+        if form == .page { #expect(!String(decoding: answer.body, as: UTF8.self).contains("<script>")) }
+    }
+
+    /// As a status of gRPC, by the mapping that its clients apply themselves.
+    @Test(arguments: [(400, "13"), (401, "16"), (403, "7"), (404, "12"), (421, "2"), (429, "14"), (431, "2"), (502, "14"), (503, "14"), (504, "14")])
+    func aRefusalIsAStatusOfGRPC(_ status: Int, _ code: String) throws {
+        var report = hostile
+        report.status = status
+        report.details = "100 % of a\r\nb"
+        let answer = try #require(Answer(RefusalResponse.bytes(for: report, toHead: false, as: .grpc), to: .post))
+        #expect(answer.status == 200 && answer.body.isEmpty)
+        #expect(answer.fields["Content-Type"] == "application/grpc" && answer.fields["grpc-status"] == code)
+        #expect(answer.fields["grpc-message"] == "100 %25 of a  b")
+        #expect(answer.fields["Proxy-Status"]?.hasPrefix("pinproxy; error=dns_error") == true)
+    }
+
+    @Test(arguments: [
+        ("application/grpc", RefusalForm.grpc), ("application/grpc+proto", .grpc), ("application/grpc;charset=x", .grpc),
+        ("Application/GRPC", .grpc), ("application/grpc-web", .problem), ("application/grpcx", .problem), ("application/grp", .problem),
+        ("application/json", .problem), ("", .problem),
+    ])
+    func theContentTypeTellsGRPC(_ type: String, _ form: RefusalForm) throws {
+        let bytes = Array("POST /a HTTP/1.1\r\nHost: a.test\r\nContent-Type: \(type)\r\n\r\n".utf8)
+        var head = RequestHead()
+        _ = head.parseHTTP2(bytes.span, HTTP2Framing(lines: 2, ends: true, isExtendedConnect: false))
+        #expect(RefusalForm(for: RequestView(head, bytes.span)) == form)
+        #expect(RefusalForm(for: try OwnedRequest(bytes).view) == .problem)
     }
 
     @Test func pinsAreMembersOfTheProblem() throws {
@@ -176,7 +202,7 @@ private struct Answer {
         report.presentedPins = ["sha256/a="]
         report.configuredPins = ["sha256/b="]
         let answer = try #require(
-            Answer(RefusalResponse.bytes(for: report, toHead: false, prefersHTML: false), to: .get))
+            Answer(RefusalResponse.bytes(for: report, toHead: false, as: .problem), to: .get))
         let problem = try #require(try JSONSerialization.jsonObject(with: Data(answer.body)) as? [String: Any])
         #expect(problem["presented_pins"] as? [String] == ["sha256/a="])
         #expect(problem["configured_pins"] as? [String] == ["sha256/b="])

@@ -123,7 +123,7 @@ package final class TLSFront: ByteStreamOwner {
     }
 
     package func stop() {
-        if let http2 { return http2.connection.close() }
+        if let http2 { return http2.connection.close(now: true) }
         if let relay { relay.cancel(because: "stopped") } else { finish(failure: nil) }
     }
 

@@ -212,7 +212,7 @@ package final class HTTP1Server: ServerDoor, ByteStreamOwner {
 
     /// The received bytes are malformed or incomplete.
     private func refuse(_ error: ProxyError) {
-        prefersHTML = false
+        refusalForm = .problem
         exchange.record.began(number: session.takeNumber(), at: session.now)
         deadline.clear()
         phase = .held

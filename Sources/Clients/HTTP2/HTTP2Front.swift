@@ -16,6 +16,8 @@ final class HTTP2Front: HTTP2ConnectionOwner {
     private let accept: Accept
     private var ended: (() -> Void)?
     private let deadline: Deadline
+    /// For a client without streams, once the proxy stops.
+    private var lastChance: UInt64?
 
     /// - Parameter ended: called once.
     init(
@@ -41,6 +43,7 @@ final class HTTP2Front: HTTP2ConnectionOwner {
     /// The proxy stops: tunnels end by themselves.
     func drain(within nanoseconds: UInt64) {
         connection.announceGoAway()
+        lastChance = nanoseconds
         if connection.streamCount == 0 { deadline.set(afterNanoseconds: nanoseconds) }
     }
 
@@ -61,7 +64,7 @@ final class HTTP2Front: HTTP2ConnectionOwner {
     func connectionChanged(_ connection: HTTP2Connection) {
         guard connection.streamCount == 0 else { return }
         if connection.session.isGoingAway { return connection.close() }
-        deadline.set(afterNanoseconds: idleNanoseconds)
+        deadline.set(afterNanoseconds: lastChance ?? idleNanoseconds)
     }
 
     func connectionEnded(_ connection: HTTP2Connection, _ cause: String) {

@@ -61,7 +61,7 @@ final class HTTP2Server: HTTP2ConnectionOwner {
 
     var requests: some Collection<ClientRequest> { serving.lazy.map(\.request) }
     var isIdle: Bool { serving.isEmpty && connection.streamCount == 0 }
-    /// What is left of answers may wait for the client for as long as an idle connection.
+    /// What is left of answers may be on its way to the client, for as long as one may be idle.
     private var isDone: Bool { serving.isEmpty }
 
     // MARK: Requests
@@ -114,21 +114,25 @@ final class HTTP2Server: HTTP2ConnectionOwner {
     private func rest() {
         lastUsed = session.now
         guard isDone, !connection.isClosed else { return }
-        if isIdle, isLeaving, connection.session.isGoingAway { return connection.close() }
-        if !deadline.isSet { deadline.set(afterNanoseconds: settings.requestNanoseconds) }
+        guard isIdle else {
+            if !deadline.isSet { deadline.set(afterNanoseconds: settings.idleNanoseconds) }
+            return
+        }
+        if isLeaving, connection.session.isGoingAway { return connection.close() }
+        if !isLeaving { deadline.set(afterNanoseconds: settings.requestNanoseconds) }
     }
 
     // MARK: The end
 
     private func timedOut() {
-        if isDone { connection.close() } else { leave() }
+        if isDone, isIdle || !isLeaving || connection.session.isGoingAway { connection.close() } else { leave() }
     }
 
     /// Requests that have arrived are served, and no others.
     func leave() {
         if isIdle { return connection.close() }
         isLeaving = true
-        deadline.clear()
+        if isDone { deadline.set(afterNanoseconds: settings.idleNanoseconds) } else { deadline.clear() }
         connection.session.goAway(.noError)
         connection.pumpLater()
     }
@@ -147,7 +151,7 @@ final class HTTP2Server: HTTP2ConnectionOwner {
         for served in serving {
             if served.door.exchange.isUnderWay { served.door.exchange.cancel(cause) } else { served.request.endRelay(cause) }
         }
-        connection.close()
+        connection.close(now: true)
     }
 
     // MARK: The connection

@@ -5,7 +5,7 @@ package import Serialization
 package import Session
 package import TLS
 
-/// Why an exchange failed, by who is at fault. Only ``response(to:acceptsHTML:keepsConnection:)`` makes it a response.
+/// Why an exchange failed, by who is at fault. Only ``response(to:as:keepsConnection:)`` makes it a response.
 package enum ProxyError {
     // The client's.
     case badRequest(WireError)
@@ -130,13 +130,13 @@ package enum ProxyError {
     /// The error type of RFC 9209 section 2.3.
     var proxyStatusError: String { report.proxyStatusError }
 
-    func response(to method: Method, acceptsHTML: Bool, keepsConnection: Bool) -> [UInt8] {
+    func response(to method: Method, as form: RefusalForm, keepsConnection: Bool) -> [UInt8] {
         if case .askedForProxyItself(let url) = self {
-            return UsagePage.response(for: url, toHead: method == .head, prefersHTML: acceptsHTML)
+            return UsagePage.response(for: url, toHead: method == .head, prefersHTML: form == .page)
         }
         var report = report
         report.keepAlive = keepsConnection
-        return RefusalResponse.bytes(for: report, toHead: method == .head, prefersHTML: acceptsHTML)
+        return RefusalResponse.bytes(for: report, toHead: method == .head, as: form)
     }
 
     // MARK: What each says

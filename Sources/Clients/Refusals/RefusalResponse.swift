@@ -5,16 +5,37 @@ enum RefusalResponse {
     private static let longestDetails = 512
 
     /// A response to HEAD has GET's head, and no body.
-    static func bytes(for report: RefusalReport, toHead: Bool, prefersHTML: Bool) -> [UInt8] {
-        let body = prefersHTML ? RefusalPage.html(for: report) : ProblemDetails(report).json
-        var head = ResponseText(status: report.status, reason: FieldText.plain(report.reasonPhrase, longest: longestReason))
+    static func bytes(for report: RefusalReport, toHead: Bool, as form: RefusalForm) -> [UInt8] {
+        let (type, body) =
+            switch form {
+            case .problem: ("application/problem+json", ProblemDetails(report).json)
+            case .page: ("text/html; charset=utf-8", RefusalPage.html(for: report))
+            case .grpc: ("application/grpc", [])
+            }
+        let reason = FieldText.plain(report.reasonPhrase, longest: longestReason)
+        var head = form == .grpc ? ResponseText(status: 200, reason: "OK") : ResponseText(status: report.status, reason: reason)
+        if form == .grpc { addStatus(of: report, to: &head) }
         let details = FieldText.quoted(report.details, longest: longestDetails)
         head.add("Proxy-Status", "pinproxy; error=\(report.proxyStatusError); details=\(details)")
         for (name, value) in report.extraFields { head.add(name, FieldText.plain(value, longest: longestDetails)) }
-        head.addBody(
-            type: prefersHTML ? "text/html; charset=utf-8" : "application/problem+json", count: body.count,
-            keepAlive: report.keepAlive)
+        head.addBody(type: type, count: body.count, keepAlive: report.keepAlive)
         return head.bytes(with: toHead ? [] : body)
+    }
+
+    /// The status of gRPC, in a response of trailers alone. Its HTTP status is 200: clients take the reason from no other.
+    /// Source: gRPC over HTTP/2 ("Responses"), HTTP to gRPC Status Code Mapping.
+    private static func addStatus(of report: RefusalReport, to head: inout ResponseText) {
+        let status =
+            switch report.status {
+            case 400: 13  // INTERNAL
+            case 401: 16  // UNAUTHENTICATED
+            case 403: 7  // PERMISSION_DENIED
+            case 404: 12  // UNIMPLEMENTED
+            case 429, 502, 503, 504: 14  // UNAVAILABLE
+            default: 2  // UNKNOWN
+            }
+        head.add("grpc-status", "\(status)")
+        head.add("grpc-message", FieldText.plain(report.details, longest: longestDetails).replacing("%", with: "%25"))
     }
 }
 

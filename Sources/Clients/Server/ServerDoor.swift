@@ -35,7 +35,7 @@ package class ServerDoor: Downstream {
     /// The request that was parsed last.
     @exclusivity(unchecked) package final var head = RequestHead()
     @exclusivity(unchecked) final var request = RequestTraits()
-    @exclusivity(unchecked) final var prefersHTML = false
+    @exclusivity(unchecked) final var refusalForm = RefusalForm.problem
     /// The rewritten request, sent instead of the received one.
     @exclusivity(unchecked) final var made: (head: OwnedRequest, body: any BodySource)?
     final var gathering: (collector: BodyCollector, clock: BodyClock, done: (BodyCollector.Outcome) -> Void)?
@@ -118,7 +118,7 @@ package class ServerDoor: Downstream {
         request.hasVia = view.head.hasVia
         request.wantedPart = view.head.wantedPart
         request.hasBody = !view.head.bodyLength.isEmpty
-        prefersHTML = view.head.first(.accept).map { Accept.prefersHTML(view.bytes.extracting($0.offsets)) } ?? false
+        refusalForm = RefusalForm(for: view)
     }
 
     /// - Parameter body: sent after the head; nil: the client's.
@@ -167,7 +167,7 @@ package class ServerDoor: Downstream {
         // The request won't be sent: its copies are freed.
         gathering = nil
         made = nil
-        answer(error.response(to: method, acceptsHTML: prefersHTML, keepsConnection: servesOn), servesOn: servesOn)
+        answer(error.response(to: method, as: refusalForm, keepsConnection: servesOn), servesOn: servesOn)
     }
 }
 

@@ -7,10 +7,20 @@ import Transport
 /// What an exchange needs of its connection.
 package enum ConnectionNeed: Sendable {
     case any
+    /// A window that lets a body go. One that others' bodies have filled may stay so for as long as the origin reads none.
+    case window
     /// Another protocol than HTTP: a connection of its own, or one that takes extended CONNECTs (RFC 8441).
     case upgrade
     /// A connection of its own.
     case own
+
+    /// Where no shared connection is at hand.
+    var isOfItsOwn: Bool {
+        switch self {
+        case .any, .window: false
+        case .upgrade, .own: true
+        }
+    }
 }
 
 /// One destination of one worker, with its idle connections. Its users hold it, the pool doesn't.
@@ -74,11 +84,7 @@ package final class Origin {
     package func lease(
         for method: Method, at unixTime: Int64, within reach: UpstreamTarget.Reach = .anywhere, _ need: ConnectionNeed = .any
     ) -> (any Upstream)? {
-        if need != .own, let shared = connectionAtHand(at: unixTime, within: reach), need == .any || shared.takesUpgrades,
-            let stream = shared.lease()
-        {
-            return stream
-        }
+        if need != .own, let stream = connectionAtHand(at: unixTime, within: reach, need)?.lease() { return stream }
         while let idle = takeIdle(at: unixTime, within: reach) {
             if method.isIdempotent || !idle.stream.isStale { return idle }
             idle.close()
@@ -89,8 +95,12 @@ package final class Origin {
     // MARK: Shared connections
 
     /// The shared connection that takes another exchange, the most recent first.
-    package func connectionAtHand(at unixTime: Int64, within reach: UpstreamTarget.Reach = .anywhere) -> HTTP2Upstream? {
-        shared.last { $0.takesExchanges && $0.validUntil > unixTime && !hasRetired($0) && reach.allows($0.scope) }
+    package func connectionAtHand(
+        at unixTime: Int64, within reach: UpstreamTarget.Reach = .anywhere, _ need: ConnectionNeed = .any
+    ) -> HTTP2Upstream? {
+        shared.last {
+            $0.takesExchanges && $0.meets(need) && $0.validUntil > unixTime && !hasRetired($0) && reach.allows($0.scope)
+        }
     }
 
     /// Shares a new connection, until ``leave(_:)``. False: it is for who asked for it alone.

@@ -21,7 +21,7 @@ extension Exchange {
     func aim(at hop: Hop) {
         destination = hop.destination
         if rules !== hop.rules { rules = hop.rules }
-        connectionNeed = request.wantsUpgrade ? .upgrade : .any
+        connectionNeed = request.wantsUpgrade ? .upgrade : request.hasBody ? .window : .any
         if let protocols = hop.rules?.session.http, !protocols.contains(.http2) { connectionNeed = .own }
         silence = hop.rules?.silence ?? hop.destination.terms.silence
         clock = BodyClock(rate: hop.rules?.minimumRate ?? hop.destination.terms.limits.minimumRate)

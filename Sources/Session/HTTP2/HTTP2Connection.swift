@@ -28,18 +28,19 @@ package final class HTTP2Connection {
     package unowned var owner: (any HTTP2ConnectionOwner)!
     // Unchecked below: each is stored whole, or changed by code that calls nobody, as the map is.
     @exclusivity(unchecked) private var streams = StreamMap()
+    /// It has no streams any more, and gets none. What is queued may still be written (``part()``).
     @exclusivity(unchecked) package private(set) var isClosed = false
     /// When the peer last sent something.
     @exclusivity(unchecked) package private(set) var lastReceived: MonotonicTime
 
-    private let loop: EventLoop
+    let loop: EventLoop
     // Events of the session are handled while its input lies still.
-    @exclusivity(unchecked) private var input: ByteBuffer
+    @exclusivity(unchecked) var input: ByteBuffer
     // The session's outlet appends, and nothing else is called while it does.
-    @exclusivity(unchecked) private var output: ByteBuffer
+    @exclusivity(unchecked) var output: ByteBuffer
     private let round: AfterRound
-    private let deadline: Deadline
-    private let idleNanoseconds: UInt64
+    let deadline: Deadline
+    let idleNanoseconds: UInt64
     /// The socket takes no more.
     @exclusivity(unchecked) private var isBlocked = false
     @exclusivity(unchecked) private var isPumping = false
@@ -49,6 +50,9 @@ package final class HTTP2Connection {
     /// Streams whose door is to look again.
     @exclusivity(unchecked) private var due: [HTTP2Stream] = []
     @exclusivity(unchecked) private var estimator: WindowEstimator
+    /// Why it is closed, until its owner knows.
+    private var cause: String?
+    var parting = HTTP2Parting()
     /// Where a head is written before it is submitted.
     @exclusivity(unchecked) package var block = FieldBlock()
 
@@ -77,6 +81,7 @@ package final class HTTP2Connection {
     private static let quietNanoseconds: UInt64 = 1_000_000_000
 
     private func timedOut() {
+        if isClosed { return partingTimedOut() }
         if isBlocked { return end("took nothing for too long") }
         guard streams.isEmpty else { return }
         session.trim()
@@ -178,7 +183,7 @@ package final class HTTP2Connection {
         case .goAway, .settings: if !isClosed { owner.connectionChanged(self) }
         case .pong(WindowEstimator.opaque): growWindows()
         case .pong(let opaque): if !isClosed { owner.answeredPing(opaque) }
-        case .failed(_, let reason): end("broke the protocol of HTTP/2: \(reason)", lets: true)
+        case .failed(_, let reason): end("broke the protocol of HTTP/2: \(reason)", parting: true)
         }
     }
 
@@ -279,36 +284,47 @@ package final class HTTP2Connection {
         round.schedule()
     }
 
-    /// Ends the connection once what is queued was written.
-    package func close(_ code: HTTP2ErrorCode = .noError) {
-        guard !isClosed else { return }
+    /// Ends the connection once what is queued was written; streams are reset.
+    /// - Parameter now: the peer isn't waited for.
+    package func close(_ code: HTTP2ErrorCode = .noError, now: Bool = false) {
+        if isClosed {
+            if now { finish() }
+            return
+        }
+        for stream in streams.all { session.reset(stream.id, .internalError) }
         session.goAway(code)
-        push()
-        stream.sayGoodbye()
-        end("closed the connection here")
+        if now {
+            push()
+            stream.sayGoodbye()
+        }
+        end("closed the connection here", parting: !now)
     }
 
     /// The peer doesn't do what it has to.
     package func fail(_ cause: String) { end(cause) }
 
-    /// - Parameter lets: what is queued, as the GOAWAY, is still sent.
-    private func end(_ cause: String, lets: Bool = false) {
+    /// - Parameter parting: what is queued, as the GOAWAY, is still sent.
+    private func end(_ cause: String, parting: Bool = false) {
         guard !isClosed else { return }
-        if lets {
-            session.send(through: self)
-            if !output.isEmpty { _ = stream.write(output.count, from: &output) }
-            stream.sayGoodbye()
-        }
         isClosed = true
+        self.cause = cause
         deadline.clear()
         stuck = []
         due = []
         // The owner may let go of this connection.
         withExtendedLifetime(self) {
-            stream.stop()
             let streams = streams.all
             self.streams = StreamMap()
             for stream in streams { stream.broke(.connection(cause)) }
+            if parting { part() } else { finish() }
+        }
+    }
+
+    func finish() {
+        guard let cause = cause.take() else { return }
+        deadline.clear()
+        withExtendedLifetime(self) {
+            stream.stop()
             owner.connectionEnded(self, cause)
         }
     }
@@ -316,11 +332,13 @@ package final class HTTP2Connection {
 
 extension HTTP2Connection: ByteStreamOwner {
     package func streamIsReadable(_ stream: ByteStream) {
+        if isClosed { return discard() }
         receive()
         if !isClosed { round.schedule() }
     }
 
     package func streamIsWritable(_ stream: ByteStream) {
+        if isClosed { return part() }
         deadline.clear()
         isBlocked = false
         pump()

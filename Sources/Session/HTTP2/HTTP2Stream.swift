@@ -70,6 +70,8 @@ package final class HTTP2Stream: BodySource, BodySink {
     @exclusivity(unchecked) private var isWaiting = false
     /// Resets the stream after what waits.
     @exclusivity(unchecked) private var lastWord: HTTP2ErrorCode?
+    /// A whole response was given: what is left of the request is of no use.
+    @exclusivity(unchecked) private var isAnswered = false
 
     /// Bytes that wait for their turn.
     private static let most = SlabPool.slabSize
@@ -94,16 +96,21 @@ package final class HTTP2Stream: BodySource, BodySink {
 
     package var isClosed: Bool { failure != nil || hasSentAll && hasReceivedAll }
     /// The peer's message is complete, though perhaps not passed on.
-    package var hasReceivedAll: Bool { trailers != nil }
+    package var hasReceivedAll: Bool { trailers != nil || isAnswered }
 
     /// The exchange has ended.
     /// - Parameters:
-    ///   - code: resets the stream unless both messages are complete. After a whole response of this side the rest of the
-    ///     request is of no use (RFC 9113 section 8.1).
+    ///   - code: resets the stream unless both messages are complete. After a whole response the client is told to stop
+    ///     (RFC 9113 section 8.1), once that was sent.
     ///   - delivering: not before what waits was sent.
     package func leave(_ code: HTTP2ErrorCode, delivering: Bool) {
         door = nil
         guard !isClosed else { return }
+        if delivering, code == .noError, ending != nil, connection.session.role == .server {
+            isAnswered = true
+            connection.session.abandonRequest(id)
+            return closeIfDone()
+        }
         guard delivering, !hasSentAll, ending != nil || !pending.isEmpty else {
             if hasSentAll, hasReceivedAll { return }
             return abandon(code)

@@ -62,6 +62,15 @@ package final class HTTP2Upstream: UpstreamConnection {
     /// Whether it carries other protocols (RFC 8441).
     var takesUpgrades: Bool { connection.session.acceptsConnectProtocol }
 
+    func meets(_ need: ConnectionNeed) -> Bool {
+        switch need {
+        case .any: true
+        case .window: connection.session.remoteWindow > 0
+        case .upgrade: takesUpgrades
+        case .own: false
+        }
+    }
+
     package override func lease() -> (any Upstream)? {
         guard takesExchanges else { return nil }
         if restingPlace != nil { origin.wake(self) }

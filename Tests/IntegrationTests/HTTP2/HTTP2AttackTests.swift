@@ -22,7 +22,6 @@ struct HTTP2AttackTests {
         Attack(name: "rapid-reset", words: "too many streams are reset", resets: ["REFUSED_STREAM"]),
         Attack(name: "window-of-zero", words: "too many streams are malformed", resets: ["PROTOCOL_ERROR", "REFUSED_STREAM"]),
         Attack(name: "window-overflow", words: "too many streams are malformed", resets: ["FLOW_CONTROL_ERROR", "REFUSED_STREAM"]),
-        Attack(name: "own-dependency", words: ""),
         Attack(name: "data-after-the-end", words: "", resets: ["STREAM_CLOSED", "REFUSED_STREAM"]),
         Attack(name: "bodies-that-are-too-long", words: "too many streams are malformed", resets: ["PROTOCOL_ERROR", "REFUSED_STREAM"]),
         Attack(name: "bad-fields", words: "too many streams are malformed", resets: ["PROTOCOL_ERROR", "REFUSED_STREAM"]),

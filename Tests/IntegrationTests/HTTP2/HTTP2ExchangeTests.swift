@@ -37,7 +37,8 @@ struct HTTP2ExchangeTests {
         let file = try shared.bed.file("known-\(crossing)", Pattern.bytes(300_001))
         let (received, run) = try await exchange(crossing, "--data-binary", "@\(file)", "-H", "Expect:")
         #expect(received.method == "POST" && received.length == 300_001, "\(run)")
-        #expect(received.sha256 == (try await shared.sha256(file)), "\(run)")
+        let digest = try await shared.sha256(file)
+        #expect(received.sha256 == digest, "\(run)")
         #expect(received.values("Content-Length") == ["300001"] && received.values("Transfer-Encoding") == [], "\(received)")
     }
 
@@ -49,7 +50,8 @@ struct HTTP2ExchangeTests {
             environment: shared.proxy.clientEnvironment)
         let received = try ReceivedRequest(run)
         #expect(received.method == "PUT" && received.length == 300_001, "\(run)")
-        #expect(received.sha256 == (try await shared.sha256(file)), "\(run)")
+        let digest = try await shared.sha256(file)
+        #expect(received.sha256 == digest, "\(run)")
         #expect(received.values("Content-Length") == [], "\(received)")
         #expect(received.values("Transfer-Encoding") == (crossing == .h2ToH1 ? ["chunked"] : []), "\(received)")
     }
@@ -93,7 +95,8 @@ struct HTTP2ExchangeTests {
         let length = 24_000_007
         let file = try shared.bed.file("up-\(crossing)", Pattern.bytes(length))
         let (received, run) = try await exchange(crossing, "-T", file, "-H", "Expect:")
-        #expect(received.length == length && received.sha256 == (try await shared.sha256(file)), "\(run)")
+        let digest = try await shared.sha256(file)
+        #expect(received.length == length && received.sha256 == digest, "\(run)")
     }
 
     /// Both at one time: the response begins before the request has ended.

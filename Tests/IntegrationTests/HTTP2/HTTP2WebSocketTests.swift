@@ -103,6 +103,20 @@ struct HTTP2WebSocketTests {
         }
     }
 
+    /// An origin of HTTP/1.1 that changes to another protocol, or has not understood the key.
+    @Test func aWrongAnswerIsNoWebSocket() async throws {
+        try await withTestBed { bed in
+            let shared = try await HTTP2Bed.prepare(bed)
+            let client = try await HTTP2Client(in: shared, authority: shared.authority(of: "h1.test"))
+            let stream = try await client.request("CONNECT", "/upgrade", [(":protocol", "websocket"), ("sec-websocket-version", "13")], ends: false)
+            let head = try await client.head(stream)
+            #expect(head.status == 502, "\(head)")
+            #expect(try await client.body(stream).text?.contains("Sec-WebSocket-Accept") == true)
+            #expect(try await client.get("/echo").head.status == 200)
+            try await eventually("the tasks to end") { try await shared.tasks.list().isEmpty }
+        }
+    }
+
     /// Only WebSocket is known to mean the same in both versions.
     @Test func anotherProtocol() async throws {
         try await withTestBed { bed in

@@ -24,6 +24,7 @@ struct HTTP2Client: Sendable {
         var isClosed: Bool?
         var goaways: [GoAway]?
         var settings: [String: Int]?
+        var order: [Int]?
         var cause: String?
         var error: String?
 
@@ -133,6 +134,12 @@ struct HTTP2Client: Sendable {
 
     /// What the proxy has announced, by the number of the setting.
     func settings() async throws -> [String: Int] { try await ask("settings").settings ?? [:] }
+
+    /// Settings that hold from now on.
+    func announce(_ settings: [String: Int]) async throws { try await ask("settings", ["announced": settings]) }
+
+    /// The streams of the DATA frames that have come.
+    func order() async throws -> [Int] { try await ask("order").order ?? [] }
 
     /// The proxy has ended the connection.
     @discardableResult

@@ -19,7 +19,7 @@ struct NginxOrigin: Sendable {
 
     init(
         in bed: TestBed, folder: String = "nginx", sites: [Site], locations: String = "",
-        options: String = ""
+        options: String = "", http2: Bool = false
     ) async throws {
         let secure = try ListeningSocket()
         let secure6 = try ListeningSocket(ipv6Port: bed.port())
@@ -28,12 +28,13 @@ struct NginxOrigin: Sendable {
         documents = bed.path("\(folder)/documents")
         try bed.file("\(folder)/documents/hello", "hello\n", mode: 0o644)
         var servers = ""
+        let secured = http2 ? "ssl http2" : "ssl"
         for (index, site) in sites.enumerated() {
             let certificate = try bed.file("\(folder)/\(index).pem", site.chain.pem)
             let key = try bed.file("\(folder)/\(index).key", site.chain.keyPEM)
             servers += """
                 server {
-                    listen 127.0.0.1:\(port) ssl; listen [::1]:\(ipv6Port) ssl; listen 127.0.0.1:\(plainPort);
+                    listen 127.0.0.1:\(port) \(secured); listen [::1]:\(ipv6Port) \(secured); listen 127.0.0.1:\(plainPort);
                     server_name \(site.name);
                     ssl_certificate \(certificate); ssl_certificate_key \(key);
                     \(site.directives)
@@ -54,7 +55,7 @@ struct NginxOrigin: Sendable {
                 fastcgi_temp_path \(bed.path(folder))/fastcgi; uwsgi_temp_path \(bed.path(folder))/uwsgi;
                 scgi_temp_path \(bed.path(folder))/scgi;
                 client_max_body_size 0; server_names_hash_bucket_size 512;
-                ssl_protocols TLSv1.2 TLSv1.3; keepalive_requests 1000000;
+                ssl_protocols TLSv1.2 TLSv1.3; \(options.contains("keepalive_requests") ? "" : "keepalive_requests 1000000;")
                 \(options)
             \(servers)}
             """)

@@ -1,6 +1,6 @@
 """A page in a real Chromium through a proxy, driven over WebDriver (chromedriver).
 
-    browser.py URL --proxy HOST:PORT --profile DIRECTORY [--screenshot FILE] [--fetch URL…]
+    browser.py URL --proxy [SCHEME://]HOST:PORT --profile DIRECTORY [--screenshot FILE] [--fetch URL…]
 
 HOME has the browser's trust store (~/.pki/nssdb). Prints one JSON object: what the page is and says, and what scripts of it could do;
 with --fetch also what they get of these URLs, a text or an error.
@@ -27,7 +27,7 @@ def fetched(page, url):
     return page.wait("return window.fetched")
 
 
-page = Page(options.profile, f"--proxy-server=http://{options.proxy}")
+page = Page(options.profile, f"--proxy-server={options.proxy if '://' in options.proxy else 'http://' + options.proxy}")
 try:
     failure = ""
     try:
@@ -37,7 +37,7 @@ try:
     answers = [m["params"]["response"] for m in page.network() if m["method"] == "Network.responseReceived"]
     document = next((a for a in answers if a["url"] == options.url), {})
     print(json.dumps({
-        "error": failure, "status": document.get("status", 0), "security": document.get("securityState", ""),
+        "error": failure, "status": document.get("status", 0), "protocol": document.get("protocol", ""), "security": document.get("securityState", ""),
         "fields": {k.lower(): v for k, v in document.get("headers", {}).items()},
         "title": page.run("return document.title"), "text": page.run("return document.body.innerText"),
         "origin": page.run("return self.origin"),

@@ -71,10 +71,6 @@ async def window_overflow(wire):
     await made_you_reset(wire, lambda number: [WindowUpdateFrame(number, window_increment=0x7FFF_FFFF)])
 
 
-async def own_dependency(wire):
-    await made_you_reset(wire, lambda number: [frame(2, number, number.to_bytes(4, "big") + b"\x10")])
-
-
 async def data_after_the_end(wire):
     await made_you_reset(wire, lambda number: [DataFrame(number, b"", flags=["END_STREAM"]), DataFrame(number, b"x")])
 
@@ -241,7 +237,7 @@ async def main():
     last = wire.goaways[-1] if wire.goaways else [0, None, ""]
     codes = collections.Counter(CODES[stream.code] for stream in wire.streams.values() if stream.code is not None)
     statuses = collections.Counter(dict(stream.heads[0])[":status"] for stream in wire.streams.values() if stream.heads)
-    say("over", ended=wire.is_over, code=last[1], text=last[2], resets=dict(codes), statuses=dict(statuses))
+    say("over", ended=wire.is_over or wire.transport.is_closing(), code=last[1], text=last[2], resets=dict(codes), statuses=dict(statuses))
     wire.transport.abort()
 
 

@@ -15,7 +15,8 @@ arguments; each is answered with a line of JSON:
     raw       hex, times: bytes of frames
     ping      awaits the answer
     goaway    number: the nth GOAWAY, [last, code, text]
-    settings  what the peer has announced
+    settings  what the peer has announced; or `announced`: what is announced to it from now on
+    order     the streams of DATA frames so far
     closed    awaits the end: {cause}
     close     ends it
 """
@@ -24,7 +25,7 @@ import argparse
 import asyncio
 import json
 
-from hyperframe.frame import PingFrame
+from hyperframe.frame import PingFrame, SettingsFrame
 
 import http2_wire
 from events import say
@@ -121,8 +122,14 @@ class Client:
         await self.wire.until(lambda: len(self.wire.goaways) >= number)
         return {"goaways": [{"last": last, "code": code, "text": text} for last, code, text in self.wire.goaways]}
 
-    async def settings(self):
+    async def settings(self, announced=None):
+        if announced:
+            announced = {int(key): value for key, value in announced.items()}
+            self.wire.write(SettingsFrame(0, settings=announced))
         return {"settings": {str(key): value for key, value in self.wire.settings.items()}}
+
+    async def order(self):
+        return {"order": self.wire.order}
 
     async def closed(self):
         await self.wire.until(lambda: None)

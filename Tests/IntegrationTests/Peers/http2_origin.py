@@ -58,7 +58,7 @@ class Stream:
         self.protocol = named.get(":protocol")
         self.received = collections.deque()
         self.trailers = []
-        self.has_ended = False
+        self.has_ended = self.is_done = False
         self.code = None
         self.news = asyncio.Event()
 
@@ -215,7 +215,10 @@ class Connection(asyncio.Protocol):
                     authority=stream.authority, lines=[f"{name}: {value}" for name, value in stream.fields])
                 self.start(self.serve(stream))
             case h2.events.DataReceived() if stream:
-                stream.received.append((event.data, event.flow_controlled_length))
+                if stream.is_done:
+                    self.return_credit(event.flow_controlled_length, event.stream_id)
+                else:
+                    stream.received.append((event.data, event.flow_controlled_length))
             case h2.events.TrailersReceived() if stream:
                 stream.trailers = event.headers
             case h2.events.StreamEnded() if stream:
@@ -243,6 +246,11 @@ class Connection(asyncio.Protocol):
             await PATHS.get(name, Stream.echo)(stream, *rest[:1]) if name in PATHS else await stream.echo()
         except (Gone, h2.exceptions.ProtocolError) as error:
             say("gone", connection=self.number, stream=stream.number, cause=f"{type(error).__name__}: {error}")
+        finally:
+            # What nobody reads holds up no other stream.
+            stream.is_done = True
+            while stream.received:
+                self.return_credit(stream.received.popleft()[1], stream.number)
 
     def receive_http1(self, data):
         """Whatever is asked for, it is told by a JSON body."""

@@ -56,6 +56,8 @@ class Wire(asyncio.Protocol):
         self.settings, self.has_settings = {}, False
         self.window, self.initial, self.frame_size = 65_535, 65_535, 16_384
         self.goaways, self.pongs = [], 0
+        # The streams of DATA frames that had bytes, in their order.
+        self.order = []
         self.is_over, self.cause = False, ""
         self.news = asyncio.Event()
         self.transport = None
@@ -181,6 +183,8 @@ class Wire(asyncio.Protocol):
         pattern = (bytes(range(256)) * (length // 256 + 2))[at:at + length]
         stream.is_pattern = stream.is_pattern and frame.data == pattern
         stream.digest.update(frame.data)
+        if frame.data:
+            self.order.append(frame.stream_id)
         stream.count += length
         stream.receive(frame.data)
         stream.text = (stream.text + frame.data)[:65_536]
