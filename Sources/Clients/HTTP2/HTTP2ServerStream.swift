@@ -33,6 +33,7 @@ final class HTTP2ServerStream: ServerDoor {
         self.server = server
         connection = server.connection
         super.init(session: session, settings: settings)
+        streamNumber = id.rawValue
         stream = connection.adopt(id, for: self)
     }
 
@@ -69,7 +70,7 @@ final class HTTP2ServerStream: ServerDoor {
 
     /// The head that arrived is no request.
     private func refuseHead(_ error: ProxyError) {
-        exchange.record.began(number: session.takeNumber(), at: session.now)
+        exchange.record.began(number: session.takeNumber(), at: session.now, on: streamNumber)
         handler.receivedUnreadable(error, by: self)
     }
 

@@ -12,6 +12,9 @@ package protocol HTTP2ConnectionOwner: AnyObject {
     func answeredPing(_ opaque: UInt64)
     /// The peer broke its protocol on a stream that nobody has adopted.
     func received(_ defect: HTTP2Defect, on id: HTTP2StreamID)
+    /// The peer broke the protocol or flooded the connection, which ends: called before ``connectionEnded(_:_:)``. Or it
+    /// sent a GOAWAY: called for the first, and for the first with an error.
+    func noticed(_ notice: HTTP2Notice, on connection: HTTP2Connection)
     /// The connection has ended; its streams know. Called once.
     /// - Parameter cause: for people.
     func connectionEnded(_ connection: HTTP2Connection, _ cause: String)
@@ -26,6 +29,8 @@ package final class HTTP2Connection {
     package unowned var owner: (any HTTP2ConnectionOwner)!
     package private(set) var streams: [HTTP2StreamID: HTTP2Stream] = [:]
     package private(set) var isClosed = false
+    /// The peer's settings have come.
+    package private(set) var hasSettings = false
     /// When the peer last sent something.
     package private(set) var lastReceived: MonotonicTime
 
@@ -46,6 +51,8 @@ package final class HTTP2Connection {
     /// Streams whose door is to look again.
     private var due: [HTTP2Stream] = []
     private var estimator: WindowEstimator
+    /// The peer's GOAWAY that the owner knows of: the first, or the first with an error.
+    private var goAway: HTTP2ErrorCode?
     /// Where a head is written before it is submitted.
     package var block = FieldBlock()
 
@@ -156,10 +163,21 @@ package final class HTTP2Connection {
         case .malformed(let id, let defect):
             if let stream = streams[id] { stream.broke(.malformed(defect)) } else if !isClosed { owner.received(defect, on: id) }
         case .windowOpened, .priority: round.schedule()
-        case .goAway, .settings: if !isClosed { owner.connectionChanged(self) }
+        case .goAway(_, let code, let debug):
+            guard !isClosed else { return }
+            if goAway == nil || goAway == .noError && code != .noError {
+                goAway = code
+                owner.noticed(.goAway(code, debug: debug), on: self)
+            }
+            owner.connectionChanged(self)
+        case .settings:
+            hasSettings = true
+            if !isClosed { owner.connectionChanged(self) }
         case .pong(WindowEstimator.opaque): growWindows()
         case .pong(let opaque): if !isClosed { owner.answeredPing(opaque) }
-        case .failed(_, let reason): end("broke the protocol of HTTP/2: \(reason)", lets: true)
+        case .failed(let code, let reason):
+            if !isClosed, let notice = HTTP2Notice(code, reason, session.flood) { owner.noticed(notice, on: self) }
+            end("broke the protocol of HTTP/2: \(reason)", lets: true)
         }
     }
 

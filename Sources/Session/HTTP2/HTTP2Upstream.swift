@@ -48,7 +48,7 @@ package final class HTTP2Upstream: UpstreamConnection {
         if isShared { origin.giveBack(self, idleNanoseconds: idleNanoseconds) }
     }
 
-    package override var applicationProtocol: String { "h2" }
+    package override var applicationProtocol: String { HTTPProtocol.http2.rawValue }
 
     // MARK: Exchanges
 
@@ -58,8 +58,16 @@ package final class HTTP2Upstream: UpstreamConnection {
         return leases < min(connection.session.maxConcurrentStreams, refusedAt ?? .max)
     }
 
+    /// Exchanges in flight.
+    package var streamCount: Int { connection.streams.count }
+
+    /// Its peer's settings have come.
+    package var isSettled: Bool { connection.hasSettings }
+    /// Called once, when the peer's settings have come or the connection has ended.
+    package var settled: (() -> Void)?
+
     /// Whether it carries other protocols (RFC 8441).
-    var takesUpgrades: Bool { connection.session.acceptsConnectProtocol }
+    package var takesUpgrades: Bool { connection.session.acceptsConnectProtocol }
 
     package override func lease() -> (any Upstream)? {
         guard takesExchanges else { return nil }
@@ -129,7 +137,10 @@ extension HTTP2Upstream: HTTP2ConnectionOwner {
     package func connectionChanged(_ connection: HTTP2Connection) {
         if connection.session.isGoingAway, !isLeaving { close() }
         if connection.streams.count < refusedAt ?? .max { refusedAt = nil }
+        if isSettled { settled.take()?() }
     }
+
+    package func noticed(_ notice: HTTP2Notice, on connection: HTTP2Connection) { origin.tell(notice, of: self) }
 
     package func answeredPing(_ opaque: UInt64) {
         guard opaque == Self.opaque else { return }
@@ -144,5 +155,6 @@ extension HTTP2Upstream: HTTP2ConnectionOwner {
         pingDeadline.clear()
         if restingPlace != nil { origin.wake(self) }
         origin.leave(self)
+        settled.take()?()
     }
 }

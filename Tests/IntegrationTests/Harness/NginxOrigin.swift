@@ -17,9 +17,10 @@ struct NginxOrigin: Sendable {
         var directives: String = ""
     }
 
+    /// - Parameter protocols: `ssl http2` for HTTP/2 too.
     init(
         in bed: TestBed, folder: String = "nginx", sites: [Site], locations: String = "",
-        options: String = ""
+        options: String = "", protocols: String = "ssl"
     ) async throws {
         let secure = try ListeningSocket()
         let secure6 = try ListeningSocket(ipv6Port: bed.port())
@@ -33,7 +34,7 @@ struct NginxOrigin: Sendable {
             let key = try bed.file("\(folder)/\(index).key", site.chain.keyPEM)
             servers += """
                 server {
-                    listen 127.0.0.1:\(port) ssl; listen [::1]:\(ipv6Port) ssl; listen 127.0.0.1:\(plainPort);
+                    listen 127.0.0.1:\(port) \(protocols); listen [::1]:\(ipv6Port) \(protocols); listen 127.0.0.1:\(plainPort);
                     server_name \(site.name);
                     ssl_certificate \(certificate); ssl_certificate_key \(key);
                     \(site.directives)
