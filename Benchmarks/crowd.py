@@ -54,7 +54,7 @@ class Crowd:
     def come(self, count, kind="inside", path="/1k", names=None, waits=True):
         """More clients, each with a connection and a request.
 
-        - kind: "inside" TLS that the proxy opens, "tunnel" of TLS that it doesn't, "plain" TCP alone.
+        - kind: "inside" TLS that the proxy opens, "h2" the same with HTTP/2, "tunnel" of TLS that it doesn't, "plain" TCP alone.
         - names: a format of the host name of each, by a number.
         - waits: for the response to each, before the next comes."""
         return self._all("come", count, kind=kind, path=path, names=names, waits=waits)
@@ -117,6 +117,9 @@ class _Members:
                 self.clients.append((socket.create_connection(("127.0.0.1", port), timeout=60), name))
                 continue
             connection = load.connect(self.way, port, self.origin_port, name)
+            if kind == "h2":
+                self.clients.append((self._ask_by_streams(connection, name, path), name))
+                continue
             secure = self.context.wrap_socket(connection, server_hostname=name)
             self._request(secure, name, path)
             if waits:
@@ -135,6 +138,37 @@ class _Members:
     def _request(self, secure, name, path):
         host = f"{name}:{self.origin_port}" if self.way == "connect" else name
         secure.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+
+    def _ask_by_streams(self, connection, name, path):
+        """A connection of HTTP/2 (RFC 9113) that has had one response: its head by literals, which need no table of HPACK."""
+        context = load.context_without_trust()
+        context.set_alpn_protocols(["h2"])
+        secure = context.wrap_socket(connection, server_hostname=name)
+        if secure.selected_alpn_protocol() != "h2":
+            raise OSError("HTTP/2 was not chosen")
+        host = f"{name}:{self.origin_port}" if self.way == "connect" else name
+        head = b"\x82\x87" + b"".join(
+            bytes([0, len(key)]) + key.encode() + bytes([len(value)]) + value.encode()
+            for key, value in ((":path", path), (":authority", host)))
+        frame = lambda kind, flags, stream, payload: (
+            len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload)
+        secure.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b"") + frame(1, 5, 1, head))
+        received = b""
+        while True:
+            while len(received) < 9 or len(received) < 9 + int.from_bytes(received[:3], "big"):
+                some = secure.recv(65536)
+                if not some:
+                    raise OSError("ended before the response")
+                received += some
+            length, kind, flags = int.from_bytes(received[:3], "big"), received[3], received[4]
+            stream = int.from_bytes(received[5:9], "big")
+            received = received[9 + length:]
+            if kind == 4 and not flags & 1:
+                secure.sendall(frame(4, 1, 0, b""))
+            if kind in (3, 7):
+                raise OSError(f"frame {kind} in the place of a response")
+            if stream == 1 and kind in (0, 1) and flags & 1:
+                return secure
 
     @staticmethod
     def _response(secure):

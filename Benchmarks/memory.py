@@ -58,12 +58,12 @@ class Subject:
         self.crowd.end()
 
 
-def idle(server, origin, count):
+def idle(server, origin, count, kind="inside"):
     """KiB that each of so many clients costs of a warm server which have had a response and stay."""
     # HAProxy takes two descriptors of the limit for each, whether it has an upstream connection or not.
     count = min(count, (resource.getrlimit(resource.RLIMIT_NOFILE)[1] - 200) // 2)
     subject = Subject(server, origin)
-    subject.crowd.come(count)
+    subject.crowd.come(count, kind=kind)
     grown, _ = subject.grown(count)
     subject.end()
     return grown

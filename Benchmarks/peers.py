@@ -237,6 +237,8 @@ class HAProxy(Server):
 
     #: It has one origin.
     lacks = ("whole handshake",)
+    #: More words of `bind` and `server`.
+    bind = server = ""
 
     def __init__(self, bench, origin):
         port = free_port()
@@ -253,14 +255,14 @@ defaults
     timeout server 900s
     http-reuse always
 frontend front
-    bind 127.0.0.1:{port} ssl crt {bench.path('origin-with-key.pem')} generate-certificates ca-sign-file {bench.path('ca-with-key.pem')}
+    bind 127.0.0.1:{port} ssl crt {bench.path('origin-with-key.pem')} generate-certificates ca-sign-file {bench.path('ca-with-key.pem')}{self.bind}
     default_backend back
 listen tunnel
     mode tcp
     bind 127.0.0.1:{self.tunnel}
     server origin 127.0.0.1:{origin.port}
 backend back
-    server origin 127.0.0.1:{origin.port} ssl verify required ca-file {bench.path('ca.pem')} sni str({HOST}) verifyhost {HOST}
+    server origin 127.0.0.1:{origin.port} ssl verify required ca-file {bench.path('ca.pem')} sni str({HOST}) verifyhost {HOST}{self.server}
 """)
         super().__init__(bench, ["haproxy", "-db", "-f", configuration], port)
 

@@ -17,7 +17,8 @@ extension ClientConnection: HTTP2ServerOwner {
     }
 
     func handler(of door: HTTP2ServerStream) -> ClientRequest {
-        note(&door.exchange.record)
+        door.exchange.record.client = source
+        door.exchange.record.traits = peer.traits
         let request = ClientRequest(door, worker: worker)
         request.connection = self
         request.identity = tunnel?.identity ?? self.request.identity
@@ -35,7 +36,7 @@ extension ClientConnection: HTTP2ServerOwner {
 
     func noticed(_ notice: HTTP2Notice, on server: HTTP2Server) {
         worker.report(
-            notice, by: source, peer.traits, asking: tunnel?.route.authority, requests: server.connection.streams.count)
+            notice, by: source, peer.traits, asking: tunnel?.route.authority, requests: server.connection.streamCount)
     }
 
     func ended(_ server: HTTP2Server, _ cause: String) {

@@ -35,7 +35,10 @@ extension ClientConnection {
         switch state.phase {
         case .relaying: reviewRelay()
         default:
-            if http2 != nil { reviewRelay() }
+            if let http2 {
+                http2.note(record.traits)
+                reviewRelay()
+            }
             if !inquiries.isAwaitingRuns { for request in requests { request.goOn() } }
         }
     }

@@ -30,6 +30,8 @@ package final class ClientRequest {
     let worker: WorkerContext
     let server: ServerDoor
     private var phase = Phase.settled
+    /// An answer for it may still be on its way, which the object's next request is not to get.
+    private(set) var hasWaited = false
     private var suspension = Suspension.none
     /// Inside a CONNECT, the identity that opened it.
     var identity = ClientIdentity()
@@ -68,6 +70,7 @@ package final class ClientRequest {
 
     /// Keeps the request until ``goOn()`` is called.
     func keep(_ step: @escaping Step) {
+        hasWaited = true
         phase = .identifying(step)
         server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
     }
@@ -84,6 +87,7 @@ package final class ClientRequest {
     func awaitLeaf() { wait(.signing) }
 
     private func wait(_ phase: Phase) {
+        hasWaited = true
         self.phase = phase
         server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
     }

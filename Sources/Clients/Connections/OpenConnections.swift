@@ -20,7 +20,7 @@ package struct OpenConnections: Sendable {
     package mutating func add(_ client: ClientConnection) {
         if let http2 = client.http2 {
             clients[.http2, default: 0] += 1
-            clientStreams += http2.connection.streams.count
+            clientStreams += http2.connection.streamCount
             for request in http2.requests where request.hasTask { add(request.record) }
             return
         }

@@ -123,7 +123,7 @@ package final class TLSFront: ByteStreamOwner {
     }
 
     /// Streams of HTTP/2 that are open; nil: the client speaks another version.
-    package var streams: Int? { http2?.connection.streams.count }
+    package var streams: Int? { http2?.connection.streamCount }
 
     /// The proxy stops: a handshake in flight may end within this time.
     package func drain(within nanoseconds: UInt64) {

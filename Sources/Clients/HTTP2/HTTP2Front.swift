@@ -43,7 +43,7 @@ final class HTTP2Front: HTTP2ConnectionOwner {
     /// The proxy stops: tunnels end by themselves.
     func drain(within nanoseconds: UInt64) {
         connection.announceGoAway()
-        if connection.streams.isEmpty { deadline.set(afterNanoseconds: nanoseconds) }
+        if connection.streamCount == 0 { deadline.set(afterNanoseconds: nanoseconds) }
     }
 
     func received(_ place: HTTP2HeadPlace, on id: HTTP2StreamID, ends: Bool) {
@@ -61,7 +61,7 @@ final class HTTP2Front: HTTP2ConnectionOwner {
     func noticed(_ notice: HTTP2Notice, on connection: HTTP2Connection) { noticed(notice) }
 
     func connectionChanged(_ connection: HTTP2Connection) {
-        guard connection.streams.isEmpty else { return }
+        guard connection.streamCount == 0 else { return }
         if connection.session.isGoingAway { return connection.close() }
         deadline.set(afterNanoseconds: idleNanoseconds)
     }

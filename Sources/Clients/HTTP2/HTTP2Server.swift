@@ -27,7 +27,11 @@ final class HTTP2Server: HTTP2ConnectionOwner {
     private let settings: ServerSettings
     // unowned: the owner keeps the server until ended(_:_:), the server's last call.
     private unowned let owner: any HTTP2ServerOwner
-    private var serving: [ObjectIdentifier: Serving] = [:]
+    // Unchecked below: changed by code that calls nobody.
+    @exclusivity(unchecked) private var serving: [Serving] = []
+    /// Doors of requests that ended well, for the next ones.
+    @exclusivity(unchecked) private var spare: [Serving] = []
+    private static let mostSpare = 32
     private let deadline: Deadline
     private var isLeaving = false
     /// When the last request ended.
@@ -56,8 +60,8 @@ final class HTTP2Server: HTTP2ConnectionOwner {
         connection.start()
     }
 
-    var requests: some Collection<ClientRequest> { serving.values.lazy.map(\.request) }
-    var isIdle: Bool { serving.isEmpty && connection.streams.isEmpty }
+    var requests: some Collection<ClientRequest> { serving.lazy.map(\.request) }
+    var isIdle: Bool { serving.isEmpty && connection.streamCount == 0 }
     /// What is left of answers may wait for the client for as long as an idle connection.
     private var isDone: Bool { serving.isEmpty }
 
@@ -65,31 +69,54 @@ final class HTTP2Server: HTTP2ConnectionOwner {
 
     func received(_ place: HTTP2HeadPlace, on id: HTTP2StreamID, ends: Bool) {
         if !isLeaving { deadline.clear() }
-        let door = HTTP2ServerStream(id, of: self, session: session, settings: settings)
-        let request = owner.handler(of: door)
-        door.handler = request
-        serving[ObjectIdentifier(door)] = Serving(door: door, request: request)
-        door.receive(place, ends: ends, isSecure: connection.stream.isSecure)
+        let stream = connection.adopt(id)
+        let served: Serving
+        if let used = spare.popLast() {
+            served = used
+            served.door.beginAnew(stream)
+        } else {
+            let door = HTTP2ServerStream(stream, of: self, session: session, settings: settings)
+            served = Serving(door: door, request: owner.handler(of: door))
+            door.handler = served.request
+        }
+        served.door.place = serving.count
+        serving.append(served)
+        served.door.receive(place, ends: ends, isSecure: connection.stream.isSecure)
     }
 
     /// Another protocol follows the door's request.
     func carry(_ upstream: HTTP1Upstream, to socket: ByteStream, for door: HTTP2ServerStream) {
-        guard let request = serving[ObjectIdentifier(door)]?.request else { return upstream.close() }
-        request.carry(upstream, to: socket) { [unowned door] in door.relayEnded() }
+        serving[door.place].request.carry(upstream, to: socket) { [unowned door] in door.relayEnded() }
     }
 
-    func left(_ door: HTTP2ServerStream) {
-        guard let served = serving.removeValue(forKey: ObjectIdentifier(door)) else { return }
-        served.request.giveUp()
-        // It may be within a call.
-        session.loop.afterThisTurn { _ = served }
+    /// - Parameter reusable: the door was left by everybody.
+    func left(_ door: HTTP2ServerStream, reusable: Bool) {
+        let served = serving[door.place]
+        serving.swapAt(door.place, serving.count - 1)
+        serving[door.place].door.place = door.place
+        serving.removeLast()
+        if reusable, !served.request.hasWaited, spare.count < Self.mostSpare {
+            spare.append(served)
+        } else {
+            served.request.giveUp()
+            // It may be within a call.
+            session.loop.afterThisTurn { _ = served }
+        }
         rest()
+    }
+
+    func note(_ record: inout TaskRecord) { owner.note(&record) }
+
+    /// The client's process was found.
+    func note(_ traits: ClientTraits?) {
+        for served in serving + spare { served.request.record.traits = traits }
     }
 
     private func rest() {
         lastUsed = session.now
         guard isDone, !connection.isClosed else { return }
         if isIdle, isLeaving, connection.session.isGoingAway { return connection.close() }
+        if spare.count > 1 { spare.removeLast(spare.count - 1) }
         if !deadline.isSet { deadline.set(afterNanoseconds: settings.requestNanoseconds) }
     }
 
@@ -119,7 +146,7 @@ final class HTTP2Server: HTTP2ConnectionOwner {
 
     /// Ends all requests.
     func stop(_ cause: String) {
-        for served in Array(serving.values) {
+        for served in serving {
             if served.door.exchange.isUnderWay { served.door.exchange.cancel(cause) } else { served.request.endRelay(cause) }
         }
         connection.close()
@@ -141,7 +168,7 @@ final class HTTP2Server: HTTP2ConnectionOwner {
 
     func connectionEnded(_ connection: HTTP2Connection, _ cause: String) {
         deadline.clear()
-        for served in Array(serving.values) { served.request.endRelay("the client \(cause)") }
+        for served in serving { served.request.endRelay("the client \(cause)") }
         owner.ended(self, cause)
     }
 }

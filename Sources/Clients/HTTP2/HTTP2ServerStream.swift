@@ -19,9 +19,12 @@ final class HTTP2ServerStream: ServerDoor {
     }
 
     private let connection: HTTP2Connection
-    /// Set once, before anything else.
-    private(set) var stream: HTTP2Stream!
-    private var phase = Phase.held
+    /// Of the request in hand.
+    // Unchecked below: each is stored whole.
+    @exclusivity(unchecked) private(set) var stream: HTTP2Stream
+    @exclusivity(unchecked) private var phase = Phase.held
+    /// Where the server keeps it.
+    @exclusivity(unchecked) var place = 0
     // unowned: the server keeps its doors until left(_:).
     private unowned let server: HTTP2Server
     /// Of an extended CONNECT for a WebSocket.
@@ -29,12 +32,21 @@ final class HTTP2ServerStream: ServerDoor {
     /// The origin has answered the handshake wrongly.
     private var hasWrongAnswer = false
 
-    init(_ id: HTTP2StreamID, of server: HTTP2Server, session: LoopSession, settings: ServerSettings) {
+    init(_ stream: HTTP2Stream, of server: HTTP2Server, session: LoopSession, settings: ServerSettings) {
         self.server = server
+        self.stream = stream
         connection = server.connection
         super.init(session: session, settings: settings)
-        streamNumber = id.rawValue
-        stream = connection.adopt(id, for: self)
+        streamNumber = stream.id.rawValue
+        stream.hand(to: self)
+    }
+
+    /// For another request, after one that ended well.
+    func beginAnew(_ stream: HTTP2Stream) {
+        self.stream = stream
+        streamNumber = stream.id.rawValue
+        phase = .held
+        stream.hand(to: self)
     }
 
     // MARK: The request
@@ -71,6 +83,7 @@ final class HTTP2ServerStream: ServerDoor {
     /// The head that arrived is no request.
     private func refuseHead(_ error: ProxyError) {
         exchange.record.began(number: session.takeNumber(), at: session.now, on: streamNumber)
+        server.note(&exchange.record)
         handler.receivedUnreadable(error, by: self)
     }
 
@@ -154,12 +167,12 @@ final class HTTP2ServerStream: ServerDoor {
     }
 
     override func exchangeEnded(_ ending: ExchangeEnding) {
-        if made != nil { made = nil }
         switch ending {
         case .finished(let kept):
             kept?.close()
-            end(.noError, delivering: true)
+            end(.noError, delivering: true, well: true)
         case .refused(let failure, let destination):
+            if made != nil { made = nil }
             refuse(.exchange(failure, destination), method: head.method, servesOn: true)
         case .cut(.delivered): end(.internalError, delivering: true)
         case .cut(.reset): end(.internalError, delivering: false)
@@ -187,21 +200,23 @@ final class HTTP2ServerStream: ServerDoor {
     /// What it carried has ended, and the stream with it.
     func relayEnded() {
         phase = .closed
-        server.left(self)
+        server.left(self, reusable: false)
     }
 
     // MARK: The end
 
     override func abort() { end(.internalError, delivering: false) }
 
-    private func end(_ code: HTTP2ErrorCode, delivering: Bool) {
+    /// - Parameter well: nobody has anything to do with the request any more.
+    private func end(_ code: HTTP2ErrorCode, delivering: Bool, well: Bool = false) {
         if case .closed = phase { return }
         phase = .closed
-        gathering = nil
-        made = nil
+        let isPlain = made == nil && handshake == nil
+        if gathering != nil { gathering = nil }
+        if made != nil { made = nil }
         deadline.clear()
         stream.leave(code, delivering: delivering)
-        server.left(self)
+        server.left(self, reusable: well && isPlain)
     }
 
     /// The client has reset the stream, or its connection has ended.

@@ -27,12 +27,13 @@ package final class HTTP2Connection {
     package let slabs: SlabPool
     // unowned: the owner keeps the connection until connectionEnded(_:_:), its last call.
     package unowned var owner: (any HTTP2ConnectionOwner)!
-    package private(set) var streams: [HTTP2StreamID: HTTP2Stream] = [:]
-    package private(set) var isClosed = false
+    // Unchecked below: each is stored whole, or changed by code that calls nobody, as the map is.
+    @exclusivity(unchecked) private var streams = StreamMap()
+    @exclusivity(unchecked) package private(set) var isClosed = false
     /// The peer's settings have come.
     package private(set) var hasSettings = false
     /// When the peer last sent something.
-    package private(set) var lastReceived: MonotonicTime
+    @exclusivity(unchecked) package private(set) var lastReceived: MonotonicTime
 
     private let loop: EventLoop
     // Events of the session are handled while its input lies still.
@@ -43,18 +44,18 @@ package final class HTTP2Connection {
     private let deadline: Deadline
     private let idleNanoseconds: UInt64
     /// The socket takes no more.
-    private var isBlocked = false
-    private var isPumping = false
-    private var isTakingEvents = false
+    @exclusivity(unchecked) private var isBlocked = false
+    @exclusivity(unchecked) private var isPumping = false
+    @exclusivity(unchecked) private var isTakingEvents = false
     /// Streams whose door waits for room.
-    private var stuck: [HTTP2Stream] = []
+    @exclusivity(unchecked) private var stuck: [HTTP2Stream] = []
     /// Streams whose door is to look again.
-    private var due: [HTTP2Stream] = []
-    private var estimator: WindowEstimator
+    @exclusivity(unchecked) private var due: [HTTP2Stream] = []
+    @exclusivity(unchecked) private var estimator: WindowEstimator
     /// The peer's GOAWAY that the owner knows of: the first, or the first with an error.
     private var goAway: HTTP2ErrorCode?
     /// Where a head is written before it is submitted.
-    package var block = FieldBlock()
+    @exclusivity(unchecked) package var block = FieldBlock()
 
     /// - Parameters:
     ///   - idleNanoseconds: for a peer that takes nothing.
@@ -87,16 +88,20 @@ package final class HTTP2Connection {
 
     // MARK: Streams
 
+    /// Streams that aren't closed on both sides.
+    package var streamCount: Int { streams.count }
+
     /// Makes a stream of one that the peer has opened, or that was submitted.
-    package func adopt(_ id: HTTP2StreamID, for door: any HTTP2StreamDoor) -> HTTP2Stream {
+    /// - Parameter door: nil: ``HTTP2Stream/hand(to:)`` follows.
+    package func adopt(_ id: HTTP2StreamID, for door: (any HTTP2StreamDoor)? = nil) -> HTTP2Stream {
         let stream = HTTP2Stream(id, of: self, door: door)
-        streams[id] = stream
+        streams.insert(stream)
         return stream
     }
 
     /// Both sides of a stream have ended, or one has reset it.
     func forget(_ stream: HTTP2Stream) {
-        guard streams.removeValue(forKey: stream.id) != nil, !isClosed else { return }
+        guard streams.remove(stream.id), !isClosed else { return }
         owner.connectionChanged(self)
     }
 
@@ -226,7 +231,7 @@ package final class HTTP2Connection {
     /// Sends what there is, as far as the socket takes it. False: it takes no more, or the connection has ended.
     @discardableResult
     func push() -> Bool {
-        while !isClosed {
+        while !isClosed, !isBlocked {
             session.send(through: self)
             takeEvents()
             let wasFull = !hasRoom
@@ -308,8 +313,8 @@ package final class HTTP2Connection {
         // The owner may let go of this connection.
         withExtendedLifetime(self) {
             stream.stop()
-            let streams = streams.values
-            self.streams = [:]
+            let streams = streams.all
+            self.streams = StreamMap()
             for stream in streams { stream.broke(.connection(cause)) }
             owner.connectionEnded(self, cause)
         }

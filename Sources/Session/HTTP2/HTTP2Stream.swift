@@ -43,36 +43,39 @@ package final class HTTP2Stream: BodySource, BodySink {
     package let id: HTTP2StreamID
     package let connection: HTTP2Connection
     /// Cleared when the exchange leaves, or the stream is closed: until then it keeps the door, and the door the stream.
-    private var door: (any HTTP2StreamDoor)?
+    // unchecked: stored whole.
+    @exclusivity(unchecked) private var door: (any HTTP2StreamDoor)?
 
+    // Unchecked below: each is stored whole, or changed by code that calls nobody. A buffer is lent to a sink, which doesn't reach
+    // this stream.
     // What arrives.
-    private var held: ByteBuffer
-    private var reservation: BodyReservation?
+    @exclusivity(unchecked) private var held: ByteBuffer
+    @exclusivity(unchecked) private var reservation: BodyReservation?
     /// Of the connection's input, while an event is handled.
-    private var arriving: Range<Int>?
-    private var trailers: TrailerSection?
-    package private(set) var failure: HTTP2Break?
-    package private(set) var moved: UInt64 = 0
-    private var hasNews = false
-    package var wantsRead = true {
+    @exclusivity(unchecked) private var arriving: Range<Int>?
+    @exclusivity(unchecked) private var trailers: TrailerSection?
+    @exclusivity(unchecked) package private(set) var failure: HTTP2Break?
+    @exclusivity(unchecked) package private(set) var moved: UInt64 = 0
+    @exclusivity(unchecked) private var hasNews = false
+    @exclusivity(unchecked) package var wantsRead = true {
         didSet { if wantsRead, !oldValue, hasNews { connection.lookAgain(self) } }
     }
 
     // What is sent.
-    private var pending: ByteBuffer
-    private var ending: TrailerSection?
-    private var hasSentAll = false
-    package private(set) var hasBegun = false
-    package private(set) var carried: UInt64 = 0
-    private var isWaiting = false
+    @exclusivity(unchecked) private var pending: ByteBuffer
+    @exclusivity(unchecked) private var ending: TrailerSection?
+    @exclusivity(unchecked) private var hasSentAll = false
+    @exclusivity(unchecked) package private(set) var hasBegun = false
+    @exclusivity(unchecked) package private(set) var carried: UInt64 = 0
+    @exclusivity(unchecked) private var isWaiting = false
     /// Resets the stream after what waits.
-    private var lastWord: HTTP2ErrorCode?
+    @exclusivity(unchecked) private var lastWord: HTTP2ErrorCode?
 
     /// Bytes that wait for their turn.
     private static let most = SlabPool.slabSize
     private static let frame = 16 << 10
 
-    init(_ id: HTTP2StreamID, of connection: HTTP2Connection, door: any HTTP2StreamDoor) {
+    init(_ id: HTTP2StreamID, of connection: HTTP2Connection, door: (any HTTP2StreamDoor)?) {
         self.id = id
         self.connection = connection
         self.door = door

@@ -16,8 +16,9 @@ package final class HTTP2Upstream: UpstreamConnection {
     let connection: HTTP2Connection
     private let idleNanoseconds: UInt64
     /// Exchanges that hold a stream, or are about to open one.
-    private var leases = 0
-    private var isLeaving = false
+    // Unchecked below: stored whole.
+    @exclusivity(unchecked) private var leases = 0
+    @exclusivity(unchecked) private var isLeaving = false
     /// False: a reload has overtaken it. It serves who asked for it, and nobody else.
     private var isShared = false
     /// The peer has fallen silent, and was asked whether it lives.
@@ -59,7 +60,7 @@ package final class HTTP2Upstream: UpstreamConnection {
     }
 
     /// Exchanges in flight.
-    package var streamCount: Int { connection.streams.count }
+    package var streamCount: Int { connection.streamCount }
 
     /// Its peer's settings have come.
     package var isSettled: Bool { connection.hasSettings }
@@ -74,12 +75,20 @@ package final class HTTP2Upstream: UpstreamConnection {
         if restingPlace != nil { origin.wake(self) }
         leases += 1
         if let pingNanoseconds, leases == 1, !isAwaitingPong { pingDeadline.set(afterNanoseconds: pingNanoseconds) }
-        return HTTP2UpstreamStream(of: self)
+        guard let stream = spare.popLast() else { return HTTP2UpstreamStream(of: self) }
+        stream.beginAnew()
+        return stream
     }
 
+    /// Streams of exchanges that ended well, for the next ones.
+    @exclusivity(unchecked) private var spare: [HTTP2UpstreamStream] = []
+    private static let mostSpare = 32
+
     /// An exchange has left.
-    func giveBack() {
+    func giveBack(_ stream: HTTP2UpstreamStream? = nil) {
+        if let stream, spare.count < Self.mostSpare { spare.append(stream) }
         leases -= 1
+        if leases == 0, spare.count > 1 { spare.removeLast(spare.count - 1) }
         guard leases == 0 else { return }
         if isLeaving || !isShared { return shut() }
         origin.giveBack(self, idleNanoseconds: idleNanoseconds)
@@ -136,7 +145,7 @@ extension HTTP2Upstream: HTTP2ConnectionOwner {
 
     package func connectionChanged(_ connection: HTTP2Connection) {
         if connection.session.isGoingAway, !isLeaving { close() }
-        if connection.streams.count < refusedAt ?? .max { refusedAt = nil }
+        if let refusedAt, connection.streamCount < refusedAt { self.refusedAt = nil }
         if isSettled { settled.take()?() }
     }
 
@@ -152,6 +161,7 @@ extension HTTP2Upstream: HTTP2ConnectionOwner {
     package func connectionEnded(_ connection: HTTP2Connection, _ cause: String) {
         isOver = true
         isLeaving = true
+        spare = []
         pingDeadline.clear()
         if restingPlace != nil { origin.wake(self) }
         origin.leave(self)

@@ -3,7 +3,8 @@ import HTTP2
 import HTTPWire
 import Transport
 
-/// The upstream side of an exchange with an HTTP/2 origin: one stream of a shared connection.
+/// The upstream side of an exchange with an HTTP/2 origin: one stream of a shared connection. Reused for another exchange after
+/// one that ended well.
 final class HTTP2UpstreamStream {
     /// Interim heads that wait for the exchange.
     private static let mostHeads = 16
@@ -16,26 +17,33 @@ final class HTTP2UpstreamStream {
     }
 
     private let upstream: HTTP2Upstream
-    private var isLeased = true
-    private var stream: HTTP2Stream?
+    // Unchecked below: each is stored whole, or changed by the parser, which calls nobody.
+    @exclusivity(unchecked) private var isLeased = true
+    @exclusivity(unchecked) private var stream: HTTP2Stream?
     // unowned: the receiver keeps this object from begin(for:) to end(_:), which clears it.
-    private unowned var receiver: (any UpstreamReceiver)?
-    private var method = Method.other
-    private var began = MonotonicTime(nanoseconds: 0)
-    /// Not taken yet, oldest first.
-    private var heads: [Head] = []
-    private var response = Head()
+    @exclusivity(unchecked) private unowned var receiver: (any UpstreamReceiver)?
+    @exclusivity(unchecked) private var method = Method.other
+    @exclusivity(unchecked) private var began = MonotonicTime(nanoseconds: 0)
+    @exclusivity(unchecked) private var response = Head()
+    /// The exchange hasn't taken it.
+    @exclusivity(unchecked) private var isFresh = false
+    /// Those after it, oldest first.
+    @exclusivity(unchecked) private var more: [Head] = []
     private let nothing = HeldBody()
     /// Of an upgrade.
-    private var switchesTo: String?
-    private var handshake: WebSocketHandshake?
-    private var lacksUpgrades = false
+    private var upgrade: UpgradeByStream?
 
     init(of upstream: HTTP2Upstream) {
         self.upstream = upstream
     }
 
     deinit { assert(!isLeased, "an upstream was leased and not ended") }
+
+    /// For another exchange.
+    func beginAnew() {
+        isLeased = true
+        isFresh = false
+    }
 
     private var connection: HTTP2Connection { upstream.connection }
 }
@@ -58,17 +66,17 @@ extension HTTP2UpstreamStream: Upstream {
         method = request.head.method
         began = upstream.loop.now
         if request.head.wantsUpgrade { return ask(request, to: destination, edits: edits) }
-        let hasBody = !request.head.bodyLength.isEmpty
         HeadWriter.write(
             request: request.head, from: request.bytes, authority: destination.authority, defaultPort: destination.defaultPort,
             via: destination.via, edits: edits, into: &connection.block)
-        return submit(hasBody: hasBody) ?? Discard()
+        return submit(hasBody: !request.head.bodyLength.isEmpty) ?? Discard()
     }
 
     private func submit(hasBody: Bool) -> HTTP2Stream? {
+        let connection = connection
         guard let id = connection.session.submitRequest(connection.block, hasBody: hasBody) else {
             // It is leaving, which the exchange finds when it looks for the response.
-            upstream.loop.afterThisTurn { [weak self] in self?.receiver?.upstreamIsReadable() }
+            lookLater()
             return nil
         }
         let stream = connection.adopt(id, for: self)
@@ -78,37 +86,22 @@ extension HTTP2UpstreamStream: Upstream {
         return stream
     }
 
-    // MARK: Another protocol
+    private func lookLater() { upstream.loop.afterThisTurn { [weak self] in self?.receiver?.upstreamIsReadable() } }
 
     /// An upgrade becomes an extended CONNECT (RFC 8441), whose body follows the response.
     private func ask(_ request: borrowing RequestView, to destination: Destination, edits: HeadEdits) -> any BodySink {
+        let upgrade = UpgradeByStream(of: request)
+        self.upgrade = upgrade
         guard upstream.takesUpgrades else {
-            upstream.loop.afterThisTurn { [weak self] in self?.receiver?.upstreamIsReadable() }
-            lacksUpgrades = true
+            lookLater()
             return Discard()
         }
-        let name = request.head.first(.upgrade)?.text(in: request.bytes).lowercased() ?? ""
-        handshake = WebSocketHandshake(of: request)
         method = .connect
         HeadWriter.write(
             request: request.head, from: request.bytes, authority: destination.authority, defaultPort: destination.defaultPort,
-            via: destination.via, connectProtocol: name, edits: edits, into: &connection.block)
-        switchesTo = name
+            via: destination.via, connectProtocol: upgrade.protocolName, edits: edits, into: &connection.block)
         _ = submit(hasBody: true)
         return Discard()
-    }
-
-    /// Its acceptance is `101` for who asked in HTTP/1.1.
-    private func switching(_ head: Head) -> Head {
-        guard let switchesTo, head.progress.isComplete, (200..<300).contains(head.head.status) else { return head }
-        var text = Array("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: \(switchesTo)\r\n".utf8)
-        if let answer = handshake?.answer { text += "Sec-WebSocket-Accept: \(answer)\r\n".utf8 }
-        for field in head.head.fields where field.id != .contentLength { text += head.bytes[field.line.offsets] }
-        text += "\r\n".utf8
-        var switching = Head(bytes: text)
-        var parser = HeadParser(limit: text.count + 1)
-        switching.progress = parser.parseResponse(text.span, to: .get, into: &switching.head)
-        return switching
     }
 
     // MARK: Response
@@ -116,9 +109,16 @@ extension HTTP2UpstreamStream: Upstream {
     func wantsRead(_ wanted: Bool) { stream?.wantsRead = wanted }
 
     func receiveHead(of method: Method, limit: Int, readable: Bool) -> ResponseHeadProgress {
-        if lacksUpgrades { return .failed(.upstreamClosed("takes no other protocols over HTTP/2 (RFC 8441)")) }
-        guard let stream else { return .unprocessed("takes no new requests on this connection") }
-        if !heads.isEmpty { return taken(heads.removeFirst(), limit: limit) }
+        guard let stream else {
+            return upgrade == nil
+                ? .unprocessed("takes no new requests on this connection")
+                : .failed(.upstreamClosed("takes no other protocols over HTTP/2 (RFC 8441)"))
+        }
+        if isFresh { return taken(limit: limit) }
+        if !more.isEmpty {
+            response = more.removeFirst()
+            return taken(limit: limit)
+        }
         guard let failure = stream.failure else { return .incomplete }
         switch failure {
         case .reset(.refusedStream):
@@ -130,22 +130,27 @@ extension HTTP2UpstreamStream: Upstream {
         }
     }
 
-    private func taken(_ head: Head, limit: Int) -> ResponseHeadProgress {
-        let head = switching(head)
-        response = head
-        switch head.progress {
+    private func taken(limit: Int) -> ResponseHeadProgress {
+        isFresh = false
+        switch response.progress {
         case .incomplete: return .incomplete
         case .malformed(let error): return .malformed(error)
         case .tooLarge: return .tooLarge
         case .tooManyFields: return .tooManyFields
-        case .complete: return head.bytes.count > limit ? .tooLarge : .complete(ResponseTraits(head.head, isWhole: head.ends))
+        case .complete: break
         }
+        if let upgrade, let text = upgrade.acceptance(response.head, response.bytes) {
+            response.bytes = text
+            var parser = HeadParser(limit: text.count + 1)
+            _ = parser.parseResponse(response.bytes.span, to: .get, into: &response.head)
+        }
+        return response.bytes.count > limit ? .tooLarge : .complete(ResponseTraits(response.head, isWhole: response.ends))
     }
 
     func withResponse(_ body: (borrowing ResponseView) -> Void) {
-        // A copy, since the view borrows from it.
-        let response = response
-        body(ResponseView(response.head, response.bytes.span))
+        // Copies, since the view borrows from them.
+        let (head, bytes) = (response.head, response.bytes)
+        body(ResponseView(head, bytes.span))
     }
 
     var responseBody: any BodySource {
@@ -158,19 +163,23 @@ extension HTTP2UpstreamStream: Upstream {
     func end(_ ending: UpstreamEnding) -> HTTP1Upstream? {
         receiver = nil
         if case .switched = ending, let stream, let switched = connection(over: stream) { return switched }
+        var isWell = false
         if let stream {
-            if case .abandoned = ending, !stream.isClosed { upstream.waitedInVain(since: began) }
+            switch ending {
+            case .finished(requestSent: true, _): isWell = more.isEmpty && upgrade == nil
+            case .abandoned: if !stream.isClosed { upstream.waitedInVain(since: began) }
+            case .finished, .switched, .unused: break
+            }
             stream.leave(.cancel, delivering: false)
+            self.stream = nil
         }
         if isLeased {
             isLeased = false
-            upstream.giveBack()
+            upstream.giveBack(isWell ? self : nil)
         }
         return nil
     }
-}
 
-extension HTTP2UpstreamStream {
     /// The stream as a connection of its own, whose end returns the lease.
     private func connection(over stream: HTTP2Stream) -> HTTP1Upstream? {
         let upstream = upstream
@@ -190,19 +199,20 @@ extension HTTP2UpstreamStream {
     }
 }
 
-extension HeadProgress {
-    fileprivate var isComplete: Bool { if case .complete = self { true } else { false } }
-}
-
 extension HTTP2UpstreamStream: HTTP2StreamDoor {
     func received(_ place: HTTP2HeadPlace, ends: Bool) {
-        guard receiver != nil else { return }
-        var head = Head()
-        head.ends = ends
-        head.progress = connection.session.readResponse(place, to: method, into: &head.head, bytes: &head.bytes)
-        guard heads.count < Self.mostHeads else { return stream?.refuse(.tooManyHeads) ?? () }
-        heads.append(head)
-        receiver?.responseBegan()
+        guard let receiver else { return }
+        if isFresh {
+            guard more.count < Self.mostHeads else { return stream?.refuse(.tooManyHeads) ?? () }
+            var head = Head(ends: ends)
+            head.progress = connection.session.readResponse(place, to: method, into: &head.head, bytes: &head.bytes)
+            more.append(head)
+        } else {
+            response.progress = connection.session.readResponse(place, to: method, into: &response.head, bytes: &response.bytes)
+            response.ends = ends
+            isFresh = true
+        }
+        receiver.responseBegan()
     }
 
     func streamIsReadable() { receiver?.upstreamIsReadable() }
