@@ -112,7 +112,7 @@ let package = Package(
         room(
             "Daemon",
             [
-                "Clients", "Records", "Configuration", "Decoding", "Session", "Security", "Transport", "HTTPWire", "TLS",
+                "Clients", "Records", "Configuration", "Decoding", "Session", "Security", "Transport", "HTTPWire", "HTTP2", "TLS",
                 "Reachability", "LocalPeers", "EventLoop", .product(name: "Logging", package: "swift-log"),
             ],
             // The status page, within the program.

@@ -197,6 +197,17 @@ struct EventQueue {
         return events[first - 1]
     }
 
+    func endsSoon(_ stream: HTTP2StreamID) -> Bool {
+        for index in first..<min(first + 2, events.count) {
+            switch events[index] {
+            case .data(let id, _) where id == stream: continue
+            case .ended(let id): return id == stream
+            default: return false
+            }
+        }
+        return false
+    }
+
     /// Drops a stream's events; returns the bytes of data among them.
     mutating func drop(_ stream: HTTP2StreamID, keepsReset: Bool) -> Int {
         guard first < events.count else { return 0 }

@@ -20,6 +20,9 @@ extension HTTP2Session {
     /// The next event, or nil.
     package func nextEvent() -> HTTP2Event? { events.next() }
 
+    /// Whether the next event, or the one after some data, ends the stream's message: all of it has arrived.
+    package func endsSoon(_ stream: HTTP2StreamID) -> Bool { events.endsSoon(stream) }
+
     /// Parses a request's head. Its text is copied into `bytes`; the ranges of `head` refer to them.
     ///
     /// - Returns: `complete`, `malformed`, or for a head over the limits `tooManyFields` or `tooLarge`. After `tooLarge`,

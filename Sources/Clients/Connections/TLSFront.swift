@@ -1,6 +1,6 @@
 package import EventLoop
 import HTTP2
-import Session
+package import Session
 package import TLS
 package import Transport
 

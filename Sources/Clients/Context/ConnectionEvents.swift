@@ -1,10 +1,9 @@
-import EventLoop
+package import EventLoop
 import HTTP2
-import HTTPWire
+package import HTTPWire
 import Logging
 import Records
 package import Session
-package import Transport
 
 /// Logs and counts what peers did to connections of HTTP/2, once for each connection.
 extension WorkerContext {

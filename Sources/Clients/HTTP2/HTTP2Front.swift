@@ -58,6 +58,7 @@ final class HTTP2Front: HTTP2ConnectionOwner {
 
     func received(_ defect: HTTP2Defect, on id: HTTP2StreamID) {}
     func answeredPing(_ opaque: UInt64) {}
+    func connectionIsQuiet() {}
     func noticed(_ notice: HTTP2Notice, on connection: HTTP2Connection) { noticed(notice) }
 
     func connectionChanged(_ connection: HTTP2Connection) {

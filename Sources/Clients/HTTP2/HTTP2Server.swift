@@ -86,6 +86,7 @@ final class HTTP2Server: HTTP2ConnectionOwner {
 
     /// Another protocol follows the door's request.
     func carry(_ upstream: HTTP1Upstream, to socket: ByteStream, for door: HTTP2ServerStream) {
+        // unowned: the server keeps the door until left(_:reusable:), which relayEnded() calls.
         serving[door.place].request.carry(upstream, to: socket) { [unowned door] in door.relayEnded() }
     }
 
@@ -116,7 +117,6 @@ final class HTTP2Server: HTTP2ConnectionOwner {
         lastUsed = session.now
         guard isDone, !connection.isClosed else { return }
         if isIdle, isLeaving, connection.session.isGoingAway { return connection.close() }
-        if spare.count > 1 { spare.removeLast(spare.count - 1) }
         if !deadline.isSet { deadline.set(afterNanoseconds: settings.requestNanoseconds) }
     }
 
@@ -156,6 +156,7 @@ final class HTTP2Server: HTTP2ConnectionOwner {
 
     func connectionChanged(_ connection: HTTP2Connection) { rest() }
     func answeredPing(_ opaque: UInt64) {}
+    func connectionIsQuiet() { spare = [] }
     func noticed(_ notice: HTTP2Notice, on connection: HTTP2Connection) { owner.noticed(notice, on: self) }
 
     func received(_ defect: HTTP2Defect, on id: HTTP2StreamID) {

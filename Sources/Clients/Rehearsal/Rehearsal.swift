@@ -183,15 +183,18 @@ package struct Rehearsal {
             guard isRead, let shared = connection as? HTTP2Upstream, !shared.isSettled, !shared.isOver else {
                 return end(index, .success(Connection(connection, offered: protocols)))
             }
-            let done = { [weak self] in
-                guard let self, settling.removeValue(forKey: index) != nil else { return }
-                end(index, .success(Connection(shared, offered: protocols)))
-            }
             let deadline = Deadline(loop: loop)
-            deadline.bind(to: self) { _ in done() }
+            deadline.bind(to: self) { $0.settled(index, protocols) }
             settling[index] = (shared, deadline)
             deadline.set(afterNanoseconds: CertificateAnswer.patience)
-            shared.settled = { [loop] in loop.afterThisTurn(done) }
+            // It closes the connection, which is calling.
+            shared.settled = { [weak self] in self?.loop.afterThisTurn { self?.settled(index, protocols) } }
+        }
+
+        private func settled(_ index: Int, _ protocols: [HTTPProtocol]) {
+            guard let (connection, deadline) = settling.removeValue(forKey: index) else { return }
+            deadline.clear()
+            end(index, .success(Connection(connection, offered: protocols)))
         }
 
         private func end(_ index: Int, _ ending: Ending) {

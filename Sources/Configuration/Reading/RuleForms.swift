@@ -30,9 +30,10 @@ extension Form where Value == HTTPProtocol {
 }
 
 extension Section {
-    /// A list of versions of HTTP, best first; nil (with an error) if it is wrong.
+    /// A list of versions of HTTP, best first; null stands for the usual ones. Nil (with an error) if it is wrong.
     /// - Parameter peer: to whom nothing would be offered by an empty list.
     func protocols(_ value: YAMLValue, _ key: String, to peer: String) -> [HTTPProtocol]? {
+        if value.isNull { return HTTPProtocol.usual }
         guard let list = elements(value, key) else { return nil }
         if list.isEmpty {
             error(value, "\(key): the list is empty, so \(peer) would be offered nothing; write h2, http/1.1, or both")

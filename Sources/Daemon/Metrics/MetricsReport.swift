@@ -2,6 +2,7 @@ import Clients
 import Configuration
 import Decoding
 import EventLoop
+import HTTP2
 import Records
 import Security
 import Session
@@ -276,6 +277,6 @@ struct MetricsReport {
 /// Of the proxy process, not of the decoders.
 package enum LibraryVersions {
     package static var all: [(name: String, version: String)] {
-        [("OpenSSL", OpenSSLLibrary.version)] + EventLoopLibraries.versions
+        [("OpenSSL", OpenSSLLibrary.version)] + EventLoopLibraries.versions + [("nghttp2", HTTP2Library.version)]
     }
 }

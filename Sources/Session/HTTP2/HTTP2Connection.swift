@@ -10,6 +10,8 @@ package protocol HTTP2ConnectionOwner: AnyObject {
     /// The peer's settings came or changed, it takes no new streams, or a stream has ended.
     func connectionChanged(_ connection: HTTP2Connection)
     func answeredPing(_ opaque: UInt64)
+    /// No stream has been open for a while: what was kept for the next ones may go.
+    func connectionIsQuiet()
     /// The peer broke its protocol on a stream that nobody has adopted.
     func received(_ defect: HTTP2Defect, on id: HTTP2StreamID)
     /// The peer broke the protocol or flooded the connection, which ends: called before ``connectionEnded(_:_:)``. Or it
@@ -76,7 +78,16 @@ package final class HTTP2Connection {
         round = AfterRound(loop: loop)
         deadline = Deadline(loop: loop)
         round.bind(to: self) { $0.roundEnded() }
-        deadline.bind(to: self) { $0.end("took nothing for too long") }
+        deadline.bind(to: self) { $0.timedOut() }
+    }
+
+    private static let quietNanoseconds: UInt64 = 1_000_000_000
+
+    private func timedOut() {
+        if isBlocked { return end("took nothing for too long") }
+        guard streams.isEmpty else { return }
+        stream.rest()
+        owner.connectionIsQuiet()
     }
 
     package func start() {
@@ -102,6 +113,7 @@ package final class HTTP2Connection {
     /// Both sides of a stream have ended, or one has reset it.
     func forget(_ stream: HTTP2Stream) {
         guard streams.remove(stream.id), !isClosed else { return }
+        if streams.isEmpty, !isBlocked, !deadline.isSet { deadline.set(afterNanoseconds: Self.quietNanoseconds) }
         owner.connectionChanged(self)
     }
 
@@ -245,14 +257,11 @@ package final class HTTP2Connection {
         guard !output.isEmpty else { return !isClosed }
         switch stream.write(output.count, from: &output) {
         case .done:
-            isBlocked = false
-            deadline.clear()
             output.releaseIfEmpty()
-            if streams.isEmpty { stream.rest() }
             return true
         case .blocked:
             output.compact()
-            if !isBlocked { deadline.set(afterNanoseconds: idleNanoseconds) }
+            deadline.set(afterNanoseconds: idleNanoseconds)
             isBlocked = true
             return false
         case .failed(let error):

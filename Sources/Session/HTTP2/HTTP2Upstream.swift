@@ -81,6 +81,7 @@ package final class HTTP2Upstream: UpstreamConnection {
     }
 
     /// Streams of exchanges that ended well, for the next ones.
+    // Unchecked: changed by code that calls nobody.
     @exclusivity(unchecked) private var spare: [HTTP2UpstreamStream] = []
     private static let mostSpare = 32
 
@@ -88,7 +89,6 @@ package final class HTTP2Upstream: UpstreamConnection {
     func giveBack(_ stream: HTTP2UpstreamStream? = nil) {
         if let stream, spare.count < Self.mostSpare { spare.append(stream) }
         leases -= 1
-        if leases == 0, spare.count > 1 { spare.removeLast(spare.count - 1) }
         guard leases == 0 else { return }
         if isLeaving || !isShared { return shut() }
         origin.giveBack(self, idleNanoseconds: idleNanoseconds)
@@ -142,6 +142,7 @@ extension HTTP2Upstream: HTTP2ConnectionOwner {
     /// Nothing is pushed.
     package func received(_ place: HTTP2HeadPlace, on id: HTTP2StreamID, ends: Bool) { connection.session.reset(id, .refusedStream) }
     package func received(_ defect: HTTP2Defect, on id: HTTP2StreamID) {}
+    package func connectionIsQuiet() { spare = [] }
 
     package func connectionChanged(_ connection: HTTP2Connection) {
         if connection.session.isGoingAway, !isLeaving { close() }

@@ -25,6 +25,8 @@ final class HTTP2UpstreamStream {
     @exclusivity(unchecked) private var method = Method.other
     @exclusivity(unchecked) private var began = MonotonicTime(nanoseconds: 0)
     @exclusivity(unchecked) private var response = Head()
+    /// All of the response has arrived.
+    @exclusivity(unchecked) private var isHere = false
     /// The exchange hasn't taken it.
     @exclusivity(unchecked) private var isFresh = false
     /// Those after it, oldest first.
@@ -144,7 +146,7 @@ extension HTTP2UpstreamStream: Upstream {
             var parser = HeadParser(limit: text.count + 1)
             _ = parser.parseResponse(response.bytes.span, to: .get, into: &response.head)
         }
-        return response.bytes.count > limit ? .tooLarge : .complete(ResponseTraits(response.head, isWhole: response.ends))
+        return response.bytes.count > limit ? .tooLarge : .complete(ResponseTraits(response.head, isWhole: response.ends || isHere))
     }
 
     func withResponse(_ body: (borrowing ResponseView) -> Void) {
@@ -212,6 +214,7 @@ extension HTTP2UpstreamStream: HTTP2StreamDoor {
             response.ends = ends
             isFresh = true
         }
+        isHere = stream.map { connection.session.endsSoon($0.id) } ?? false
         receiver.responseBegan()
     }
 

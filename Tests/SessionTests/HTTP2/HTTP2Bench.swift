@@ -88,6 +88,7 @@ final class HTTP2Origin: HTTP2ConnectionOwner {
 
     func connectionChanged(_ connection: HTTP2Connection) { knowsSettings = true }
     func answeredPing(_ opaque: UInt64) {}
+    func connectionIsQuiet() {}
     func received(_ defect: HTTP2Defect, on id: HTTP2StreamID) {}
     func connectionEnded(_ connection: HTTP2Connection, _ cause: String) { ending = cause }
 }
