@@ -78,10 +78,22 @@ package enum HTTP2Defect: Error, Sendable, Hashable, CustomStringConvertible {
     /// Host differs from `:authority`.
     case hostDiffers
     case trailersTooLong
+    /// A head of more than four times SETTINGS_MAX_HEADER_LIST_SIZE, such as an HPACK bomb.
+    case headTooLong
     /// A frame violates framing or flow control.
     case frame(HTTP2ErrorCode)
     /// A head could not be sent: it exceeds ``HTTP2Limits/sentHead``, or the stream's state forbids it.
     case unsent
+
+    /// The code of the RST_STREAM.
+    package var code: HTTP2ErrorCode {
+        switch self {
+        case .field, .message, .hostDiffers: .protocolError
+        case .trailersTooLong, .headTooLong: .enhanceYourCalm
+        case .frame(let code): code
+        case .unsent: .internalError
+        }
+    }
 
     package var description: String {
         switch self {
@@ -89,6 +101,7 @@ package enum HTTP2Defect: Error, Sendable, Hashable, CustomStringConvertible {
         case .message: "pseudo-header fields that are missing, or a body that differs from Content-Length"
         case .hostDiffers: "a Host field that differs from :authority"
         case .trailersTooLong: "a trailer section that is too long"
+        case .headTooLong: "a head of more than four times the announced size"
         case .frame(let code): "a frame that breaks the protocol (\(code))"
         case .unsent: "a head that could not be sent"
         }

@@ -37,7 +37,7 @@ extension HTTP2Session {
         let result = withBody(hasBody) { body in
             fields.with(head, priority: nil) { nghttp2_submit_response(handle.pointer, stream.rawValue, $0, $1, body) }
         }
-        if result != 0 { refuse(stream, .unsent, .internalError) }
+        if result != 0 { refuse(stream, .unsent) }
     }
 
     /// Sends an interim head (1xx).

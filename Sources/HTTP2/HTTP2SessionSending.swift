@@ -185,7 +185,7 @@ extension HTTP2Session {
             !streams[place].flags.contains(.isReset)
         else { return }
         // nghttp2 closes the stream of a request itself, as refused.
-        if role == .server { refuse(HTTP2StreamID(frame.stream_id), .unsent, .internalError) }
+        if role == .server { refuse(HTTP2StreamID(frame.stream_id), .unsent) }
     }
 
     func streamClosed(_ stream: Int32, _ code: HTTP2ErrorCode) {

@@ -100,6 +100,8 @@ struct HeadText: ~Copyable {
     ) -> HTTP2Defect? {
         guard isBegun, name.count > 0 else { return nil }
         size += name.count + value.count + 32
+        // Up to here a refusal can still be sent. nghttp2 checks every byte of what it decodes, so it mustn't go on.
+        if size > 4 * sizeLimit { return .headTooLong }
         if size > sizeLimit || lines > HeadParser.fieldLimit {
             isTooLarge = isTooLarge || size > sizeLimit
             return nil

@@ -18,6 +18,7 @@ struct HTTP2Watch {
     private let headerList: Int
     private(set) var seen: [Seen] = []
     private(set) var hasFailed = false
+    private var isEnding = false
     private var stages: [Int32: Stage] = [:]
     private var methods: [Int32: Method] = [:]
     private var hasResponse: Set<Int32> = []
@@ -95,8 +96,12 @@ struct HTTP2Watch {
         case .failed(let code, let reason):
             require(!reason.isEmpty || code != .noError, "a failure has a reason")
             hasFailed = true
-            note(.other("failed \(code)"))
-        case .goAway, .settings, .pong, .priority: note(.other("\(event)"))
+            // After a GOAWAY without open streams nghttp2 ignores what follows, even the second half of a frame.
+            if !isEnding { note(.other("failed \(code)")) }
+        case .goAway:
+            isEnding = true
+            note(.other("\(event)"))
+        case .settings, .pong, .priority: note(.other("\(event)"))
         }
     }
 

@@ -24,6 +24,18 @@ import Testing
         }
     }
 
+    @Test func `A head of more than four times that size is malformed`() throws {
+        var settings = HTTP2Settings()
+        settings.maxHeaderListSize = 1000
+        for excess in [0, 1] {
+            let server = try Peer.server(settings: settings)
+            let rest = 4000 + excess - size(Raw.get) - size([("x", "")])
+            server.receive(Raw.request(1, [("x", String(repeating: "y", count: rest))]) + Raw.request(3))
+            #expect(server.received.first == (excess == 0 ? .refused(1, "tooLarge") : .malformed(1, .headTooLong)))
+            #expect(server.received.count == 2)
+        }
+    }
+
     @Test func `A head that is too large can still be refused by name`() throws {
         var settings = HTTP2Settings()
         settings.maxHeaderListSize = 1000
@@ -79,10 +91,14 @@ import Testing
 
     @Test func `A bomb of HPACK costs what a head may cost`() throws {
         let server = try Peer.server()
-        server.receive(bomb(1, copies: 10_000, stores: true))
+        server.receive(bomb(1, copies: 60, stores: true))
         #expect(server.received == [.refused(1, "tooLarge")])
-        server.receive(bomb(3, copies: 3, stores: false))
-        guard case .head(3, let text, _, _)? = server.received.last else {
+        server.receive(bomb(5, copies: 10_000, stores: false))
+        #expect(server.received.last == .malformed(5, .headTooLong))
+        #expect(
+            SentFrame.all(in: server.collect()).contains { $0.kind == .reset && $0.stream == 5 && $0.code == .enhanceYourCalm })
+        server.receive(bomb(7, copies: 3, stores: false))
+        guard case .head(7, let text, _, _)? = server.received.last else {
             Issue.record("\(server.received)")
             return
         }

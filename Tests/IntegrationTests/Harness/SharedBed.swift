@@ -10,6 +10,8 @@ struct SharedBed: Sendable {
     /// The Python origins, over TLS and plain, where the suite has them.
     var origin: PythonPeer?
     var plainOrigin: PythonPeer?
+    /// That of HTTP/1.1, where `origin` speaks HTTP/2.
+    var http1Origin: PythonPeer?
     /// Of other origins, by their names.
     var ports: [String: UInt16] = [:]
 }

@@ -1,0 +1,83 @@
+import Testing
+
+/// gRPC through interception with pins, by grpcio on both sides.
+@Suite(.sharedBed(GRPCBed.prepare), .timeLimit(.minutes(5)))
+struct GRPCTests {
+    let shared: SharedBed
+
+    init() throws {
+        shared = try sharedBed()
+    }
+
+    @Test func everyKindOfCallWorks() async throws {
+        let outcomes = try await shared.grpc("grpc.test", "unary", "empty", "large", "many", "gather", "converse")
+        for outcome in outcomes where outcome.event != "gather" {
+            #expect(outcome.status == "OK" && outcome.equal == true, "\(outcome)")
+        }
+        #expect(outcomes[4].status == "OK" && outcomes[4].text == "500 500000", "\(outcomes[4])")
+        // Intercepted, and pinned.
+        let line = try await shared.proxy.events.first("exchange") { $0["path"] == "/test.Calls/Unary" && $0["host"] == "grpc.test" }
+        #expect(line["pin"] != nil && line["status"] == "200" && line["cause"] == nil, "\(line)")
+    }
+
+    @Test func metadataArrives() async throws {
+        let outcome = try await shared.grpc("grpc.test", "metadata")[0]
+        #expect(outcome.metadata == [
+            ["x-octets-first-bin", "00ff2c"], ["x-octets-last-bin", "00ff2c"], ["x-text-first", "a, b"], ["x-text-last", "a, b"],
+        ], "\(outcome)")
+    }
+
+    /// A response of trailers alone.
+    @Test func anErrorOfTheServerArrives() async throws {
+        let outcome = try await shared.grpc("grpc.test", "fail")[0]
+        #expect(outcome.status == "FAILED_PRECONDITION" && outcome.details == "nö, 100% not", "\(outcome)")
+    }
+
+    /// The server learns of the deadline, and that nobody waits any more.
+    @Test func deadlinesAndCancellationArrive() async throws {
+        let origin = try #require(shared.origin)
+        let late = try await shared.grpc("grpc.test", "deadline")[0]
+        #expect(late.status == "DEADLINE_EXCEEDED", "\(late)")
+        let waiting = try await origin.events.first("waiting")
+        #expect(waiting["seconds"].flatMap { Double($0) }.map { (0...1.01).contains($0) } == true, "\(waiting)")
+        _ = try await origin.events.first("left")
+        let cancelled = try await shared.grpc("grpc.test", "cancel")[0]
+        #expect(cancelled.status == "CANCELLED" && cancelled.text == "first", "\(cancelled)")
+        _ = try await origin.events.first("left", number: 2)
+    }
+
+    @Test func healthChecksWork() async throws {
+        let outcome = try await shared.grpc("grpc.test", "health")[0]
+        #expect(outcome.status == "OK" && outcome.text == "1 1", "\(outcome)")
+    }
+
+    // MARK: Refusals
+
+    /// CONNECT is refused with 502, of which grpcio shows the number.
+    @Test func aPinFailureIsUnavailable() async throws {
+        let outcome = try await shared.grpc("wrong.test", "unary")[0]
+        #expect(outcome.status == "UNAVAILABLE" && outcome.details?.contains("502") == true, "\(outcome)")
+        let answer = try await shared.proxy.connect(to: "wrong.test:\(shared.originPort)")
+        #expect(answer.status == 502 && answer.reason.contains("pin"), "\(answer)")
+    }
+
+    /// A refusal inside the tunnel is a status with its reason.
+    @Test func aRefusalByARuleIsAStatus() async throws {
+        let outcomes = try await shared.grpc("ruled.test", "unary", "empty")
+        for outcome in outcomes {
+            #expect(outcome.status == "UNAVAILABLE" && outcome.details?.contains("201") == true, "\(outcome)")
+        }
+        let line = try await shared.proxy.events.first("exchange") { $0["host"] == "ruled.test" }
+        #expect(line["status"] == "502", "\(line)")
+    }
+
+    /// With `on_refusal: page` the program sees the reason of a pin failure.
+    @Test func thePinFailureIsShownWhereTheEntrySaysSo() async throws {
+        try await withTestBed { bed in
+            let shared = try await GRPCBed.prepare(bed, extra: ["on_refusal: page"])
+            let outcome = try await shared.grpc("wrong.test", "unary")[0]
+            #expect(outcome.status == "UNAVAILABLE", "\(outcome)")
+            #expect(outcome.details?.contains("pinning failure for wrong.test") == true, "\(outcome)")
+        }
+    }
+}

@@ -1,0 +1,123 @@
+import Testing
+
+/// Peers that speak HTTP/2 and fall silent. Whoever waits is told, others are served meanwhile, and nothing is left.
+@Suite(.timeLimit(.minutes(5)))
+struct HTTP2SilenceTests {
+    enum Outcome: Sendable {
+        /// 504 or 502 with this in the body or fields.
+        case refused(Int, String)
+        /// So much of the body, and a reset.
+        case cut(String)
+    }
+
+    struct Case: Sendable, CustomTestStringConvertible {
+        /// Arguments of the origin, or a path.
+        let silence: String
+        let timeout: String
+        let outcome: Outcome
+
+        var testDescription: String { silence }
+    }
+
+    private static let origins = [
+        Case(silence: "--silent preface", timeout: "first_byte: 1s", outcome: .refused(504, "http_response_timeout")),
+        Case(silence: "--silent settings", timeout: "first_byte: 1s", outcome: .refused(504, "http_response_timeout")),
+        Case(silence: "/silent/request", timeout: "first_byte: 1s", outcome: .refused(504, "http_response_timeout")),
+        Case(silence: "/trickle/head", timeout: "first_byte: 1s", outcome: .refused(504, "http_response_timeout")),
+        Case(silence: "/silent/head", timeout: "idle_client: 2s", outcome: .cut("")),
+        Case(silence: "/silent/data", timeout: "idle_client: 2s", outcome: .cut("first")),
+        Case(silence: "/deaf/x", timeout: "first_byte: 1s", outcome: .refused(504, "http_response_timeout")),
+    ]
+
+    @Test(arguments: origins, Crossing.bothToH2) func anOriginThatFallsSilent(silence: Case, crossing: Crossing) async throws {
+        try await withTestBed { bed in
+            let isPath = silence.silence.hasPrefix("/")
+            let shared = try await HTTP2Bed.prepare(
+                bed, origin: isPath ? [] : silence.silence.split(separator: " ").map(String.init),
+                sections: ["timeouts": [silence.timeout, "idle_upstream: 100ms"]])
+            let before = try await shared.footprint()
+            let client = try await bed.start(
+                ["curl", "-sS", "-i", "--suppress-connect-headers", "-m", "120", crossing.option, shared.url(crossing, isPath ? silence.silence : "/x")],
+                environment: shared.proxy.clientEnvironment)
+            if silence.silence != "/trickle/head" {
+                _ = try await #require(shared.origin).events.first(silence.silence == "/deaf/x" ? "deaf" : "silent")
+            }
+            try await shared.servesOthers()
+            let ending = try await client.ending()
+            let output = await client.output.text
+            switch silence.outcome {
+            case .refused(let status, let words):
+                #expect(output.contains("HTTP/\(crossing.version) \(status)") && output.contains(words), "\(output)")
+            case .cut(let body):
+                #expect(ending != .exited(0) && output.contains("HTTP/\(crossing.version) 200"), "\(output)")
+                #expect(output.hasSuffix("\r\n\r\n\(body)") || body.isEmpty && output.hasSuffix("\r\n\r"), "\(output)")
+            }
+            try await shared.hasGivenBack(since: before)
+        }
+    }
+
+    /// Bytes that come, but too slowly (`session.minimum_rate`).
+    @Test func anOriginThatTrickles() async throws {
+        try await withTestBed { bed in
+            let shared = try await HTTP2Bed.prepare(
+                bed, pins: "hosts:\n  - match: h2.test\n    session: {minimum_rate: 10KiB/1s}\n", sections: ["timeouts": ["idle_upstream: 100ms"]])
+            let before = try await shared.footprint()
+            let run = try await shared.curl(.h2ToH2, "/trickle/data", "-i", "-m", "120")
+            #expect(!run.succeeded && run.output.contains("HTTP/2 200"), "\(run)")
+            let line = try await shared.proxy.events.first("exchange") { $0["path"] == "/trickle/data" }
+            #expect(line["cause"]?.contains("minimum_rate") == true, "\(line)")
+            try await shared.hasGivenBack(since: before)
+        }
+    }
+
+    /// Another stream of a silent connection has moved: the connection lives, and is kept.
+    @Test func aConnectionOnWhichOneStreamIsSilentIsKept() async throws {
+        try await withTestBed { bed in
+            let shared = try await HTTP2Bed.prepare(bed, sections: ["proxy": ["workers: 1"], "timeouts": ["first_byte: 2s"]])
+            let client = try await HTTP2Client(in: shared, authority: shared.authority(of: "h2.test"))
+            let silent = try await client.request("GET", "/silent/request")
+            while try await client.get("/echo").head.status == 200, try await shared.tasks.list().contains(where: { $0.path == "/silent/request" }) {}
+            #expect(try await client.head(silent).status == 504)
+            #expect(try await client.get("/echo").head.status == 200)
+            #expect(try #require(shared.origin).events.all("connection").count == 1)
+        }
+    }
+
+    // MARK: Clients
+
+    /// Bytes of a client of HTTP/2 after its preface and SETTINGS, in hexadecimal, and then silence.
+    private static let clients = [
+        "nothing": "",
+        "half a frame header": "0000",
+        // HEADERS of stream 1 without END_HEADERS, and no CONTINUATION.
+        "half a head": "000001" + "01" + "00" + "00000001" + "82",
+        "a PING": "000008" + "06" + "00" + "00000000" + "0000000000000000",
+    ]
+
+    @Test(arguments: clients.keys.sorted()) func aClientThatFallsSilent(silence: String) async throws {
+        try await withTestBed { bed in
+            let shared = try await HTTP2Bed.prepare(bed, sections: ["timeouts": ["idle_client: 1s", "idle_upstream: 100ms"]])
+            let before = try await shared.footprint()
+            let client = try await HTTP2Client(in: shared, authority: shared.authority(of: "h2.test"))
+            try await client.raw(try #require(Self.clients[silence]))
+            try await client.closed()
+            try await shared.hasGivenBack(since: before)
+        }
+    }
+
+    /// A request whose body doesn't come ends for itself; the connection stays with what else it does.
+    @Test(arguments: [Crossing.h2ToH1, .h2ToH2]) func aBodyThatDoesNotCome(crossing: Crossing) async throws {
+        try await withTestBed { bed in
+            let shared = try await HTTP2Bed.prepare(bed, sections: ["timeouts": ["idle_client: 2s", "idle_upstream: 100ms"]])
+            let client = try await HTTP2Client(in: shared, authority: shared.authority(of: crossing.host))
+            let stream = try await client.request("POST", "/echo", [("content-length", "1000")], ends: false)
+            try await client.send(10, on: stream)
+            let other = try await client.request("GET", "/hold/x")
+            #expect(try await client.head(other).status == 200)
+            let head = try await client.head(stream)
+            #expect(head.status == 408 || head.reset != nil, "\(head)")
+            let line = try await shared.proxy.events.first("exchange") { $0["path"] == "/echo" }
+            #expect(line["cause"] != nil, "\(line)")
+        }
+    }
+}
