@@ -104,23 +104,21 @@ struct HTTP2ShownTests {
 
     // MARK: What peers do to a connection
 
-    private func flood(_ shared: SharedBed, _ what: String) async throws -> Run {
-        try await shared.bed.run([
-            PythonPeer.python, Documentation.repository + "/Tests/IntegrationTests/Peers/flood.py", "\(shared.proxy.port)",
-            "h2.test:\(shared.originPort)", shared.proxy.authority, what,
-        ])
-    }
-
     @Test func `A flood is told once, with who it was`() async throws {
         try await withTestBed { bed in
             let shared = try await ShownBed.prepare(bed)
-            let run = try await flood(shared, "settings")
-            #expect(run.output == "11", "ENHANCE_YOUR_CALM: \(run)")
+            let attacker = try await bed.start(
+                [
+                    PythonPeer.pythonWithPackages, "-u", PythonPeer.path("http2_attack.py"), "--proxy", "\(shared.proxy.port)",
+                    "--ca", shared.proxy.authority, "--authority", "h2.test:\(shared.originPort)", "settings",
+                ], mergingErrors: true)
+            _ = try await EventLog(lines: attacker.output).first("over")
             let event = try await shared.proxy.events.first("connection.flood")
             #expect(event["level"] == "warning" && event["peer"] == "client" && event["flood"] == "settings", "\(event)")
             #expect(event["client"]?.hasPrefix("127.0.0.1:") == true && event["client_uid"] == "\(getuid())", "\(event)")
             #expect(event["host"] == "h2.test" && event["port"] == "\(shared.originPort)" && event["requests"] == "0", "\(event)")
             #expect(event["cause"] == "the client floods its HTTP/2 connection: too many SETTINGS or GOAWAY frames", "\(event)")
+            #expect(event["effect"] == "the connection is ended (GOAWAY with ENHANCE_YOUR_CALM), and its requests with it", "\(event)")
             let text = try await AdminClient(shared.proxy).ask("GET", "/metrics").body
             #expect(text.contains("\npinproxy_http2_floods_total{peer=\"client\",flood=\"settings\"} 1\n"))
             #expect(shared.proxy.events.all("connection.flood").count == 1)
@@ -130,11 +128,14 @@ struct HTTP2ShownTests {
     @Test func `A breach of the protocol is told once`() async throws {
         try await withTestBed { bed in
             let shared = try await ShownBed.prepare(bed)
-            let run = try await flood(shared, "preface")
-            #expect(run.output == "1", "PROTOCOL_ERROR: \(run)")
+            let client = try await HTTP2Client(in: shared, authority: "h2.test:\(shared.originPort)")
+            try await client.ping()
+            // DATA on no stream (RFC 9113 section 6.1).
+            try await client.raw("000000000000000000")
+            try await client.closed()
             let event = try await shared.proxy.events.first("connection.failed")
             #expect(event["level"] == "warning" && event["peer"] == "client" && event["code"] == "PROTOCOL_ERROR", "\(event)")
-            #expect(event["cause"]?.contains("the connection preface is not HTTP/2's") == true, "\(event)")
+            #expect(event["cause"]?.hasPrefix("the client breaks the protocol of HTTP/2: ") == true, "\(event)")
             let text = try await AdminClient(shared.proxy).ask("GET", "/metrics").body
             #expect(text.contains("\npinproxy_http2_protocol_errors_total{peer=\"client\"} 1\n"))
             #expect(shared.proxy.events.all("connection.failed").count == 1)
