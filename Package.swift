@@ -100,7 +100,7 @@ let package = Package(
         room(
             "Records",
             [
-                "Configuration", "Session", "Serialization", "Security", "Transport", "HTTPWire", "TLS", "EventLoop",
+                "Configuration", "Session", "Serialization", "Security", "Transport", "HTTPWire", "HTTP2", "TLS", "EventLoop",
                 .product(name: "Logging", package: "swift-log"),
             ]),
         room(
@@ -112,7 +112,7 @@ let package = Package(
         room(
             "Daemon",
             [
-                "Clients", "Records", "Configuration", "Decoding", "Session", "Security", "Transport", "HTTPWire", "TLS",
+                "Clients", "Records", "Configuration", "Decoding", "Session", "Security", "Transport", "HTTPWire", "HTTP2", "TLS",
                 "Reachability", "LocalPeers", "EventLoop", .product(name: "Logging", package: "swift-log"),
             ],
             // The status page, within the program.
@@ -165,7 +165,7 @@ let package = Package(
         tests(
             "Records",
             [
-                "Configuration", "Session", "Security", "HTTPWire", "TLS", "EventLoop", "TestAuthority",
+                "Configuration", "Session", "Security", "HTTPWire", "HTTP2", "TLS", "EventLoop", "TestAuthority",
                 .product(name: "Logging", package: "swift-log"),
             ]),
         tests(

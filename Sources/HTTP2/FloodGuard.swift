@@ -1,6 +1,9 @@
-/// The kinds of floods (RFC 9113 section 10.5).
-package enum HTTP2Flood: Error, Sendable, Hashable, CaseIterable, CustomStringConvertible {
-    case resets, faults, settings, pings, windowUpdates, emptyData, priorities, ignored, continuations, headBlock
+/// The kinds of floods (RFC 9113 section 10.5), by their names in the log and in metrics.
+package enum HTTP2Flood: String, Error, Sendable, Hashable, CaseIterable, CustomStringConvertible {
+    case resets, faults, settings, pings, priorities, ignored, continuations, acknowledgements
+    case windowUpdates = "window_updates"
+    case emptyData = "empty_data"
+    case headBlock = "head_block"
 
     package var description: String {
         switch self {
@@ -14,6 +17,7 @@ package enum HTTP2Flood: Error, Sendable, Hashable, CaseIterable, CustomStringCo
         case .ignored: "too many frames for closed streams, or of unknown types"
         case .continuations: "too many CONTINUATION frames in a head"
         case .headBlock: "a head that is too long as it is compressed"
+        case .acknowledgements: "too many acknowledgements are not read"
         }
     }
 }

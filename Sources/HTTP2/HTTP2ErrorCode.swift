@@ -26,8 +26,11 @@ package struct HTTP2ErrorCode: RawRepresentable, Hashable, Sendable, CustomStrin
         "INADEQUATE_SECURITY", "HTTP_1_1_REQUIRED",
     ]
 
+    /// Whether IANA's registry has it.
+    package var isRegistered: Bool { Int(rawValue) < Self.names.count }
+
     /// The name in IANA's registry, or the number.
     package var description: String {
-        Int(rawValue) < Self.names.count ? Self.names[Int(rawValue)] : "error 0x" + String(rawValue, radix: 16)
+        isRegistered ? Self.names[Int(rawValue)] : "error 0x" + String(rawValue, radix: 16)
     }
 }

@@ -64,6 +64,8 @@ package final class HTTP2Session {
 
     // State:
     @exclusivity(unchecked) var hasFailed = false
+    /// The flood that the session failed for, if any.
+    package internal(set) var flood: HTTP2Flood?
     /// The owner's GOAWAYs with an error code that aren't serialized yet.
     var orderedGoAways = 0
     var hasSentGoAway = false

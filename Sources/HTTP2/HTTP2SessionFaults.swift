@@ -15,7 +15,7 @@ extension HTTP2Session {
         guard let place = place(of: stream.rawValue), !streams[place].flags.contains(.isReset) else { return }
         markReset(place)
         events.append(.malformed(stream, defect))
-        if defect != .unsent, let flood = floods.faulted(at: now) { fail(.enhanceYourCalm, flood.description) }
+        if defect != .unsent, let flood = floods.faulted(at: now) { fail(because: flood) }
     }
 
     func markReset(_ place: StreamTable.Place) {
@@ -27,10 +27,15 @@ extension HTTP2Session {
     func fail(because error: CInt) {
         switch error {
         case NGHTTP2_ERR_BAD_CLIENT_MAGIC.code: fail(.protocolError, "the connection preface is not HTTP/2's")
-        case NGHTTP2_ERR_FLOODED.code: fail(.enhanceYourCalm, "too many acknowledgements are not read")
+        case NGHTTP2_ERR_FLOODED.code: fail(because: HTTP2Flood.acknowledgements)
         case NGHTTP2_ERR_NOMEM.code: fail(.internalError, "out of memory")
         default: fail(.enhanceYourCalm, String(cString: nghttp2_strerror(error)))
         }
+    }
+
+    func fail(because flood: HTTP2Flood) {
+        if !hasFailed { self.flood = flood }
+        fail(.enhanceYourCalm, flood.description)
     }
 
     /// Ends the session with a GOAWAY. It is serialized here, since nghttp2 can't be used after a fatal error.

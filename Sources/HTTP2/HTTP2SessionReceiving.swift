@@ -60,7 +60,7 @@ extension HTTP2Session {
                 endsFrame = ends
             case .header(let header, let count):
                 if let flood = floods.received(header, at: now) {
-                    fail(.enhanceYourCalm, flood.description)
+                    fail(because: flood)
                     return bytes.count
                 }
                 if count < FrameHeader.length {
@@ -101,7 +101,7 @@ extension HTTP2Session {
 
     private func noteEnd(of frame: FrameHeader) {
         guard !isFrameTaken, !hasFailed, let flood = floods.ignored(frame, at: now) else { return }
-        fail(.enhanceYourCalm, flood.description)
+        fail(because: flood)
     }
 
     // MARK: Callbacks of nghttp2

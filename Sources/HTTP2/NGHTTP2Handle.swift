@@ -1,5 +1,10 @@
 import CNGHTTP2
 
+/// The library that is loaded.
+package enum HTTP2Library {
+    package static var version: String { nghttp2_version(0).map { String(cString: $0.pointee.version_str) } ?? "unknown" }
+}
+
 /// Owns a session of nghttp2.
 struct NGHTTP2Handle: ~Copyable {
     let pointer: OpaquePointer
@@ -33,9 +38,9 @@ struct NGHTTP2Handle: ~Copyable {
 
 /// The callbacks of nghttp2. Sessions copy them.
 struct NGHTTP2Callbacks: @unchecked Sendable {
+    // Never changed after its creation.
     static let shared = NGHTTP2Callbacks()
 
-    /// Never changed after its creation.
     let pointer: OpaquePointer?
 
     // Each checks the pointers, recovers the session and calls one method. `user_data` is set before any callback runs,

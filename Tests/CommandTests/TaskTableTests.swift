@@ -22,13 +22,22 @@ import Testing
     }
 
     @Test func aTaskIsALine() throws {
-        let lines = table([try task(7), try task(4711)])
+        let lines = table([try task(7, #", "protocol": "h2", "stream": 5"#), try task(4711)])
         #expect(lines.count == 3)
         #expect(lines[0].hasPrefix("ID    STATE"))
         #expect(lines[1].hasPrefix("7     running  1m1s  100 B  0 B"), "\(lines)")
-        #expect(lines[1].hasSuffix("waiting for the response  127.0.0.1:5  GET a.test:443/x\\u{1b}[2J"), "\(lines)")
+        #expect(lines[1].hasSuffix("waiting for the response  h2         127.0.0.1:5  GET a.test:443/x\\u{1b}[2J"), "\(lines)")
         #expect(table([]) == ["no task is under way"])
     }
+
+    @Test(arguments: [
+        ("", ""), (#", "protocol": "http/1.0""#, "http/1.0"),
+        (#", "protocol": "h2", "transactions": [{"remoteAddress": "", "networkProtocol": "h2", "reused": false, "began": 0}]"#, "h2 > h2"),
+        (
+            #", "protocol": "http/1.1", "transactions": [{"remoteAddress": "", "networkProtocol": "h2", "reused": false, "began": 0}, "#
+                + #"{"remoteAddress": "", "networkProtocol": "http/1.1", "reused": false, "began": 0}]"#, "http/1.1 > http/1.1"
+        ),
+    ]) func bothSidesHaveAProtocol(more: String, shown: String) throws { #expect(try task(1, more).protocols == shown) }
 
     @Test func itFitsItsTerminal() throws {
         let tasks = try (1...50).map { try task($0) }

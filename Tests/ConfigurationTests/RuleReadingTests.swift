@@ -21,9 +21,10 @@ import Testing
             """
             session: {timeout: 1m30s, minimum_rate: 2KiB/1m, redirects: follow, max_redirects: 5, credentials: {user: ann, password_file: secret},
               resume: false, coalesce: true, coalesce_with: [range, cookie], max_active: 4, order: lifo, service_type: video, allow_wwan: false,
-              base_url: "HTTPS://API.example.com:8443/v2"}
+              base_url: "HTTPS://API.example.com:8443/v2", http: [http/1.1, h2], ping: 30s}
             """
         ).session
+        #expect(session.http == [.http1, .http2] && session.ping == .seconds(30))
         #expect(session.timeout == .seconds(90))
         #expect(session.minimumRate == MinimumRate(bytes: 2048, within: .seconds(60)))
         #expect(session.redirects == .follow)
@@ -187,6 +188,23 @@ import Testing
         ("session: {max_active: 0}", "1:47: error: max_active: 0 is out of range; write a number from 1 to 100000"),
         ("session: {order: random}", "1:42: error: order: unknown value \"random\"; write fifo or lifo"),
         ("session: {service_type: fast}", "1:49: error: service_type: unknown value \"fast\"; write default, background, voice, video or responsive"),
+        ("session: {http: [h2, h2]}", "1:46: error: http: h2 is written twice"),
+        ("session: {http: []}", "1:41: error: http: the list is empty, so the origin would be offered nothing; write h2, http/1.1, or both"),
+        ("session: {http: [h2c]}", "1:42: error: http: h2c, HTTP/2 in the clear, is not spoken; write h2 or http/1.1"),
+        ("session: {http: h3}", "1:41: error: http: \"h3\" can't be offered; write h2 or http/1.1"),
+        ("session: {http: [http/1.0]}", "1:42: error: http: \"http/1.0\" can't be offered; write h2 or http/1.1"),
+        ("session: {http: [http/1]}", "1:42: error: http: unknown value \"http/1\"; did you mean \"http/1.1\"?"),
+        ("session: {http: {h2: true}}", "1:41: error: \"http\" takes a value or a list of them, not a mapping"),
+        ("session: {http: null}", ""),
+        ("session: {htp: [h2]}", "1:35: error: unknown key \"htp\" in \"session\"; did you mean \"http\"?"),
+        ("session: {http: http/1.1, ping: 30s}", "1:57: error: ping: only connections of HTTP/2 are asked whether they live, and http is [http/1.1]"),
+        ("session: {http: http/1.1, ping: null}", ""),
+        ("session: {ping: 30}", "1:41: error: ping: \"30\" has no unit; write 30s if seconds are meant"),
+        ("session: {ping: 500ms}", "1:41: error: ping: 500ms is out of range; write a time from 1s to 1h"),
+        ("session: {ping: [30s]}", "1:41: error: \"ping\" takes a single value, not a list"),
+        ("rules: [{path: /a, session: {http: [h2]}}]", "1:60: error: http: [h2] alone belongs to all requests, since they share connections; write it beside \"rules\", or add http/1.1"),
+        ("rules: [{path: /a, session: {http: [http/1.1]}}]", ""),
+        ("rules: [{path: /a, session: {ping: 30s}}]", "1:60: error: ping belongs to all requests, since they share connections; write it beside \"rules\""),
         ("session: {allow_wwan: maybe}", "1:47: error: allow_wwan: \"maybe\" is neither true nor false"),
         ("session: {base_url: api.example.com}", "1:45: error: base_url: \"api.example.com\" is not an https:// or http:// URL; write a URL such as https://api.example.com/v2/"),
         ("session: {base_url: 'https://a:b@api.test/'}", "1:45: error: base_url: credentials don't belong in the URL; see session.credentials"),
@@ -358,6 +376,8 @@ import Testing
         let more = ["request.parts": ", serializer: multipart", "response.remove_null_values": ", serializer: json"][key] ?? ""
         for place in ["hosts: [{match: a.test, X}]", "hosts: [{match: a.test, rules: [{path: /a, X}]}]", "defaults: {X}\nhosts: []"] {
             if key == "session.base_url", place.hasPrefix("defaults") { continue }
+            // A connection is shared by requests of all rules.
+            if key == "session.ping", place.contains("rules") { continue }
             let text = place.replacing("X", with: "\(parts[0]): {\(parts[1]): \(value)\(more)}") + "\n"
             let bed = try RuleBed(text)
             let warnings = key == "session.credentials" && place.hasPrefix("defaults") ? ["1:35: warning: \(UnsafeCredentials.everywhere)"] : []

@@ -27,7 +27,7 @@ struct InterceptionOfferTests {
         _ = try await shared.proxy.connect(to: "sound-until-cut.weak.test:\(shared.originPort)")
         let hello = try #require(try hellos("sound-until-cut").first)
         #expect(hello["version"] == "\(0x0303)" && hello["versions"] == "772,771")
-        #expect(hello["name"] == "sound-until-cut.weak.test" && hello["protocols"] == "http/1.1")
+        #expect(hello["name"] == "sound-until-cut.weak.test" && hello["protocols"] == "h2,http/1.1")
         #expect(hello["compressions"] == "0")
         let suites = try numbers(hello, "suites")
         // TLS 1.3, and ECDHE with AES-GCM or ChaCha20; 0x00FF says that renegotiation is secure (RFC 5746).

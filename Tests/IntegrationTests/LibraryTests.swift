@@ -11,11 +11,11 @@ struct LibraryTests {
             let lines = run.output.split(separator: "\n")
             #expect(run.succeeded && lines.count == 2 && lines[0].split(separator: " ").count == 2, "\(run)")
             #expect(lines[1].hasPrefix("OpenSSL \(openssl), libevent 2."), "\(run)")
-            for library in ["c-ares 1.", "zlib 1.", "brotli 1.", "zstd 1.", "libxml2 2."] { #expect(lines[1].contains(", " + library), "\(run)") }
+            for library in ["c-ares 1.", "nghttp2 1.", "zlib 1.", "brotli 1.", "zstd 1.", "libxml2 2."] { #expect(lines[1].contains(", " + library), "\(run)") }
             let proxy = try await ProxyProcess(in: bed, trust: nil, sections: AdminClient.section)
             let metrics = try await AdminClient(proxy).ask("GET", "/metrics").body
             let info = metrics.split(separator: "\n").first { $0.hasPrefix("pinproxy_build_info{") } ?? "none"
-            #expect(info.contains("version=\"") && info.contains(",openssl=\"\(openssl)\",libevent=\"2.") && info.contains(",c_ares=\"1."), "\(info)")
+            #expect(info.contains("version=\"") && info.contains(",openssl=\"\(openssl)\",libevent=\"2.") && info.contains(",c_ares=\"1.") && info.contains(",nghttp2=\"1."), "\(info)")
             #expect(metrics.contains("pinproxy_replaced_libraries 0\n"))
         }
     }

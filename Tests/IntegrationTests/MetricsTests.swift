@@ -56,7 +56,7 @@ struct MetricsTests {
             #expect(value("pinproxy_refusals_total{error=\"tls_certificate_error\"}", in: text) == 1)
             #expect(value("pinproxy_refusals_total{error=\"http_request_denied\"}", in: text) == 1)
             #expect(value("pinproxy_client_handshakes_total{result=\"full\"}", in: text) == 1)
-            #expect(value("pinproxy_upstream_requests_total{connection=\"reused\"}", in: text) == 2)
+            #expect(value("pinproxy_upstream_requests_total{protocol=\"http/1.1\",connection=\"reused\"}", in: text) == 2)
             #expect(value("pinproxy_exchange_duration_seconds_bucket{le=\"+Inf\"}", in: text).map { $0 >= 3 } == true)
             #expect(value("pinproxy_first_byte_seconds_count", in: text) == 3)
             #expect(value("pinproxy_leaves_issued_total", in: text).map { $0 >= 1 } == true)

@@ -18,7 +18,7 @@ struct MonitoringTests {
         var exact: Set<String> = []
         var found: Set<String> = []
         for line in try Documentation.text("docs/metrics.md").split(separator: "\n") where line.hasPrefix("| `p") {
-            let cell = line.split(separator: "|")[0].matches(of: /`([a-z_…]+)`/).map { String($0.output.1) }
+            let cell = line.split(separator: "|")[0].matches(of: /`([a-z0-9_…]+)`/).map { String($0.output.1) }
             guard let first = cell.first else { continue }
             if first.hasSuffix("…") {
                 found.formUnion(names.filter { $0.hasPrefix(first.dropLast()) })

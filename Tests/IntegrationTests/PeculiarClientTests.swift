@@ -34,15 +34,36 @@ struct PeculiarClientTests {
         if status == 421 { #expect(run.output.contains("for \(shared.authority) by CONNECT, but its SNI names \(name)"), "\(run)") }
     }
 
-    @Test func whatAClientOfHTTP2IsTold() async throws {
-        let direct = try await shared.bed.run([
-            "timeout", "30", "openssl", "s_client", "-proxy", "\(shared.proxy.address):\(shared.proxy.port)", "-connect", shared.authority, "-alpn",
-            "h2,h2c",
+    private func handshake(_ shared: SharedBed, _ protocols: String) async throws -> Run {
+        try await shared.bed.run([
+            "timeout", "30", "openssl", "s_client", "-proxy", "\(shared.proxy.address):\(shared.proxy.port)", "-connect", shared.authority,
+            "-servername", OriginBed.name, "-alpn", protocols,
         ])
-        #expect(!direct.succeeded)
+    }
+
+    @Test func whatAClientOfHTTP2IsTold() async throws {
+        let chosen = try await handshake(shared, "h2,http/1.1")
+        #expect(chosen.output.contains("ALPN protocol: h2\n"), "\(chosen)")
+        // h2c isn't spoken.
+        let none = try await handshake(shared, "h2c,h3")
+        #expect(!none.succeeded)
         let line = try await shared.proxy.events.first("exchange") { $0["cause"]?.contains("ALPN") == true }
-        #expect(line["cause"]?.contains("offers h2, h2c by ALPN") == true, "\(line)")
+        #expect(line["cause"]?.contains("offers h2c, h3 by ALPN") == true, "\(line)")
+        #expect(line["cause"]?.contains("it has to offer h2 or http/1.1 (proxy.http) too") == true, "\(line)")
         #expect(line["cause"]?.contains("action: verify-tunnel") == true, "\(line)")
+    }
+
+    @Test func whatItIsToldWhereHTTP2IsOff() async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(bed, sections: ["proxy": ["http: [http/1.1]"]])
+            let chosen = try await handshake(shared, "h2,http/1.1")
+            #expect(chosen.output.contains("ALPN protocol: http/1.1\n"), "\(chosen)")
+            let none = try await handshake(shared, "h2")
+            #expect(!none.succeeded)
+            let line = try await shared.proxy.events.first("exchange") { $0["cause"]?.contains("ALPN") == true }
+            #expect(line["cause"]?.contains("offers h2 by ALPN") == true, "\(line)")
+            #expect(line["cause"]?.contains("it has to offer http/1.1 (proxy.http) too") == true, "\(line)")
+        }
     }
 
     @Test func tlsToThePlainPort() async throws {

@@ -234,8 +234,8 @@ extension ClientConnection {
 
     private func advice(on error: StreamError) -> String {
         guard case .tls(let failure) = error, failure.kind == .noSharedApplicationProtocol else { return "" }
-        let spoken = worker.snapshot.proxy.http.map(\.rawValue).joined(separator: " and ")
-        return "; \(spoken) is spoken here (proxy.http): offer it too, or let the host pass unopened, its pins still verified, with "
+        let spoken = worker.snapshot.proxy.http.map(\.rawValue).joined(separator: " or ")
+        return "; it has to offer \(spoken) (proxy.http) too, or let the host pass unopened, its pins still verified, with "
             + "action: verify-tunnel"
     }
 
@@ -248,6 +248,7 @@ extension ClientConnection {
                 refusal.cause, errorType: refusal.proxyStatusError, isPinFailure: refusal.report.isPinFailure)
         }
         worker.session.complete(&record)
+        server.streamNumber = nil
         if server.stream.withTLS({ $0.alpn }) == HTTPProtocol.http2.rawValue { return serveHTTP2() }
         server.serve()
         if tunnel?.isPlain == true, !server.requests.isEmpty { server.nextRequest() }

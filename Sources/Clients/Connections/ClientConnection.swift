@@ -57,9 +57,11 @@ package final class ClientConnection {
     var wasAllowed = false
     private let ended: (ClientConnection) -> Void
 
-    /// - Parameter ended: called once, when the connection is closed.
+    /// - Parameters:
+    ///   - carrier: the stream of HTTP/2 on the proxy's own port that is the connection; nil: it has a socket.
+    ///   - ended: called once, when the connection is closed.
     package init(
-        worker: WorkerContext, stream: ByteStream, arrival: Arrival, isCounted: Bool, url: String? = nil,
+        worker: WorkerContext, stream: ByteStream, arrival: Arrival, isCounted: Bool, on carrier: Int32? = nil, url: String? = nil,
         ended: @escaping (ClientConnection) -> Void
     ) {
         self.ended = ended
@@ -70,6 +72,7 @@ package final class ClientConnection {
         ownURL = url
         place = arrival.place
         server = HTTP1Server(stream: stream, session: worker.session, settings: worker.serverSettings)
+        server.streamNumber = carrier
         request = ClientRequest(server, worker: worker)
         request.connection = self
         server.owner = self

@@ -34,6 +34,11 @@ extension ClientConnection: HTTP2ServerOwner {
         }
     }
 
+    func noticed(_ notice: HTTP2Notice, on server: HTTP2Server) {
+        worker.report(
+            notice, by: source, peer.traits, asking: tunnel?.route.authority, requests: server.connection.streamCount)
+    }
+
     func ended(_ server: HTTP2Server, _ cause: String) {
         // This side may be closing it.
         guard http2 != nil else { return }

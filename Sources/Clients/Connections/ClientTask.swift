@@ -17,16 +17,6 @@ extension ClientConnection {
         return record.number == number ? task : nil
     }
 
-    /// How many are in flight, and how many of those have a connection to their origin. Cheaper than ``tasks``.
-    package var taskCounts: (tasks: Int, upstreams: Int) {
-        guard let http2 else { return hasTask ? (1, record.upstream == nil ? 0 : 1) : (0, 0) }
-        return http2.requests.reduce(into: (0, 0)) { counts, request in
-            guard request.hasTask else { return }
-            counts.0 += 1
-            if request.record.upstream != nil { counts.1 += 1 }
-        }
-    }
-
     /// Of HTTP/1.1, or the CONNECT's.
     private var task: TaskSummary? {
         guard let words = state.words else { return state.takesRequests ? request.task : nil }
@@ -38,7 +28,7 @@ extension ClientConnection {
         }
     }
 
-    private var hasTask: Bool {
+    var hasTask: Bool {
         switch state.phase {
         case .open, .inside: request.hasTask
         case .closed: false

@@ -1,6 +1,6 @@
 package import EventLoop
 import HTTP2
-import Session
+package import Session
 package import TLS
 package import Transport
 
@@ -21,25 +21,29 @@ package final class TLSFront: ByteStreamOwner {
         $0.finish(failure: "the TLS handshake took too long")
     }
     private var secured: Secured?
+    private let noticed: (HTTP2Notice, TLSFront) -> Void
     private var ended: ((TLSFront, String?) -> Void)?
     /// No client was served yet.
     package private(set) var isFirst = true
 
-    /// Takes the plain end of a socket pair, and what to do if it is aborted: the client would take the cut for an end. False:
-    /// there are too many clients.
-    package typealias Secured = (TLSFront, consuming Descriptor, @escaping () -> Void) -> Bool
+    /// Takes the plain end of a socket pair, the stream of HTTP/2 that it carries, and what to do if it is aborted: the client
+    /// would take the cut for an end. False: there are too many clients.
+    package typealias Secured = (TLSFront, consuming Descriptor, _ stream: Int32?, @escaping () -> Void) -> Bool
 
     /// - Parameters:
     ///   - secured: called once, or for each stream of HTTP/2.
+    ///   - noticed: called for what the client did to a connection of HTTP/2.
     ///   - ended: called once, with what went wrong before anything could be said.
     package init(
         loop: EventLoop, socket: consuming Descriptor, slabs: SlabPool, idleNanoseconds: UInt64,
-        secured: @escaping Secured, ended: @escaping (TLSFront, String?) -> Void
+        secured: @escaping Secured, noticed: @escaping (HTTP2Notice, TLSFront) -> Void,
+        ended: @escaping (TLSFront, String?) -> Void
     ) {
         self.loop = loop
         self.slabs = slabs
         self.idleNanoseconds = idleNanoseconds
         self.secured = secured
+        self.noticed = noticed
         self.ended = ended
         stream = ByteStream(loop: loop, descriptor: socket)
         stream.owner = self
@@ -82,7 +86,7 @@ package final class TLSFront: ByteStreamOwner {
         do {
             let pair = try Socket.pair()
             inside = ByteStream(loop: loop, descriptor: Descriptor(owning: pair.0))
-            _ = serve(Descriptor(owning: pair.1)) { [weak self] in self?.stop() }
+            _ = serve(Descriptor(owning: pair.1), nil) { [weak self] in self?.stop() }
             secured = nil
         } catch {
             return finish(failure: "\(error)")
@@ -95,17 +99,19 @@ package final class TLSFront: ByteStreamOwner {
         relay.start()
     }
 
-    private func serve(_ socket: consuming Descriptor, _ aborted: @escaping () -> Void) -> Bool {
+    private func serve(_ socket: consuming Descriptor, _ stream: Int32?, _ aborted: @escaping () -> Void) -> Bool {
         guard let secured else { return false }
         defer { isFirst = false }
-        return secured(self, socket, aborted)
+        return secured(self, socket, stream, aborted)
     }
 
     private func serveHTTP2() {
         do throws(HTTP2Unavailable) {
             let front = try HTTP2Front(over: stream, loop: loop, slabs: slabs, idleNanoseconds: idleNanoseconds) {
-                [weak self] socket, aborted in
-                self?.serve(socket, aborted) ?? false
+                [weak self] socket, stream, aborted in
+                self?.serve(socket, stream.rawValue, aborted) ?? false
+            } noticed: { [weak self] notice in
+                if let self { noticed(notice, self) }
             } ended: { [weak self] in
                 self?.finish(failure: nil)
             }
@@ -115,6 +121,9 @@ package final class TLSFront: ByteStreamOwner {
             finish(failure: "there is no memory for HTTP/2")
         }
     }
+
+    /// Streams of HTTP/2 that are open; nil: the client speaks another version.
+    package var streams: Int? { http2?.connection.streamCount }
 
     /// The proxy stops: a handshake in flight may end within this time.
     package func drain(within nanoseconds: UInt64) {

@@ -86,6 +86,7 @@ package final class WorkerContext {
             challenges: shared.challenges, fetches: shared.fetches, admissions: shared.admissions, index: number,
             of: shared.sessionCount)
         settle(configuration)
+        pool.noticed = { [weak self] notice, connection in self?.report(notice, by: connection) }
     }
 
     package var snapshot: Snapshot { configuration.snapshot }

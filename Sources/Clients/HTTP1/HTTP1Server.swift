@@ -213,7 +213,7 @@ package final class HTTP1Server: ServerDoor, ByteStreamOwner {
     /// The received bytes are malformed or incomplete.
     private func refuse(_ error: ProxyError) {
         refusalForm = .problem
-        exchange.record.began(number: session.takeNumber(), at: session.now)
+        exchange.record.began(number: session.takeNumber(), at: session.now, on: streamNumber)
         deadline.clear()
         phase = .held
         handler.receivedUnreadable(error, by: self)

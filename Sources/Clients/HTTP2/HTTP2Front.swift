@@ -8,12 +8,13 @@ import Transport
 /// own to the proxy, over a socket pair, as if the client had opened one. CONNECT is a stream too (RFC 9113 section 8.5).
 final class HTTP2Front: HTTP2ConnectionOwner {
     /// Takes the far end of a stream's socket, and what to do if it is aborted. False: there are too many clients.
-    typealias Accept = (_ socket: consuming Descriptor, _ aborted: @escaping () -> Void) -> Bool
+    typealias Accept = (_ socket: consuming Descriptor, _ stream: HTTP2StreamID, _ aborted: @escaping () -> Void) -> Bool
 
     let connection: HTTP2Connection
     private let loop: EventLoop
     private let idleNanoseconds: UInt64
     private let accept: Accept
+    private let noticed: (HTTP2Notice) -> Void
     private var ended: (() -> Void)?
     private let deadline: Deadline
     /// For a client without streams, once the proxy stops.
@@ -22,11 +23,12 @@ final class HTTP2Front: HTTP2ConnectionOwner {
     /// - Parameter ended: called once.
     init(
         over stream: ByteStream, loop: EventLoop, slabs: SlabPool, idleNanoseconds: UInt64, accept: @escaping Accept,
-        ended: @escaping () -> Void
+        noticed: @escaping (HTTP2Notice) -> Void, ended: @escaping () -> Void
     ) throws(HTTP2Unavailable) {
         self.loop = loop
         self.idleNanoseconds = idleNanoseconds
         self.accept = accept
+        self.noticed = noticed
         self.ended = ended
         connection = try HTTP2Connection(
             .server, over: stream, settings: HTTP2Settings(), loop: loop, slabs: slabs, idleNanoseconds: idleNanoseconds)
@@ -60,6 +62,7 @@ final class HTTP2Front: HTTP2ConnectionOwner {
     func received(_ defect: HTTP2Defect, on id: HTTP2StreamID) {}
     func answeredPing(_ opaque: UInt64) {}
     func connectionIsQuiet() {}
+    func noticed(_ notice: HTTP2Notice, on connection: HTTP2Connection) { noticed(notice) }
 
     func connectionChanged(_ connection: HTTP2Connection) {
         guard connection.streamCount == 0 else { return }
@@ -116,7 +119,7 @@ final class HTTP2FrontStream {
         isTunnel = method == .connect
         let isWithBody = !head.bodyLength.isEmpty
         guard let request = isTunnel ? text : Self.absolute(text, head, place) else { return refuse("400") }
-        guard accept(socket, { [weak self] in self?.end(.cancel) }) else { return refuse("503") }
+        guard accept(socket, stream.id, { [weak self] in self?.end(.cancel) }) else { return refuse("503") }
         requests.begin(inChunks: isWithBody && head.bodyLength == .unknown, from: stream) { $0 += request }
         if !isWithBody, !isTunnel { hasSent = true }
         inside.wantsRead = true

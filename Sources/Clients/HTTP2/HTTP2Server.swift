@@ -10,6 +10,7 @@ protocol HTTP2ServerOwner: AnyObject {
     func handler(of door: HTTP2ServerStream) -> ClientRequest
     /// Fills in who asks.
     func note(_ record: inout TaskRecord)
+    func noticed(_ notice: HTTP2Notice, on server: HTTP2Server)
     /// The connection has ended. Called once.
     func ended(_ server: HTTP2Server, _ cause: String)
 }
@@ -85,6 +86,7 @@ final class HTTP2Server: HTTP2ConnectionOwner {
 
     /// Another protocol follows the door's request.
     func carry(_ upstream: HTTP1Upstream, to socket: ByteStream, for door: HTTP2ServerStream) {
+        // unowned: the server keeps the door until left(_:reusable:), which relayEnded() calls.
         serving[door.place].request.carry(upstream, to: socket) { [unowned door] in door.relayEnded() }
     }
 
@@ -159,10 +161,11 @@ final class HTTP2Server: HTTP2ConnectionOwner {
     func connectionChanged(_ connection: HTTP2Connection) { rest() }
     func answeredPing(_ opaque: UInt64) {}
     func connectionIsQuiet() { spare = [] }
+    func noticed(_ notice: HTTP2Notice, on connection: HTTP2Connection) { owner.noticed(notice, on: self) }
 
     func received(_ defect: HTTP2Defect, on id: HTTP2StreamID) {
         var record = TaskRecord()
-        record.began(number: session.takeNumber(), at: session.now)
+        record.began(number: session.takeNumber(), at: session.now, on: id.rawValue)
         owner.note(&record)
         record.failed("the client sent \(defect)")
         session.complete(&record)

@@ -37,12 +37,14 @@ final class HTTP2ServerStream: ServerDoor {
         self.stream = stream
         connection = server.connection
         super.init(session: session, settings: settings)
+        streamNumber = stream.id.rawValue
         stream.hand(to: self)
     }
 
     /// For another request, after one that ended well.
     func beginAnew(_ stream: HTTP2Stream) {
         self.stream = stream
+        streamNumber = stream.id.rawValue
         phase = .held
         stream.hand(to: self)
     }
@@ -80,7 +82,7 @@ final class HTTP2ServerStream: ServerDoor {
 
     /// The head that arrived is no request.
     private func refuseHead(_ error: ProxyError) {
-        exchange.record.began(number: session.takeNumber(), at: session.now)
+        exchange.record.began(number: session.takeNumber(), at: session.now, on: streamNumber)
         server.note(&exchange.record)
         handler.receivedUnreadable(error, by: self)
     }

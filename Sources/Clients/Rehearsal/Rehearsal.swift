@@ -30,6 +30,17 @@ package struct Rehearsal {
         package let cipher: String?
         /// Nil: the origin asked for no client certificate.
         package var certificateRequest: ClientCertificateRequest?
+        /// Nil in a tunnel.
+        package var http: HTTPChoice?
+    }
+
+    /// The version of HTTP that an origin chose by ALPN.
+    package struct HTTPChoice: Sendable {
+        package let offered: [HTTPProtocol]
+        /// Nil: the origin chose none, and gets HTTP/1.1.
+        package let chosen: HTTPProtocol?
+        /// Whether it takes WebSockets over HTTP/2 (RFC 8441); nil: unknown, or another version was chosen.
+        package let takesExtendedConnect: Bool?
     }
 
     package typealias Ending = Result<Connection, UpstreamFailure>
@@ -85,6 +96,8 @@ package struct Rehearsal {
         private var attempts: [Int: UpstreamAttempt] = [:]
         private var probes: [Int: UpstreamProbe] = [:]
         private var waits: [Int: CertificateAnswer] = [:]
+        /// Connections of HTTP/2 whose settings are awaited.
+        private var settling: [Int: (HTTP2Upstream, Deadline)] = [:]
         private var results: [Int: Ending] = [:]
         private var begun = 0
         private let limit: Duration?
@@ -110,6 +123,8 @@ package struct Rehearsal {
             for attempt in attempts.values { attempt.cancel() }
             for probe in probes.values { probe.cancel() }
             waits = [:]
+            for (connection, _) in settling.values { connection.close() }
+            settling = [:]
             return parts.indices.map { results[$0] }
         }
 
@@ -154,11 +169,32 @@ package struct Rehearsal {
                     connection.close()
                     end(index, .failure(.clientCertificate(refusal)))
                 } else {
-                    end(index, .success(Connection(connection)))
+                    settle(index, connection)
                 }
             }
             waits[index] = wait
             wait.start()
+        }
+
+        /// Waits for the settings of HTTP/2, which say whether WebSockets are taken, if they can still be read.
+        private func settle(_ index: Int, _ connection: UpstreamConnection) {
+            let protocols = rehearsal.target(parts[index].host, parts[index].act).protocols
+            let isRead = connection.stream.withTLS { $0.certificateRequest == nil } ?? false
+            guard isRead, let shared = connection as? HTTP2Upstream, !shared.isSettled, !shared.isOver else {
+                return end(index, .success(Connection(connection, offered: protocols)))
+            }
+            let deadline = Deadline(loop: loop)
+            deadline.bind(to: self) { $0.settled(index, protocols) }
+            settling[index] = (shared, deadline)
+            deadline.set(afterNanoseconds: CertificateAnswer.patience)
+            // It closes the connection, which is calling.
+            shared.settled = { [weak self] in self?.loop.afterThisTurn { self?.settled(index, protocols) } }
+        }
+
+        private func settled(_ index: Int, _ protocols: [HTTPProtocol]) {
+            guard let (connection, deadline) = settling.removeValue(forKey: index) else { return }
+            deadline.clear()
+            end(index, .success(Connection(connection, offered: protocols)))
         }
 
         private func end(_ index: Int, _ ending: Ending) {
@@ -170,12 +206,18 @@ package struct Rehearsal {
 
 extension Rehearsal.Connection {
     /// Takes note of a connection and closes it.
-    fileprivate init(_ connection: UpstreamConnection) {
+    fileprivate init(_ connection: UpstreamConnection, offered: [HTTPProtocol]) {
         address = "\(connection.address)"
         verdict = connection.verdict
         version = connection.stream.withTLS { $0.version }
         cipher = connection.stream.withTLS { $0.cipherName }
         certificateRequest = connection.stream.withTLS { $0.certificateRequest } ?? nil
+        if connection.stream.isSecure {
+            let chosen = (connection.stream.withTLS { $0.alpn } ?? nil).flatMap(HTTPProtocol.init)
+            http = Rehearsal.HTTPChoice(
+                offered: offered, chosen: chosen,
+                takesExtendedConnect: (connection as? HTTP2Upstream).flatMap { $0.isSettled ? $0.takesUpgrades : nil })
+        }
         connection.close()
     }
 }
@@ -185,7 +227,7 @@ extension Rehearsal {
     /// it follows the client's handshake as an alert or a session ticket. An origin that sends nothing has not refused.
     final class CertificateAnswer: ByteStreamOwner {
         /// A content origin may send nothing.
-        private static let patience: UInt64 = 2_000_000_000
+        static let patience: UInt64 = 2_000_000_000
 
         private let connection: UpstreamConnection
         private let loop: EventLoop

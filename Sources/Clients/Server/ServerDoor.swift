@@ -35,6 +35,8 @@ package class ServerDoor: Downstream {
     /// The request that was parsed last.
     @exclusivity(unchecked) package final var head = RequestHead()
     @exclusivity(unchecked) final var request = RequestTraits()
+    /// The client's stream of HTTP/2 that carries the requests; nil: another version of HTTP.
+    final var streamNumber: Int32?
     @exclusivity(unchecked) final var refusalForm = RefusalForm.problem
     /// The rewritten request, sent instead of the received one.
     @exclusivity(unchecked) final var made: (head: OwnedRequest, body: any BodySource)?
@@ -106,7 +108,7 @@ package class ServerDoor: Downstream {
     final func noteRequest() {
         withRequest { view in
             noteTraits(of: view)
-            exchange.record.began(view, number: session.takeNumber(), at: session.now)
+            exchange.record.began(view, number: session.takeNumber(), at: session.now, on: streamNumber)
         }
     }
 

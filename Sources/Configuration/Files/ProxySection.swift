@@ -12,9 +12,12 @@ extension DaemonFileReader {
             users: users(section),
             allowClients: allowClients(section),
             via: section.read("via", .bool) ?? true,
-            http: protocols(section) ?? HTTPProtocol.usual)
+            http: section.value("http").flatMap { section.protocols($0, "http", to: "clients") } ?? HTTPProtocol.usual)
         section.finish()
         warnIfOpen(settings, section)
+        if let value = section.value("http"), settings.http == [.http2] {
+            section.warning(value, "http: programs that speak HTTP/1.1 alone are refused inside CONNECT; add http/1.1 unless that is meant")
+        }
         return settings
     }
 
@@ -27,18 +30,6 @@ extension DaemonFileReader {
             return nil
         }
         return IdentityReader(section: tls, file: file, parent: value, name: "tls", isKeyPrivate: false).identity()
-    }
-
-    private func protocols(_ section: Section) -> [HTTPProtocol]? {
-        guard let value = section.value("http"), let list = section.elements(value, "http") else { return nil }
-        if list.isEmpty { section.error(value, "http: the list is empty, so no client could be served; write h2, http/1.1, or both") }
-        var read: [HTTPProtocol] = []
-        for element in list {
-            guard let name = section.scalar(element, "http", .httpProtocol) else { continue }
-            if read.contains(name) { section.error(element, "http: \(name.rawValue) is written twice") }
-            read.append(name)
-        }
-        return read
     }
 
     private func allowClients(_ section: Section) -> [AddressRange] {

@@ -65,7 +65,7 @@ extension RuleBlockReader {
             }
         }
         table.key(.http, \.http) { value in
-            guard let protocols = table.nonEmptyElements(value, .http, .httpProtocol) else { return nil }
+            guard let protocols = table.section.protocols(value, "http", to: "the origin") else { return nil }
             guard isForAll || protocols.contains(.http1) else {
                 table.section.error(
                     value,
@@ -81,7 +81,11 @@ extension RuleBlockReader {
             }
             return table.section.scalar(value, "ping", .duration(.seconds(1)...(.hours(1))))
         }
-        return table.finish()
+        let written = table.finish()
+        if let place = written.places[.ping], written.values.ping != nil, written.places[.http] != nil, !written.values.http.contains(.http2) {
+            table.section.error(place, "ping: only connections of HTTP/2 are asked whether they live, and http is [http/1.1]")
+        }
+        return written
     }
 
     /// `{user: NAME, password_file: FILE, allow_http: BOOL}`.

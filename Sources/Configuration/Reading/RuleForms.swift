@@ -22,10 +22,37 @@ extension Form where Value == HTTPProtocol {
         Form { text in
             switch text {
             case "h2c": return .failure(Reason("h2c, HTTP/2 in the clear, is not spoken; write h2 or http/1.1"))
-            case "http/1.0", "h3": return .failure(Reason("\"\(text)\" is not spoken to origins; write h2 or http/1.1"))
+            case "http/1.0", "h3": return .failure(Reason("\"\(text)\" can't be offered; write h2 or http/1.1"))
             default: return Form.word(HTTPProtocol.allCases.map { ($0.rawValue, $0) }).read(text)
             }
         }
+    }
+}
+
+extension Section {
+    /// A list of versions of HTTP, best first; null stands for the usual ones. Nil (with an error) if it is wrong.
+    /// - Parameter peer: to whom nothing would be offered by an empty list.
+    func protocols(_ value: YAMLValue, _ key: String, to peer: String) -> [HTTPProtocol]? {
+        if value.isNull { return HTTPProtocol.usual }
+        guard let list = elements(value, key) else { return nil }
+        if list.isEmpty {
+            error(value, "\(key): the list is empty, so \(peer) would be offered nothing; write h2, http/1.1, or both")
+            return nil
+        }
+        var read: [HTTPProtocol] = []
+        var isRight = true
+        for element in list {
+            guard let name = scalar(element, key, .httpProtocol) else {
+                isRight = false
+                continue
+            }
+            if read.contains(name) {
+                error(element, "\(key): \(name) is written twice")
+                isRight = false
+            }
+            read.append(name)
+        }
+        return isRight ? read : nil
     }
 }
 

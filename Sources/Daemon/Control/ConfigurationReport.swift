@@ -80,7 +80,7 @@ struct ConfigurationReport: Encodable {
         return [
             "proxy.listen": list(listen(proxy.listen)), "proxy.tls": onOff(proxy.tls != nil),
             "proxy.workers": proxy.workers.map(String.init) ?? "auto", "proxy.users": proxy.users?.path ?? "null",
-            "proxy.allow_clients": list(proxy.allowClients), "proxy.via": "\(proxy.via)",
+            "proxy.allow_clients": list(proxy.allowClients), "proxy.via": "\(proxy.via)", "proxy.http": list(proxy.http),
             "admin.listen": list(snapshot.admin.listen.map(\.description) + (snapshot.admin.takesInherited ? ["systemd"] : [])), "admin.tls": onOff(snapshot.admin.tls != nil),
             "admin.token_file": onOff(snapshot.admin.token != nil), "admin.hosts": list(snapshot.admin.hosts),
             "authority.certificate": snapshot.authority.certificatePath,

@@ -2,6 +2,7 @@ import Clients
 import Configuration
 import Decoding
 import EventLoop
+import HTTP2
 import Records
 import Security
 import Session
@@ -74,7 +75,7 @@ struct MetricsReport {
                 + "requests are exchanges of their own.")
         for slot in 0..<max(counters.entries.count, EntrySlots.others + 1) {
             let entry = counters.entry(at: slot)
-            for kind in WorkerCounters.kinds {
+            for kind in WorkerCounters.Kind.allCases {
                 let counts = WorkerCounters.Outcome.allCases.map { ($0, entry.exchanges(kind, $0)) }
                 // An entry has a protocol's outcomes once one has occurred; `(defaults)` and `(others)` have all.
                 guard slot <= EntrySlots.others || counts.contains(where: { $0.1 > 0 }) else { continue }
@@ -91,8 +92,13 @@ struct MetricsReport {
         text.family("pinproxy_transferred_bytes", .counter, "Bytes passed on, heads included; up is from clients to origins.")
         text.sample([("direction", "up")], counters.bytesUp)
         text.sample([("direction", "down")], counters.bytesDown)
-        text.family("pinproxy_tasks", .gauge, "Exchanges in flight.", measurement.sum(\.tasks))
+        text.family("pinproxy_tasks", .gauge, "Exchanges in flight.", measurement.sum(\.open.tasks))
         text.family("pinproxy_clients", .gauge, "Connections of clients.", daemon.clients)
+        text.family(
+            "pinproxy_client_connections_open", .gauge,
+            "Connections of clients by what is spoken, inside CONNECT once that has begun.")
+        for kind in Self.spoken { text.sample([("protocol", kind.label)], measurement.sum { $0.open.clients[kind] ?? 0 }) }
+        text.family("pinproxy_client_streams_open", .gauge, "Streams on HTTP/2 connections of clients.", measurement.sum(\.open.clientStreams))
         text.family("pinproxy_clients_limit", .gauge, "How many there may be (limits.clients).", daemon.clientLimit)
     }
 
@@ -146,12 +152,20 @@ struct MetricsReport {
         text.sample([("result", "opened")], counters.connectionsOpened)
         text.sample([("result", "failed")], counters.connectionsFailed)
         text.family("pinproxy_upstream_connections_open", .gauge, "Connections to origins: in use, or kept for the next request.")
-        text.sample([("state", "busy")], measurement.sum(\.busyUpstreams))
-        text.sample([("state", "idle")], measurement.sum(\.idleUpstreams))
-        text.family("pinproxy_upstream_requests", .counter, "Requests by whether their connection had served before.")
-        text.sample([("connection", "fresh")], counters.fresh)
-        text.sample([("connection", "reused")], counters.reused)
-        text.family("pinproxy_upstream_retries", .counter, "Requests sent once more.", counters.retried)
+        for kind in Self.spoken {
+            text.sample([("protocol", kind.label), ("state", "busy")], measurement.sum { $0.open.upstreams[kind] ?? 0 })
+        }
+        text.sample([("protocol", WorkerCounters.Kind.http1.label), ("state", "idle")], measurement.sum { $0.idleUpstreams - $0.idleShared })
+        text.sample([("protocol", WorkerCounters.Kind.http2.label), ("state", "idle")], measurement.sum(\.idleShared))
+        text.family("pinproxy_upstream_streams_open", .gauge, "Streams on HTTP/2 connections to origins.", measurement.sum(\.open.upstreamStreams))
+        text.family("pinproxy_upstream_requests", .counter, "Requests by what the origin speaks, and by whether their connection had served before.")
+        for (kind, requests) in [(WorkerCounters.Kind.http1, counters.http1Requests), (.http2, counters.http2Requests), (.tunnel, counters.tunnelRequests)] {
+            text.sample([("protocol", kind.label), ("connection", "fresh")], requests.fresh)
+            text.sample([("protocol", kind.label), ("connection", "reused")], requests.reused)
+        }
+        text.family("pinproxy_upstream_retries", .counter, "Requests sent once more, by the reason.")
+        for reason in RetryRule.Reason.allCases where reason != .notShared { text.sample([("reason", reason.name)], counters.retried(for: reason)) }
+        http2(counters.http2, &text)
         text.family("pinproxy_name_lookups", .counter, "Names looked up, by where the answer came from.")
         text.sample([("result", "cached")], measurement.sum(\.lookups.cached))
         text.sample([("result", "found")], measurement.sum(\.lookups.found))
@@ -160,6 +174,21 @@ struct MetricsReport {
         text.family("pinproxy_leaves_evicted", .counter, "Certificates that made room for others.")
         text.sample([], daemon.leavesEvicted)
         text.family("pinproxy_leaves", .gauge, "Hosts whose certificates are kept.", daemon.leavesHeld)
+    }
+
+    private static let spoken: [WorkerCounters.Kind] = [.http1, .http2, .tunnel, .upgrade]
+
+    private func http2(_ counters: HTTP2Counters, _ text: inout MetricsText) {
+        text.family("pinproxy_http2_floods", .counter, "HTTP/2 connections ended for a flood of frames, by who sent it.")
+        for peer in HTTP2Counters.Peer.allCases {
+            for (name, count) in counters.floods(of: peer) { text.sample([("peer", peer.rawValue), ("flood", name)], count) }
+        }
+        text.family("pinproxy_http2_protocol_errors", .counter, "HTTP/2 connections ended for a breach of the protocol, by who broke it.")
+        for peer in HTTP2Counters.Peer.allCases { text.sample([("peer", peer.rawValue)], counters.broken(by: peer)) }
+        text.family("pinproxy_http2_goaways", .counter, "HTTP/2 connections on which the peer sent GOAWAY, by its error code.")
+        for peer in HTTP2Counters.Peer.allCases {
+            for (code, count) in counters.goAways(of: peer) { text.sample([("peer", peer.rawValue), ("code", code)], count) }
+        }
     }
 
     private static func bodies(_ budget: BodyBudget, _ text: inout MetricsText) {
@@ -248,6 +277,6 @@ struct MetricsReport {
 /// Of the proxy process, not of the decoders.
 package enum LibraryVersions {
     package static var all: [(name: String, version: String)] {
-        [("OpenSSL", OpenSSLLibrary.version)] + EventLoopLibraries.versions
+        [("OpenSSL", OpenSSLLibrary.version)] + EventLoopLibraries.versions + [("nghttp2", HTTP2Library.version)]
     }
 }

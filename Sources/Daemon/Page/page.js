@@ -288,6 +288,12 @@ function who(task) {
   return [task.client, facts.join(', ')].filter(Boolean).join(': ');
 }
 
+// What client and origin speak: h2 > http/1.1.
+function spoken(task) {
+  const last = (task.transactions || []).at(-1), origin = last && last.network_protocol;
+  return [task.protocol, origin && `> ${origin}`].filter(Boolean).join(' ');
+}
+
 function taskItem(task, may) {
   const order = name => h('button', { onclick: () => ask(`/tasks/${task.id}/${name}`, { method: 'POST' }).catch(() => {}), 'aria-label': `${name} task ${task.id}` }, name);
   return h('li', { 'data-id': task.id }, h('span', { class: 'id' }), h('span', { class: 'target' }), h('span', { class: 'phase' }),
@@ -300,7 +306,7 @@ function updateTask(item, task) {
   id.textContent = task.id;
   target.textContent = `${task.method} ${task.host}${task.port === 443 ? '' : ':' + task.port}${task.path}`;
   target.title = `${target.textContent} (${task.client})`;
-  item.children[5].textContent = who(task);
+  item.children[5].textContent = [who(task), spoken(task)].filter(Boolean).join(' · ');
   phase.textContent = `${task.state === 'running' ? task.phase : task.state} · ${span(task.age)}`;
   if (total) bar.value = Math.min(1, task.bytes_down / total);
   else if (task.phase === 'relaying') bar.value = 0; else bar.removeAttribute('value');

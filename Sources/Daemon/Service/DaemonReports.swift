@@ -52,7 +52,7 @@ extension ProxyDaemon {
         }
         guard let measurement else { return report }
         let counters = measurement.counters
-        report.tasks = measurement.sum(\.tasks)
+        report.tasks = measurement.sum(\.open.tasks)
         report.requests = counters.requests
         report.refused = counters.refused
         report.lastHour = hits.lastHour(counters, slots?.names ?? [])

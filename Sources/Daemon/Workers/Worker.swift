@@ -71,8 +71,10 @@ final class Worker {
             let front = TLSFront(
                 loop: context.loop, socket: socket, slabs: context.session.slabs,
                 idleNanoseconds: context.serverSettings.idleNanoseconds
-            ) { [weak self] front, inside, aborted in
-                self?.serve(inside, arrival, behind: front, aborted) ?? false
+            ) { [weak self] front, inside, stream, aborted in
+                self?.serve(inside, arrival, behind: front, on: stream, aborted) ?? false
+            } noticed: { [weak self] notice, front in
+                self?.context.report(notice, by: arrival.source, arrival.peer.traits, requests: front.streams ?? 0)
             } ended: { [weak self] front, failure in
                 guard let self else { return }
                 if let failure { log(failure, of: arrival) }
@@ -89,7 +91,9 @@ final class Worker {
 
     /// - Parameter front: terminates the client's TLS, and is counted for the first client behind it.
     /// - Returns: false: there are too many.
-    private func serve(_ socket: consuming Descriptor, _ arrival: Arrival, behind front: TLSFront, _ aborted: @escaping () -> Void) -> Bool {
+    private func serve(
+        _ socket: consuming Descriptor, _ arrival: Arrival, behind front: TLSFront, on carrier: Int32?, _ aborted: @escaping () -> Void
+    ) -> Bool {
         let isCounted = !front.isFirst
         if isCounted {
             guard load.count < context.snapshot.limits.clients, !context.isDraining else { return false }
@@ -98,7 +102,7 @@ final class Worker {
         }
         let stream = ByteStream(loop: context.loop, descriptor: socket)
         stream.aborted = aborted
-        serve(stream, arrival, behind: front, isCounted: isCounted)
+        serve(stream, arrival, behind: front, on: carrier, isCounted: isCounted)
         return true
     }
 
@@ -106,9 +110,9 @@ final class Worker {
         serve(ByteStream(loop: context.loop, descriptor: socket), arrival, isCounted: true)
     }
 
-    private func serve(_ stream: ByteStream, _ arrival: Arrival, behind front: TLSFront? = nil, isCounted: Bool) {
+    private func serve(_ stream: ByteStream, _ arrival: Arrival, behind front: TLSFront? = nil, on carrier: Int32? = nil, isCounted: Bool) {
         let client = ClientConnection(
-            worker: context, stream: stream, arrival: arrival, isCounted: isCounted,
+            worker: context, stream: stream, arrival: arrival, isCounted: isCounted, on: carrier,
             url: arrival.source.path.map { "unix:\($0)" } ?? front.flatMap { $0.localAddress.map { "https://\($0)" } },
             ended: clientEnded)
         clients[ObjectIdentifier(client)] = client
@@ -135,6 +139,14 @@ final class Worker {
 
     /// Called from time to time, so that requests pay nothing for it.
     func tellLoad() { load.tell(requests: context.session.taskCount) }
+
+    /// Counted on demand, so that requests pay nothing for it.
+    var openConnections: OpenConnections {
+        var open = OpenConnections()
+        for client in clients.values { open.add(client) }
+        for streams in fronts.values.compactMap(\.streams) { open.addFront(streams: streams) }
+        return open
+    }
 
     var everyClient: some Collection<ClientConnection> { clients.values }
 

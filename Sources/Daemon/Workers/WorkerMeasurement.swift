@@ -7,9 +7,10 @@ struct WorkerMeasurement: Sendable {
     var counters: WorkerCounters
     /// Nanoseconds that the question waited for the worker's loop.
     var lag: UInt64
-    var tasks = 0
+    var open = OpenConnections()
     var idleUpstreams = 0
-    var busyUpstreams = 0
+    /// Those of ``idleUpstreams`` that speak HTTP/2.
+    var idleShared = 0
     var lookups = Resolver.Counts()
     var events: [RecentEvent] = []
 }
@@ -17,12 +18,9 @@ struct WorkerMeasurement: Sendable {
 extension Worker {
     func measurement(asked: MonotonicTime) -> WorkerMeasurement {
         var measurement = WorkerMeasurement(counters: context.counters, lag: MonotonicTime.now() - asked)
-        for client in everyClient {
-            let counts = client.taskCounts
-            measurement.tasks += counts.tasks
-            measurement.busyUpstreams += counts.upstreams
-        }
+        measurement.open = openConnections
         measurement.idleUpstreams = context.session.pool.idleCount
+        measurement.idleShared = context.session.pool.idleSharedCount
         measurement.lookups = context.lookups
         measurement.events = context.recent.all
         return measurement

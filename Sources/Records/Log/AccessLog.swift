@@ -62,6 +62,8 @@ extension EventLineWriter {
         case nil: break
         }
         if let traits = record.traits { put(traits) }
+        if let name = record.clientProtocol { field("protocol", name) }
+        if let stream = record.stream { field("stream", stream) }
         record.withMethodName { field("method", bytes: $0) }
         if let authority = record.authority {
             field("host", authority.host)
@@ -73,6 +75,8 @@ extension EventLineWriter {
         field("bytes_down", record.bytesDown)
         field("duration", nanoseconds: now - record.began)
         if let transaction = record.transaction {
+            if let name = record.upstreamProtocol { field("upstream_protocol", name) }
+            if let stream = transaction.stream { field("upstream_stream", stream) }
             field("reused", transaction.isReused)
             if !transaction.isReused {
                 let metrics = transaction.upstream.metrics
@@ -117,6 +121,8 @@ extension EventLineWriter {
                 ("began", transaction.began), ("request", transaction.requestSent), ("first_byte", transaction.firstByte),
                 ("ended", transaction.ended),
             ]
+            if let stream = transaction.stream { fields.append("\"stream\":\(stream)") }
+            if let reason = transaction.retryReason { fields.append("\"reason\":\"\(reason.name)\"") }
             for case (let name, let time?) in times { fields.append("\"\(name)\":\(Double((time - start) / 1000) / 1000)") }
             return "{" + fields.joined(separator: ",") + "}"
         }

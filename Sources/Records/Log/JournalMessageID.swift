@@ -19,6 +19,8 @@ enum JournalMessageID {
         "serializer.mismatch": "59031c7519fe40ed85fd3453d6bf0d5e",
         "serializer.report": "6ed9793924b14a9eb146f5f12e84dcc7",
         "credentials.refused": "a9e8866b883840e5989d460c34d2d842",
+        "connection.flood": "76231416d09f43b7bb8e11bf44bf4a59",
+        "connection.failed": "42721973e9f94ef896f1e340f60bfe89",
         "authority.created": "b2df8447ae30489b9b460e069b18c00c",
         "authority.changed": "31f20411164e46fba57fa0e8d47e70f6",
         "authority.failed": "44c077dad1ce4cae8a9492f50fefa285",

@@ -92,14 +92,14 @@ extension WorkerCounters.Entry {
     /// Exchanges, without CONNECTs with requests inside.
     package var requests: UInt64 {
         var sum: UInt64 = 0
-        for kind in WorkerCounters.kinds where kind != .interception {
+        for kind in WorkerCounters.Kind.allCases where kind != .interception {
             for outcome in WorkerCounters.Outcome.allCases { sum += exchanges(kind, outcome) }
         }
         // A refused CONNECT has no requests.
         return sum + exchanges(.interception, .refused)
     }
 
-    var refused: UInt64 { WorkerCounters.kinds.reduce(0) { $0 + exchanges($1, .refused) } }
-    var broken: UInt64 { WorkerCounters.kinds.reduce(0) { $0 + exchanges($1, .broken) } }
+    var refused: UInt64 { WorkerCounters.Kind.allCases.reduce(0) { $0 + exchanges($1, .refused) } }
+    var broken: UInt64 { WorkerCounters.Kind.allCases.reduce(0) { $0 + exchanges($1, .broken) } }
     var hasPinFailures: Bool { pinsMissed > 0 || pinsReported > 0 }
 }

@@ -17,14 +17,14 @@ package struct WorkerCounters: Sendable {
     }
 
     package struct Entry: Sendable {
-        fileprivate(set) var exchanges = InlineArray<12, UInt64>(repeating: 0)
+        fileprivate(set) var exchanges = InlineArray<15, UInt64>(repeating: 0)
         package var pinsMatched: UInt64 = 0
         package var pinsMissed: UInt64 = 0
         package var pinsReported: UInt64 = 0
 
         package var hasPinChecks: Bool { pinsMatched > 0 || pinsMissed > 0 || pinsReported > 0 }
 
-        package func exchanges(_ kind: TaskRecord.Kind, _ outcome: Outcome) -> UInt64 { exchanges[kind.number * 3 + outcome.rawValue] }
+        package func exchanges(_ kind: Kind, _ outcome: Outcome) -> UInt64 { exchanges[kind.rawValue * 3 + outcome.rawValue] }
 
         mutating func add(_ other: Entry) {
             for index in exchanges.indices { exchanges[index] &+= other.exchanges[index] }
@@ -34,7 +34,49 @@ package struct WorkerCounters: Sendable {
         }
     }
 
-    package static let kinds: [TaskRecord.Kind] = [.exchange, .tunnel, .upgrade, .interception]
+    /// What a client asked for, and in which version of HTTP.
+    package enum Kind: Int, CaseIterable, Sendable {
+        case http1, http2, tunnel, upgrade
+        /// Its requests are exchanges of their own.
+        case interception
+
+        @inline(__always)
+        package init(_ record: borrowing TaskRecord) {
+            switch record.kind {
+            case .exchange: self = record.stream == nil ? .http1 : .http2
+            case .tunnel: self = .tunnel
+            case .upgrade: self = .upgrade
+            case .interception: self = .interception
+            }
+        }
+
+        /// The value of the label `protocol`.
+        package var label: String {
+            switch self {
+            case .http1: HTTPProtocol.http1.rawValue
+            case .http2: HTTPProtocol.http2.rawValue
+            case .tunnel: "tunnel"
+            case .upgrade: "upgrade"
+            case .interception: "connect"
+            }
+        }
+    }
+
+    /// Requests of one protocol by whether their connection had served before.
+    package struct UpstreamRequests: Sendable {
+        package fileprivate(set) var fresh: UInt64 = 0
+        package fileprivate(set) var reused: UInt64 = 0
+
+        @inline(__always)
+        fileprivate mutating func note(isReused: Bool) {
+            if isReused { reused &+= 1 } else { fresh &+= 1 }
+        }
+
+        fileprivate mutating func add(_ other: UpstreamRequests) {
+            fresh &+= other.fresh
+            reused &+= other.reused
+        }
+    }
 
     /// By place (``EntrySlots``), as needed.
     package private(set) var entries: [Entry] = []
@@ -51,10 +93,13 @@ package struct WorkerCounters: Sendable {
     package private(set) var handshake = LatencyHistogram()
     package private(set) var bytesUp: UInt64 = 0
     package private(set) var bytesDown: UInt64 = 0
-    /// Requests over reused and new connections.
-    package private(set) var reused: UInt64 = 0
-    package private(set) var fresh: UInt64 = 0
-    package private(set) var retried: UInt64 = 0
+    package private(set) var http1Requests = UpstreamRequests()
+    package private(set) var http2Requests = UpstreamRequests()
+    package private(set) var tunnelRequests = UpstreamRequests()
+    /// Tries that another followed, by the reason.
+    package private(set) var retried = InlineArray<7, UInt64>(repeating: 0)
+    package func retried(for reason: RetryRule.Reason) -> UInt64 { retried[Int(reason.rawValue)] }
+    package private(set) var http2 = HTTP2Counters()
     package private(set) var connectionsOpened: UInt64 = 0
     package private(set) var connectionsFailed: UInt64 = 0
     package private(set) var upstreamHandshakes: UInt64 = 0
@@ -69,17 +114,24 @@ package struct WorkerCounters: Sendable {
     package mutating func count(_ record: borrowing TaskRecord, now: MonotonicTime) {
         guard record.entrySlot != EntrySlots.uncounted else { return }
         let outcome: Outcome = record.failure == nil ? .completed : record.errorType == nil ? .broken : .refused
-        withEntry(record.entrySlot) { $0.exchanges[record.kind.number * 3 + outcome.rawValue] &+= 1 }
+        let kind = Kind(record)
+        withEntry(record.entrySlot) { $0.exchanges[kind.rawValue * 3 + outcome.rawValue] &+= 1 }
         if outcome == .refused, let type = record.errorType { refusals[type, default: 0] += 1 }
         // Its requests are counted as exchanges.
-        guard record.kind != .interception else { return }
+        guard kind != .interception else { return }
         duration.note(now - record.began)
         bytesUp &+= record.bytesUp
         bytesDown &+= record.bytesDown
-        if outcome != .refused, record.kind != .tunnel { statuses[min(max(record.status / 100, 0), 5)] &+= 1 }
-        guard let isReused = record.isReused else { return }
-        if isReused { reused &+= 1 } else { fresh &+= 1 }
-        retried &+= UInt64(record.retried.count)
+        if outcome != .refused, kind != .tunnel { statuses[min(max(record.status / 100, 0), 5)] &+= 1 }
+        guard let transaction = record.transaction else { return }
+        if kind == .tunnel {
+            tunnelRequests.note(isReused: transaction.isReused)
+        } else if transaction.upstream.hasStreams {
+            http2Requests.note(isReused: transaction.isReused)
+        } else {
+            http1Requests.note(isReused: transaction.isReused)
+        }
+        for case let reason? in record.retried.lazy.map(\.retryReason) { retried[Int(reason.rawValue)] &+= 1 }
         if let first = record.firstByte { firstByte.note(first - record.began) }
     }
 
@@ -97,6 +149,8 @@ package struct WorkerCounters: Sendable {
         handshake.note(connection.metrics.tls)
         if connection.stream.withTLS({ $0.isResumed }) == true { upstreamResumptions += 1 } else { upstreamHandshakes += 1 }
     }
+
+    package mutating func count(_ notice: HTTP2Notice, of peer: HTTP2Counters.Peer) { http2.count(notice, of: peer) }
 
     package mutating func count(_ verdict: Verdict, at slot: Int) {
         if verdict.refusal?.isPinFailure == true {
@@ -150,9 +204,11 @@ package struct WorkerCounters: Sendable {
         handshake.add(other.handshake)
         bytesUp &+= other.bytesUp
         bytesDown &+= other.bytesDown
-        reused &+= other.reused
-        fresh &+= other.fresh
-        retried &+= other.retried
+        http1Requests.add(other.http1Requests)
+        http2Requests.add(other.http2Requests)
+        tunnelRequests.add(other.tunnelRequests)
+        for index in retried.indices { retried[index] &+= other.retried[index] }
+        http2.add(other.http2)
         connectionsOpened += other.connectionsOpened
         connectionsFailed += other.connectionsFailed
         upstreamHandshakes += other.upstreamHandshakes
@@ -160,27 +216,5 @@ package struct WorkerCounters: Sendable {
         clientHandshakes += other.clientHandshakes
         clientResumptions += other.clientResumptions
         clientHandshakeFailures += other.clientHandshakeFailures
-    }
-}
-
-extension TaskRecord.Kind {
-
-    fileprivate var number: Int {
-        switch self {
-        case .exchange: 0
-        case .tunnel: 1
-        case .upgrade: 2
-        case .interception: 3
-        }
-    }
-
-    /// The value of the label `protocol`.
-    package var label: String {
-        switch self {
-        case .exchange: "http/1.1"
-        case .tunnel: "tunnel"
-        case .upgrade: "upgrade"
-        case .interception: "connect"
-        }
     }
 }

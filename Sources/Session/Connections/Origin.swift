@@ -110,6 +110,8 @@ package final class Origin {
         return true
     }
 
+    func tell(_ notice: HTTP2Notice, of connection: HTTP2Upstream) { pool.noticed?(notice, connection) }
+
     /// No exchange may begin on the connection any more.
     func leave(_ connection: HTTP2Upstream) {
         shared.removeAll { $0 === connection }
@@ -151,6 +153,13 @@ package final class UpstreamPool {
     @exclusivity(unchecked) fileprivate private(set) var isClosed = false
 
     package var idleCount: Int { idle.count }
+    /// Those of ``idleCount`` that exchanges share.
+    package var idleSharedCount: Int {
+        origins.values.reduce(0) { $0 + $1.origin.shared.count { $0.restingPlace != nil } }
+    }
+
+    /// Receives what the peers of shared connections did to them.
+    package var noticed: ((HTTP2Notice, HTTP2Upstream) -> Void)?
 
     package init(capacity: Int = UpstreamPool.largestCapacity) {
         self.capacity = max(capacity, 1)

@@ -76,7 +76,9 @@ package class UpstreamConnection {
     }
 
     /// ALPN name (RFC 7301 section 6).
-    package var applicationProtocol: String { "http/1.1" }
+    package var applicationProtocol: String { HTTPProtocol.http1.rawValue }
+    /// Exchanges share it, each with a stream of its own.
+    package final var hasStreams: Bool { self is HTTP2Upstream }
 
     /// Marks later packets. Where exchanges share the connection, the last one to begin decides.
     final func mark(_ wanted: UInt8) {

@@ -27,6 +27,8 @@ package struct UpstreamFacts {
     /// Nil: unknown.
     package var scope: AddressScope?
     package var connection: UpstreamConnection?
+    /// Of HTTP/2, once the request was sent.
+    package var stream: Int32?
 }
 
 package enum UpstreamEnding {

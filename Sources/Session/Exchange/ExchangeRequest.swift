@@ -27,6 +27,11 @@ extension Exchange {
             requestBody = throttle
         }
         requestSink = upstream.send(request, to: destination, edits: edits, from: source)
+        noteStream(of: upstream)
+    }
+
+    func noteStream(of upstream: any Upstream) {
+        if record.upstream?.hasStreams == true { record.streamOpened(upstream.facts.stream) }
     }
 
     /// Keeps a copy of a body that the downstream can't send again.

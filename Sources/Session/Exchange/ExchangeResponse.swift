@@ -39,14 +39,17 @@ extension Exchange {
             return .head(finalHead(response, of: upstream))
         case .ended(let cause):
             failure = .upstreamClosed(cause)
+            record.triesAgain(.staleConnection)
             // RFC 9110 section 9.2.2: a request kept for a redirect or challenge may not be safe to repeat.
             return .upstreamEnded(.staleConnection, resendable: method.isIdempotent && canResend)
         case .unprocessed(let cause):
             failure = .upstreamClosed(cause)
+            record.triesAgain(.unprocessed)
             return .upstreamEnded(.unprocessed, resendable: canResend)
         case .needsOwnConnection:
             failure = .upstreamClosed("asked for HTTP/1.1")
             connectionNeed = .own
+            record.triesAgain(.ownConnection)
             return .upstreamEnded(.ownConnection, resendable: canResend)
         case .failed(let failure):
             self.failure = failure
@@ -71,7 +74,10 @@ extension Exchange {
             failure = .badResponse(defect)
             return .malformed
         }
-        if let itinerary, let head = followUp(response, itinerary) { return head }
+        if let itinerary, let head = followUp(response, itinerary) {
+            if case .askAgain(let rule) = head { record.triesAgain(rule.reason) }
+            return head
+        }
         prepareToResume(response, of: upstream)
         if clock.rate != nil, !response.isWhole { upstream.withResponse(exemptStreams) }
         return rules == nil ? .final : judgeHead()

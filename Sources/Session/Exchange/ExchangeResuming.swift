@@ -54,6 +54,7 @@ extension Exchange {
         var edits = rules?.edits ?? HeadEdits()
         edits.append(freshAuthorization())
         requestSink = upstream.send(request.view, to: destination, edits: edits, from: body)
+        noteStream(of: upstream)
     }
 
     func foundRest() -> ExchangeState.Head {

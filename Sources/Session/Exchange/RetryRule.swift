@@ -1,7 +1,20 @@
 /// Why, how often and under which conditions a request is sent again. The constants are all the ways there are.
 package struct RetryRule: Sendable, Hashable {
-    package enum Reason: UInt8, Sendable, Hashable {
+    package enum Reason: UInt8, Sendable, Hashable, CaseIterable {
         case staleConnection, unprocessed, ownConnection, notShared, redirect, challenge, brokenResponse
+
+        /// In the log, and as a metric's label.
+        package var name: String {
+            switch self {
+            case .staleConnection: "stale_connection"
+            case .unprocessed: "unprocessed"
+            case .ownConnection: "own_connection"
+            case .notShared: "not_shared"
+            case .redirect: "redirect"
+            case .challenge: "challenge"
+            case .brokenResponse: "broken_response"
+            }
+        }
     }
 
     /// Conditions of the previous try.

@@ -14,6 +14,9 @@ package protocol HTTP2ConnectionOwner: AnyObject {
     func connectionIsQuiet()
     /// The peer broke its protocol on a stream that nobody has adopted.
     func received(_ defect: HTTP2Defect, on id: HTTP2StreamID)
+    /// The peer broke the protocol or flooded the connection, which ends: called before ``connectionEnded(_:_:)``. Or it
+    /// sent a GOAWAY: called for the first, and for the first with an error.
+    func noticed(_ notice: HTTP2Notice, on connection: HTTP2Connection)
     /// The connection has ended; its streams know. Called once.
     /// - Parameter cause: for people.
     func connectionEnded(_ connection: HTTP2Connection, _ cause: String)
@@ -30,6 +33,8 @@ package final class HTTP2Connection {
     @exclusivity(unchecked) private var streams = StreamMap()
     /// It has no streams any more, and gets none. What is queued may still be written (``part()``).
     @exclusivity(unchecked) package private(set) var isClosed = false
+    /// The peer's settings have come.
+    package private(set) var hasSettings = false
     /// When the peer last sent something.
     @exclusivity(unchecked) package private(set) var lastReceived: MonotonicTime
 
@@ -53,6 +58,8 @@ package final class HTTP2Connection {
     /// Why it is closed, until its owner knows.
     private var cause: String?
     var parting = HTTP2Parting()
+    /// The peer's GOAWAY that the owner knows of: the first, or the first with an error.
+    private var goAway: HTTP2ErrorCode?
     /// Where a head is written before it is submitted.
     @exclusivity(unchecked) package var block = FieldBlock()
 
@@ -180,10 +187,21 @@ package final class HTTP2Connection {
         case .malformed(let id, let defect):
             if let stream = streams[id] { stream.broke(.malformed(defect)) } else if !isClosed { owner.received(defect, on: id) }
         case .windowOpened, .priority: round.schedule()
-        case .goAway, .settings: if !isClosed { owner.connectionChanged(self) }
+        case .goAway(_, let code, let debug):
+            guard !isClosed else { return }
+            if goAway == nil || goAway == .noError && code != .noError {
+                goAway = code
+                owner.noticed(.goAway(code, debug: debug), on: self)
+            }
+            owner.connectionChanged(self)
+        case .settings:
+            hasSettings = true
+            if !isClosed { owner.connectionChanged(self) }
         case .pong(WindowEstimator.opaque): growWindows()
         case .pong(let opaque): if !isClosed { owner.answeredPing(opaque) }
-        case .failed(_, let reason): end("broke the protocol of HTTP/2: \(reason)", parting: true)
+        case .failed(let code, let reason):
+            if !isClosed, let notice = HTTP2Notice(code, reason, session.flood) { owner.noticed(notice, on: self) }
+            end("broke the protocol of HTTP/2: \(reason)", parting: true)
         }
     }
 

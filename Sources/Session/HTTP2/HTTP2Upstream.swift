@@ -49,7 +49,7 @@ package final class HTTP2Upstream: UpstreamConnection {
         if isShared { origin.giveBack(self, idleNanoseconds: idleNanoseconds) }
     }
 
-    package override var applicationProtocol: String { "h2" }
+    package override var applicationProtocol: String { HTTPProtocol.http2.rawValue }
 
     // MARK: Exchanges
 
@@ -59,8 +59,16 @@ package final class HTTP2Upstream: UpstreamConnection {
         return leases < min(connection.session.maxConcurrentStreams, refusedAt ?? .max)
     }
 
+    /// Exchanges in flight.
+    package var streamCount: Int { connection.streamCount }
+
+    /// Its peer's settings have come.
+    package var isSettled: Bool { connection.hasSettings }
+    /// Called once, when the peer's settings have come or the connection has ended.
+    package var settled: (() -> Void)?
+
     /// Whether it carries other protocols (RFC 8441).
-    var takesUpgrades: Bool { connection.session.acceptsConnectProtocol }
+    package var takesUpgrades: Bool { connection.session.acceptsConnectProtocol }
 
     func meets(_ need: ConnectionNeed) -> Bool {
         switch need {
@@ -82,6 +90,7 @@ package final class HTTP2Upstream: UpstreamConnection {
     }
 
     /// Streams of exchanges that ended well, for the next ones.
+    // Unchecked: changed by code that calls nobody.
     @exclusivity(unchecked) private var spare: [HTTP2UpstreamStream] = []
     private static let mostSpare = 32
 
@@ -147,7 +156,10 @@ extension HTTP2Upstream: HTTP2ConnectionOwner {
     package func connectionChanged(_ connection: HTTP2Connection) {
         if connection.session.isGoingAway, !isLeaving { close() }
         if let refusedAt, connection.streamCount < refusedAt { self.refusedAt = nil }
+        if isSettled { settled.take()?() }
     }
+
+    package func noticed(_ notice: HTTP2Notice, on connection: HTTP2Connection) { origin.tell(notice, of: self) }
 
     package func answeredPing(_ opaque: UInt64) {
         guard opaque == Self.opaque else { return }
@@ -163,5 +175,6 @@ extension HTTP2Upstream: HTTP2ConnectionOwner {
         pingDeadline.clear()
         if restingPlace != nil { origin.wake(self) }
         origin.leave(self)
+        settled.take()?()
     }
 }

@@ -52,7 +52,7 @@ final class HTTP2UpstreamStream {
 
 extension HTTP2UpstreamStream: Upstream {
     var facts: UpstreamFacts {
-        UpstreamFacts(isReused: upstream.exchanges > 1, mayRefuse: true, scope: upstream.scope, connection: upstream)
+        UpstreamFacts(isReused: upstream.exchanges > 1, mayRefuse: true, scope: upstream.scope, connection: upstream, stream: stream?.id.rawValue)
     }
 
     func begin(for receiver: any UpstreamReceiver) {

@@ -128,11 +128,11 @@ extension OwnedResponse {
 }
 
 extension ResponseView {
-    /// Event streams start at the request, and don't end.
+    /// Streams of events or messages start at the request, and don't end.
     var isStream: Bool {
         for field in head.fields where field.id == .contentType {
             let type = field.value.text(in: bytes).lowercased()
-            if ["text/event-stream", "multipart/x-mixed-replace"].contains(where: type.hasPrefix) { return true }
+            if ["text/event-stream", "multipart/x-mixed-replace", "application/grpc"].contains(where: type.hasPrefix) { return true }
         }
         return false
     }

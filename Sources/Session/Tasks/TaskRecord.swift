@@ -15,6 +15,10 @@ package struct TaskRecord: ~Copyable {
 
     package private(set) var number: UInt64 = 0
     package var kind = Kind.exchange
+    /// What the client asked in, without HTTP/2; nil: its request couldn't be read.
+    private var version: HTTPVersion?
+    /// The client's stream of HTTP/2 that carries the request; nil: another version of HTTP.
+    package private(set) var stream: Int32?
     /// The client's address and identity: the connection's, so it is kept from task to task.
     package var client: Endpoint?
     package var traits: ClientTraits?
@@ -61,6 +65,10 @@ package struct TaskRecord: ~Copyable {
         package fileprivate(set) var upstream: UpstreamConnection
         package let began: MonotonicTime
         package let isReused: Bool
+        /// The stream of HTTP/2 that carries it; nil: another version of HTTP, or nothing was sent.
+        package fileprivate(set) var stream: Int32?
+        /// Why another try was due, whether or not one followed.
+        package fileprivate(set) var retryReason: RetryRule.Reason?
         package fileprivate(set) var requestSent: MonotonicTime?
         package fileprivate(set) var firstByte: MonotonicTime?
         /// When the last byte was passed on, or the try was abandoned.
@@ -92,16 +100,24 @@ package struct TaskRecord: ~Copyable {
 
     package init() {}
 
-    package mutating func began(_ request: borrowing RequestView, number: UInt64, at now: MonotonicTime) {
+    /// - Parameter stream: of HTTP/2; nil: another version.
+    package mutating func began(
+        _ request: borrowing RequestView, number: UInt64, at now: MonotonicTime, on stream: Int32? = nil
+    ) {
         clear(number: number, at: now)
+        self.stream = stream
+        version = request.head.version
         method = request.head.method
         if method == .other { Self.copy(request.bytes, request.head.methodRange.offsets, to: &otherMethod) }
         copyPath(of: request)
         bodyUp = request.head.bodyLength.bytes ?? bodyUp
     }
 
-    package mutating func began(number: UInt64, at now: MonotonicTime) {
+    /// For a request that couldn't be read.
+    package mutating func began(number: UInt64, at now: MonotonicTime, on stream: Int32? = nil) {
         clear(number: number, at: now)
+        self.stream = stream
+        version = nil
     }
 
     private mutating func clear(number: UInt64, at now: MonotonicTime) {
@@ -167,12 +183,21 @@ package struct TaskRecord: ~Copyable {
 
     package mutating func requestSent(at now: MonotonicTime) { transaction?.requestSent = now }
 
+    /// The request went out on a stream of a shared connection.
+    mutating func streamOpened(_ stream: Int32?) { transaction?.stream = stream }
+
+    /// Another try is due after the one in flight.
+    mutating func triesAgain(_ reason: RetryRule.Reason) { transaction?.retryReason = reason }
+
     package mutating func firstByte(at now: MonotonicTime) {
         transaction?.answered(at: now)
     }
 
     /// The response broke off, and its rest is requested.
-    mutating func goesOn() { begunBefore = firstByte }
+    mutating func goesOn() {
+        begunBefore = firstByte
+        triesAgain(.brokenResponse)
+    }
 
     mutating func began(_ response: ResponseTraits) {
         status = response.status
@@ -256,6 +281,15 @@ package struct TaskRecord: ~Copyable {
     }
 
     // MARK: For observers
+
+    /// The ALPN name of what the client speaks (RFC 7301 section 6), or `http/1.0`; nil: its request couldn't be read.
+    package var clientProtocol: String? {
+        if stream != nil { return HTTPProtocol.http2.rawValue }
+        return version.map { $0 == .http10 ? "http/1.0" : HTTPProtocol.http1.rawValue }
+    }
+
+    /// The ALPN name of what the origin speaks; nil: it wasn't reached, or a tunnel carries what the proxy doesn't know.
+    package var upstreamProtocol: String? { kind == .tunnel ? nil : transaction?.upstream.applicationProtocol }
 
     package var upstream: UpstreamConnection? { transaction?.upstream }
     /// Whether its connection, if any, had served before.

@@ -12,8 +12,10 @@ package struct TaskSummary: Codable, Sendable, Equatable {
         /// The origin's, or the parent proxy's: `192.0.2.1:443`.
         package var remoteAddress: String
         package var localAddress: String?
-        /// ALPN name: `http/1.1`. Nil for a tunnel.
+        /// ALPN name: `h2` or `http/1.1`. Nil for a tunnel.
         package var networkProtocol: String?
+        /// Of HTTP/2, once the request is on its way.
+        package var stream: Int32?
         package var reused: Bool
         /// Durations of the connection's steps; nil where it was reused.
         package var nameLookup: Double?
@@ -38,6 +40,10 @@ package struct TaskSummary: Codable, Sendable, Equatable {
     package var state: State
     package var phase: String
     package var client: String
+    /// What the client speaks: `h2`, `http/1.1` or `http/1.0`; nil: its request couldn't be read.
+    package var `protocol`: String?
+    /// Of HTTP/2.
+    package var stream: Int32?
     /// A local client's user by number and name, process, and systemd unit.
     package var clientUser: UInt32?
     package var clientUserName: String?
@@ -76,6 +82,8 @@ package struct TaskSummary: Codable, Sendable, Equatable {
         self.state = state
         self.phase = phase
         client = record.client?.description ?? ""
+        `protocol` = record.clientProtocol
+        stream = record.stream
         clientUser = record.traits?.user
         clientUserName = record.traits?.userName
         clientProcess = record.traits?.process
@@ -108,6 +116,7 @@ extension TaskSummary.Transaction {
         remoteAddress = connection.address.description
         localAddress = connection.localAddress?.description
         networkProtocol = isExchange ? connection.applicationProtocol : nil
+        stream = transaction.stream
         reused = transaction.isReused
         if !reused {
             nameLookup = TaskSummary.seconds(connection.metrics.nameLookup)

@@ -108,6 +108,8 @@ extension Account {
                 action: decision.action.rawValue, request: rules.request, rules: rules.rules,
                 pathRules: rules.pathRules, address: connection?.address,
                 tlsVersion: connection?.version?.description, cipher: connection?.cipher,
+                offeredProtocols: connection?.http?.offered.map(\.rawValue), protocol: connection?.http?.spoken.rawValue,
+                extendedConnect: connection?.http?.takesExtendedConnect,
                 clientCertificate: connection?.certificateRequest.map(Report.ClientCertificate.init),
                 verified: chain.isVerified, chain: chain.facts,
                 checks: (explanation?.checks ?? []).map {
@@ -166,6 +168,9 @@ extension Account {
         let address: String?
         let tlsVersion: String?
         let cipher: String?
+        let offeredProtocols: [String]?
+        let `protocol`: String?
+        let extendedConnect: Bool?
         let clientCertificate: ClientCertificate?
         let verified: Bool
         let chain: [CertificateFacts]
@@ -198,6 +203,7 @@ extension Account {
             let tls = [connection.version?.description, connection.cipher].compactMap(\.self).joined(separator: " ")
             lines.append(row("connected", connection.address + (tls.isEmpty ? "" : ", \(tls)")))
         }
+        if let http = connection?.http { lines.append(row("protocol", http.account)) }
         if let request = connection?.certificateRequest { lines.append(row("client", asked(request))) }
         if !isTried { lines.append(row("chain", "not judged: no connection is made with --response")) }
         if let file { lines.append(row("chain", "of \(file.printable); no connection was made")) }

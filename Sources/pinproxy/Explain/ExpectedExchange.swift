@@ -82,6 +82,11 @@ struct ExpectedExchange {
         case .baseURL:
             ("with http://", base.map { "goes to \($0.printable), by the policy, pins and rules of that host" }
                 ?? "400: the path leads above the base, as some servers read it")
+        case .http:
+            rules.http.contains(.http2)
+                ? ("HTTP", "the host is offered \(rules.http.map(\.rawValue).joined(separator: " and "))")
+                : ("HTTP", "over HTTP/1.1, on a connection of its own")
+        case .ping: rules.ping == nil ? nil : ("asked", "every \(rules.text(of: .ping)) whether it lives, while requests are in flight over HTTP/2")
         case .allowWWAN: rules.allowWWAN ? nil : ("network", "refused while reachability says WWAN")
         default: nil
         }

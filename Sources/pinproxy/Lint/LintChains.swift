@@ -140,8 +140,19 @@ struct LintChains {
                     .pinMismatch, of: entry, "a request to \(host) would be refused if the pins were enforced: \($0.title)",
                     fix: explain)
             }
-            return (report.map { [$0] } ?? []) + places(entry, verdict)
+            return (report.map { [$0] } ?? []) + places(entry, verdict) + upgrades(entry, host, connection)
         }
+    }
+
+    /// WebSockets that can't reach a host, since nothing but HTTP/2 is offered to it.
+    private func upgrades(_ entry: HostEntry, _ host: Rehearsal.Host, _ connection: Rehearsal.Connection) -> [LintFinding] {
+        guard let http = connection.http, !http.offered.contains(.http1), http.takesExtendedConnect == false else { return [] }
+        return [
+            LintFinding(
+                .noUpgrades, .note, of: entry,
+                "WebSockets and other upgrades can't reach \(host): session.http is [h2], and the host takes none over HTTP/2 (RFC 8441)",
+                fix: "write http: [h2, http/1.1], unless nobody needs them")
+        ]
     }
 
     /// Pins that do nothing in the present chain, where others do.

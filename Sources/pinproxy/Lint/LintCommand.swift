@@ -34,6 +34,8 @@ struct LintCommand: ParsableCommand {
               no-revocation-list   crl_files has no list of an issuer of the present chain
                                    (note, where crl_files covers other issuers), or one
                                    that can't serve for its issuer
+              no-upgrades          session.http is [h2], and the host takes no WebSockets over
+                                   HTTP/2 (note)
               authority            the local authority expires within 30 days or has
                                    expired, or clients refuse what it issues: name
                                    constraints, a path length, an issuer

@@ -17,6 +17,7 @@ struct LintFinding: Hashable {
         case pinMismatch = "pin-mismatch"
         case pinNotInChain = "pin-not-in-chain"
         case pinOutOfPosition = "pin-out-of-position"
+        case noUpgrades = "no-upgrades"
         case noRevocationList = "no-revocation-list"
         case authority
         case deadPin = "dead-pin"

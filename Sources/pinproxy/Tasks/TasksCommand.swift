@@ -48,7 +48,7 @@ struct TasksListCommand: ParsableCommand {
         commandName: "list", abstract: "List the tasks under way.",
         discussion: """
             PROGRESS is the share of the response's body, or of the request's as long as there is none, where a head \
-            said how long it is; else what is being waited for.
+            said how long it is; else what is being waited for. PROTOCOLS are the client's and the origin's, as far as that is known.
             """)
 
     @OptionGroup var options: TaskOptions
@@ -143,7 +143,7 @@ struct TasksCancelCommand: ParsableCommand, TaskCommand {
 }
 
 struct TaskTable {
-    private static let titles = ["ID", "STATE", "AGE", "UP", "DOWN", "PROGRESS", "CLIENT", "REQUEST"]
+    private static let titles = ["ID", "STATE", "AGE", "UP", "DOWN", "PROGRESS", "PROTOCOLS", "CLIENT", "REQUEST"]
 
     private let list: TaskList
     private let width: Int
@@ -174,7 +174,7 @@ struct TaskTable {
     private static func row(_ task: TaskSummary) -> [String] {
         [
             "\(task.id)", task.state.rawValue, AmountText.time(task.age), AmountText.bytes(task.bytesUp),
-            AmountText.bytes(task.bytesDown), progress(task), task.client.printable, task.request,
+            AmountText.bytes(task.bytesDown), progress(task), task.protocols, task.client.printable, task.request,
         ]
     }
 
@@ -196,6 +196,12 @@ struct TaskTable {
 }
 
 extension TaskSummary {
+    /// What client and origin speak, as far as that is known: `h2 > http/1.1`.
+    var protocols: String {
+        let origin = transactions.last.flatMap(\.networkProtocol).map { "> \($0)" }
+        return [`protocol`, origin].compactMap(\.self).joined(separator: " ")
+    }
+
     /// What was asked, on one line fit for a terminal.
     var request: String {
         let authority = host.isEmpty ? "" : "\(host.contains(":") ? "[\(host)]" : host):\(port)"
@@ -229,7 +235,7 @@ struct TaskText {
     var text: String {
         var lines = [
             "task \(task.id): \(task.kind), \(task.state.rawValue), \(task.phase)", "request: \(task.request)",
-            "client: \(task.client)\(Self.who(task))", "age: \(AmountText.time(task.age))",
+            "client: \(task.client)\(Self.who(task))\(Self.spoken(task.protocol, task.stream))", "age: \(AmountText.time(task.age))",
             "up: \(Self.amount(task.bytesUp, task.totalUp))", "down: \(Self.amount(task.bytesDown, task.totalDown))",
         ]
         if task.status != 0 { lines.append("status: \(task.status)") }
@@ -257,8 +263,12 @@ struct TaskText {
 
     private static func way(_ transaction: TaskSummary.Transaction) -> String {
         let ends = [transaction.localAddress, transaction.remoteAddress].compactMap { $0 }.joined(separator: " to ")
-        let name = transaction.networkProtocol.map { ", \($0)" } ?? ""
+        let name = spoken(transaction.networkProtocol, transaction.stream)
         return "\(ends)\(name), \(transaction.reused ? "reused" : "a new connection")"
+    }
+
+    private static func spoken(_ name: String?, _ stream: Int32?) -> String {
+        (name.map { ", \($0)" } ?? "") + (stream.map { ", stream \($0)" } ?? "")
     }
 
     private static func times(_ transaction: TaskSummary.Transaction) -> [String] {

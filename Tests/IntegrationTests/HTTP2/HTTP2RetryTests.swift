@@ -31,6 +31,7 @@ struct HTTP2RetryTests {
             }
             let lines = shared.proxy.events.all("exchange").filter { $0["path"]?.hasPrefix("/\(how)/") == true }
             #expect(lines.count == 3 && lines.allSatisfy { $0["status"] == "200" && $0["retried"] != nil }, "\(lines)")
+            #expect(lines.allSatisfy { $0["retried"]?.contains("unprocessed") == true }, "\(lines)")
         }
     }
 

@@ -11,6 +11,7 @@ struct TaskControl: Sendable {
             let remoteAddress: String
             let localAddress: String?
             let networkProtocol: String?
+            let stream: Int?
             let reused: Bool
             let nameLookup: Double?
             let connect: Double?
@@ -26,6 +27,8 @@ struct TaskControl: Sendable {
         let state: String
         let phase: String
         let client: String
+        let `protocol`: String?
+        let stream: Int?
         let clientUser: Int?
         let clientUserName: String?
         let clientProcess: Int?

@@ -146,7 +146,7 @@ SCRIPTS = {
     "no-rfc5746": hello(extensions=EXTENDED_MASTER_SECRET),
     "renegotiated": hello(extensions=bytes.fromhex("ff01 000d 0c") + bytes(12)),
     "heartbleed": lambda *_: flight(server_hello(extensions=RENEGOTIATION_INFO + HEARTBEAT)) + record(24, bytes.fromhex("01 4000")),
-    "unoffered-alpn": hello(extensions=RENEGOTIATION_INFO + bytes.fromhex("0010 0005 0003 02 6832")),
+    "unoffered-alpn": hello(extensions=RENEGOTIATION_INFO + bytes.fromhex("0010 0005 0003 02 6833")),
     "fallback-from-1-3": hello(random=b"DOWNGRD\x01"), "fallback-from-1-2": hello(random=b"DOWNGRD\x00"),
     "no-certificate": lambda *_: flight(server_hello(), key_exchange(), DONE),
     "signed-by-nobody": exchange(),

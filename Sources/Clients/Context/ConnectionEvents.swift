@@ -1,0 +1,63 @@
+package import EventLoop
+import HTTP2
+package import HTTPWire
+import Logging
+import Records
+package import Session
+
+/// Logs and counts what peers did to connections of HTTP/2, once for each connection.
+extension WorkerContext {
+    /// - Parameters:
+    ///   - authority: that of the client's CONNECT; nil: the connection is one to the proxy itself.
+    ///   - requests: in flight on the connection.
+    package func report(
+        _ notice: HTTP2Notice, by client: Endpoint, _ traits: ClientTraits?, asking authority: Authority? = nil, requests: Int
+    ) {
+        counters.count(notice, of: .client)
+        var fields: Logger.Metadata = ["peer": "client", "client": "\(client)"]
+        if let traits {
+            fields["client_uid"] = .stringConvertible(traits.user)
+            fields["client_pid"] = traits.process.map { .stringConvertible($0) }
+            fields["client_exe"] = traits.executable.map { "\($0)" }
+            fields["client_unit"] = traits.unit.map { "\($0)" }
+        }
+        if let authority {
+            fields["host"] = "\(authority.host)"
+            fields["port"] = .stringConvertible(authority.port)
+        }
+        log(notice, "the client", fields, requests: requests)
+    }
+
+    func report(_ notice: HTTP2Notice, by connection: HTTP2Upstream) {
+        counters.count(notice, of: .origin)
+        let key = connection.origin.key
+        log(
+            notice, "the origin",
+            [
+                "peer": "origin", "host": "\(key.host)", "port": .stringConvertible(key.port), "address": "\(connection.address)",
+            ], requests: connection.streamCount)
+    }
+
+    private func log(_ notice: HTTP2Notice, _ peer: String, _ fields: Logger.Metadata, requests: Int) {
+        var fields = fields
+        fields["requests"] = .stringConvertible(requests)
+        switch notice {
+        case .flood(let flood):
+            fields["flood"] = "\(flood.rawValue)"
+            fields["cause"] = "\(peer) floods its HTTP/2 connection: \(flood)"
+            fields["effect"] = "the connection is ended (GOAWAY with ENHANCE_YOUR_CALM), and its requests with it"
+            log(.warning, "connection.flood", fields)
+        case .broke(let code, let reason):
+            fields["code"] = "\(code)"
+            fields["cause"] = "\(peer) breaks the protocol of HTTP/2: \(reason)"
+            fields["effect"] = "the connection is ended (GOAWAY with \(code)), and its requests with it"
+            log(.warning, "connection.failed", fields)
+        case .goAway(.noError, _): break
+        case .goAway(let code, let debug):
+            fields["code"] = "\(code)"
+            let text = debug.isEmpty ? "" : ": \(ShownText(debug))"
+            fields["cause"] = "\(peer) ends its HTTP/2 connection with an error, \(code)\(text)"
+            log(.notice, "connection.goaway", fields)
+        }
+    }
+}

@@ -1,0 +1,24 @@
+package import HTTP2
+
+/// What the peer of an HTTP/2 connection did to the connection as a whole.
+package enum HTTP2Notice: Sendable, Equatable {
+    /// It sent too many frames of a kind: the connection ends.
+    case flood(HTTP2Flood)
+    /// It broke the protocol: the connection ends. Why, for people.
+    case broke(HTTP2ErrorCode, String)
+    /// It takes no new streams (GOAWAY). `debug` is the peer's text.
+    case goAway(HTTP2ErrorCode, debug: String)
+}
+
+extension HTTP2ConnectionOwner {
+    /// Nobody wants to know.
+    package func noticed(_ notice: HTTP2Notice, on connection: HTTP2Connection) {}
+}
+
+extension HTTP2Notice {
+    /// Of a failed session; nil: the fault is not the peer's.
+    init?(_ code: HTTP2ErrorCode, _ reason: String, _ flood: HTTP2Flood?) {
+        if code == .internalError { return nil }
+        self = flood.map(HTTP2Notice.flood) ?? .broke(code, reason)
+    }
+}

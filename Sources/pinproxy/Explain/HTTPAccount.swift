@@ -1,0 +1,20 @@
+internal import Clients
+internal import Session
+
+extension Rehearsal.HTTPChoice {
+    /// An origin that chooses none speaks HTTP/1.1.
+    var spoken: HTTPProtocol { chosen ?? .http1 }
+
+    /// What the origin was offered, and what it chose, for people.
+    var account: String {
+        let offer = offered.map(\.rawValue).joined(separator: " and ")
+        guard let chosen else { return "\(spoken): the host chose nothing by ALPN; it was offered \(offer)" }
+        let choice = "\(chosen), chosen by the host, which was offered \(offer)"
+        return switch takesExtendedConnect {
+        case true?: "\(choice); it takes WebSockets over HTTP/2"
+        case false? where offered.contains(.http1): "\(choice); WebSockets go over HTTP/1.1"
+        case false?: "\(choice); WebSockets can't reach it: it takes none over HTTP/2"
+        case nil: choice
+        }
+    }
+}
