@@ -15,8 +15,6 @@ package final class ClientRequest {
         case settled
         case identifying(Step)
         case authenticating
-        /// The signer is asked for the client's certificate.
-        case signing
     }
 
     private enum Suspension {
@@ -36,8 +34,6 @@ package final class ClientRequest {
     var route: Route?
     /// The rules' idle timeout after a switch of protocols.
     var timeout: Duration?
-    /// How often the signer was asked for the certificate of this CONNECT.
-    var leafQuestions = 0
     var conversionTicket: BodyWorkTicket?
 
     init(_ server: HTTP1Server, worker: WorkerContext) {
@@ -61,7 +57,6 @@ package final class ClientRequest {
 
     var isWaiting: Bool { if case .settled = phase { false } else { true } }
     var isAuthenticating: Bool { if case .authenticating = phase { true } else { false } }
-    var isSigning: Bool { if case .signing = phase { true } else { false } }
     var isSuspended: Bool { if case .none = suspension { false } else { true } }
 
     /// Keeps the request until ``goOn()`` is called.
@@ -77,12 +72,8 @@ package final class ClientRequest {
         step(self)
     }
 
-    func awaitRuling() { wait(.authenticating) }
-
-    func awaitLeaf() { wait(.signing) }
-
-    private func wait(_ phase: Phase) {
-        self.phase = phase
+    func awaitRuling() {
+        phase = .authenticating
         server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
     }
 
@@ -114,7 +105,7 @@ package final class ClientRequest {
         let before = suspension
         suspension = .none
         switch phase {
-        case .identifying, .authenticating, .signing:
+        case .identifying, .authenticating:
             server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
             server.stream.wantsRead = true
         case .settled: server.resumeGathering()
@@ -135,7 +126,6 @@ package final class ClientRequest {
         switch phase {
         case .identifying: return connection.summary("finding out who asks", isSuspended: isSuspended)
         case .authenticating: return connection.summary("comparing credentials", isSuspended: isSuspended)
-        case .signing: return connection.summary("awaiting the signer's certificate", isSuspended: isSuspended)
         case .settled: break
         }
         switch server.phase {
@@ -222,7 +212,6 @@ extension ClientRequest: RequestHandler {
         switch phase {
         case .identifying: completeHeld("who the client is was not found out within \(patience)")
         case .authenticating: completeHeld("its password was not compared within \(patience)")
-        case .signing: completeHeld("the signer gave no certificate within \(patience)")
         case .settled: completeHeld("its body was not converted within \(patience)")
         }
         server.abort()
@@ -234,7 +223,6 @@ extension ClientRequest: RequestHandler {
             switch phase {
             case .identifying: "it was found out who it is"
             case .authenticating: "its password was compared"
-            case .signing: "the signer was asked for its certificate"
             case .settled where !connection.state.takesRequests: "its origin was connected to"
             case .settled: isGathering ? "its body was received" : "its body was converted"
             }
