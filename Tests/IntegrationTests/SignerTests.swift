@@ -76,18 +76,10 @@ struct SignerTests {
             _ = try await shared.curl(shared.url + "/echo")
             #expect(events.all("leaf.issued").count == 1)
             let key = (shared.proxy.authority as NSString).deletingPathExtension + ".key"
-            let text = try await shared.bed.run(["openssl", "pkey", "-in", key, "-outform", "DER"])
-            #expect(text.succeeded)
-            let pem = try String(contentsOfFile: key, encoding: .utf8)
-            let der = try #require(Data(base64Encoded: pem.split(separator: "\n").filter { !$0.hasPrefix("-") }.joined()))
-            // The private number of a P-256 key in PKCS#8 (RFC 5915) follows its OCTET STRING's head.
-            let head = try #require(der.range(of: Data([0x02, 0x01, 0x01, 0x04, 0x20])))
-            let secret = der[head.upperBound..<head.upperBound + 32]
-            // OpenSSL keeps numbers with their lowest bytes first.
-            let kept = Data(secret.reversed())
-            #expect(try occurrences(of: kept, in: signer) > 0)
-            #expect(try occurrences(of: kept, in: shared.proxy.process) == 0)
-            #expect(try occurrences(of: Data(secret), in: shared.proxy.process) == 0)
+            let secret = try shared.bed.secretOfKey(at: key)
+            #expect(try occurrences(of: secret, in: signer) > 0)
+            #expect(try occurrences(of: secret, in: shared.proxy.process) == 0)
+            #expect(try occurrences(of: Data(secret.reversed()), in: shared.proxy.process) == 0)
         }
     }
 

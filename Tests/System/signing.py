@@ -16,9 +16,19 @@ def a_signer_keeps_the_key_from_the_proxys_user(machine):
         machine("pinproxy ca install", check=True)
         served(machine)
         equal(machine(f"stat -c %U:%a {KEY}", check=True).stdout, "pinproxy-signer:600\n")
-        contains(machine(f"setpriv --reuid pinproxy --regid pinproxy --clear-groups cat {KEY}").stderr, "Permission denied")
-        # Nobody but the proxy asks it.
+        signer = machine("systemctl show pinproxy-signer -p MainPID --value", check=True).stdout.strip()
+        # Whoever has taken over the proxy has its user's rights.
+        for attempt in [f"cat {KEY}", f"mv {KEY} /tmp", f"touch {HOME}/authority.pem", f"head -c 1 /proc/{signer}/mem",
+                        f"cat /proc/{signer}/environ", f"ls /proc/{signer}/fd"]:
+            contains(machine(f"setpriv --reuid pinproxy --regid pinproxy --clear-groups {attempt}").stderr, "Permission denied")
+        contains(machine(f"setpriv --reuid pinproxy --regid pinproxy --clear-groups kill {signer}").stderr, "not permitted")
+        # Nobody but the proxy asks it. (curl would speak of another kind of socket.)
         equal(machine("stat -c %U:%a /run/pinproxy-signer.sock", check=True).stdout, "pinproxy:600\n")
+        for user, refusal in [("nobody", "Permission denied"), ("pinproxy", "Protocol wrong type")]:
+            asked = machine(f"setpriv --reuid {user} --clear-groups curl -sv --unix-socket /run/pinproxy-signer.sock http://a/")
+            contains(asked.stderr, refusal)
+        seen = machine("systemd-analyze security --no-pager --threshold=16 pinproxy-signer.service")
+        equal(seen.returncode, 0, seen.stdout[-300:])
         # Proxy and signer each survive the other's restart.
         machine("systemctl restart pinproxy-signer", check=True)
         machine("systemctl restart pinproxy", check=True)
