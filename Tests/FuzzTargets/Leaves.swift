@@ -32,7 +32,8 @@ enum Leaves {
         var signer = LeafSigner(AuthoritySet(authority), lifetime: 3600, allowance: LeafAllowance(at: 0)) { name, port in
             HostDecision.intercepts(name.description, port: port, in: snapshot)
         }
-        let (answer, host) = signer.answer(packet, at: FixedChain.time, nanoseconds: 0)
+        let reply = signer.answer(packet, at: FixedChain.time, nanoseconds: 0)
+        let (answer, host) = (reply.answer, reply.host)
         require(answer.packet.count <= LeafAnswer.longest, "an answer fits into a packet")
         require(LeafAnswer(answer.packet) == answer, "an answer reads as itself")
         guard let request = LeafRequest(packet) else { return require(host == nil, "what is malformed has no host") }

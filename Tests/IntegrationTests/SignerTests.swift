@@ -226,16 +226,13 @@ struct SignerTests {
     }
 
     @Test func aRotationIsFollowed() async throws {
-        try await withSigner { shared, signer, events in
+        try await withSigner { shared, _, events in
             let bed = shared.bed
             func rotate(_ step: String...) async throws {
                 let run = try await bed.run(
                     [ProxyProcess.executable, "ca", "rotate"] + step + ["--config", bed.path("proxy/pinproxy.yaml")],
                     environment: ProxyProcess.environment(in: bed))
                 #expect(run.succeeded, "\(run)")
-                let reloads = events.all("config.reload").count
-                signer.send(signal: SIGHUP)
-                _ = try await events.first("config.reload", number: reloads + 1)
                 #expect(try await shared.proxy.reload().name == "config.reload")
             }
             #expect(try await shared.curl(shared.url + "/echo").succeeded)
@@ -245,6 +242,31 @@ struct SignerTests {
             let run = try await shared.curl(shared.url + "/echo")
             #expect(run.succeeded, "\(run)")
             #expect(events.all("leaf.issued").count == 3)
+        }
+    }
+
+    /// Without a signal, as soon as the proxy asks by the new configuration; with one at once.
+    @Test func aReloadOfTheProxyIsFollowed() async throws {
+        try await withSigner { shared, signer, events in
+            func configure(_ pins: String) throws {
+                try ProxyProcess.write(
+                    to: shared.bed, folder: "proxy", pins: pins, trust: shared.bed.path("roots.pem"), sections: Self.section)
+            }
+            #expect(try await tunnel(shared) == "200")
+            try configure("hosts: []\n")
+            #expect(try await shared.proxy.reload().name == "config.reload")
+            let run = try await shared.curl("https://tunnel.test:\(shared.originPort)/echo")
+            #expect(run.succeeded, "\(run)")
+            _ = try await events.first("config.reload")
+            // A configuration that can't be used changes nothing.
+            try configure("hosts: 1\n")
+            signer.send(signal: SIGHUP)
+            _ = try await events.first("config.error")
+            try configure("hosts: []\n")
+            signer.send(signal: SIGHUP)
+            _ = try await events.first("config.reload", number: 2)
+            let other = try await shared.curl("https://second.test:\(shared.originPort)/echo")
+            #expect(other.succeeded, "\(other)")
         }
     }
 

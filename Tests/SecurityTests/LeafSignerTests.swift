@@ -26,9 +26,9 @@ import Testing
     }
 
     private func ask(_ signer: inout LeafSigner, _ request: LeafRequest, at nanoseconds: UInt64 = 0) throws -> LeafAnswer {
-        let (answer, host) = signer.answer(try #require(request.packet), at: Self.now, nanoseconds: nanoseconds)
-        #expect(host == request.host)
-        return answer
+        let reply = signer.answer(try #require(request.packet), at: Self.now, nanoseconds: nanoseconds)
+        #expect(reply.host == request.host)
+        return reply.answer
     }
 
     private func expectRefused(_ answer: LeafAnswer, _ words: String) {

@@ -19,6 +19,8 @@ package final class SignerService {
     private let notices: DaemonNotices
     private let loop: EventLoop
     private var signer: LeafSigner
+    /// As last read.
+    private var stamps: [String: FileStamp]
     private let socket: String
     private var listener: Listener?
     private var connections: [ObjectIdentifier: SignerConnection] = [:]
@@ -46,6 +48,7 @@ package final class SignerService {
         signer = LeafSigner(
             files.withRotation(authority, at: now), lifetime: snapshot.authority.leafLifetime.components.seconds,
             allowance: LeafAllowance(at: MonotonicTime.now().nanoseconds), intercepts: Self.policy(of: snapshot))
+        stamps = Self.stamps(of: snapshot)
         socket = inherited == nil ? snapshot.authority.signer ?? "" : "systemd"
         try listen(at: socket, inherited)
     }
@@ -99,9 +102,14 @@ package final class SignerService {
 
     private func answer(_ packet: [UInt8]) -> LeafAnswer {
         let nanoseconds = MonotonicTime.now().nanoseconds
-        let (answer, host) = signer.answer(packet, at: WallClock.milliseconds() / 1000, nanoseconds: nanoseconds)
-        let name = host?.description ?? ""
-        switch answer {
+        var reply = signer.answer(packet, at: WallClock.milliseconds() / 1000, nanoseconds: nanoseconds)
+        // The proxy has read its files again.
+        if reply.isPerhapsOutdated, stamps.contains(where: { FileStamp($0) != $1 }) {
+            reload()
+            reply = signer.answer(packet, at: WallClock.milliseconds() / 1000, nanoseconds: nanoseconds)
+        }
+        let name = reply.host?.description ?? ""
+        switch reply.answer {
         case .leaf: logger.info("leaf.issued", metadata: ["host": "\(name)"])
         case .refused(let reason):
             if nanoseconds - minute.began >= 60_000_000_000 { minute = (nanoseconds, 0) }
@@ -111,15 +119,18 @@ package final class SignerService {
             if minute.refusals == Self.refusalsLogged { fields["effect"] = "no more refusals are logged in this minute" }
             logger.warning("leaf.refused", metadata: fields)
         }
-        return answer
+        return reply.answer
     }
 
     /// Follows the files, or keeps what is in force if they can't be used.
     private func reload() {
         notices.reloading()
         defer { notices.ready() }
+        // Those that are refused now are read again once they change.
+        for path in stamps.keys { stamps[path] = FileStamp(path) }
         do {
             let fresh = try load()
+            stamps = Self.stamps(of: fresh)
             let now = WallClock.milliseconds() / 1000
             let files = fresh.authorityFiles
             let authorities = files.withRotation(try files.load(at: now), at: now)
@@ -130,6 +141,11 @@ package final class SignerService {
         } catch {
             logger.error("config.error", metadata: ["cause": "\(error)", "effect": "what was read before stays in force"])
         }
+    }
+
+    private static func stamps(of snapshot: Snapshot) -> [String: FileStamp] {
+        let paths = snapshot.files + snapshot.authorityFiles.paths
+        return Dictionary(paths.map { ($0, FileStamp($0)) }) { first, _ in first }
     }
 
     private static func policy(of snapshot: Snapshot) -> (ServerName, UInt16) -> Bool {

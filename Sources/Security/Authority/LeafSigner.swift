@@ -28,13 +28,29 @@ package struct LeafSigner {
         (self.authorities, self.lifetime, self.intercepts) = (authorities, lifetime, intercepts)
     }
 
+    package struct Reply: Sendable {
+        package let answer: LeafAnswer
+        /// Nil: the request is malformed.
+        package let host: ServerName?
+        /// The proxy may have read its files again, and this signer not yet.
+        package let isPerhapsOutdated: Bool
+    }
+
     /// Answers one packet, whoever sent it.
-    package mutating func answer(_ packet: [UInt8], at unixTime: UnixTime, nanoseconds: UInt64) -> (answer: LeafAnswer, host: ServerName?) {
-        guard let request = LeafRequest(packet) else { return (.refused("the request is malformed"), nil) }
+    package mutating func answer(_ packet: [UInt8], at unixTime: UnixTime, nanoseconds: UInt64) -> Reply {
+        guard let request = LeafRequest(packet) else {
+            return Reply(answer: .refused("the request is malformed"), host: nil, isPerhapsOutdated: false)
+        }
         do throws(AuthorityError) {
-            return (.leaf(try leaf(for: request, at: unixTime, nanoseconds: nanoseconds).der), request.host)
+            let leaf = try leaf(for: request, at: unixTime, nanoseconds: nanoseconds)
+            return Reply(answer: .leaf(leaf.der), host: request.host, isPerhapsOutdated: false)
         } catch {
-            return (.refused(error.description), request.host)
+            let isPerhapsOutdated =
+                switch error {
+                case .otherAuthority, .notIntercepted: true
+                default: false
+                }
+            return Reply(answer: .refused(error.description), host: request.host, isPerhapsOutdated: isPerhapsOutdated)
         }
     }
 
