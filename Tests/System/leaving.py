@@ -6,8 +6,8 @@ import re
 
 from steps import SECURE, STATE, case, contains, equal, events, machines
 
-# In a folder that is named after the authority, of which there is one.
-BUNDLE = f"{STATE}/trust/*/ca-bundle.pem"
+# In a folder that is named after the authority.
+BUNDLE = f"{STATE}/trust/$(openssl x509 -in {STATE}/authority.pem -outform DER | sha256sum | cut -c 1-16)/ca-bundle.pem"
 
 
 @case
