@@ -22,6 +22,16 @@ package final class Semaphore: Sendable {
     package func wait() {
         while sem_wait(raw) != 0, errno == EINTR {}
     }
+
+    /// - Returns: false after that time, by a clock that only goes forward.
+    package func wait(forNanoseconds nanoseconds: UInt64) -> Bool {
+        let end = MonotonicTime.now().nanoseconds + nanoseconds
+        var time = timespec(tv_sec: Int(end / 1_000_000_000), tv_nsec: Int(end % 1_000_000_000))
+        while sem_clockwait(raw, CLOCK_MONOTONIC, &time) != 0 {
+            guard errno == EINTR else { return false }
+        }
+        return true
+    }
 }
 
 /// A fault that ends the process: a trap, a bad memory access, an abort; not a kill.

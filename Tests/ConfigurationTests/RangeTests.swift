@@ -2,8 +2,8 @@ import Testing
 
 @testable import Configuration
 
-/// Every number of the configuration that has a range: its ends are taken, and what is beside them is refused by place, key, value
-/// and range.
+/// Every number of the configuration that has a range: its ends are accepted. Values beside them are refused with their place, key and
+/// range.
 @Suite struct RangeTests {
     struct Range: Sendable, CustomTestStringConvertible {
         let key: String
@@ -30,6 +30,14 @@ import Testing
             section: "hosts:\n  - {match: a.test, \(block): {$}}\n", isInPins: true)
     }
 
+    private static func throttle(
+        _ key: String, _ below: String?, _ lowest: String, _ highest: String, _ over: String, beside other: String
+    ) -> Range {
+        Range(
+            key: key, below: below, lowest: lowest, highest: highest, over: over,
+            section: "hosts:\n  - {match: a.test, request: {throttle: {$, \(other)}}}\n", isInPins: true)
+    }
+
     static let ranges = [
         daemon("timeouts", "connect", "0s", "1ms", "1h", "3600001ms"),
         daemon("timeouts", "tls_handshake", "0s", "1ms", "1h", "3600001ms"),
@@ -42,9 +50,13 @@ import Testing
         daemon("limits", "request_head", "1023", "1KiB", "16MiB", "16777217"),
         daemon("limits", "response_head", "1023", "1KiB", "16MiB", "16777217"),
         daemon("limits", "clients", "0", "1", "1000000", "1000001"),
-        daemon("limits", "inspected_body", nil, "0", "256MiB", "1073741825"),
+        Range(
+            key: "inspected_body", below: nil, lowest: "0", highest: "1GiB", over: "1073741825",
+            section: "limits: {$, bodies: 1GiB}\n"),
         daemon("limits", "replay_body", nil, "0", "1GiB", "1073741825"),
-        daemon("limits", "bodies", "65535", "8MiB", "1024GiB", "1099511627777"),
+        Range(
+            key: "bodies", below: "65535", lowest: "64KiB", highest: "1024GiB", over: "1099511627777",
+            section: "limits: {$, inspected_body: 0}\n"),
         daemon("limits", "minimum_rate", "0/1s", "1/1ms", "1GiB/1d", "1073741825/1s"),
         daemon("limits", "minimum_rate", "1/0s", "1/1ms", "1/1d", "1/86400001ms"),
         daemon("authority", "leaf_lifetime", "3599s", "1h", "89d", "7689601s"),
@@ -53,6 +65,11 @@ import Testing
         rule("session", "max_redirects", "0", "1", "100", "101"),
         rule("session", "max_active", "0", "1", "100000", "100001"),
         rule("response", "max_body", nil, "0", "1024GiB", "1099511627777"),
+        throttle("packet", "0", "1", "16MiB", "16777217", beside: "delay: 1ms"),
+        throttle("delay", "0s", "1ms", "60s", "60001ms", beside: "packet: 1"),
+        Range(
+            key: "max_leaf_lifetime", below: "86399s", lowest: "1d", highest: "36500d", over: "3153600001s",
+            section: "hosts:\n  - {match: a.test, $}\n", isInPins: true),
     ]
 
     private func problems(_ range: Range, _ value: String) throws -> [String] {

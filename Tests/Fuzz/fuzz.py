@@ -12,8 +12,12 @@ build = here.parent.parent / ".build-fuzz"
 program = build / "release" / "Fuzz"
 # A trap would stop in Swift's backtracer. What is referred to weakly looks like a leak to the leak sanitizer.
 environment = {**os.environ, "SWIFT_BACKTRACE": "enable=no", "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1"}
-# Of an input, which libFuzzer would take from the corpus otherwise; seconds for one input; megabytes of the process.
-bounds = ["-max_len=4096", "-timeout=10", "-rss_limit_mb=2048"]
+bounds = [
+    # Of an input, which libFuzzer would take from the corpus otherwise; seconds for one input; megabytes of the process.
+    "-max_len=4096", "-timeout=10", "-rss_limit_mb=2048",
+    # Both take the first seconds of a run, or the first minutes: names of functions in so large a program, and a search of all
+    # memory whenever an input has left something in a cache.
+    "-print_funcs=0", "-detect_leaks=0"]
 
 
 def targets():

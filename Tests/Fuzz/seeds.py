@@ -251,6 +251,13 @@ for kind, data in {
 }.items():
     write("decoder-frame", kind, data, b"\3")
 
+for number_, host in enumerate([
+    "a.test", "b.test", "192.0.2.1", "::ffff:192.0.2.1", "2001:db8::1", "2001:DB8:0::1", "pinproxy.test", "A.Test.", "*.a.test", "xn--bcher-kva.test", "127.1",
+]):
+    write("leaf-request", number_, host, b"\xbb\1\0")
+for kind, data in {"refused": b"\1no", "leaf": b"\0\x30\x03\x02\x01\x05", "raw": b"\1" + bytes(34) + b"\6a.test" + bytes(91)}.items():
+    write("leaf-request", kind, data, b"\0\0\1")
+
 for number_, (source, target, body) in enumerate([
     (0, 1, b"a=1&b%5B%5D=2&b[]=3&c[d][e]=%C3%BC&f+g="), (1, 0, b'{"a": [1, {"b": null}], "c": true}'), (1, 2, b'{"a": 1.5e3, "b": "\\u00fc", "c": [false]}'),
     (2, 1, plistlib.dumps({"a": [1, 2.5, True, "x"]})), (2, 0, plistlib.dumps({"a": {"b": "c"}}, fmt=plistlib.FMT_BINARY)), (0, 2, b"a=b"),

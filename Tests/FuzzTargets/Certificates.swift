@@ -69,10 +69,9 @@ enum Certificates {
         }
     }
 
+    private static let presented = try? PresentedChain(der: [FixedChain.leaf, FixedChain.issuer])
     private static let verified: VerifiedChain? = {
-        guard let anchors, let presented = try? PresentedChain(der: [FixedChain.leaf, FixedChain.issuer]) else {
-            return nil
-        }
+        guard let anchors, let presented else { return nil }
         return try? anchors.verify(presented, options: VerificationOptions(name: name, time: FixedChain.time)).get()
     }()
     private static let good = try? verified?.checkStatus(FixedChain.status, at: FixedChain.time).get()
@@ -93,9 +92,7 @@ enum Certificates {
     }
 
     static func revocationList(_ bytes: [UInt8]) {
-        guard let anchors, let presented = try? PresentedChain(der: [FixedChain.leaf, FixedChain.issuer]) else {
-            return require(false, "the fixed chain can be read")
-        }
+        guard let anchors, let presented else { return require(false, "the fixed chain can be read") }
         guard let lists = inMemory(bytes, RevocationLists.load) else { return }
         for term in lists.terms { require(!term.description.isEmpty && term.thisUpdate <= .max, "a list has a term") }
         let options = VerificationOptions(name: name, time: FixedChain.time, revocationLists: lists)

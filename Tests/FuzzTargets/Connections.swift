@@ -141,8 +141,11 @@ enum Connections {
 
         mutating func receive() {
             guard !isClosed else { return }
-            var piece = [UInt8](repeating: 0, count: 16384)
-            while case let count = recv(descriptor, &piece, piece.count, CInt(MSG_DONTWAIT)), count > 0 { received += piece[..<count] }
+            withUnsafeTemporaryAllocation(byteCount: 16384, alignment: 1) { piece in
+                while case let count = recv(descriptor, piece.baseAddress, piece.count, CInt(MSG_DONTWAIT)), count > 0 {
+                    received += piece[..<count]
+                }
+            }
         }
 
         /// - Parameter how: it stays open, or ends its side, or closes, or resets.

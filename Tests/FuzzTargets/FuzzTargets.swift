@@ -22,6 +22,7 @@ extension FuzzTarget {
         FuzzTarget("ocsp-response", Certificates.status),
         FuzzTarget("revocation-list", Certificates.revocationList),
         FuzzTarget("timestamp", Certificates.timestamps),
+        FuzzTarget("leaf-request", Leaves.request),
         FuzzTarget("configuration", Files.configuration),
         FuzzTarget("decoder-frame", Frames.decoder),
         FuzzTarget("body-conversion", Frames.conversion),

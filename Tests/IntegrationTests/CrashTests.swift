@@ -60,4 +60,33 @@ struct CrashTests {
             #expect(crash["level"] == "critical")
         }
     }
+
+    private static let isNamedCore =
+        (try? String(contentsOfFile: "/proc/sys/kernel/core_pattern", encoding: .utf8)).map { !$0.contains("|") && !$0.contains("/") } ?? false
+
+    /// A core holds keys, passwords and what clients send. Who wants one has to ask for it.
+    @Test(
+        .disabled(if: Sanitizer.isOn, "the sanitizer reports these signals"), .enabled(if: isNamedCore && geteuid() == 0),
+        arguments: [false, true])
+    func noCoreIsLeftUnlessItIsAskedFor(_ isAskedFor: Bool) async throws {
+        try await withTestBed { bed in
+            try bed.file("work/empty", "")
+            let proxy = try await ProxyProcess(
+                in: bed, trust: nil, environment: ["SWIFT_BACKTRACE": "enable=no"],
+                launcher: ["/usr/bin/prlimit", "--core=unlimited", "/usr/bin/env", "--chdir", bed.path("work")])
+            let process = proxy.process.identifier
+            if isAskedFor {
+                let run = try await bed.run(["/usr/bin/prlimit", "--core=unlimited", "--pid", "\(process)"])
+                #expect(run.succeeded, "\(run)")
+            }
+            proxy.process.send(signal: SIGSEGV)
+            #expect(try await proxy.process.ending() == .signalled(SIGSEGV))
+            let cores = try FileManager.default.contentsOfDirectory(atPath: bed.path("work")).filter { $0.hasPrefix("core") }
+            #expect(cores.isEmpty == !isAskedFor, "\(cores)")
+            guard let core = cores.first else { return }
+            let secret = try bed.secretOfKey(at: (proxy.authority as NSString).deletingPathExtension + ".key")
+            let bytes = try Data(contentsOf: URL(fileURLWithPath: bed.path("work/\(core)")))
+            #expect(bytes.range(of: secret) != nil, "the key isn't found where it has to be")
+        }
+    }
 }

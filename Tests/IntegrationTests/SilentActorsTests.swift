@@ -2,7 +2,8 @@ import Foundation
 import Testing
 
 /// Peers that trickle a byte now and then, or vanish, at each stage: the proxy lives, serves others meanwhile, and gives
-/// everything back. Those that say nothing at all have suites of their own (`SilentOriginTests` and so on).
+/// everything back. Those that say nothing at all have suites of their own (`SilentOriginTests` and so on), and so has the signer
+/// (`SignerTests`).
 @Suite(.timeLimit(.minutes(5)))
 struct SilentActorsTests {
     typealias Stage = PythonPeer.Stage
@@ -137,7 +138,8 @@ struct SilentActorsTests {
             case .tunnel, .handshake:
                 try await client.send("CONNECT \(shared.authority) HTTP/1.1\r\nHost: \(shared.authority)\r\n\r\n")
                 #expect(try await client.response().status == 200)
-                if beginning == .handshake { try await client.send([0x16, 3, 1, 0x02, 0, 1, 0, 1, 0xfc, 3, 3]) }
+                // On a busy machine the proxy's patience may be over.
+                if beginning == .handshake { try? await client.send([0x16, 3, 1, 0x02, 0, 1, 0, 1, 0xfc, 3, 3]) }
             case .response:
                 try await client.send("GET http://\(host)/large/100000000 HTTP/1.1\r\nHost: a\r\n\r\n")
                 #expect(try await !client.receive(atMost: 100).isEmpty)
@@ -213,6 +215,51 @@ struct SilentActorsTests {
             let before = try await shared.footprint()
             log.vanish()
             for _ in 0..<20 { try await shared.servesOthers() }
+            try await shared.hasGivenBack(since: before)
+        }
+    }
+
+    private static let canFreeze =
+        NetworkBed.isAvailable
+        && ["/dev/loop-control", "/usr/sbin/mkfs.ext4", "/usr/sbin/fsfreeze"].allSatisfy(FileManager.default.fileExists)
+
+    /// The state directory's file system takes no byte for a while, and doesn't refuse one either.
+    @Test(.enabled(if: canFreeze, "needs root, a loop device, mkfs.ext4 and fsfreeze"))
+    func aDiskThatDoesNotAnswer() async throws {
+        try await withTestBed { bed in
+            let (image, state) = (bed.path("disk"), bed.path("proxy/state"))
+            let made = "truncate -s 16M '\(image)' && mkfs.ext4 -q '\(image)' && mkdir -p '\(state)' && mount -o loop '\(image)' '\(state)'"
+            let shared = try await OriginBed.prepare(
+                bed, sections: Self.bounds, launcher: ["unshare", "--mount", "/bin/sh", "-c", "\(made) && exec \"$0\" \"$@\""])
+            let before = try await shared.footprint()
+            func freeze(_ word: String) async throws {
+                let run = try await bed.run(
+                    ["nsenter", "--mount=/proc/\(shared.proxy.process.identifier)/ns/mnt", "fsfreeze", word, state])
+                #expect(run.succeeded, "\(run)")
+            }
+            try await freeze("--freeze")
+            do {
+                try ProxyProcess.write(
+                    to: bed, folder: "proxy", pins: "hosts: [{match: other.test, action: deny}]\n", trust: bed.path("roots.pem"),
+                    sections: Self.bounds)
+                #expect(try await shared.proxy.reload().name == "config.reload")
+                let said = try await shared.proxy.events.first("state.unwritable")
+                #expect(said["cause"] == "the disk doesn't answer", "\(said)")
+                for _ in 0..<3 { try await shared.servesOthers() }
+                #expect(try await shared.proxy.reload().name == "config.reload")
+                #expect(try await shared.tasks.ask("POST", "/learn?until=4000000000").status == 503)
+                #expect(try await shared.tasks.ask("GET", "/healthz").status == 200)
+            } catch {
+                try await freeze("--unfreeze")
+                throw error
+            }
+            try await freeze("--unfreeze")
+            #expect(try await shared.proxy.events.first("state.unwritable", number: 2)["effect"] == "over")
+            try await eventually("the configuration to be kept") {
+                let kept = try await bed.run(
+                    ["nsenter", "--mount=/proc/\(shared.proxy.process.identifier)/ns/mnt", "cat", "\(state)/pinproxy/configuration.json"])
+                return kept.succeeded
+            }
             try await shared.hasGivenBack(since: before)
         }
     }

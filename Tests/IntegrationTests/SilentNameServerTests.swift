@@ -1,13 +1,17 @@
 import Testing
 
-/// A name server that is silent: over UDP, or over TCP after a truncated answer over UDP.
+/// A name server that is silent, trickles or vanishes: over UDP, or over TCP after a truncated answer over UDP.
 @Suite(.timeLimit(.minutes(5)), .enabled(if: NetworkBed.isAvailable, "needs root, to mount and to listen on port 53"))
 struct SilentNameServerTests {
-    @Test(arguments: ["udp", "tcp"]) func theClientIsTold(_ silent: String) async throws {
+    @Test(arguments: [
+        ("udp", "silence", 504, "dns_timeout"), ("tcp", "silence", 504, "dns_timeout"), ("tcp", "trickle", 504, "dns_timeout"),
+        ("udp", "vanish", 502, "dns_error"), ("tcp", "vanish", 502, "dns_error"),
+    ])
+    func theClientIsTold(_ over: String, _ behaviour: String, _ status: Int, _ error: String) async throws {
         try await withTestBed { bed in
             let address = LoopbackAddress.network() + ".53"
             let server = try await PythonPeer(
-                in: bed, script: "silent_names.py", ["--listen", address, "--over", silent])
+                in: bed, script: "silent_names.py", ["--listen", address, "--over", over, "--then", behaviour])
             let roots = try TestRoots()
             let plain = try await PythonPeer.origin(in: bed, chain: nil)
             try bed.file("resolv.conf", "nameserver \(address)\n", mode: 0o644)
@@ -30,7 +34,7 @@ struct SilentNameServerTests {
             try await shared.servesOthers()
             for client in clients {
                 let answer = try await client.response()
-                #expect(answer.status == 504 && answer["Proxy-Status"]?.contains("dns_timeout") == true, "\(answer)")
+                #expect(answer.status == status && answer["Proxy-Status"]?.contains(error) == true, "\(answer)")
                 try await client.finishSending()
             }
             // Queries continue for the cache, and keep their sockets until c-ares gives up, after 14 s.

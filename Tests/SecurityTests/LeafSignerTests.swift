@@ -20,14 +20,15 @@ import Testing
         keyless = try proxys.loadOrCreate(at: Self.now).authority
     }
 
-    private func signer(intercepting names: Set<ServerName> = [name]) -> LeafSigner {
-        LeafSigner(AuthoritySet(authority), lifetime: 3600, at: 0) { name, port in names.contains(name) && port == 443 }
+    private func signer(intercepting names: Set<ServerName> = [name], burst: Int = LeafAllowance.burst) -> LeafSigner {
+        let allowance = LeafAllowance(at: 0, burst: burst)
+        return LeafSigner(AuthoritySet(authority), lifetime: 3600, allowance: allowance) { names.contains($0) && $1 == 443 }
     }
 
     private func ask(_ signer: inout LeafSigner, _ request: LeafRequest, at nanoseconds: UInt64 = 0) throws -> LeafAnswer {
-        let (answer, host) = signer.answer(try #require(request.packet), at: Self.now, nanoseconds: nanoseconds)
-        #expect(host == request.host)
-        return answer
+        let reply = signer.answer(try #require(request.packet), at: Self.now, nanoseconds: nanoseconds)
+        #expect(reply.host == request.host)
+        return reply.answer
     }
 
     private func expectRefused(_ answer: LeafAnswer, _ words: String) {
@@ -47,21 +48,33 @@ import Testing
             Issue.record("it was refused")
             return
         }
-        try cache.keep(der, for: Self.name, now: Self.now)
+        try cache.keep(der, for: request, now: Self.now)
         #expect(cache.request(for: Self.name, port: 443, now: Self.now) == nil)
         #expect(try cache.identity(for: Self.name, now: Self.now).leaf.der == der)
         #expect(cache.statistics == LeafCache.Statistics(entries: 1, issued: 1))
         // After half of its life it is asked for again.
         #expect(cache.request(for: Self.name, port: 443, now: Self.now + 1801) != nil)
         // Another host's isn't taken, nor another authority's, nor garbage.
-        #expect(throws: AuthorityError.self) { try cache.keep(der, for: .dns("b.test"), now: Self.now) }
+        let elsewhere = keyless.request(for: .dns("b.test"), port: 443)
+        #expect(throws: AuthorityError.self) { try cache.keep(der, for: elsewhere, now: Self.now) }
         let other = try LocalAuthority.temporary(at: Self.now)
         let forged = try other.leaf(for: Self.name, key: try PublicKey(der: request.key), at: Self.now, lifetime: 3600).der
-        #expect(throws: AuthorityError.self) { try cache.keep(forged, for: Self.name, now: Self.now) }
-        #expect(throws: AuthorityError.self) { try cache.keep([1, 2, 3], for: Self.name, now: Self.now) }
+        #expect(throws: AuthorityError.self) { try cache.keep(forged, for: request, now: Self.now) }
+        #expect(throws: AuthorityError.self) { try cache.keep([1, 2, 3], for: request, now: Self.now) }
         // A leaf for a key that isn't the proxy's.
         let foreign = try authority.leaf(for: Self.name, key: PrivateKey.generateP256().publicKey, at: Self.now, lifetime: 3600).der
-        #expect(throws: AuthorityError.self) { try cache.keep(foreign, for: Self.name, now: Self.now) }
+        #expect(throws: AuthorityError.self) { try cache.keep(foreign, for: request, now: Self.now) }
+        #expect(cache.statistics.issued == 1)
+    }
+
+    /// A reload replaces the authority while the signer answers.
+    @Test func aLeafThatAReloadOvertookIsDropped() throws {
+        let before = keyless.request(for: Self.name, port: 443)
+        let der = try authority.leaf(for: Self.name, key: try PublicKey(der: before.key), at: Self.now, lifetime: 3600).der
+        let other = try LocalAuthority.temporary(at: Self.now)
+        let cache = LeafCache(authority: other, lifetime: 3600)
+        try cache.keep(der, for: before, now: Self.now)
+        #expect(cache.statistics == LeafCache.Statistics())
     }
 
     @Test func onlyInterceptedHostsGetLeaves() throws {
@@ -91,7 +104,18 @@ import Testing
     @Test func onlyKeysOfTheProxysKindAreSigned() throws {
         var signer = signer()
         let request = keyless.request(for: Self.name, port: 443)
-        for key in [[], [0x30], Array(repeating: 0x41, count: 91), request.key + [0]] as [[UInt8]] {
+        var (compressed, offCurve) = (request.key, request.key)
+        compressed[26] = 2
+        offCurve[90] ^= 1
+        // P-384 with its own head, and P-256 with a head of other lengths (as explicit parameters have).
+        let other: [UInt8] = [
+            0x30, 0x76, 0x30, 0x10, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x05, 0x2B, 0x81, 0x04, 0x00, 0x22,
+        ]
+        let keys: [[UInt8]] = [
+            [], [0x30], Array(repeating: 0x41, count: 91), request.key + [0], Array(request.key.dropLast()), compressed, offCurve,
+            other + request.key.dropFirst(other.count),
+        ]
+        for key in keys {
             let changed = LeafRequest(authority: request.authority, host: request.host, port: 443, key: key)
             let answer = signer.answer(try #require(changed.packet), at: Self.now, nanoseconds: 0).answer
             guard case .refused = answer else {
@@ -104,32 +128,37 @@ import Testing
     @Test func aHostOutsideTheNameConstraintsIsRefused() throws {
         let names = PermittedNames([.domain("b.test")])
         let constrained = try LocalAuthority.issue(for: LocalAuthority.generateKey(), machine: "m", at: Self.now, permitting: names)
-        var signer = LeafSigner(AuthoritySet(constrained), lifetime: 3600, at: 0) { _, _ in true }
+        var signer = LeafSigner(AuthoritySet(constrained), lifetime: 3600, allowance: LeafAllowance(at: 0)) { _, _ in true }
         expectRefused(try ask(&signer, constrained.request(for: Self.name, port: 443)), "name constraints")
     }
 
     @Test func theAllowanceIsRefilled() {
         var allowance = LeafAllowance(at: 0)
-        for _ in 0..<LeafAllowance.burst { #expect(allowance.take(Self.name, at: 0) == nil) }
-        #expect(allowance.take(Self.name, at: 0) != nil)
+        let atOnce = (0..<LeafAllowance.burst).count { _ in allowance.take(at: 0) }
+        #expect(atOnce == LeafAllowance.burst)
         let each = 1_000_000_000 / LeafAllowance.rate
-        #expect(allowance.take(Self.name, at: each - 1) != nil)
-        #expect(allowance.take(Self.name, at: each) == nil)
-        #expect(allowance.take(Self.name, at: each) != nil)
+        let others = [0, each - 1, each, each, 2 * each - 1, 2 * each].map { allowance.take(at: $0) }
+        #expect(others == [false, false, true, false, false, true])
         // Never more than the burst, however long nobody asked.
-        let late = UInt64.max / 2
-        for _ in 0..<LeafAllowance.burst { #expect(allowance.take(Self.name, at: late) == nil) }
-        #expect(allowance.take(Self.name, at: late) != nil)
+        let late = (0...LeafAllowance.burst).count { _ in allowance.take(at: .max / 2) }
+        #expect(late == LeafAllowance.burst)
     }
 
-    @Test func theNamesOfADayAreBounded() {
-        var allowance = LeafAllowance(at: 0)
-        let second: UInt64 = 1_000_000_000
-        for number in 0..<LeafAllowance.names { #expect(allowance.take(.dns("\(number).test"), at: UInt64(number) * second) == nil) }
-        let now = UInt64(LeafAllowance.names) * second
-        #expect(allowance.take(.dns("one.more.test"), at: now)?.contains("within a day") == true)
-        #expect(allowance.take(.dns("0.test"), at: now) == nil)
-        #expect(allowance.take(.dns("one.more.test"), at: 86_400 * second) == nil)
+    /// Only what is issued counts.
+    @Test func aFloodOfQuestionsIsBounded() throws {
+        var signer = signer(burst: 8)
+        let request = try #require(keyless.request(for: Self.name, port: 443).packet)
+        let refused = try #require(keyless.request(for: .dns("b.test"), port: 443).packet)
+        for _ in 0..<8 {
+            expectRefused(signer.answer(refused, at: Self.now, nanoseconds: 0).answer, "doesn't intercept")
+            guard case .leaf = signer.answer(request, at: Self.now, nanoseconds: 0).answer else {
+                Issue.record("it was refused")
+                return
+            }
+        }
+        expectRefused(signer.answer(request, at: Self.now, nanoseconds: 0).answer, "at once")
+        signer.replace(with: AuthoritySet(authority), lifetime: 3600) { _, _ in true }
+        expectRefused(signer.answer(request, at: Self.now, nanoseconds: 0).answer, "at once")
     }
 
     @Test func everyPrefixOfAPacketIsJudged() throws {
@@ -137,7 +166,7 @@ import Testing
         #expect(packet.count <= LeafRequest.longest)
         #expect(LeafRequest(packet) == keyless.request(for: Self.name, port: 443))
         let head = 36 + "a.test".utf8.count
-        for length in 0..<packet.count { #expect((LeafRequest(Array(packet.prefix(length))) == nil) == (length <= head), "\(length)") }
+        for length in 0..<packet.count { #expect(LeafRequest(Array(packet.prefix(length))) == nil, "\(length)") }
         var (other, long) = (packet, packet)
         other[0] = 2
         long += Array(repeating: 0, count: LeafRequest.longest)

@@ -33,11 +33,13 @@ def a_wrong_configuration_is_78_and_not_tried_again(machine):
 
 @case
 def a_key_that_it_cannot_read_is_78(machine):
-    machine(f"chown root {STATE}/authority.key", check=True)
-    start_fails(machine, 78, f"{STATE}/authority.key: Permission denied")
-    machine(f"chown pinproxy {STATE}/authority.key && chmod 640 {STATE}/authority.key", check=True)
-    start_fails(machine, 78, f"{STATE}/authority.key is open to other users (mode 640)")
-    machine(f"chmod 600 {STATE}/authority.key && systemctl reset-failed pinproxy", check=True)
+    try:
+        machine(f"chown root {STATE}/authority.key", check=True)
+        start_fails(machine, 78, f"{STATE}/authority.key: Permission denied")
+        machine(f"chown pinproxy {STATE}/authority.key && chmod 640 {STATE}/authority.key", check=True)
+        start_fails(machine, 78, f"{STATE}/authority.key is open to other users (mode 640)")
+    finally:
+        machine(f"chown pinproxy {STATE}/authority.key && chmod 600 {STATE}/authority.key && systemctl reset-failed pinproxy", check=True)
 
 
 @case

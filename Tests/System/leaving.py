@@ -6,8 +6,8 @@ import re
 
 from steps import SECURE, STATE, case, contains, equal, events, machines
 
-# In a folder that is named after the authority, of which there is one.
-BUNDLE = f"{STATE}/trust/*/ca-bundle.pem"
+# In a folder that is named after the authority.
+BUNDLE = f"{STATE}/trust/$(openssl x509 -in {STATE}/authority.pem -outform DER | sha256sum | cut -c 1-16)/ca-bundle.pem"
 
 
 @case
@@ -79,6 +79,8 @@ def the_documentation_is_whole(machine):
 
 @case
 def removal_leaves_the_state(machine):
+    # All of its services run, also those of the administrator's choice.
+    machine("systemctl start pinproxy pinproxy-signer.socket pinproxy-signer.service", check=True)
     machine("apt-get remove --yes --quiet pinproxy", check=True)
     machine(f"test -e {STATE}/authority.key && test -e /etc/pinproxy/pins.yaml", check=True)
     equal(machine("ss -Hltn 'sport = 7467'").stdout, "", "listeners")
@@ -91,8 +93,8 @@ def purge_leaves_nothing_but_the_user(machine):
     machine("rm /etc/pinproxy/test-root.pem", check=True)
     machine("apt-get purge --yes --quiet pinproxy", check=True)
     left = machine("find / -xdev -name '*pinproxy*' -not -path '/proc/*' -not -path '/root/*' -not -path '/var/cache/apt/*'"
-                   " -not -path '/tmp/*'; find / -xdev -user pinproxy").stdout
+                   " -not -path '/tmp/*'; find / -xdev -user pinproxy -o -xdev -user pinproxy-signer").stdout
     equal(left, "", "left")
     # A number that is given away again would open what the service was given.
-    machine("getent passwd pinproxy", check=True)
+    machine("getent passwd pinproxy pinproxy-signer", check=True)
     equal(machine("grep -c pinproxy /etc/ca-certificates.conf; ls /etc/ssl/certs | grep pinproxy").stdout, "0\n")

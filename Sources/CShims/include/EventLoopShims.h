@@ -8,6 +8,7 @@
 #endif
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -33,6 +34,9 @@ int malloc_trim(size_t pad);
 
 // A GNU extension as well.
 int pthread_setname_np(pthread_t thread, const char *name);
+
+// Another: sem_timedwait(3) by a clock of choice.
+int sem_clockwait(sem_t *restrict semaphore, clockid_t clock, const struct timespec *restrict end);
 
 // Another: fills a set of processors, a bit each (sched_getaffinity(2)).
 int sched_getaffinity(pid_t process, size_t size, void *set);

@@ -17,7 +17,7 @@ extension ClientConnection {
         worker.session.begin(&record)
         server.dropHead()
         if let refusal = refusalWithoutAuthority(route) { return server.refuseRequest(refusal) }
-        guard let attempt = ConnectAttempt(route, worker: worker, inPlaceOf: overtaken) else {
+        guard let attempt = ConnectAttempt(to: asked, route, worker: worker, inPlaceOf: overtaken) else {
             return server.refuseRequest(.overtaken(host: route.authority.host))
         }
         tunnel = ClientTunnel(asked, by: identity, route: route, attempt: attempt)
@@ -25,7 +25,7 @@ extension ClientConnection {
     }
 
     /// The refusal where the local authority has expired or may not sign: after a 200 the client could only be cut off.
-    func refusalWithoutAuthority(_ route: Route) -> ProxyError? {
+    private func refusalWithoutAuthority(_ route: Route) -> ProxyError? {
         guard route.target.key.layer.isShared else { return nil }
         let now = worker.unixTime()
         let signer = worker.configuration.leaves.authorities.signer(at: now)
@@ -34,10 +34,14 @@ extension ClientConnection {
         return signer.violation(by: ServerName(host: host)).map { .outsideNameConstraints(reason: $0, host: host) }
     }
 
-    /// The refusal where a reload has replaced the authority, and the signer has issued nothing for the new one.
+    /// Takes the signer's certificate; without one, the refusal. After a 200 the client could only be cut off.
     private func refusalWithoutLeaf(of tunnel: ClientTunnel) -> ProxyError? {
-        guard tunnel.route.target.key.layer.isShared, worker.leafRequest(for: tunnel.asked) != nil else { return nil }
-        return .overtaken(host: tunnel.route.authority.host)
+        guard worker.signer != nil, tunnel.route.servesTLS(for: tunnel.asked) else { return nil }
+        tunnel.leaf = try? worker.leaf(for: tunnel.asked)
+        if tunnel.leaf != nil { return nil }
+        let host = tunnel.route.authority.host
+        // Without the signer's word a reload has replaced the authority.
+        return tunnel.attempt?.unsigned.map { .unsigned("\($0)", host: host) } ?? .overtaken(host: host)
     }
 
     // MARK: What the results are
@@ -65,6 +69,11 @@ extension ClientConnection {
         case .success(let upstream):
             if let route = tunnel.attempt?.route { tunnel.route = route }
             if attempt == .secure {
+                if let refusal = refusalWithoutLeaf(of: tunnel) {
+                    upstream.close()
+                    tunnel.refusal = refusal
+                    return .connectFailed(.told)
+                }
                 tunnel.attempt = nil
                 record.connected(upstream, at: worker.loop.now)
                 hold(upstream)
@@ -187,8 +196,7 @@ extension ClientConnection {
         server.setDeadline(afterNanoseconds: handshakeNanoseconds)
         do {
             // Minted while the client prepares its handshake.
-            tunnel.leaf = try worker.configuration.leaves.identity(
-                for: ServerName(host: tunnel.asked.host), now: worker.unixTime())
+            if tunnel.servesTLS, tunnel.leaf == nil { tunnel.leaf = try worker.leaf(for: tunnel.asked) }
         } catch {
             return fail("no certificate for \(tunnel.route.authority): \(error)")
         }

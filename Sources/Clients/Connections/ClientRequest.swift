@@ -15,8 +15,6 @@ package final class ClientRequest {
         case settled
         case identifying(Step)
         case authenticating
-        /// The signer is asked for the client's certificate.
-        case signing
     }
 
     private enum Suspension {
@@ -39,8 +37,6 @@ package final class ClientRequest {
     @exclusivity(unchecked) var route: Route?
     /// The rules' idle timeout after a switch of protocols.
     @exclusivity(unchecked) var timeout: Duration?
-    /// How often the signer was asked for the certificate of this CONNECT.
-    var leafQuestions = 0
     var conversionTicket: BodyWorkTicket?
     /// Set while a stream of HTTP/2 carries another protocol.
     var upgrade: ClientUpgrade?
@@ -66,7 +62,6 @@ package final class ClientRequest {
 
     var isWaiting: Bool { if case .settled = phase { false } else { true } }
     var isAuthenticating: Bool { if case .authenticating = phase { true } else { false } }
-    var isSigning: Bool { if case .signing = phase { true } else { false } }
     var isSuspended: Bool { if case .none = suspension { false } else { true } }
 
     /// Keeps the request until ``goOn()`` is called.
@@ -83,13 +78,9 @@ package final class ClientRequest {
         step(self)
     }
 
-    func awaitRuling() { wait(.authenticating) }
-
-    func awaitLeaf() { wait(.signing) }
-
-    private func wait(_ phase: Phase) {
+    func awaitRuling() {
         hasWaited = true
-        self.phase = phase
+        phase = .authenticating
         server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
     }
 
@@ -129,7 +120,7 @@ package final class ClientRequest {
         let before = suspension
         suspension = .none
         switch phase {
-        case .identifying, .authenticating, .signing:
+        case .identifying, .authenticating:
             server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
             server.wantsRead(true)
         case .settled: server.resumeGathering()
@@ -155,7 +146,6 @@ package final class ClientRequest {
         switch phase {
         case .identifying: return summary("finding out who asks", isSuspended: isSuspended)
         case .authenticating: return summary("comparing credentials", isSuspended: isSuspended)
-        case .signing: return summary("awaiting the signer's certificate", isSuspended: isSuspended)
         case .settled: break
         }
         switch server.stage {
@@ -258,7 +248,6 @@ extension ClientRequest: RequestHandler {
         switch phase {
         case .identifying: completeHeld("who the client is was not found out within \(patience)")
         case .authenticating: completeHeld("its password was not compared within \(patience)")
-        case .signing: completeHeld("the signer gave no certificate within \(patience)")
         case .settled: completeHeld("its body was not converted within \(patience)")
         }
         server.abort()
@@ -270,7 +259,6 @@ extension ClientRequest: RequestHandler {
             switch phase {
             case .identifying: "it was found out who it is"
             case .authenticating: "its password was compared"
-            case .signing: "the signer was asked for its certificate"
             case .settled where !connection.state.takesRequests: "its origin was connected to"
             case .settled: isGathering ? "its body was received" : "its body was converted"
             }

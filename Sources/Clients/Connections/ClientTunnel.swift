@@ -30,14 +30,8 @@ final class ClientTunnel {
         self.attempt = attempt
     }
 
-    /// Whether the route serves a client that speaks TLS.
-    var isForTLS: Bool {
-        guard case .tls = route.target.layer else { return false }
-        return asked.canonical == route.authority
-    }
-
     /// Whether TLS may succeed for the client: an origin was verified, or it only gets a refusal.
-    var servesTLS: Bool { refusalInside != nil || isForTLS }
+    var servesTLS: Bool { refusalInside != nil || route.servesTLS(for: asked) }
 
     var passage: ConnectionState.Passage {
         switch route.target.layer {

@@ -1,5 +1,6 @@
 import Configuration
 import EventLoop
+import HTTPWire
 import Session
 import Transport
 
@@ -7,6 +8,8 @@ import Transport
 /// an origin that a probe has accepted. A reload may overtake it. Then one more is made by the new configuration, and
 /// no third: reloads can't make one CONNECT dial its origin again and again.
 final class ConnectAttempt {
+    /// As the client wrote it.
+    private let asked: Authority
     let route: Route
     private let worker: WorkerContext
     /// A reload overtook the first.
@@ -14,16 +17,23 @@ final class ConnectAttempt {
     private var completion: ((Result<UpstreamConnection, UpstreamFailure>) -> Void)?
     private var attempt: (any ConnectionTicket)?
     private var probe: UpstreamProbe?
+    /// The origin's connection, while the signer is asked for the client's certificate.
+    private var reached: UpstreamConnection?
+    private var questions = 0
+    /// Why the signer gave no certificate.
+    private(set) var unsigned: SignerFailure?
 
     /// - Parameter overtaken: the previous attempt, which a reload overtook; nil is returned if that was the second.
-    init?(_ route: Route, worker: WorkerContext, inPlaceOf overtaken: ConnectAttempt? = nil) {
+    init?(to asked: Authority, _ route: Route, worker: WorkerContext, inPlaceOf overtaken: ConnectAttempt? = nil) {
         if let overtaken, overtaken.isSecond { return nil }
+        self.asked = asked
         self.route = route
         self.worker = worker
         isSecond = overtaken != nil
     }
 
     init(_ route: Route, after other: ConnectAttempt) {
+        asked = other.asked
         self.route = route
         worker = other.worker
         isSecond = other.isSecond
@@ -68,6 +78,7 @@ final class ConnectAttempt {
         attempt = nil
         probe?.cancel()
         probe = nil
+        reached.take()?.close()
     }
 
     /// - Parameter address: accepted by a probe; nil: any of the host's.
@@ -104,8 +115,37 @@ final class ConnectAttempt {
     }
 
     private func end(_ result: Result<UpstreamConnection, UpstreamFailure>) {
-        guard let completion else { return }
+        guard let completion, !asksSigner(after: result) else { return }
         self.completion = nil
         completion(result)
+    }
+
+    // MARK: The client's certificate
+
+    /// A reload may replace the authority while the signer answers. A second question follows.
+    private static let mostQuestions = 2
+
+    /// Asks once the origin is known: a client can't use up what the signer may issue with names that lead nowhere.
+    private func asksSigner(after result: Result<UpstreamConnection, UpstreamFailure>) -> Bool {
+        guard let signer = worker.signer, unsigned == nil, questions < Self.mostQuestions, route.servesTLS(for: asked),
+            isAnsweredInside(result), let question = worker.leafRequest(for: asked)
+        else { return false }
+        questions += 1
+        if case .success(let upstream) = result { reached = upstream }
+        signer.ask(question) { [weak self] answer in
+            guard let self, completion != nil else { return }
+            reached = nil
+            if case .failure(let failure) = answer { unsigned = failure }
+            end(result)
+        }
+        return true
+    }
+
+    /// Whether the client gets TLS: its requests are served, or a page refuses them.
+    private func isAnsweredInside(_ result: Result<UpstreamConnection, UpstreamFailure>) -> Bool {
+        switch result {
+        case .success: true
+        case .failure(let failure): route.entry?.showsRefusals == true && failure.isRefusalOfOrigin
+        }
     }
 }

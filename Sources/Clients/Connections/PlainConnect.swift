@@ -60,7 +60,7 @@ extension ClientConnection {
         guard let tunnel else { return nil }
         if let first, Self.beginsRequest(first) {
             tunnel.isPlain = true
-            if tunnel.isForTLS { giveBackKept() }
+            if tunnel.route.servesTLS(for: tunnel.asked) { giveBackKept() }
             return .request
         }
         if tunnel.servesTLS { return .handshake(isServed: true) }
@@ -86,7 +86,7 @@ extension ClientConnection {
         giveBackKept()
         switch worker.decide(tunnel.asked.canonical, for: .secure, client: client(as: tunnel.route.client)) {
         case .relay(let secure):
-            guard let attempt = ConnectAttempt(secure, worker: worker) else { return .other }
+            guard let attempt = ConnectAttempt(to: tunnel.asked, secure, worker: worker) else { return .other }
             tunnel.route = secure
             tunnel.attempt = attempt
             tunnel.failure = nil

@@ -85,12 +85,11 @@ extension ClientRequest {
         identify { $0.requestURL(authority, purpose) }
     }
 
-    func requestTunnel(_ authority: Authority) {
+    private func requestTunnel(_ authority: Authority) {
         switch decide(authority.canonical, for: .secure) {
         case .refuse(let error): server.refuseRequest(error)
         case .relay(let route), .tunnel(let route):
-            let route = connection.beforeItSpeaks(route)
-            if !awaitsLeaf(for: authority, route) { connection.connect(authority, by: identity, route) }
+            connection.connect(authority, by: identity, connection.beforeItSpeaks(route))
         }
     }
 

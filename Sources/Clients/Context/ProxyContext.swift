@@ -3,6 +3,7 @@ package import Logging
 package import Records
 import Security
 package import Session
+import Synchronization
 import TLS
 package import Transport
 
@@ -29,6 +30,8 @@ package final class ProxyContext: Sendable {
     package let runs = RunRegister()
     let testHosts: TestHosts
     let peers: PeerInquiry
+    /// The signer fails, and the log says so.
+    let isSignerOut = Atomic(false)
     package let logger: Logger
     let logOutput: LogOutput
     package let freeMemory: FreeMemory

@@ -20,8 +20,7 @@ package final class WorkerContext {
     package let session: LoopSession
     package let serverSettings = ServerSettings()
     /// Where the authority's key is a signer's.
-    let signer: SignerClient?
-    private var isSignerOut = false
+    private(set) var signer: SignerClient?
     private let resolver: Resolver
     private let accessLog: AccessLog
     private let events: TaskEvents
@@ -54,7 +53,6 @@ package final class WorkerContext {
         self.loop = loop
         self.shared = shared
         self.configuration = configuration
-        signer = configuration.snapshot.authority.signer.map { SignerClient(path: $0, loop: loop) }
         resolver = try Resolver(loop: loop, cache: shared.names)
         let slabs = SlabPool(budget: shared.budget)
         let pool = UpstreamPool(capacity: shared.idleUpstreams)
@@ -85,6 +83,9 @@ package final class WorkerContext {
             loop: loop, slabs: slabs, pool: pool, connector: connector, hooks: hooks, bodies: shared.bodies,
             challenges: shared.challenges, fetches: shared.fetches, admissions: shared.admissions, index: number,
             of: shared.sessionCount)
+        signer = configuration.snapshot.authority.signer.map { path in
+            SignerClient(path: path, loop: loop) { [weak self] in self?.signerAnswered($0, to: $1) ?? .failure(.closed) }
+        }
         settle(configuration)
         pool.noticed = { [weak self] notice, connection in self?.report(notice, by: connection) }
     }
@@ -159,18 +160,6 @@ package final class WorkerContext {
     /// The pool keeps an unused connection, or closes it if no other client may use it.
     func giveBack(_ upstream: UpstreamConnection) {
         session.pool.giveBack(upstream, idleNanoseconds: snapshot.timeouts.idleUpstream.nanoseconds)
-    }
-
-    /// Tells the log when the signer fails, and when it answers again.
-    func signerAnswered(_ result: Result<Void, SignerFailure>) {
-        let failure = if case .failure(let failure) = result, failure.isOutage { failure } else { SignerFailure?.none }
-        guard isSignerOut != (failure != nil) else { return }
-        isSignerOut = failure != nil
-        if let failure {
-            log(.warning, "signer.failed", ["cause": "\(failure)", "effect": "only hosts whose certificates are kept can be intercepted"])
-        } else {
-            log(.notice, "signer.failed", ["effect": "over"])
-        }
     }
 
     // MARK: The log

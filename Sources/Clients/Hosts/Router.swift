@@ -81,6 +81,13 @@ final class Route {
     var authority: Authority { destination.authority }
     var target: UpstreamTarget { destination.target }
     var origin: Origin { destination.origin }
+
+    /// Whether it serves a client that speaks TLS.
+    /// - Parameter asked: the CONNECT's authority, as the client wrote it.
+    func servesTLS(for asked: Authority) -> Bool {
+        guard case .tls = target.layer else { return false }
+        return asked.canonical == authority
+    }
 }
 
 /// What the policy does with an authority.
@@ -127,8 +134,12 @@ package struct HostDecision {
     }
 
     /// Whether clients of a host may be shown a certificate of the local authority.
+    /// - Parameter host: as an ``Authority`` has it. No client can ask for any other.
     package static func intercepts(_ host: String, port: UInt16, in snapshot: Snapshot) -> Bool {
-        TestHost(host) != nil || HostDecision(host, port: port, in: snapshot).action == .intercept
+        let text = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+        guard case .success(let asked) = Authority.parse(text, defaultPort: nil), asked.host == host else { return false }
+        let decisive = asked.canonical.host
+        return TestHost(decisive) != nil || HostDecision(decisive, port: port, in: snapshot).action == .intercept
     }
 
     func refusal(of asker: Asker) -> Refusal? {

@@ -36,8 +36,9 @@ enum SignerFailure: Error, CustomStringConvertible, Equatable {
 
 /// Asks the signer for leaves, for one worker, over one connection, which is opened at the first question.
 final class SignerClient: SocketHandler {
-    typealias Completion = (Result<[UInt8], SignerFailure>) -> Void
+    typealias Completion = (Result<Void, SignerFailure>) -> Void
 
+    /// From a question to its answer.
     static let patience: Duration = .seconds(5)
     /// Questions that may wait.
     static let limit = 256
@@ -45,13 +46,16 @@ final class SignerClient: SocketHandler {
     private struct Question {
         let request: LeafRequest
         let packet: [UInt8]
+        let end: MonotonicTime
         var completions: [Completion]
-        /// Asked over a connection that the signer then closed. It is asked once more, over a new one.
+        /// Sent again, since the signer closed the first connection.
         var isRepeated = false
     }
 
     private let path: String
     private let loop: EventLoop
+    private let answered: (Result<[UInt8], SignerFailure>, LeafRequest) -> Result<Void, SignerFailure>
+    /// Of the first question, which is the oldest.
     private lazy var deadline = Deadline(loop: loop, owner: self) { $0.fail(.silent) }
     private var connection: Connection?
     /// In the order of their answers; the first ``sent`` of them are on their way.
@@ -72,9 +76,14 @@ final class SignerClient: SocketHandler {
         deinit { source.invalidate() }
     }
 
-    init(path: String, loop: EventLoop) {
+    /// - Parameter answered: called once for each question; keeps the leaf, which is in DER.
+    init(
+        path: String, loop: EventLoop,
+        answered: @escaping (Result<[UInt8], SignerFailure>, LeafRequest) -> Result<Void, SignerFailure>
+    ) {
         self.path = path
         self.loop = loop
+        self.answered = answered
     }
 
     deinit { connection?.source.invalidate() }
@@ -87,7 +96,9 @@ final class SignerClient: SocketHandler {
         }
         guard let packet = request.packet else { return completion(.failure(.refused("the host's name is too long"))) }
         guard questions.count < Self.limit else { return completion(.failure(.busy)) }
-        questions.append(Question(request: request, packet: packet, completions: [completion]))
+        let end = loop.now.advanced(byNanoseconds: Self.patience.nanoseconds)
+        questions.append(Question(request: request, packet: packet, end: end, completions: [completion]))
+        setDeadline()
         send()
     }
 
@@ -100,11 +111,8 @@ final class SignerClient: SocketHandler {
         guard let connection = connect() else { return }
         while sent < questions.count {
             switch connection.socket.send(questions[sent].packet) {
-            case .sent:
-                if sent == 0 { deadline.set(afterNanoseconds: Self.patience.nanoseconds) }
-                sent += 1
+            case .sent: sent += 1
             case .wouldBlock:
-                if !deadline.isSet { deadline.set(afterNanoseconds: Self.patience.nanoseconds) }
                 connection.source.wantsWrite = true
                 return
             case .failed: return closed()
@@ -127,36 +135,35 @@ final class SignerClient: SocketHandler {
     }
 
     private func receive() {
-        // One turn takes no more answers than there are questions.
+        // One turn takes at most as many answers as there are questions.
         for _ in 0...Self.limit {
             guard let connection else { return }
             switch connection.socket.receive(longest: LeafAnswer.longest) {
             case .wouldBlock: return
             case .closed: return closed()
             case .packet(let packet):
-                // An answer without a question can't be told from a wrong one.
+                // An answer without a question leaves the order of the others in doubt.
                 guard sent > 0, let answer = LeafAnswer(packet) else { return fail(.malformed) }
                 let question = questions.removeFirst()
                 sent -= 1
-                if questions.isEmpty { deadline.clear() } else { deadline.set(afterNanoseconds: Self.patience.nanoseconds) }
-                let result: Result<[UInt8], SignerFailure> =
-                    switch answer {
-                    case .leaf(let der): .success(der)
-                    case .refused(let reason): .failure(.refused(reason))
-                    }
-                for completion in question.completions { completion(result) }
+                setDeadline()
+                switch answer {
+                case .leaf(let der): end([question], .success(der))
+                case .refused(let reason): end([question], .failure(.refused(reason)))
+                }
             }
         }
     }
 
-    /// The signer is restarted, or has ended: each question is asked once more.
+    /// The signer restarts, or has ended: each question is sent again, once.
     private func closed() {
         disconnect()
         guard questions.contains(where: { !$0.isRepeated }) else { return fail(.closed) }
         let repeated = questions.filter(\.isRepeated)
         questions.removeAll(where: \.isRepeated)
         for place in questions.indices { questions[place].isRepeated = true }
-        for question in repeated { for completion in question.completions { completion(.failure(.closed)) } }
+        setDeadline()
+        end(repeated, .failure(.closed))
         if !questions.isEmpty { send() }
     }
 
@@ -164,13 +171,24 @@ final class SignerClient: SocketHandler {
         disconnect()
         let failed = questions
         questions = []
-        for question in failed { for completion in question.completions { completion(.failure(failure)) } }
+        setDeadline()
+        end(failed, .failure(failure))
+    }
+
+    private func end(_ ended: [Question], _ answer: Result<[UInt8], SignerFailure>) {
+        for question in ended {
+            let result = answered(answer, question.request)
+            for completion in question.completions { completion(result) }
+        }
     }
 
     private func disconnect() {
         connection?.source.invalidate()
         connection = nil
         sent = 0
-        deadline.clear()
+    }
+
+    private func setDeadline() {
+        if let first = questions.first { deadline.set(first.end) } else { deadline.clear() }
     }
 }

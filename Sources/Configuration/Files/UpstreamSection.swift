@@ -51,11 +51,11 @@ extension DaemonFileReader {
     }
 
     private func anchors(_ section: Section, _ authority: AuthoritySettings) -> TrustAnchors {
-        var certificates: [Certificate] = []
+        var sets: [TrustAnchors] = []
         var files: [(value: YAMLValue, certificates: [Certificate])] = []
         func load(_ value: YAMLValue?, _ load: () throws(AnchorsError) -> TrustAnchors) {
             do {
-                certificates += try load().certificates
+                sets.append(try load())
             } catch {
                 section.error(value.map(section.place) ?? Place(file: file), "trust: \(error)")
             }
@@ -67,9 +67,9 @@ extension DaemonFileReader {
                     load(value) { () throws(AnchorsError) in try TrustAnchors.system() }
                 } else {
                     let path = section.findings.sources.source(FileContents.resolve(name, relativeTo: file))
-                    let before = certificates.count
+                    let before = sets.count
                     load(value) { () throws(AnchorsError) in try TrustAnchors.load(system: false, files: [path]) }
-                    files.append((value, Array(certificates[before...])))
+                    files.append((value, sets[before...].flatMap(\.certificates)))
                 }
             }
             if values.isEmpty, let value = section.value("trust") {
@@ -78,7 +78,7 @@ extension DaemonFileReader {
         } else {
             load(nil) { () throws(AnchorsError) in try TrustAnchors.system() }
         }
-        let anchors = withoutOwn(authority, TrustAnchors(certificates))
+        let anchors = withoutOwn(authority, TrustAnchors.all(of: sets))
         for file in files { warnOfUseless(file.certificates, among: anchors) { section.warning(file.value, $0) } }
         return anchors
     }

@@ -147,15 +147,17 @@ extension ProxyDaemon {
     /// For the next start. A fallback is kept already.
     func keepConfiguration() {
         guard let kept, fallback == nil else { return }
-        do throws(KeptConfigurationProblem) {
-            try kept.keep(snapshot, of: Self.version, at: readAt)
-        } catch {
-            logger.warning(
-                "state.unwritable",
-                metadata: [
-                    "file": "\(kept.path)", "cause": "\(error)",
-                    "effect": "a start with a configuration that is refused will fail",
-                ])
+        _ = upkeep?.writer.now { [snapshot, readAt, logger] in
+            do throws(KeptConfigurationProblem) {
+                try kept.keep(snapshot, of: Self.version, at: readAt)
+            } catch {
+                logger.warning(
+                    "state.unwritable",
+                    metadata: [
+                        "file": "\(kept.path)", "cause": "\(error)",
+                        "effect": "a start with a configuration that is refused will fail",
+                    ])
+            }
         }
     }
 

@@ -15,6 +15,7 @@ final class PinUpkeep {
 
     let watch: PinWatch
     let rules: RuleLedger
+    let writer: StateWriter
     private let loop: EventLoop
     private let logger: Logger
     private let unixTime: @Sendable () -> UnixTime
@@ -24,7 +25,7 @@ final class PinUpkeep {
     /// Lists and own certificates that were warned of within a day.
     private var warned: Set<String> = []
     private let lists: FileWatch
-    private var saving: RepeatingTimer?
+    private var minutely: RepeatingTimer?
     private var daily: RepeatingTimer?
 
     /// - Parameter listsChanged: called on the loop after a file of `crl_files` was replaced.
@@ -42,6 +43,7 @@ final class PinUpkeep {
             loop: loop, upstream: configuration.upstream, timeouts: snapshot.timeouts, listeners: listeners,
             logger: logger, unixTime: unixTime, refusal: { ProxyError.exchange($0, $1).refusal })
         rules = RuleLedger(directory: snapshot.stateDirectory, logger: logger)
+        writer = try StateWriter(directory: snapshot.stateDirectory, logger: logger)
         watch = PinWatch(
             ledger: PinLedger(directory: snapshot.stateDirectory, logger: logger),
             chains: ChainRecorder(directory: snapshot.stateDirectory, logger: logger),
@@ -50,7 +52,7 @@ final class PinUpkeep {
 
     func start() {
         // Days of the monotonic clock: setting the wall clock doesn't skip or repeat one.
-        saving = RepeatingTimer(loop: loop, owner: self, everyNanoseconds: Self.minute) { $0.minutePassed() }
+        minutely = RepeatingTimer(loop: loop, owner: self, everyNanoseconds: Self.minute) { $0.minutePassed() }
         lists.watch(snapshot.revocationListFiles)
         daily = RepeatingTimer(loop: loop, owner: self, everyNanoseconds: Self.day) { $0.review() }
         review()
@@ -59,14 +61,17 @@ final class PinUpkeep {
 
     private func minutePassed() {
         watch.chains.review(at: unixTime())
-        save()
+        writer.later(saving(at: unixTime()))
         lists.look()
         // A list may live for hours only, and expiry of own certificates is logged at once.
         warnOfLists(at: unixTime())
         warnOfOwn(at: unixTime())
     }
 
-    func obey(_ order: LearnOrder) -> Result<LearnReport, StateFileProblem> { watch.chains.obey(order, at: unixTime()) }
+    func obey(_ order: LearnOrder) -> Result<LearnReport, StateFileProblem> {
+        let (chains, now) = (watch.chains, unixTime())
+        return writer.now { chains.obey(order, at: now) } ?? .failure(writer.problem)
+    }
 
     var learnsUntil: UnixTime? { watch.chains.learnsUntil(at: unixTime()) }
     var connector: UpstreamConnector { delivery.connector }
@@ -82,14 +87,19 @@ final class PinUpkeep {
 
     func reloadResolver() { delivery.reloadResolver() }
 
-    func save() {
-        watch.ledger.save()
-        watch.chains.save()
-        rules.save(at: unixTime())
+    /// Waits for a moment, so that what was counted before can be read.
+    func save() { _ = writer.now(saving(at: unixTime())) }
+
+    private func saving(at now: UnixTime) -> @Sendable () -> Void {
+        { [watch, rules] in
+            watch.ledger.save()
+            watch.chains.save()
+            rules.save(at: now)
+        }
     }
 
     func stop() {
-        saving = nil
+        minutely = nil
         daily = nil
         lists.stop()
         delivery.stop()

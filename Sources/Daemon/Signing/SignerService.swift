@@ -9,8 +9,8 @@ import TLS
 
 /// `pinproxy signer`: has the local authority's key, and issues leaves for hosts that the configuration intercepts.
 package final class SignerService {
-    /// Connections: one of each worker, and of a proxy that hands over.
-    private static let connectionLimit = 4096
+    /// Connections: one of each worker, also of a proxy that hands over, as far as there are descriptors.
+    private let connectionLimit: Int
     /// Refusals that are logged in a minute.
     private static let refusalsLogged = 30
 
@@ -19,6 +19,9 @@ package final class SignerService {
     private let notices: DaemonNotices
     private let loop: EventLoop
     private var signer: LeafSigner
+    /// As last read.
+    private var stamps: [String: FileStamp]
+    private let socket: String
     private var listener: Listener?
     private var connections: [ObjectIdentifier: SignerConnection] = [:]
     private var minute: (began: UInt64, refusals: Int) = (0, 0)
@@ -34,6 +37,8 @@ package final class SignerService {
         self.notices = notices
         self.load = load
         loop = try EventLoop()
+        Descriptor.raiseLimit()
+        connectionLimit = max(1, min(4096, Descriptor.limit - 64))
         let files = snapshot.authorityFiles
         let now = WallClock.milliseconds() / 1000
         let (authority, provenance) = try files.loadOrCreate(at: now)
@@ -42,8 +47,10 @@ package final class SignerService {
         }
         signer = LeafSigner(
             files.withRotation(authority, at: now), lifetime: snapshot.authority.leafLifetime.components.seconds,
-            at: MonotonicTime.now().nanoseconds, intercepts: Self.policy(of: snapshot))
-        try listen(snapshot, inherited)
+            allowance: LeafAllowance(at: MonotonicTime.now().nanoseconds), intercepts: Self.policy(of: snapshot))
+        stamps = Self.stamps(of: snapshot)
+        socket = inherited == nil ? snapshot.authority.signer ?? "" : "systemd"
+        try listen(at: socket, inherited)
     }
 
     /// Serves until it is stopped. Called once, on the main thread.
@@ -51,7 +58,7 @@ package final class SignerService {
         let signals = ControlSignals.block()
         let service = LoopBound(self, on: loop)
         try signals.watch { signal in service.post { if signal == SIGHUP { $0.reload() } else { $0.loop.stop() } } }
-        logger.notice("signer.start", metadata: ["socket": "\(listener?.wanted.path ?? "")"])
+        logger.notice("signer.start", metadata: ["socket": "\(socket)"])
         notices.ready()
         loop.run()
         notices.stopping()
@@ -59,8 +66,7 @@ package final class SignerService {
         logger.notice("signer.stop")
     }
 
-    private func listen(_ snapshot: Snapshot, _ inherited: CInt?) throws {
-        let path = snapshot.authority.signer ?? ""
+    private func listen(at path: String, _ inherited: CInt?) throws {
         let socket: ListeningSocket
         if let inherited {
             socket = .packets(inherited)
@@ -68,14 +74,20 @@ package final class SignerService {
             if UnixSocket.isAnswered(at: path, kind: .packets) { throw SystemError(code: EADDRINUSE, call: path) }
             socket = try .packets(at: path)
         }
+        let shortage = Shortage("signer.accept", loop: loop, logger: logger) { [weak self] in self.map { !$0.hasRoom } ?? false }
         listener = Listener(
-            loop: loop, socket: socket, hasRoom: { [weak self] in (self?.connections.count ?? 0) < Self.connectionLimit },
-            accepted: { [weak self] socket, _, _ in self?.accepted(socket) },
-            failed: { [logger] error in
-                logger.warning("signer.accept", metadata: ["cause": "\(error)", "effect": "a proxy has to wait"])
-            })
+            loop: loop, socket: socket, hasRoom: { [weak self] in self?.hasRoom ?? false },
+            mustWait: { [connectionLimit] in
+                shortage.strike(.warning, ["cause": "\(connectionLimit) connections are open"])
+            },
+            accepted: { [weak self] socket, _, isLate in
+                if isLate { shortage.met() }
+                self?.accepted(socket)
+            }, failed: { shortage.strike(.warning, ["cause": "\($0)"]) })
         listener?.resume()
     }
+
+    private var hasRoom: Bool { connections.count < connectionLimit }
 
     private func accepted(_ socket: consuming Descriptor) {
         let connection = SignerConnection(socket, loop: loop) { [weak self] in
@@ -90,26 +102,35 @@ package final class SignerService {
 
     private func answer(_ packet: [UInt8]) -> LeafAnswer {
         let nanoseconds = MonotonicTime.now().nanoseconds
-        let (answer, host) = signer.answer(packet, at: WallClock.milliseconds() / 1000, nanoseconds: nanoseconds)
-        let name = host?.description ?? ""
-        switch answer {
+        var reply = signer.answer(packet, at: WallClock.milliseconds() / 1000, nanoseconds: nanoseconds)
+        // The proxy has read its files again.
+        if reply.isPerhapsOutdated, stamps.contains(where: { FileStamp($0) != $1 }) {
+            reload()
+            reply = signer.answer(packet, at: WallClock.milliseconds() / 1000, nanoseconds: nanoseconds)
+        }
+        let name = reply.host?.description ?? ""
+        switch reply.answer {
         case .leaf: logger.info("leaf.issued", metadata: ["host": "\(name)"])
         case .refused(let reason):
             if nanoseconds - minute.began >= 60_000_000_000 { minute = (nanoseconds, 0) }
             minute.refusals += 1
-            if minute.refusals <= Self.refusalsLogged {
-                logger.warning("leaf.refused", metadata: ["host": "\(name)", "cause": "\(reason)"])
-            }
+            guard minute.refusals <= Self.refusalsLogged else { break }
+            var fields: Logger.Metadata = ["host": "\(name)", "cause": "\(reason)"]
+            if minute.refusals == Self.refusalsLogged { fields["effect"] = "no more refusals are logged in this minute" }
+            logger.warning("leaf.refused", metadata: fields)
         }
-        return answer
+        return reply.answer
     }
 
     /// Follows the files, or keeps what is in force if they can't be used.
     private func reload() {
         notices.reloading()
         defer { notices.ready() }
+        // Those that are refused now are read again once they change.
+        for path in stamps.keys { stamps[path] = FileStamp(path) }
         do {
             let fresh = try load()
+            stamps = Self.stamps(of: fresh)
             let now = WallClock.milliseconds() / 1000
             let files = fresh.authorityFiles
             let authorities = files.withRotation(try files.load(at: now), at: now)
@@ -120,6 +141,11 @@ package final class SignerService {
         } catch {
             logger.error("config.error", metadata: ["cause": "\(error)", "effect": "what was read before stays in force"])
         }
+    }
+
+    private static func stamps(of snapshot: Snapshot) -> [String: FileStamp] {
+        let paths = snapshot.files + snapshot.authorityFiles.paths
+        return Dictionary(paths.map { ($0, FileStamp($0)) }) { first, _ in first }
     }
 
     private static func policy(of snapshot: Snapshot) -> (ServerName, UInt16) -> Bool {

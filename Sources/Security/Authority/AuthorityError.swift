@@ -28,8 +28,8 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
     case notIntercepted(ServerName)
     /// Name constraints of the authority; in words.
     case constrained(String)
-    /// A signer has issued enough leaves for now; in words.
-    case exhausted(String)
+    /// A signer has issued enough leaves for now.
+    case exhausted
     /// A step of a rotation that is impossible now; in words.
     case rotation(String)
 
@@ -68,7 +68,7 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
                 + "pinproxy-signer pinproxy)"
         case .notIntercepted(let name): "the signer's configuration doesn't intercept \(name)"
         case .constrained(let violation): "name constraints of the local authority: \(violation)"
-        case .exhausted(let lack): lack
+        case .exhausted: "more than \(LeafAllowance.burst) certificates at once, or \(LeafAllowance.rate) a second, were asked for"
         case .rotation(let text): text
         }
     }

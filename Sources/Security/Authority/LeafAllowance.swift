@@ -1,44 +1,31 @@
-package import TLS
-
-/// How many leaves a signer issues: whoever has taken over the proxy can't stock up on them. Ample for honest clients,
-/// since the proxy keeps a leaf for half of its life.
+/// How many leaves a signer issues, so that whatever has taken over the proxy can't occupy it, or fill its log. Ample for
+/// honest clients, since the proxy keeps a leaf for half of its life.
 package struct LeafAllowance: Sendable {
-    /// Leaves that may be issued at once.
-    package static let burst = 512
+    /// Leaves that may be issued at once: as many as the proxy keeps (``LeafCache``).
+    package static let burst = 4096
     /// Leaves a second after that.
-    package static let rate: UInt64 = 16
-    /// Different names in 24 hours.
-    package static let names = 16_384
-    private static let day: UInt64 = 86_400_000_000_000
+    package static let rate: UInt64 = 256
     private static let second: UInt64 = 1_000_000_000
 
-    private var tokens = UInt64(burst) * second
+    /// In billionths of a leaf.
+    private let full: UInt64
+    private var left: UInt64
     private var refilled: UInt64
-    private var known: Set<ServerName> = []
-    private var dayBegan: UInt64
 
     /// - Parameter nanoseconds: now, by a clock that only goes forward.
-    package init(at nanoseconds: UInt64) {
-        (refilled, dayBegan) = (nanoseconds, nanoseconds)
+    package init(at nanoseconds: UInt64, burst: Int = burst) {
+        full = UInt64(burst) * Self.second
+        left = full
+        refilled = nanoseconds
     }
 
-    /// Takes one leaf for a name from the allowance. Returns why there is none left; nil: it may be issued.
-    package mutating func take(_ name: ServerName, at nanoseconds: UInt64) -> String? {
-        let passed = nanoseconds - refilled
+    /// Takes one leaf. Returns whether there was one left.
+    package mutating func take(at nanoseconds: UInt64) -> Bool {
+        let (gained, isOver) = (nanoseconds - refilled).multipliedReportingOverflow(by: Self.rate)
         refilled = nanoseconds
-        let full = UInt64(Self.burst) * Self.second
-        let (gained, isOver) = passed.multipliedReportingOverflow(by: Self.rate)
-        tokens = isOver || gained >= full - tokens ? full : tokens + gained
-        if nanoseconds - dayBegan >= Self.day {
-            dayBegan = nanoseconds
-            known.removeAll()
-        }
-        guard tokens >= Self.second else { return "more than \(Self.burst) leaves at once, or \(Self.rate) a second, were asked for" }
-        if !known.contains(name) {
-            guard known.count < Self.names else { return "leaves for \(Self.names) names were issued within a day" }
-            known.insert(name)
-        }
-        tokens -= Self.second
-        return nil
+        left = isOver || gained >= full - left ? full : left + gained
+        guard left >= Self.second else { return false }
+        left -= Self.second
+        return true
     }
 }

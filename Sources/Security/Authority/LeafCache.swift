@@ -60,10 +60,16 @@ package final class LeafCache: Sendable {
         return signer.request(for: name, port: port)
     }
 
-    /// Keeps a signer's leaf, in DER, once a strict client would accept it for the host.
-    package func keep(_ der: [UInt8], for name: ServerName, now: UnixTime) throws(AuthorityError) {
-        let identity = try authorities.signer(at: now).keep(der, for: name, at: now)
-        table.withLock { $0.issued += 1; return $0.entry(for: name, capacity: capacity) }.keep(identity, now: now)
+    /// Keeps a signer's leaf, in DER, once a strict client would accept it for the host. A request for another authority
+    /// than the present one was overtaken by a reload: its leaf is dropped.
+    package func keep(_ der: [UInt8], for request: LeafRequest, now: UnixTime) throws(AuthorityError) {
+        let (signer, name) = (authorities.signer(at: now), request.host)
+        guard signer.request(for: name, port: request.port) == request else { return }
+        let identity = try signer.identity(of: der, for: name, at: now)
+        table.withLock { table in
+            table.issued += 1
+            return table.entry(for: name, capacity: capacity)
+        }.keep(identity, now: now)
     }
 
     package var statistics: Statistics {

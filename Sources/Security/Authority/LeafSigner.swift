@@ -13,12 +13,11 @@ package struct LeafSigner {
     /// - Parameters:
     ///   - lifetime: seconds, `authority.leaf_lifetime`.
     ///   - intercepts: whether the configuration intercepts a host.
-    ///   - nanoseconds: now, by a clock that only goes forward.
     package init(
-        _ authorities: AuthoritySet, lifetime: Int64, at nanoseconds: UInt64, intercepts: @escaping (ServerName, _ port: UInt16) -> Bool
+        _ authorities: AuthoritySet, lifetime: Int64, allowance: LeafAllowance,
+        intercepts: @escaping (ServerName, _ port: UInt16) -> Bool
     ) {
-        (self.authorities, self.lifetime, self.intercepts) = (authorities, lifetime, intercepts)
-        allowance = LeafAllowance(at: nanoseconds)
+        (self.authorities, self.lifetime, self.allowance, self.intercepts) = (authorities, lifetime, allowance, intercepts)
     }
 
     /// Follows a reload. The allowance stays as it is.
@@ -29,13 +28,29 @@ package struct LeafSigner {
         (self.authorities, self.lifetime, self.intercepts) = (authorities, lifetime, intercepts)
     }
 
+    package struct Reply: Sendable {
+        package let answer: LeafAnswer
+        /// Nil: the request is malformed.
+        package let host: ServerName?
+        /// The proxy may have read its files again, and this signer not yet.
+        package let isPerhapsOutdated: Bool
+    }
+
     /// Answers one packet, whoever sent it.
-    package mutating func answer(_ packet: [UInt8], at unixTime: UnixTime, nanoseconds: UInt64) -> (answer: LeafAnswer, host: ServerName?) {
-        guard let request = LeafRequest(packet) else { return (.refused("the request is malformed"), nil) }
+    package mutating func answer(_ packet: [UInt8], at unixTime: UnixTime, nanoseconds: UInt64) -> Reply {
+        guard let request = LeafRequest(packet) else {
+            return Reply(answer: .refused("the request is malformed"), host: nil, isPerhapsOutdated: false)
+        }
         do throws(AuthorityError) {
-            return (.leaf(try leaf(for: request, at: unixTime, nanoseconds: nanoseconds).der), request.host)
+            let leaf = try leaf(for: request, at: unixTime, nanoseconds: nanoseconds)
+            return Reply(answer: .leaf(leaf.der), host: request.host, isPerhapsOutdated: false)
         } catch {
-            return (.refused(error.description), request.host)
+            let isPerhapsOutdated =
+                switch error {
+                case .otherAuthority, .notIntercepted: true
+                default: false
+                }
+            return Reply(answer: .refused(error.description), host: request.host, isPerhapsOutdated: isPerhapsOutdated)
         }
     }
 
@@ -48,9 +63,7 @@ package struct LeafSigner {
         if let violation = authority.violation(by: request.host) { throw .constrained(violation) }
         let key: PublicKey
         do { key = try PublicKey(der: request.key) } catch { throw .signing(error) }
-        // The proxy's own keys are of this kind.
-        guard key.keyDescription == "EC P-256" else { throw .signing(.failed("the leaf's key is not a P-256 key")) }
-        if let lack = allowance.take(request.host, at: nanoseconds) { throw .exhausted(lack) }
+        guard allowance.take(at: nanoseconds) else { throw .exhausted }
         return try authority.leaf(for: request.host, key: key, at: unixTime, lifetime: lifetime)
     }
 }

@@ -31,7 +31,7 @@ package final class LocalAuthority: Sendable {
     /// Takes a matching pair.
     /// - Parameters:
     ///   - keyIdentifier: the certificate's subjectKeyIdentifier.
-    ///   - key: nil: a signer has it, and ``keep(_:for:at:)`` takes its leaves.
+    ///   - key: nil: a signer has it, and ``identity(of:for:at:)`` takes its leaves.
     init(
         certificate: Certificate, keyIdentifier: [UInt8], issuers: [Certificate], key: PrivateKey?
     ) throws(AuthorityError) {
@@ -103,7 +103,7 @@ package final class LocalAuthority: Sendable {
     }
 
     /// Takes a signer's leaf, in DER, once a strict client would accept it for the host.
-    package func keep(_ der: [UInt8], for name: ServerName, at unixTime: UnixTime) throws(AuthorityError) -> Identity {
+    func identity(of der: [UInt8], for name: ServerName, at unixTime: UnixTime) throws(AuthorityError) -> Identity {
         let leaf: Certificate
         do { leaf = try Certificate(der: der) } catch { throw .signing(.failed("the signer's certificate is broken: \(error)")) }
         if case .failure(let failure) = verify(leaf, for: name, at: unixTime) {

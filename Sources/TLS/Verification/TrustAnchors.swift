@@ -47,29 +47,30 @@ package final class TrustAnchors: @unchecked Sendable {
 
     /// The machine's bundle. Ignores SSL_CERT_FILE, which `pinproxy env` sets to the proxy's own authority.
     package static func system(bundles: [String] = systemBundles) throws(AnchorsError) -> TrustAnchors {
-        TrustAnchors(try systemCertificates(bundles))
-    }
-
-    /// As last parsed. A reload mostly finds the same bundle, and its certificates in memory.
-    private static let parsed = Mutex<(bundle: SHA256Digest, certificates: [Certificate])?>(nil)
-
-    private static func systemCertificates(_ bundles: [String]) throws(AnchorsError) -> [Certificate] {
         guard let path = bundles.first(where: { access($0, F_OK) == 0 }) else { throw .noSystemBundle(tried: bundles) }
         let bytes = try read(path)
         let bundle = SHA256Digest.of(bytes)
-        if let known = parsed.withLock({ $0?.bundle == bundle ? $0?.certificates : nil }) { return known }
-        let certificates = try parse(bytes, of: path)
-        parsed.withLock { $0 = (bundle, certificates) }
-        return certificates
+        if let known = parsed.withLock({ $0?.bundle == bundle ? $0?.anchors : nil }) { return known }
+        let anchors = TrustAnchors(try parse(bytes, of: path))
+        parsed.withLock { $0 = (bundle, anchors) }
+        return anchors
     }
+
+    /// As last parsed. A reload mostly finds the same bundle.
+    private static let parsed = Mutex<(bundle: SHA256Digest, anchors: TrustAnchors)?>(nil)
 
     private static let sizeLimit = 64 << 20
 
     /// Loads the machine's anchors and those of PEM files. An unreadable, broken or empty file is an error.
     package static func load(system: Bool, files: [String]) throws(AnchorsError) -> TrustAnchors {
-        var certificates = system ? try systemCertificates(systemBundles) : []
-        for path in files { certificates += try parse(read(path), of: path) }
-        return TrustAnchors(certificates)
+        var sets = system ? [try Self.system()] : []
+        for path in files { sets.append(TrustAnchors(try parse(read(path), of: path))) }
+        return TrustAnchors.all(of: sets)
+    }
+
+    /// Those of several sets; a single one stays as it is.
+    package static func all(of sets: [TrustAnchors]) -> TrustAnchors {
+        sets.count == 1 ? sets[0] : TrustAnchors(sets.flatMap(\.certificates))
     }
 
     private static func read(_ path: String) throws(AnchorsError) -> [UInt8] {

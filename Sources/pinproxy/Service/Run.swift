@@ -48,6 +48,7 @@ struct Run: ParsableCommand {
     var forbidsFallback = false
 
     func run() throws {
+        CoreFiles.forbid()
         let supervisor = handover ? try Supervisor.forkProxy() : nil
         let file = try options.file()
         let kept = KeptConfiguration(in: try options.stateDirectory(for: file))

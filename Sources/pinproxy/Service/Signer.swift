@@ -25,6 +25,7 @@ struct Signer: ParsableCommand {
     @OptionGroup var options: ConfigurationOptions
 
     func run() throws {
+        CoreFiles.forbid()
         let (file, snapshot) = (try options.file(), try options.load(isProxy: true, readsSecrets: false))
         let inherited = ServiceNotifier.signerSocket()
         guard snapshot.authority.signer != nil || inherited != nil else {

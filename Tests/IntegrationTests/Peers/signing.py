@@ -1,9 +1,11 @@
 """A proxy that has been taken over, or a signer that says nothing, for the tests of `authority.signer`.
 
 signing.py ask SOCKET CERTIFICATE: reads lines `NAME PORT`, or `raw HEX`, and answers each with a line of JSON: `issued`, a leaf in
-PEM; `refused`, the reason; `closed`. signing.py silent SOCKET [WORD]: accepts, and answers nothing, or closes with WORD `closing`.
+PEM; `refused`, the reason; `closed`. signing.py silent SOCKET [WORD]: accepts, and answers nothing; or, by WORD, does something
+wrong once it is asked. signing.py flood SOCKET COUNT: asks nonsense over so many connections for as long as it is let, and reads no
+answer.
 """
-import base64, hashlib, json, os, socket, ssl, struct, subprocess, sys
+import hashlib, json, select, socket, ssl, struct, subprocess, sys
 
 def say(**fields):
     print(json.dumps(fields), flush=True)
@@ -49,13 +51,36 @@ def silent(path, word=""):
     kept = []
     while True:
         connection, _ = listener.accept()
+        kept.append(connection)
         say(event="accepted")
+        if not word:
+            continue
+        connection.recv(65536)
         if word == "closing":
             connection.close()
-        elif word == "nonsense":
-            connection.send(b"\7nonsense")
-            kept.append(connection)
-        else:
-            kept.append(connection)
+        elif word == "vanishing":
+            return
+        for answer in ANSWERS.get(word, []):
+            connection.send(answer)
 
-{"ask": ask, "silent": silent}[sys.argv[1]](*sys.argv[2:])
+# Something that isn't an answer, a piece of a leaf, more than an answer may have, and one answer too many.
+ANSWERS = {"nonsense": [b"\7nonsense"], "half": [b"\0\x30\x82\x01"], "oversized": [b"\0" + b"x" * 65536], "empty": [b"\0"],
+           "twice": [b"\1never", b"\1never"]}
+
+def flood(path, count):
+    poll, connections = select.epoll(), {}
+    for _ in range(int(count)):
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        connection.connect(path)
+        connection.setblocking(False)
+        connections[connection.fileno()] = connection
+        poll.register(connection, select.EPOLLOUT)
+    say(event="ready", port=0)
+    while True:
+        for number, _ in poll.poll():
+            try:
+                connections[number].send(b"\1" * 300)
+            except BlockingIOError:
+                pass
+
+{"ask": ask, "silent": silent, "flood": flood}[sys.argv[1]](*sys.argv[2:])

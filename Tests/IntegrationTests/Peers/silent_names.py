@@ -1,22 +1,26 @@
 """A name server that is silent over UDP or over TCP.
 
-    silent_names.py --listen ADDRESS --over udp|tcp
+    silent_names.py --listen ADDRESS --over udp|tcp [--then trickle|vanish]
 
 It listens on port 53 of ADDRESS. udp: it answers no query. tcp: it answers each UDP query with a truncated message, so
-that the client asks again over TCP, where it accepts and never answers.
+that the client asks again over TCP, where it accepts and never answers. trickle: an answer over TCP comes a byte now and then, without
+an end. vanish: connections are reset, and over UDP nobody listens.
 
 Prints JSON lines: {"event": "ready", "port": 53}, then "silent" for each query or connection without an answer.
 """
 
 import argparse
 import socket
+import struct
 import threading
+import time
 
 from events import say
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--listen", required=True)
 parser.add_argument("--over", choices=["udp", "tcp"], required=True)
+parser.add_argument("--then", choices=["silence", "trickle", "vanish"], default="silence")
 options = parser.parse_args()
 datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 datagrams.bind((options.listen, 53))
@@ -26,12 +30,34 @@ kept = []
 
 def accept():
     while True:
-        kept.append(listener.accept())
+        connection, _ = listener.accept()
         say("silent")
+        if options.then == "trickle":
+            threading.Thread(target=trickle, args=[connection], daemon=True).start()
+        elif options.then == "vanish":
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.close()
+        else:
+            kept.append(connection)
+
+
+def trickle(connection):
+    try:
+        connection.sendall(b"\xff\xff")
+        while True:
+            connection.sendall(b"\0")
+            time.sleep(0.05)
+    except OSError:
+        pass
 
 
 threading.Thread(target=accept, daemon=True).start()
 say("ready", port=53)
+if options.over == "udp" and options.then == "vanish":
+    datagrams.recvfrom(512)
+    datagrams.close()
+    say("silent")
+    threading.Event().wait()
 while True:
     question, client = datagrams.recvfrom(512)
     if options.over == "udp":
