@@ -70,7 +70,7 @@ extension ClientConnection {
             if let route = tunnel.attempt?.route { tunnel.route = route }
             if attempt == .secure {
                 if let refusal = refusalWithoutLeaf(of: tunnel) {
-                    upstream.close()
+                    upstream.letGo()
                     tunnel.refusal = refusal
                     return .connectFailed(.told)
                 }

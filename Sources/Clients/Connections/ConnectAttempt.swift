@@ -78,7 +78,7 @@ final class ConnectAttempt {
         attempt = nil
         probe?.cancel()
         probe = nil
-        reached.take()?.close()
+        reached.take()?.letGo()
     }
 
     /// - Parameter address: accepted by a probe; nil: any of the host's.
