@@ -122,7 +122,7 @@ package final class Snapshot: Sendable {
 extension Snapshot {
     /// Reads pinproxy.yaml and all that it names, as `run`, `check` and a reload do. Problems name the file so.
     /// - Parameters:
-    ///   - readsPins: false: reads neither the pin file nor what only the proxy's own user may read.
+    ///   - readsPins: false: reads neither the pin file nor trust anchors, nor what only the proxy's own user may read.
     ///   - unixTime: the instant when certificates must be valid; nil: now.
     ///   - services: for root's commands, users that the proxy may run as: private files may be theirs.
     ///   - readsSecrets: false: what only the proxy's own user may read is left aside, whichever file names it.
@@ -140,7 +140,9 @@ extension Snapshot {
         _ file: String, stateDirectory: String, readsPins: Bool = true, at unixTime: UnixTime = UnixTime(time(nil)),
         findings: Findings
     ) throws(ConfigurationProblems) -> Snapshot {
-        let daemon = DaemonFile.read(file, stateDirectory: stateDirectory, at: unixTime, readsPrivateFiles: readsPins && findings.readsSecrets, findings: findings)
+        let daemon = DaemonFile.read(
+            file, stateDirectory: stateDirectory, at: unixTime, readsPrivateFiles: readsPins && findings.readsSecrets,
+            readsAnchors: readsPins, findings: findings)
         let pinFile = readsPins ? daemon?.pins : nil
         let pins = pinFile.flatMap { PinFile.read($0.path, namedAt: $0.place, findings: findings) }
         guard let daemon, !findings.hasErrors else { throw ConfigurationProblems(findings.sorted) }

@@ -15,7 +15,7 @@ package final class Door {
     private var drained: (() -> Void)?
 
     /// - Parameters:
-    ///   - sockets: those that ``IsolatedNetwork/enter()`` made; taken over.
+    ///   - sockets: those that ``CommandSurroundings/enter()`` made; taken over.
     ///   - connect: to the proxy, which is to know of the connection that it comes from a command's network; waits for nothing.
     ///   - credentials: for the proxy, `Basic …`; nil: none.
     ///   - ask: the proxy for the addresses of a name; answers once, on the loop.

@@ -20,10 +20,9 @@ package struct IsolatedNetwork: Sendable {
 
     static let (secure, plain, names): (UInt16, UInt16, UInt16) = (443, 80, 53)
 
-    /// Moves this process, which must have only one thread, into its own network.
-    /// - Returns: sockets that listen in there, close-on-exec, for the ``Door``. The caller owns them.
-    package func enter() throws(IsolationError) -> [CInt] {
-        try Namespaces.enter()
+    /// Sets it up in the namespace that this process has to itself.
+    /// - Returns: sockets that listen in there, close-on-exec. The caller owns them.
+    func open() throws(IsolationError) -> [CInt] {
         do throws(SystemError) {
             let link = try LoopbackLink()
             try link.start()

@@ -1,48 +1,71 @@
 internal import CShims
 internal import Glibc
 
-/// The namespaces of a command (namespaces(7)): of networks, and where the kernel demands it of users
-/// (user_namespaces(7)), with the same numbers as outside.
+/// Moves this process, which must have only one thread, into namespaces of its own (namespaces(7)), where the kernel demands it
+/// into one of users as well (user_namespaces(7)), with the same numbers as outside.
 enum Namespaces {
     // <sched.h>, <sys/mount.h>
     private static let (newMounts, newUsers, newNetwork): (CInt, CInt, CInt) = (0x2_0000, 0x1000_0000, 0x4000_0000)
-    private static let (bind, recursive, slave): (UInt, UInt, UInt) = (4096, 16384, 1 << 19)
+    private static let (recursive, slave): (UInt, UInt) = (16384, 1 << 19)
 
     /// Sockets of name services outside: nscd, systemd-resolved (nss-resolve(8)), Avahi. Paths leave the namespace.
     static let nameServices = ["/run/nscd/socket", "/run/systemd/resolve/io.systemd.Resolve", "/run/avahi-daemon/socket"]
 
-    static func enter() throws(IsolationError) {
+    /// - Parameter mounts: whether mounts are to follow.
+    static func enterNetwork(mounts: Bool) throws(IsolationError) {
         let hidden = nameServices.filter { access($0, F_OK) == 0 }
-        let wanted = newNetwork | (hidden.isEmpty ? 0 : newMounts)
+        let mounts = mounts || !hidden.isEmpty
+        let wanted = newNetwork | (mounts ? newMounts : 0)
         // What root has, it keeps.
-        if geteuid() != 0 || unshare(wanted) != 0 { try enterAsUser(wanted) }
+        if geteuid() != 0 || unshare(wanted) != 0 { try enterAsUser(wanted, .network) }
+        if mounts { try detachMounts() }
         for path in hidden { try hide(path) }
     }
 
-    private static func enterAsUser(_ wanted: CInt) throws(IsolationError) {
+    /// Only mounts are its own.
+    /// - Parameter keepsRights: root is not moved into a namespace of users, in which it is root of nothing else.
+    static func enterMounts(keepsRights: Bool) throws(IsolationError) {
+        if geteuid() != 0 {
+            try enterAsUser(newMounts, .mount)
+        } else if unshare(newMounts) != 0 {
+            if keepsRights { throw NamespaceRefusal.error(errno, of: .mount, ProcFiles.number) }
+            try enterAsUser(newMounts, .mount)
+        }
+        try detachMounts()
+    }
+
+    private static func enterAsUser(_ wanted: CInt, _ kind: NamespaceRefusal.Kind) throws(IsolationError) {
         let (user, group) = (geteuid(), getegid())
-        guard unshare(newUsers) == 0 else { throw NamespaceRefusal.error(errno, of: "user", ProcFiles.number) }
+        guard unshare(newUsers) == 0 else { throw NamespaceRefusal.error(errno, of: .user, ProcFiles.number) }
         // Without it no group may be mapped by somebody who isn't root outside.
         try write("deny", to: "/proc/self/setgroups")
         try write("\(user) \(user) 1", to: "/proc/self/uid_map")
         try write("\(group) \(group) 1", to: "/proc/self/gid_map")
-        guard unshare(wanted) == 0 else { throw NamespaceRefusal.error(errno, of: "network", ProcFiles.number) }
+        guard unshare(wanted) == 0 else { throw NamespaceRefusal.error(errno, of: kind, ProcFiles.number) }
     }
 
     private static func write(_ text: String, to path: String) throws(IsolationError) {
         let descriptor = open(path, O_WRONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw NamespaceRefusal.error(errno, of: "user", ProcFiles.number) }
+        guard descriptor >= 0 else { throw NamespaceRefusal.error(errno, of: .user, ProcFiles.number) }
         defer { close(descriptor) }
         guard Glibc.write(descriptor, text, text.utf8.count) == text.utf8.count else {
-            throw NamespaceRefusal.error(errno, of: "user", ProcFiles.number)
+            throw NamespaceRefusal.error(errno, of: .user, ProcFiles.number)
+        }
+    }
+
+    /// Later mounts outside are still seen here; not the other way round.
+    private static func detachMounts() throws(IsolationError) {
+        guard mount("none", "/", nil, recursive | slave, nil) == 0 else {
+            throw IsolationError("mounts can't be made the command's own: \(String(cString: strerror(errno)))")
         }
     }
 
     /// Puts what nobody answers at in the place of a socket, for this process and its children.
     private static func hide(_ path: String) throws(IsolationError) {
-        // Later mounts outside are still seen here; not the other way round.
-        guard mount("none", "/", nil, recursive | slave, nil) == 0, mount("/dev/null", path, nil, bind, nil) == 0 else {
-            throw IsolationError("\(path), by which names would be asked outside, can't be hidden: \(String(cString: strerror(errno)))")
+        do throws(MountError) {
+            try Mount.bind("/dev/null", to: path)
+        } catch {
+            throw IsolationError("\(path), by which names would be asked outside, can't be hidden: \(error.reason)")
         }
     }
 }

@@ -36,10 +36,7 @@ enum Main {
     /// What this program runs of itself is no command of its users: neither the help nor a manual page shows it.
     private static func command() throws -> any ParsableCommand {
         let arguments = Array(CommandLine.arguments.dropFirst())
-        let own: [any ParsableCommand.Type] = [ExecInside.self, ExecProxy.self]
-        for command in own where command.configuration.commandName == arguments.first {
-            return try command.parse(Array(arguments.dropFirst()))
-        }
+        if arguments.first == ExecProxy.configuration.commandName { return try ExecProxy.parse(Array(arguments.dropFirst())) }
         return try Pinproxy.parseAsRoot()
     }
 }

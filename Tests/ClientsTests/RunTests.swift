@@ -117,11 +117,11 @@ import Testing
         for authority in [one, other, other] { run.challenged(asking: authority) }
         #expect(run.hasChallenges && run.refusals(from: 0).isEmpty)
         run.answeredChallenge(asking: one)
-        run.settleChallenges()
+        run.settle()
         #expect(run.refusals(from: 0).map(\.host) == ["other.test:80"] && run.summary.counts == [2])
         for number in 0..<1000 { run.challenged(asking: try Authority.parse("\(number).test", defaultPort: 443).get()) }
         #expect(run.refusals(from: 0).count == RunRefusals.limit)
-        run.settleChallenges()
+        run.settle()
         #expect(run.summary.unlisted + run.summary.counts.count == 1001)
     }
 

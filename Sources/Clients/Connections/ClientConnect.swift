@@ -229,8 +229,9 @@ extension ClientConnection {
             if let name = server.stream.withTLS({ $0.clientServerName }) ?? nil, !tunnel.asked.isNamedWithPort(name) {
                 tunnel.misdirectedName = name
             }
-            worker.counters.countClientHandshake(
-                isResumed: server.stream.withTLS { $0.isResumed } ?? false, at: tunnel.route.slot)
+            tunnel.securedAt = worker.loop.now
+            tunnel.isResumed = server.stream.withTLS { $0.isResumed } ?? false
+            worker.counters.countClientHandshake(isResumed: tunnel.isResumed, at: tunnel.route.slot)
             return true
         case .failure(let error):
             worker.counters.countClientHandshake(isResumed: nil, at: tunnel.route.slot)
@@ -241,6 +242,7 @@ extension ClientConnection {
     }
 
     private func advice(on error: StreamError) -> String {
+        if Self.hasVanished(error) { return ": it seems not to trust the proxy's authority" }
         guard case .tls(let failure) = error, failure.kind == .noSharedApplicationProtocol else { return "" }
         let spoken = worker.snapshot.proxy.http.map(\.rawValue).joined(separator: " or ")
         return "; it has to offer \(spoken) (proxy.http) too, or let the host pass unopened, its pins still verified, with "

@@ -48,6 +48,9 @@ package final class ClientConnection {
     private var pending: News?
     /// For a CONNECT that is being made.
     private var claim: MemoryClaim?
+    /// Over HTTP/2, the client has ended its side.
+    var hasLeft = false
+    var shownTrust = ShownTrust.no
     /// The run waits for the end of the TLS handshake.
     private var isAwaited = false
     /// Made for CONNECT, or bound to this client.
@@ -193,6 +196,7 @@ extension ClientConnection: HTTP1ServerOwner {
     package func lentStreamTimedOut(_ server: HTTP1Server) { happened(.deadline) }
 
     package func closed(_ server: HTTP1Server) {
+        noteDeparture()
         if let http2 = http2.take() { http2.stop(cause ?? "the client's connection was closed") }
         completeUnanswered()
         request.giveUp()
@@ -206,6 +210,8 @@ extension ClientConnection: HTTP1ServerOwner {
 
     func handshakeBegan() {
         guard let run else { return }
+        // A run tells its programs apart.
+        askPeer()
         isAwaited = true
         run.stepBegan()
     }

@@ -43,6 +43,7 @@ extension ClientConnection: HTTP2ServerOwner {
         // This side may be closing it.
         guard http2 != nil else { return }
         http2 = nil
+        hasLeft = true
         // The stream has stopped.
         self.server.leave()
     }

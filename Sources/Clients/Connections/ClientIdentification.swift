@@ -31,6 +31,7 @@ extension ClientConnection {
         guard self.peer.needsProcesses else { return }
         self.peer = peer
         record.traits = peer.traits
+        attributeTrust()
         guard !peer.needsProcesses else { return }
         switch state.phase {
         case .relaying: reviewRelay()

@@ -221,6 +221,7 @@ extension ClientRequest: RequestHandler {
             if awaitsRuns({ $0.receivedUnreadable(error, by: $0.server) }) { return }
             run?.requested()
         }
+        if case .inside = connection.state.phase { connection.showedTrust() }
         server.refuseUnreadable(error)
     }
 

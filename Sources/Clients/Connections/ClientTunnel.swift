@@ -1,3 +1,4 @@
+import EventLoop
 import HTTPWire
 import Session
 import TLS
@@ -20,6 +21,10 @@ final class ClientTunnel {
     /// The client's certificate.
     var leaf: Identity?
     var isPlain = false
+    /// When TLS with the client stood; nil: it doesn't.
+    var securedAt: MonotonicTime?
+    /// Its TLS session was one of an earlier connection.
+    var isResumed = false
     /// The client's SNI isn't the authority: its requests are answered 421.
     var misdirectedName: String?
 

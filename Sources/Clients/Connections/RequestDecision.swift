@@ -149,6 +149,7 @@ extension ClientRequest {
     }
 
     private func performInside(_ tunnel: ClientTunnel, of connection: ClientConnection) {
+        connection.showedTrust()
         (identity.run ?? connection.inquiries.run)?.requestedInside()
         if let misdirection = misdirection(in: tunnel, for: .secure) {
             return server.refuseRequest(.misdirected(misdirection, connected: tunnel.asked))

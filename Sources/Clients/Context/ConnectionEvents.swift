@@ -14,7 +14,20 @@ extension WorkerContext {
         _ notice: HTTP2Notice, by client: Endpoint, _ traits: ClientTraits?, asking authority: Authority? = nil, requests: Int
     ) {
         counters.count(notice, of: .client)
-        var fields: Logger.Metadata = ["peer": "client", "client": "\(client)"]
+        var fields = fields(of: client, traits, asking: authority)
+        fields["peer"] = "client"
+        log(notice, "the client", fields, requests: requests)
+    }
+
+    /// For a client that doesn't seem to trust the proxy's authority.
+    func report(_ departure: ClientDeparture) {
+        var fields = fields(of: departure.source, departure.traits, asking: departure.authority)
+        fields["cause"] = "\(ClientDeparture.cause)"
+        log(.warning, "client.distrust", fields)
+    }
+
+    private func fields(of client: Endpoint, _ traits: ClientTraits?, asking authority: Authority?) -> Logger.Metadata {
+        var fields: Logger.Metadata = ["client": "\(client)"]
         if let traits {
             fields["client_uid"] = .stringConvertible(traits.user)
             fields["client_pid"] = traits.process.map { .stringConvertible($0) }
@@ -25,7 +38,7 @@ extension WorkerContext {
             fields["host"] = "\(authority.host)"
             fields["port"] = .stringConvertible(authority.port)
         }
-        log(notice, "the client", fields, requests: requests)
+        return fields
     }
 
     func report(_ notice: HTTP2Notice, by connection: HTTP2Upstream) {

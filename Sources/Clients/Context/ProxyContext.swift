@@ -28,6 +28,7 @@ package final class ProxyContext: Sendable {
     let pins: PinWatch
     let rules: RuleLedger
     package let runs = RunRegister()
+    let trust = TrustWatch()
     let testHosts: TestHosts
     let peers: PeerInquiry
     /// The signer fails, and the log says so.

@@ -77,6 +77,8 @@ package final class HTTP1Server: ServerDoor, ByteStreamOwner {
     var bodyIsFramed = true
     /// The client has ended its side cleanly; its requests are still answered.
     var hasEnded = false
+    /// The client has ended the connection, cleanly or not.
+    package private(set) var clientHasLeft = false
     var answer: ByteBuffer
     /// When the last request ended.
     package var lastUsed: MonotonicTime
@@ -167,10 +169,13 @@ package final class HTTP1Server: ServerDoor, ByteStreamOwner {
             case .blocked?: return requests.rest()
             case .ended?:
                 hasEnded = true
+                clientHasLeft = true
                 // Requests that came before the end are still answered.
                 if !nextRequest() { close() }
                 return
-            case .failed?: return abort()
+            case .failed?:
+                clientHasLeft = true
+                return abort()
             case nil:
                 // The buffer is full: of pipelined requests, or of one large head.
                 if nextRequest() { continue }

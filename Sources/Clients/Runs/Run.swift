@@ -19,6 +19,10 @@ package final class Run: Sendable {
         var refusals = RunRefusals()
         /// Counts of requests without credentials: programs may still send them.
         var challenges: [RunRefusal: Int] = [:]
+        /// Programs that trust the proxy's authority.
+        var signs = TrustSigns()
+        /// Those that seem not to, unless they ask after all.
+        var departures: [(client: KnownClient, refusal: RunRefusal)] = []
         var isOver = false
         /// Its end waits for these: unfinished TLS handshakes, and connections just identified as the run's.
         var steps = 0
@@ -58,6 +62,17 @@ package final class Run: Sendable {
 
     /// Inside the client's TLS with the proxy.
     func requestedInside() { state.withLock { $0.inside += 1 } }
+
+    func trusts(_ client: KnownClient) { state.withLock { $0.signs.trusts(client) } }
+
+    func left(_ departure: ClientDeparture) {
+        let refusal = RunRefusal(host: Self.name(of: departure.authority), cause: ClientDeparture.cause)
+        state.withLock { state in
+            if state.departures.count < Self.departureLimit { state.departures.append((departure.client, refusal)) }
+        }
+    }
+
+    private static let departureLimit = 256
 
     /// Its token grants nothing more.
     func end() {
@@ -137,9 +152,11 @@ package final class Run: Sendable {
         state.withLock { state in state.challenges = state.challenges.filter { $0.key.host != host } }
     }
 
-    /// Unanswered challenges count as refusals now.
-    package func settleChallenges() {
+    /// Unanswered challenges, and programs that never asked inside TLS, count as refusals now.
+    package func settle() {
         state.withLock { state in
+            for (client, refusal) in state.departures where !state.signs.includes(client) { _ = state.refusals.add(refusal) }
+            state.departures = []
             for (refusal, count) in state.challenges.sorted(by: { ($0.key.host ?? "") < ($1.key.host ?? "") }) {
                 for _ in 0..<count { _ = state.refusals.add(refusal) }
             }

@@ -19,7 +19,8 @@ struct DaemonFile {
     /// Reads the file. What is wrong is among the findings, with its default in the result; nil if it isn't YAML.
     /// - Parameter unixTime: the instant when trust anchors must be valid.
     static func read(
-        _ file: String, stateDirectory: String, at unixTime: UnixTime, readsPrivateFiles: Bool = true, findings: Findings
+        _ file: String, stateDirectory: String, at unixTime: UnixTime, readsPrivateFiles: Bool = true, readsAnchors: Bool = true,
+        findings: Findings
     ) -> DaemonFile? {
         let bytes: [UInt8]
         switch FileContents.read(findings.sources.source(file)) {
@@ -35,7 +36,8 @@ struct DaemonFile {
         }
         let root = Section("", value, file: file, findings: findings)
         let reader = DaemonFileReader(
-            file: file, stateDirectory: stateDirectory, unixTime: unixTime, readsPrivateFiles: readsPrivateFiles)
+            file: file, stateDirectory: stateDirectory, unixTime: unixTime, readsPrivateFiles: readsPrivateFiles,
+            readsAnchors: readsAnchors)
         let proxy = reader.proxy(root.section("proxy"))
         let authority = reader.authority(root.section("authority"))
         let result = DaemonFile(
@@ -60,6 +62,8 @@ struct DaemonFileReader {
     let unixTime: UnixTime
     /// False: what only the proxy's own user may read is left aside (`users`, the key of `tls`).
     let readsPrivateFiles: Bool
+    /// False: no trust anchor is loaded, for commands that connect to no origin.
+    let readsAnchors: Bool
 
     func authority(_ section: Section) -> AuthoritySettings {
         func path(_ key: String, _ name: String) -> String {

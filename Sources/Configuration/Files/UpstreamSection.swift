@@ -54,6 +54,7 @@ extension DaemonFileReader {
         var sets: [TrustAnchors] = []
         var files: [(value: YAMLValue, certificates: [Certificate])] = []
         func load(_ value: YAMLValue?, _ load: () throws(AnchorsError) -> TrustAnchors) {
+            guard readsAnchors else { return }
             do {
                 sets.append(try load())
             } catch {
@@ -78,6 +79,7 @@ extension DaemonFileReader {
         } else {
             load(nil) { () throws(AnchorsError) in try TrustAnchors.system() }
         }
+        guard readsAnchors else { return TrustAnchors([]) }
         let anchors = withoutOwn(authority, TrustAnchors.all(of: sets))
         for file in files { warnOfUseless(file.certificates, among: anchors) { section.warning(file.value, $0) } }
         return anchors

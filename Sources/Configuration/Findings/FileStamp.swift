@@ -25,6 +25,11 @@ package struct FileStamp: Sendable, Equatable {
 
     package var exists: Bool { edition != nil }
 
+    /// A line that is another one for another edition of the file, or another file; nil: there is none.
+    package var text: String? {
+        edition.map { "\($0.device):\($0.inode):\($0.size):\($0.seconds).\($0.nanoseconds) \(path)" }
+    }
+
     var isCurrent: Bool { edition != nil && FileStamp(path) == self }
 
     static func absolute(_ path: String) -> String {

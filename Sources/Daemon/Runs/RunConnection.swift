@@ -170,7 +170,7 @@ final class RunFeed: ByteStreamOwner {
     func finish() {
         guard !isFinishing else { return }
         isFinishing = true
-        run.settleChallenges()
+        run.settle()
         for refusal in run.refusals(from: told) { append(RunUpdate(refusal: refusal)) }
         append(RunUpdate(summary: run.summary))
         write()

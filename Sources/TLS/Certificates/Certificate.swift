@@ -62,6 +62,12 @@ package final class Certificate: @unchecked Sendable {
 
     package var issuer: String { Self.line(X509_get_issuer_name(pointer)) }
 
+    /// The name of its file in a directory of certificates, without `.0`: openssl-rehash(1).
+    package var subjectHash: String {
+        let hash = String(UInt32(truncatingIfNeeded: X509_subject_name_hash(pointer)), radix: 16)
+        return String(repeating: "0", count: 8 - hash.count) + hash
+    }
+
     package var serialNumber: String {
         guard let number = ASN1_INTEGER_to_BN(X509_get0_serialNumber(pointer), nil) else { return "" }
         defer { BN_free(number) }

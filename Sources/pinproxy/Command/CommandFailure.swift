@@ -27,8 +27,15 @@ enum Standard {
 
     static func error(_ text: String) { write(text, to: STDERR_FILENO) }
 
+    /// Without the end of a line.
+    static func error(raw text: String) { write(raw: text, to: STDERR_FILENO) }
+
     private static func write(_ text: String, to descriptor: CInt) {
-        var rest = Array((text.hasSuffix("\n") ? text : text + "\n").utf8)[...]
+        write(raw: text.hasSuffix("\n") ? text : text + "\n", to: descriptor)
+    }
+
+    private static func write(raw text: String, to descriptor: CInt) {
+        var rest = Array(text.utf8)[...]
         while !rest.isEmpty {
             let written = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
             if written > 0 {

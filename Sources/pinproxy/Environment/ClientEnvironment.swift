@@ -5,6 +5,7 @@ struct ClientEnvironment {
     typealias Variable = (name: String, value: String)
 
     let proxy: ProxyURL
+    let trust: TrustFiles
     let variables: [Variable]
 
     /// Programs on this machine are reached without the proxy.
@@ -13,11 +14,12 @@ struct ClientEnvironment {
     /// - Parameter present: the variables that there are: what others have written into lists is kept.
     init(proxy: ProxyURL, trust: TrustFiles, present: [String: String]) {
         self.proxy = proxy
+        self.trust = trust
         let url = proxy.description
         let direct = Self.direct(present)
         var variables: [Variable] = []
         // Some programs know only the one spelling, some only the other.
-        for name in ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"] { variables += [(name, url), (name.lowercased(), url)] }
+        for name in Self.proxyNames { variables += [(name, url), (name.lowercased(), url)] }
         for name in ["NO_PROXY", "no_proxy"] { variables.append((name, direct.joined(separator: ","))) }
         variables += Self.bundleNames.map { ($0, trust.bundle) } + Self.authorityNames.map { ($0, trust.authority) }
         variables.append(("NODE_USE_ENV_PROXY", "1"))
@@ -27,6 +29,7 @@ struct ClientEnvironment {
             variables += [
                 ("WGETRC", files.wget), ("APT_CONFIG", files.apt),
                 ("HGRCPATH", MercurialPath.adding(files.mercurial, to: present)),
+                ("BOTO_PATH", BotoPath.adding(files.boto, to: present)),
                 ("PHP_INI_SCAN_DIR", PHPDirectories.adding(files.phpDirectory, to: present["PHP_INI_SCAN_DIR"])),
             ]
         }
@@ -35,12 +38,14 @@ struct ClientEnvironment {
         self.variables = variables
     }
 
+    private static let proxyNames = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "WS_PROXY", "WSS_PROXY"]
     private static let gitName = "GIT_HTTP_PROXY_AUTHMETHOD"
     /// Programs that take the file instead of the system's roots.
     private static let bundleNames = [
         "SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT", "AWS_CA_BUNDLE",
         "CARGO_HTTP_CAINFO", "PERL_LWP_SSL_CA_FILE", "HTTPLIB2_CA_CERTS", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
         "NIX_SSL_CERT_FILE", "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "HEX_CACERTS_PATH",
+        "npm_config_cafile",
     ]
     /// Programs that add the authority to their own.
     private static let authorityNames = ["NODE_EXTRA_CA_CERTS", "DENO_CERT"]
@@ -74,7 +79,7 @@ struct ClientEnvironment {
             guard present[name] != nil else { return }
             lines.append(value.map { shell.set(name, $0) } ?? shell.unset(name))
         }
-        let proxies = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"].flatMap { [$0, $0.lowercased()] }
+        let proxies = proxyNames.flatMap { [$0, $0.lowercased()] }
         for name in proxies + bundleNames + authorityNames + ["NODE_USE_ENV_PROXY", gitName] { restore(name, nil) }
         for name in ["NO_PROXY", "no_proxy"] {
             let rest = (present[name] ?? "").split(separator: ",").filter { !direct.contains(String($0)) }
@@ -89,6 +94,7 @@ struct ClientEnvironment {
             restore("APT_CONFIG", ProgramFiles.included(byAptConfiguration: apt))
         }
         restore("HGRCPATH", MercurialPath.rest(of: present))
+        restore("BOTO_PATH", BotoPath.rest(of: present))
         restore("PHP_INI_SCAN_DIR", PHPDirectories.rest(of: present["PHP_INI_SCAN_DIR"]))
         return lines.joined()
     }

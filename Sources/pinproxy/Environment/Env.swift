@@ -57,11 +57,7 @@ extension ConfigurationOptions {
         _ snapshot: Snapshot, session: ProxySession? = nil, isPlain: Bool = false
     ) throws -> ClientEnvironment {
         let environment = ProcessInfo.processInfo.environment
-        var directories = [StateFiles(directory: absolute(snapshot.stateDirectory))]
-        // A service's directory is read-only for its users.
-        if let own = StateDirectory.path(environment: environment), own != snapshot.stateDirectory {
-            directories.append(StateFiles(directory: absolute(own)))
-        }
+        let directories = directories(snapshot)
         let settings = snapshot.authority
         let authority = AuthorityFiles(
             certificate: absolute(settings.certificatePath), key: absolute(settings.privateKeyPath),
@@ -75,6 +71,13 @@ extension ConfigurationOptions {
                 session.token.map { "\(RunToken.user):\($0.text)" } ?? ProxyURL.given(to: snapshot.proxy, inherited: inherited)
         }
         return ClientEnvironment(proxy: proxy, trust: trust, present: environment)
+    }
+
+    /// Where files for this user's commands may lie. A service's directory is read-only for its users: the last is their own.
+    func directories(_ snapshot: Snapshot) -> [StateFiles] {
+        let own = StateDirectory.path(environment: ProcessInfo.processInfo.environment)
+        let others = own.map { $0 == snapshot.stateDirectory ? [] : [$0] } ?? []
+        return ([snapshot.stateDirectory] + others).map { StateFiles(directory: absolute($0)) }
     }
 
     /// Programs run in other directories than this one.

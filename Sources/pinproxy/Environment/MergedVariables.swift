@@ -79,6 +79,24 @@ enum MercurialPath {
     }
 }
 
+/// BOTO_PATH (gsutil) takes the place of all files that boto would read. BOTO_CONFIG takes its place, and is the user's.
+enum BotoPath {
+    private static func defaults(_ present: [String: String]) -> [String] { ["/etc/boto.cfg", (present["HOME"] ?? "") + "/.boto"] }
+
+    static func adding(_ file: String, to present: [String: String]) -> String {
+        ((entries(present["BOTO_PATH"]) ?? defaults(present)) + [file]).joined(separator: ":")
+    }
+
+    static func rest(of present: [String: String]) -> String? {
+        let kept = entries(present["BOTO_PATH"])
+        return kept == defaults(present) ? nil : kept?.joined(separator: ":")
+    }
+
+    private static func entries(_ value: String?) -> [String]? {
+        value?.split(separator: ":", omittingEmptySubsequences: false).map(String.init).filter { !ProgramFiles.isOurs($0, "boto") }
+    }
+}
+
 /// PHP_INI_SCAN_DIR: an empty entry stands for PHP's own directory.
 enum PHPDirectories {
     static func adding(_ directory: String, to present: String?) -> String { (rest(of: present) ?? "") + ":" + directory }

@@ -26,10 +26,13 @@ final class ChildCommand {
 
     private let process: pid_t
     private let signals: SignalDescriptor
+    /// The signals that were blocked before.
+    private let mask: sigset_t
 
-    private init(_ process: pid_t, _ signals: consuming SignalDescriptor) {
+    private init(_ process: pid_t, _ signals: consuming SignalDescriptor, _ mask: sigset_t) {
         self.process = process
         self.signals = signals
+        self.mask = mask
     }
 
     // MARK: The start
@@ -48,28 +51,41 @@ final class ChildCommand {
         }
     }
 
-    /// The same in a network of its own.
-    /// - Returns: also the sockets that listen in there, which are the caller's. None: the command has ended before it began.
-    /// - Throws: 126 if there can be no such network, too.
-    static func start(_ arguments: [String], in network: IsolatedNetwork) throws -> (command: ChildCommand, sockets: [CInt]) {
+    /// The same with surroundings of its own. To be called while there is one thread.
+    /// - Throws: 126 if it can't have them, too.
+    static func start(_ arguments: [String], in surroundings: CommandSurroundings) throws -> (command: ChildCommand, CommandSurroundings.Entered) {
         let (near, far) = try DescriptorMessage.pair()
         defer { close(near) }
         let command: ChildCommand
         do {
             defer { close(far) }
-            _ = fcntl(far, F_SETFD, 0)
-            let own = ExecInside.arguments(socket: far, network, arguments)
-            command = try begin("pinproxy") { mask throws(SystemError) in try spawn("/proc/self/exe", own, mask: mask) }
+            command = try begin("pinproxy") { mask throws(SystemError) in
+                try ExecFork.start(arguments, in: surroundings, tellingOver: far, mask: mask)
+            }
         }
-        var sockets: [CInt] = []
+        var entered = CommandSurroundings.Entered()
         while let message = try DescriptorMessage.receive(from: near) {
-            switch ExecInside.Word(message.bytes) {
-            case .entered: sockets = message.descriptors
-            case .failed(let cause): throw CommandFailure(code: 126, message: "\(arguments[0].printable) was not run: \(cause)")
+            switch ExecFork.Word(message.bytes) {
+            case .entered(let untrusted): entered = CommandSurroundings.Entered(sockets: message.descriptors, untrusted: untrusted)
+            case .failed(let cause):
+                command.giveUp()
+                throw SurroundingsRefused(cause: cause)
             case .notRun(let problem): throw notRun(arguments[0], problem)
             }
         }
-        return (command, sockets)
+        return (command, entered)
+    }
+
+    /// The kernel gives the command no surroundings of its own; it was not run.
+    struct SurroundingsRefused: Error {
+        let cause: String
+    }
+
+    /// Leaves the signals as they were, so that another one can be started.
+    private func giveUp() {
+        while waitpid(process, nil, 0) < 0, errno == EINTR {}
+        var mask = mask
+        pthread_sigmask(SIG_SETMASK, &mask, nil)
     }
 
     private static func begin(_ name: String, _ spawn: (sigset_t) throws(SystemError) -> pid_t) throws -> ChildCommand {
@@ -82,7 +98,7 @@ final class ChildCommand {
         signal(SIGCHLD, SIG_DFL)
         let signals = try SignalDescriptor(passedOn + [SIGCHLD])
         do throws(SystemError) {
-            return ChildCommand(try spawn(before), signals)
+            return ChildCommand(try spawn(before), signals, before)
         } catch {
             pthread_sigmask(SIG_SETMASK, &before, nil)
             throw notRun(name, error.code)
@@ -101,7 +117,8 @@ final class ChildCommand {
         return try program.start()
     }
 
-    private static func path(of command: String) -> String? {
+    /// Where it is found by PATH, as a shell does.
+    static func path(of command: String) -> String? {
         if command.contains("/") { return command }
         let path = getenv("PATH").map { String(cString: $0) } ?? "/bin:/usr/bin"
         return path.split(separator: ":", omittingEmptySubsequences: false)

@@ -65,6 +65,17 @@ struct Exec: ParsableCommand {
     var transparent = false
 
     @Flag(
+        inversion: .prefixedNo,
+        help: ArgumentHelp(
+            "Have it see the proxy's authority in the system's trust stores, or not.",
+            discussion: """
+                Mounts of its own, which need no root where the kernel has user namespaces for everybody. Without either of the two \
+                options it has them if they can be had; with --trust it isn't run without. Programs with the set-user-ID bit \
+                (sudo) need --no-trust.
+                """))
+    var trust: Bool?
+
+    @Flag(
         help: ArgumentHelp(
             "Start a proxy for the run where none is running, and stop it afterwards.",
             discussion: "On a port that the system chooses. What is wrong in it is logged to exec.log in the state directory."))
@@ -101,7 +112,7 @@ struct Exec: ParsableCommand {
         if reach == .everything { environment.warnIfBypassed() }
         for (name, value) in environment.variables { setenv(name, value, 1) }
         if explainRefusals != .off { Lineage.adoptOrphans() }
-        let (child, door) = try startCommand(for: session, environment.proxy, files)
+        let (child, door) = try startCommand(for: session, environment, files, SaidOnce(directories: options.directories(snapshot).map(\.own)))
         func told(_ refusal: RunRefusal) {
             if explainRefusals == .live { explain(refusal) }
         }
@@ -114,7 +125,9 @@ struct Exec: ParsableCommand {
         started?.end()
         if explainRefusals != .off {
             let account = session.account
-            for line in words.lines(of: account, toldAlready: explainRefusals == .live) { Standard.error(line) }
+            let lines = words.lines(of: account, toldAlready: explainRefusals == .live)
+            if !lines.isEmpty { FreshLine.begin() }
+            for line in lines { Standard.error(line) }
         }
         ending.imitate()
     }
@@ -134,18 +147,39 @@ struct Exec: ParsableCommand {
     }
 
     private func startCommand(
-        for session: ProxySession, _ proxy: ProxyURL, _ files: StateFiles
+        for session: ProxySession, _ environment: ClientEnvironment, _ files: StateFiles, _ said: SaidOnce
     ) throws -> (ChildCommand, ExecDoor?) {
-        guard reach != .everything else { return (try ChildCommand.start(command), nil) }
+        let commandTrust = CommandTrust(wish: trust.map { $0 ? .required : .refused } ?? .unasked, command: command[0])
+        var surroundings = CommandSurroundings()
+        surroundings.trust = commandTrust.stores(environment.trust, ProcessInfo.processInfo.environment)
+        surroundings.keepsRights = trust == nil
+        let network = try network(environment.proxy)
+        surroundings.network = network
+        if surroundings.isEmpty { return (try ChildCommand.start(command), nil) }
+        do {
+            let (child, entered) = try ChildCommand.start(command, in: surroundings)
+            if let cause = entered.untrusted { said.say(CommandTrust.missing(cause)) }
+            if surroundings.trust != nil, trust == nil, network == nil { said.say(CommandTrust.given) }
+            return (child, try network.map { try ExecDoor($0, entered.sockets, token: session.runToken, proxy: files) })
+        } catch let refused as ChildCommand.SurroundingsRefused {
+            guard trust == nil, network == nil else {
+                throw CommandFailure(code: 126, message: "\(command[0].printable) was not run: \(refused.cause)")
+            }
+            said.say(CommandTrust.missing(refused.cause))
+            return (try ChildCommand.start(command), nil)
+        }
+    }
+
+    private func network(_ proxy: ProxyURL) throws -> IsolatedNetwork? {
+        guard reach != .everything else { return nil }
         guard let ip = IPAddress(proxy.host) else { throw CommandFailure("\(proxy.host) is not an address") }
-        let network = IsolatedNetwork(proxy: SocketAddress(ip: ip, port: proxy.port), isTransparent: transparent)
-        let (child, sockets) = try ChildCommand.start(command, in: network)
-        return (child, try ExecDoor(network, sockets, token: session.runToken, proxy: files))
+        return IsolatedNetwork(proxy: SocketAddress(ip: ip, port: proxy.port), isTransparent: transparent)
     }
 
     private var reach: RefusalWords.Reach { transparent ? .nothingUnchecked : isolated ? .nothing : .everything }
 
     private func explain(_ refusal: RunRefusal) {
+        FreshLine.begin()
         Standard.error(words.line(of: refusal, count: 1))
     }
 

@@ -89,7 +89,7 @@ extension CA {
 
         private func install(_ certificate: Certificate) throws {
             if stores.nss {
-                let databases = try NSSDatabases(home: try OtherStores.home()).install(certificate)
+                let databases = try OtherStores.databases().install(certificate)
                 Standard.output("installed: \(databases.joined(separator: ", "))")
             }
             if stores.java {
@@ -132,7 +132,7 @@ extension CA {
             var removed: [String] = []
             for certificate in certificates {
                 if stores.nss {
-                    removed += try NSSDatabases(home: try OtherStores.home()).remove(certificate.map(NSSDatabases.name))
+                    removed += try OtherStores.databases().remove(certificate.map(NSSDatabases.name))
                 }
                 if stores.java {
                     let store = try JVMStore(ProcessInfo.processInfo.environment)
@@ -152,11 +152,12 @@ struct OtherStores: ParsableArguments {
 
     var isAny: Bool { nss || java }
 
-    static func home() throws -> String {
-        guard let home = ProcessInfo.processInfo.environment["HOME"], !home.isEmpty else {
+    static func databases() throws -> NSSDatabases {
+        let environment = ProcessInfo.processInfo.environment
+        guard let home = environment["HOME"], !home.isEmpty else {
             throw CommandFailure("HOME is not set, so the browsers' databases can't be found")
         }
-        return home
+        return NSSDatabases(home: home, settings: environment["XDG_CONFIG_HOME"])
     }
 }
 

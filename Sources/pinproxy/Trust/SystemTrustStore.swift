@@ -119,15 +119,19 @@ struct JVMStore {
 /// The trust stores of a user's browsers: NSS databases, one of Chromium and one for each profile of Firefox.
 struct NSSDatabases {
     var home: String
+    /// XDG_CONFIG_HOME; nil: below ``home``.
+    var settings: String?
 
     static func name(of certificate: Certificate) -> String { "pinproxy \(certificate.sha256.hex.prefix(12))" }
 
     /// Chromium's, which is made if it isn't there, and those of Firefox that are.
     var directories: [String] {
-        let profiles = [".mozilla/firefox", "snap/firefox/common/.mozilla/firefox", ".var/app/org.mozilla.firefox/.mozilla/firefox"]
-        let found = profiles.flatMap { folder -> [String] in
-            let path = "\(home)/\(folder)"
-            return ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted().map { "\(path)/\($0)" }
+        // Since 147 Firefox keeps new profiles where the XDG specification wants them.
+        let profiles = ["", "snap/firefox/common/", ".var/app/org.mozilla.firefox/"]
+            .flatMap { ["\(home)/\($0).mozilla/firefox", "\(home)/\($0).config/mozilla/firefox"] }
+        let others = ["\(home)/.var/app/org.mozilla.firefox/config/mozilla/firefox"] + (settings.map { ["\($0)/mozilla/firefox"] } ?? [])
+        let found = (profiles + others.filter { !profiles.contains($0) }).flatMap { path -> [String] in
+            ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted().map { "\(path)/\($0)" }
         }
         return ["\(home)/.pki/nssdb"] + found.filter { access($0 + "/cert9.db", F_OK) == 0 }
     }

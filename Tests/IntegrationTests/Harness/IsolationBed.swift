@@ -4,6 +4,8 @@ import Foundation
 enum IsolationBed {
     /// Whether this process may make network namespaces.
     static let isAvailable = succeeds(getuid() == 0 ? ["unshare", "--net", "true"] : ["unshare", "--user", "--net", "true"])
+    /// Whether this process may have mounts of its own.
+    static let isMountable = succeeds(getuid() == 0 ? ["unshare", "--mount", "true"] : ["unshare", "--user", "--mount", "true"])
     /// Whether origins can listen on ports 443 and 80.
     static let isTransparencyAvailable = isAvailable && getuid() == 0
     /// Whether somebody who isn't root may make them, and can be had here.

@@ -1,5 +1,7 @@
 import Foundation
 
+@testable import pinproxy
+
 /// The built proxy, running with configuration files and a state directory of its own.
 final class ProxyProcess: Sendable {
     let process: ChildProcess
@@ -85,6 +87,8 @@ final class ProxyProcess: Sendable {
             .map { "\($0.key):\n" + $0.value.map { "  \($0)\n" }.joined() }.joined()
         try bed.file("\(folder)/pins.yaml", pins)
         try bed.file("\(folder)/pinproxy.yaml", text + "pins: pins.yaml\n")
+        // Said to a user once, and not to each test.
+        try bed.file("\(folder)/state/pinproxy/\(SaidOnce.name)", CommandTrust.given + "\n")
     }
 
     /// `http://127.0.0.1:PORT`

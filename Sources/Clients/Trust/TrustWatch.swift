@@ -1,0 +1,82 @@
+import EventLoop
+import HTTPWire
+import Session
+import Synchronization
+
+/// A client that ended TLS with the proxy right after the handshake, before any request.
+struct ClientDeparture {
+    let client: KnownClient
+    let source: Endpoint
+    let traits: ClientTraits?
+    let authority: Authority
+
+    /// For people.
+    static let cause =
+        "the client ended TLS right after the handshake, before any request: it seems not to trust the proxy's authority "
+        + "(sudo pinproxy ca install adds that to the system's trust store)"
+}
+
+/// Which clients trust the proxy's authority, as all workers have seen it.
+final class TrustWatch: Sendable {
+    private struct State {
+        var signs = TrustSigns()
+        var told: Set<KnownClient> = []
+    }
+
+    /// Beyond it the same may be told again.
+    private static let toldLimit = 1024
+
+    private let state = Mutex(State())
+
+    func trusts(_ client: KnownClient) {
+        state.withLock { state in
+            state.signs.trusts(client)
+            state.told.remove(client)
+        }
+    }
+
+    /// - Returns: whether it is news that the client doesn't trust the authority.
+    func distrusts(_ client: KnownClient) -> Bool {
+        state.withLock { state in
+            guard !state.signs.includes(client) else { return false }
+            if state.told.count >= Self.toldLimit { state.told = [] }
+            return state.told.insert(client).inserted
+        }
+    }
+}
+
+/// The departures of a worker's clients, for as long as they may mean nothing: browsers open connections to spare, and close
+/// them when they have asked over another.
+final class DepartureDesk {
+    /// After it a client would have asked.
+    static let patienceNanoseconds: UInt64 = 3_000_000_000
+    private static let limit = 256
+
+    private let loop: EventLoop
+    private let watch: TrustWatch
+    private let tell: (ClientDeparture) -> Void
+    private var waiting: [(departure: ClientDeparture, due: MonotonicTime)] = []
+    private lazy var deadline = Deadline(loop: loop, owner: self) { $0.waited() }
+
+    /// - Parameter tell: called on the loop for a client that still hasn't asked for anything, once for each client.
+    init(loop: EventLoop, watch: TrustWatch, tell: @escaping (ClientDeparture) -> Void) {
+        self.loop = loop
+        self.watch = watch
+        self.tell = tell
+    }
+
+    func note(_ departure: ClientDeparture) {
+        guard waiting.count < Self.limit else { return }
+        let due = loop.now.advanced(byNanoseconds: Self.patienceNanoseconds)
+        waiting.append((departure, due))
+        if waiting.count == 1 { deadline.set(due) }
+    }
+
+    private func waited() {
+        let now = loop.now
+        let over = waiting.prefix { $0.due <= now }
+        waiting.removeFirst(over.count)
+        for (departure, _) in over where watch.distrusts(departure.client) { tell(departure) }
+        if let next = waiting.first { deadline.set(next.due) }
+    }
+}

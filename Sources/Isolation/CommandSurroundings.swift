@@ -1,0 +1,35 @@
+internal import Glibc
+
+/// What a command has to itself: a network, the system's trust stores as it sees them, or both.
+package struct CommandSurroundings: Sendable {
+    package var network: IsolatedNetwork?
+    package var trust: SystemTrust?
+    /// A command that can have them only in a namespace of users goes without, if it is root's.
+    package var keepsRights = false
+
+    package init() {}
+
+    package var isEmpty: Bool { network == nil && trust == nil }
+
+    /// What a process has entered.
+    package struct Entered: Sendable {
+        /// They listen in the network, close-on-exec, for the ``Door``. The caller owns them.
+        package var sockets: [CInt] = []
+        /// Why the trust stores are as they were, besides the network; nil: they aren't.
+        package var untrusted: String?
+    }
+
+    /// Moves this process, which must have only one thread.
+    /// - Throws: where there is no network, or nothing at all. The process is of no use then.
+    package func enter() throws(IsolationError) -> Entered {
+        guard let network else {
+            try Namespaces.enterMounts(keepsRights: keepsRights)
+            try trust?.cover()
+            return Entered()
+        }
+        try Namespaces.enterNetwork(mounts: trust != nil)
+        var entered = Entered(sockets: try network.open())
+        do throws(IsolationError) { try trust?.cover() } catch { entered.untrusted = error.description }
+        return entered
+    }
+}

@@ -1,0 +1,37 @@
+internal import CShims
+internal import Glibc
+
+struct MountError: Error {
+    let code: CInt
+    let path: String
+
+    var reason: String { String(cString: strerror(code)) }
+
+    init(at path: String) { (code, self.path) = (errno, path) }
+}
+
+/// Mounts in the namespace of this process: mount(2).
+enum Mount {
+    // <sys/mount.h>
+    private static let (readOnly, noSetUserID, noDevices): (UInt, UInt, UInt) = (1, 2, 4)
+    private static let (remount, bindMount, recursive, relativeTimes): (UInt, UInt, UInt, UInt) = (32, 4096, 16384, 1 << 21)
+
+    /// Shows a file or a directory, with what is mounted in there, at another place as well.
+    static func bind(_ source: String, to target: String) throws(MountError) {
+        guard mount(source, target, nil, bindMount | recursive, nil) == 0 else { throw MountError(at: target) }
+    }
+
+    /// An empty file system in memory.
+    static func memory(at target: String) throws(MountError) {
+        guard mount("pinproxy", target, "tmpfs", noSetUserID | noDevices, "mode=0755") == 0 else { throw MountError(at: target) }
+    }
+
+    /// Makes what is mounted there read-only. What else it may not do stays so, which the kernel insists on.
+    static func protect(_ target: String) throws(MountError) {
+        var status = statvfs()
+        guard statvfs(target, &status) == 0 else { throw MountError(at: target) }
+        // ST_NOSUID, ST_NODEV, ST_NOEXEC, ST_NOATIME, ST_NODIRATIME are the flags of mount(2); ST_RELATIME isn't.
+        let kept = status.f_flag & (2 | 4 | 8 | 1024 | 2048) | (status.f_flag & 4096 != 0 ? relativeTimes : 0)
+        guard mount(nil, target, nil, remount | bindMount | readOnly | kept, nil) == 0 else { throw MountError(at: target) }
+    }
+}

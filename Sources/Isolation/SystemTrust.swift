@@ -1,0 +1,96 @@
+internal import Glibc
+
+/// The machine's trust stores as a command sees them: with the proxy's authority, by mounts of its own.
+///
+/// Files are covered by the bundle. A directory in which OpenSSL looks a certificate up by the hash of its subject is covered by
+/// one that has the authority besides. Nothing outside changes, and nothing is left when the command has ended.
+package struct SystemTrust: Sendable {
+    /// A certificate that directories get.
+    package struct Authority: Sendable, Equatable {
+        /// Of its subject: openssl-rehash(1).
+        let hash: String
+        let pem: String
+
+        package init(hash: String, pem: String) { (self.hash, self.pem) = (hash, pem) }
+    }
+
+    /// Where systems have their certificates in one PEM file: Debian and most others, Fedora, openSUSE, Alpine and Arch, and the
+    /// default of OpenSSL.
+    package static let files = [
+        "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+        "/etc/ssl/ca-bundle.pem", "/var/lib/ca-certificates/ca-bundle.pem", "/etc/ssl/cert.pem", "/etc/pki/tls/cert.pem",
+        "/etc/pki/tls/cacert.pem", "/usr/lib/ssl/cert.pem", "/usr/local/ssl/cert.pem",
+    ]
+    /// Directories of hashed certificates.
+    package static let directories = [
+        "/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted/pem/directory-hash", "/var/lib/ca-certificates/openssl",
+        "/usr/lib/ssl/certs", "/usr/local/ssl/certs",
+    ]
+    /// Java's stores.
+    package static let javaStores = ["/etc/ssl/certs/java/cacerts", "/etc/pki/ca-trust/extracted/java/cacerts", "/etc/pki/java/cacerts"]
+
+    let bundle: String
+    let javaStore: String?
+    let authorities: [Authority]
+    let bundled: [String]
+
+    /// - Parameters:
+    ///   - bundle: the path of a PEM file with the system's certificates and the authority.
+    ///   - javaStore: the path of the same for Java; nil: its stores stay as they are.
+    ///   - bundled: files that programs bring along, which are covered as well.
+    package init(bundle: String, javaStore: String?, authorities: [Authority], bundled: [String] = []) {
+        (self.bundle, self.javaStore, self.authorities, self.bundled) = (bundle, javaStore, authorities, bundled)
+    }
+
+    /// Covers what this machine has of these places, in the mount namespace that this process has to itself.
+    func cover() throws(IsolationError) {
+        do throws(MountError) {
+            // Symbolic links lead several of the names to one place.
+            for directory in Self.real(Self.directories) where Self.kind(of: directory) == S_IFDIR { try cover(directory: directory) }
+            for file in Self.real(Self.files + bundled) { try cover(file: file, with: bundle) }
+            if let javaStore { for file in Self.real(Self.javaStores) { try cover(file: file, with: javaStore) } }
+            try SSHSettings.cover()
+        } catch {
+            throw IsolationError("\(error.path) can't be covered: \(error.reason)")
+        }
+    }
+
+    private func cover(file: String, with source: String) throws(MountError) {
+        guard Self.kind(of: file) == S_IFREG, file != source else { return }
+        try Mount.bind(source, to: file)
+        try Mount.protect(file)
+    }
+
+    /// Its entries stay, as links to where they are, and the authority joins them.
+    private func cover(directory: String) throws(MountError) {
+        let original = try DirectoryCopy(of: directory)
+        try Mount.memory(at: directory)
+        try original.fill(directory)
+        var taken = original.names
+        for (number, authority) in authorities.enumerated() {
+            let file = "pinproxy-\(number).pem"
+            try DirectoryCopy.write(authority.pem, to: "\(directory)/\(file)")
+            let link = (0...).lazy.map { "\(authority.hash).\($0)" }.first { !taken.contains($0) } ?? ""
+            taken.insert(link)
+            guard symlink(file, "\(directory)/\(link)") == 0 else { throw MountError(at: "\(directory)/\(link)") }
+        }
+        try Mount.protect(directory)
+    }
+
+    /// Those that exist, without links, each once.
+    static func real(_ paths: [String]) -> [String] {
+        var found: [String] = []
+        for path in paths {
+            guard let resolved = realpath(path, nil) else { continue }
+            defer { free(resolved) }
+            let real = String(cString: resolved)
+            if !found.contains(real) { found.append(real) }
+        }
+        return found
+    }
+
+    private static func kind(of path: String) -> mode_t? {
+        var status = stat()
+        return stat(path, &status) == 0 ? status.st_mode & S_IFMT : nil
+    }
+}

@@ -1,0 +1,145 @@
+internal import FoundationEssentials
+internal import Glibc
+internal import Isolation
+internal import Security
+internal import TLS
+
+/// The files from which programs learn to trust the proxy's authority, in `trust/KEY` of a state directory. The key is the
+/// authority's, so that two configurations don't overwrite each other's.
+///
+/// What is only certificates lies in the proxy's state directory if it can be written. What programs take orders from (a
+/// wgetrc can name a program to be run) lies in one that nobody but this user and root can change.
+struct TrustFiles: Equatable {
+    /// Those with names that don't depend on their contents.
+    static let names = ["ca-bundle.pem", "authorities.pem"]
+
+    /// The system's roots and the authority, as PEM.
+    let bundle: String
+    /// The authority; during a rotation every trusted one.
+    let authority: String
+    /// The same certificates as the bundle's for Java; nil if it can't be written.
+    var javaStore: String?
+    /// For programs that know a configuration file only; nil where there is no directory for them.
+    var configuration: ProgramFiles?
+    /// What ``authority`` holds, for directories of certificates.
+    var hashed: [SystemTrust.Authority] = []
+
+    /// Makes sure that they are there and up to date, in the first of the directories that fits.
+    static func prepare(
+        authority: AuthorityFiles, in directories: [StateFiles], environment: [String: String]
+    ) throws -> TrustFiles {
+        let (own, isRotating) = try trusted(authority)
+        let key = own.first.map(folderKey) ?? ""
+        let hashed = own.map { SystemTrust.Authority(hash: $0.subjectHash, pem: $0.pem) }
+        let folder = StateFiles.trustFolder(key)
+        let sources = TrustStamp.Sources(roots: systemBundle, authorities: own.map(\.sha256.hex))
+        // In the last, which is this user's own.
+        let stamp = directories.last.map { TrustStamp(folder: folder, directory: $0.own) }
+        if var files = stamp?.files(of: sources) {
+            files.hashed = hashed
+            files.configuration = programFiles(files.bundle, key, directories, environment)
+            return files
+        }
+        let contents = combine(systemRoots(), own)
+        var problems: [String] = []
+        for directory in directories {
+            do throws(FileProblem) {
+                let bundle = try write(contents, to: "\(folder)/\(names[0])", in: directory.own, mode: 0o644)
+                let alone = isRotating
+                    ? try write(pem(own), to: "\(folder)/\(names[1])", in: directory.own, mode: 0o644) : authority.certificate
+                var files = TrustFiles(bundle: bundle, authority: alone, javaStore: javaStore(of: contents, folder, in: directory.own))
+                stamp?.keep(files, of: sources)
+                files.hashed = hashed
+                files.configuration = programFiles(bundle, key, directories, environment)
+                return files
+            } catch {
+                problems.append("\(directory.directory): \(error)")
+            }
+        }
+        throw CommandFailure("the trust bundle can't be written: \(problems.joined(separator: "; "))")
+    }
+
+    /// Updates the bundles that programs already use. Root does so on behalf of the directory's owner.
+    static func refresh(_ authority: AuthorityFiles, in directory: TrustedDirectory) throws {
+        let (own, _) = try trusted(authority)
+        let bundle = combine(systemRoots(), own)
+        for certificate in own {
+            let folder = StateFiles.trustFolder(folderKey(certificate))
+            for (name, contents) in zip(names, [bundle, pem(own)]) {
+                let path = "\(folder)/\(name)"
+                do throws(FileProblem) {
+                    if try directory.has(path) { try directory.write(contents, to: path, mode: 0o644) }
+                } catch {
+                    throw CommandFailure("\(directory.path)/\(path) can't be written: \(error)")
+                }
+            }
+        }
+    }
+
+    /// The authority's certificates, and those of a rotation.
+    private static func trusted(_ authority: AuthorityFiles) throws -> (certificates: [Certificate], isRotating: Bool) {
+        do throws(AuthorityError) {
+            let all = try authority.trustedCertificates(at: Clock.now)
+            return (all, try all.count > authority.loadCertificates().count)
+        } catch {
+            throw CommandFailure(authority: error)
+        }
+    }
+
+    private static func folderKey(_ certificate: Certificate) -> String { String(certificate.sha256.hex.prefix(16)) }
+
+    private static func pem(_ certificates: [Certificate]) -> [UInt8] { Array(certificates.map(\.pem).joined().utf8) }
+
+    /// Writes what isn't there already, and says where it is. Nothing is written in another user's directory.
+    static func write(
+        _ contents: [UInt8], to name: String, in directory: TrustedDirectory, mode: UInt32
+    ) throws(FileProblem) -> String {
+        let path = "\(directory.path)/\(name)"
+        if let present = try? directory.read(name, limit: limit), present.bytes == contents { return path }
+        try directory.create()
+        try directory.requireOwn()
+        try directory.createFolder(name.split(separator: "/").dropLast().joined(separator: "/"), mode: 0o755)
+        try directory.write(contents, to: name, mode: mode)
+        return path
+    }
+
+    private static let limit = 64 << 20
+
+    /// Named by what it is made of: to make it takes a moment, and with every command.
+    private static func javaStore(of bundle: [UInt8], _ folder: String, in directory: TrustedDirectory) -> String? {
+        let name = "java-\(SHA256Digest.of(bundle).hex.prefix(12)).p12"
+        let path = "\(directory.path)/\(folder)/\(name)"
+        if let present = try? directory.openForReading("\(folder)/\(name)") {
+            close(present)
+            return path
+        }
+        guard (try? directory.requireOwn()) != nil, let certificates = try? Certificate.all(inPEM: bundle),
+            let store = try? JavaTrustStore.encode(certificates),
+            (try? directory.write(store, to: "\(folder)/\(name)", mode: 0o644)) != nil
+        else { return nil }
+        for old in directory.names(in: folder) where old.hasPrefix("java-") && old.hasSuffix(".p12") && old != name {
+            directory.remove("\(folder)/\(old)")
+        }
+        return path
+    }
+
+    private static func programFiles(
+        _ bundle: String, _ key: String, _ directories: [StateFiles], _ environment: [String: String]
+    ) -> ProgramFiles? {
+        for directory in directories.reversed() {
+            if let files = try? ProgramFiles.write(trusting: bundle, to: directory.own, key: key, environment: environment) { return files }
+        }
+        return nil
+    }
+
+    private static var systemBundle: String? { TrustAnchors.systemBundles.first { access($0, R_OK) == 0 } }
+
+    private static func systemRoots() -> [UInt8] {
+        systemBundle.flatMap { try? SmallFile.read($0, limit: limit).bytes } ?? []
+    }
+
+    /// Certificates and nothing else: what else stands in a file of certificates is not passed on.
+    private static func combine(_ roots: [UInt8], _ own: [Certificate]) -> [UInt8] {
+        PEM.certificates(in: roots) + pem(own)
+    }
+}

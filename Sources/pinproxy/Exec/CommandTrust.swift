@@ -1,0 +1,79 @@
+internal import Configuration
+internal import Glibc
+internal import Isolation
+internal import Security
+
+/// Whether a command sees the proxy's authority in the system's trust stores, and what is said of that.
+struct CommandTrust {
+    enum Wish {
+        /// As far as it can be had.
+        case unasked
+        /// `--trust`
+        case required
+        /// `--no-trust`
+        case refused
+    }
+
+    /// They have the rights of another user, tell one user from another, or give namespaces to others: in a namespace of users they
+    /// can't. As root they can.
+    private static let unfit: Set<String> = [
+        "sudo", "sudoedit", "su", "doas", "pkexec", "run0", "newgrp", "podman", "buildah", "mmdebstrap", "newuidmap", "newgidmap", "snap",
+        "fusermount", "fusermount3",
+    ]
+    /// They change what others see: mounts, or the trust stores.
+    private static let changing: Set<String> = [
+        "mount", "umount", "apt", "apt-get", "aptitude", "dpkg", "update-ca-certificates", "update-ca-trust",
+    ]
+
+    let wish: Wish
+    /// A name or a path.
+    let command: String
+    var isRoot = geteuid() == 0
+
+    /// Nil: the trust stores stay as they are.
+    func stores(_ trust: TrustFiles, _ environment: [String: String]) -> SystemTrust? {
+        let name = PathText.name(of: command)
+        return switch wish {
+        case .refused: nil
+        case .unasked where Self.changing.contains(name) || !isRoot && Self.unfit.contains(name): nil
+        case .unasked, .required:
+            SystemTrust(
+                bundle: trust.bundle, javaStore: trust.javaStore, authorities: trust.hashed,
+                bundled: BundledTrust.files(for: command, environment))
+        }
+    }
+
+    /// Said when a command has it unasked.
+    static let given =
+        "pinproxy: commands see the proxy's authority in the system's trust stores, by mounts of their own that end with them; "
+        + "--no-trust leaves it out, as sudo and other set-user-ID programs need it (said once)"
+
+    /// Said when it can't be had.
+    static func missing(_ cause: String) -> String {
+        "pinproxy: programs that read the system's trust stores don't trust the proxy's authority: \(cause); those that take it from "
+            + "environment variables do. For all: sudo pinproxy ca install (said once)"
+    }
+}
+
+/// What has been said to this user, so that it is not said again.
+struct SaidOnce {
+    static let name = "exec.said"
+
+    /// Those in which it may stand: the first that can be written has it.
+    let directories: [TrustedDirectory]
+
+    /// Says it, unless it was the last that was said.
+    func say(_ line: String) {
+        let bytes = Array((line + "\n").utf8)
+        for directory in directories {
+            if let said = try? directory.read(Self.name), said.bytes == bytes { return }
+        }
+        Standard.error(line)
+        for directory in directories {
+            guard (try? directory.create()) != nil, (try? directory.requireOwn()) != nil,
+                (try? directory.write(bytes, to: Self.name, mode: 0o644)) != nil
+            else { continue }
+            return
+        }
+    }
+}

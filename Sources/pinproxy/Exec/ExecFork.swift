@@ -1,0 +1,66 @@
+internal import EventLoop
+internal import Glibc
+internal import Isolation
+
+/// The process that becomes a command with surroundings of its own: it moves there, tells `pinproxy exec` how that went, and
+/// executes the command.
+///
+/// A fork, and not another start of this program, which takes as long as the rest of it. A process can't be moved by
+/// another, and one that has threads can't move: so the parent must have none, and stays outside.
+enum ExecFork {
+    /// What it tells. Without another word after `entered` it has become the command.
+    enum Word {
+        /// The sockets that listen inside come with it.
+        /// - Parameter untrusted: why the trust stores weren't covered.
+        case entered(untrusted: String?)
+        case failed(String)
+        /// With an `errno`.
+        case notRun(CInt)
+
+        private static let limit = 4000
+
+        var bytes: [UInt8] {
+            switch self {
+            case .entered(let untrusted): [0] + Array((untrusted ?? "").utf8.prefix(Self.limit))
+            case .failed(let cause): [1] + Array(cause.utf8.prefix(Self.limit))
+            case .notRun(let code): [2, UInt8(clamping: code)]
+            }
+        }
+
+        init(_ bytes: [UInt8]) {
+            let text = String(decoding: bytes.dropFirst(), as: UTF8.self)
+            self =
+                switch bytes.first {
+                case 0: .entered(untrusted: text.isEmpty ? nil : text)
+                case 2: .notRun(CInt(bytes.last ?? 0))
+                default: .failed(text)
+                }
+        }
+    }
+
+    /// - Parameters:
+    ///   - socket: hears its words; the child's copy closes when it executes the command.
+    ///   - mask: the signals that the command has blocked.
+    static func start(
+        _ arguments: [String], in surroundings: CommandSurroundings, tellingOver socket: CInt, mask: sigset_t
+    ) throws(SystemError) -> pid_t {
+        let process = fork()
+        guard process >= 0 else { throw SystemError(code: errno, call: "fork") }
+        if process > 0 { return process }
+        var mask = mask
+        pthread_sigmask(SIG_SETMASK, &mask, nil)
+        become(arguments, in: surroundings, tellingOver: socket)
+    }
+
+    private static func become(_ arguments: [String], in surroundings: CommandSurroundings, tellingOver socket: CInt) -> Never {
+        do {
+            let entered = try surroundings.enter()
+            try DescriptorMessage.send(Word.entered(untrusted: entered.untrusted).bytes, entered.sockets, over: socket)
+            execvp(arguments[0], arguments.map { strdup($0) } + [nil])
+            try DescriptorMessage.send(Word.notRun(errno).bytes, over: socket)
+        } catch {
+            try? DescriptorMessage.send(Word.failed("\(error)").bytes, over: socket)
+        }
+        _exit(126)
+    }
+}

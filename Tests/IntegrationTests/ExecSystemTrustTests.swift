@@ -1,0 +1,220 @@
+import Foundation
+import TestAuthority
+import Testing
+
+@testable import pinproxy
+
+/// Under `pinproxy exec` programs that read the system's trust stores trust the proxy's authority, and nothing else changes.
+@Suite(.sharedBed(ExecRefusalBed.prepare), .enabled(if: IsolationBed.isMountable), .timeLimit(.minutes(5)))
+struct ExecSystemTrustTests {
+    let shared: SharedBed
+    var bed: TestBed { shared.bed }
+
+    init() throws {
+        shared = try sharedBed()
+    }
+
+    private func url(_ host: String) -> String { "https://\(host):\(shared.originPort)/large/3" }
+
+    /// Without what the variables say of certificates.
+    private static let bare = ["env", "-u", "SSL_CERT_FILE", "-u", "SSL_CERT_DIR", "-u", "CURL_CA_BUNDLE", "-u", "PERL_LWP_SSL_CA_FILE"]
+
+    private func exec(options: [String] = [], launcher: [String] = [], environment: [String: String]? = nil, _ command: [String]) async throws -> Run {
+        try await bed.run(
+            launcher + bed.execArguments(options, command), environment: environment ?? ProxyProcess.environment(in: bed))
+    }
+
+    struct Program: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        /// `$URL` is asked for; `$HOST` is its host.
+        let call: String
+    }
+
+    static let programs = [
+        Program(testDescription: "the file", call: "curl -sS -o /dev/null --capath /dev/null --cacert /etc/ssl/certs/ca-certificates.crt $URL"),
+        Program(
+            testDescription: "the directory",
+            call: """
+                p=${HTTPS_PROXY#*://}; openssl s_client -proxy ${p#*@} -proxy_user x -proxy_pass pass:x -connect $HOST -servername ${HOST%:*} \
+                -no-CAfile -no-CAstore -CApath /etc/ssl/certs -verify_return_error </dev/null | grep 'Verify return code: 0'
+                """),
+        Program(testDescription: "curl's defaults", call: "curl -sS -o /dev/null $URL"),
+        Program(testDescription: "Python's defaults", call: "python3 -c 'import sys, urllib.request as r; r.urlopen(sys.argv[1]).read()' $URL"),
+    ]
+
+    @Test(arguments: programs, [[], ["--isolated"], ["--trust"]])
+    func rightPinsWorkAndWrongOnesDont(program: Program, options: [String]) async throws {
+        guard options != ["--isolated"] || IsolationBed.isAvailable else { return }
+        func ask(_ host: String, _ options: [String]) async throws -> Run {
+            let script = "URL=\(url(host)); HOST=\(host):\(shared.originPort); \(program.call)"
+            return try await exec(options: options, Self.bare + ["sh", "-c", script])
+        }
+        let plain = options == ["--isolated"] ? options + ["--plain-url"] : options + ["--plain-url"]
+        let right = try await ask("right.test", plain)
+        #expect(right.succeeded, "\(right)")
+        #expect(try await !ask("wrong.test", plain).succeeded)
+        // It is the mounts that do it.
+        #expect(try await !ask("right.test", plain.filter { $0 != "--trust" } + ["--no-trust"]).succeeded)
+    }
+
+    @Test func nothingIsLeftOutside() async throws {
+        let list = "find /etc/ssl -printf '%p %i %s %T@\\n' | sort; cut -d' ' -f5 /proc/self/mountinfo"
+        let before = try await bed.run(["sh", "-c", list])
+        let inside = try await exec(["sh", "-c", list])
+        #expect(inside.succeeded && inside.output.contains("/pinproxy-0.pem"), "\(inside)")
+        let after = try await bed.run(["sh", "-c", list])
+        #expect(before.output == after.output)
+        // What is there stays there, and can't be changed.
+        let certificates = try await exec(["sh", "-c", "ls /etc/ssl/certs | wc -l; (echo x > /etc/ssl/certs/ca-certificates.crt) 2>&1; touch /etc/ssl/certs/x"])
+        #expect(certificates.output.contains("Read-only file system") && certificates.errors.contains("Read-only file system"), "\(certificates)")
+        let outside = try FileManager.default.contentsOfDirectory(atPath: "/etc/ssl/certs").count
+        // The certificate, and its hash.
+        #expect(certificates.output.hasPrefix("\(outside + 2)\n"), "\(certificates)")
+    }
+
+    @Test(.enabled(if: IsolationBed.isAvailableToUsers))
+    func anOrdinaryUser() async throws {
+        let environment = try IsolationBed.openToUsers(bed)
+        let options = ["--state-directory", bed.path("proxy/state/pinproxy")]
+        let script = "id -u; id -g; grep CapEff /proc/self/status; touch ~/trusting && stat -c %u:%g ~/trusting; curl -sS -o /dev/null \(url("right.test")) && echo trusts"
+        let run = try await exec(options: options, launcher: IsolationBed.asNobody, environment: environment, Self.bare + ["sh", "-c", script])
+        #expect(run.output == "65534\n65534\nCapEff:\t0000000000000000\n65534:65534\ntrusts", "\(run)")
+        #expect(run.ending == .exited(0) && run.errors.isEmpty, "\(run)")
+        // What needs another user's rights is left as it is, unless that is asked for.
+        let namespace = "readlink /proc/self/ns/user"
+        let own = try await bed.run(["sh", "-c", namespace]).output
+        try bed.file("bin/sudo", "#!/bin/sh\n\(namespace)\n", mode: 0o755)
+        chmod(bed.path("bin"), 0o755)
+        for (more, isSame) in [([], true), (["--trust"], false)] {
+            let sudo = try await exec(
+                options: options + more + ["--explain-refusals=off"], launcher: IsolationBed.asNobody, environment: environment, [bed.path("bin/sudo")])
+            #expect((sudo.output == own) == isSame, "\(sudo)")
+        }
+    }
+
+    /// The other distributions' places, as their links lead to one another.
+    @Test(arguments: [
+        // Fedora
+        """
+        rm -r /etc/ssl/certs; mkdir -p /etc/pki/ca-trust/extracted/pem /etc/pki/tls/certs; ln -s ../pki/tls/certs /etc/ssl/certs
+        cp $1 /etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem
+        ln -s /etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem /etc/pki/tls/certs/ca-bundle.crt
+        ln -s certs/ca-bundle.crt /etc/pki/tls/cert.pem
+        ln -s /etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem /etc/pki/tls/certs/ca-certificates.crt
+        files='/etc/pki/tls/certs/ca-bundle.crt /etc/pki/tls/cert.pem /etc/ssl/certs/ca-certificates.crt'
+        """,
+        // Alpine
+        "ln -s certs/ca-certificates.crt /etc/ssl/cert.pem; files='/etc/ssl/cert.pem /etc/ssl/certs/ca-certificates.crt'",
+        // openSUSE
+        """
+        rm -r /etc/ssl/certs; mkdir -p /etc/var/pem /etc/var/openssl; cp $1 /etc/ssl/ca-bundle.pem; ln -s ../var/pem /etc/ssl/certs
+        cp $1 /etc/var/pem/One.pem; files=/etc/ssl/ca-bundle.pem
+        """,
+    ])
+    func otherDistributions(arrangement: String) async throws {
+        guard getuid() == 0 else { return }
+        let script = """
+            set -e; cp -a /etc $2; mount --bind $2 /etc; cp /etc/ssl/certs/ca-certificates.crt $2.crt; set -- $2.crt "$@"
+            \(arrangement)
+            shift 3; "$@" sh -c 'for f; do curl -sS -o /dev/null --capath /dev/null --cacert $f \(url("right.test")) || exit 1; done
+            ls /etc/ssl/certs/pinproxy-0.pem' sh $files
+            """
+        let run = try await bed.run(
+            ["unshare", "--mount", "sh", "-c", script, "sh", "-", bed.path("etc-\(UUID())")]
+                + bed.execArguments([], Self.bare.map { $0 }), environment: ProxyProcess.environment(in: bed))
+        #expect(run.succeeded && run.output == "/etc/ssl/certs/pinproxy-0.pem", "\(run)")
+    }
+
+    /// ssh takes included settings from root or its user, and in a namespace of users root is nobody.
+    @Test(.enabled(if: IsolationBed.isAvailableToUsers && FileManager.default.fileExists(atPath: "/usr/bin/ssh")))
+    func sshReadsItsSettings() async throws {
+        let environment = try IsolationBed.openToUsers(bed)
+        let script = """
+            set -e; cp -a /etc $1; mount --bind $1 /etc; mkdir -p /etc/ssh/ssh_config.d; echo 'Include /etc/ssh/ssh_config.d/*.conf' > /etc/ssh/ssh_config
+            printf 'Host alias.test\\n  HostName meant.test\\n' > /etc/ssh/ssh_config.d/50-test.conf; shift; exec "$@"
+            """
+        let run = try await bed.run(
+            ["unshare", "--mount", "sh", "-c", script, "sh", bed.path("etc-\(UUID())")] + IsolationBed.asNobody
+                + bed.execArguments(["--state-directory", bed.path("proxy/state/pinproxy"), "--explain-refusals=off"], ["ssh", "-G", "alias.test"]),
+            environment: environment)
+        #expect(run.succeeded && run.output.contains("hostname meant.test"), "\(run)")
+    }
+
+    // MARK: Where it can't be had
+
+    /// Without the namespaces the variables are all there is, which is said once. Who asks for the stores isn't served without.
+    @Test func namespacesAreForbidden() async throws {
+        try await withTestBed { bed in
+            _ = try await ProxyProcess(in: bed, trust: nil, sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())"]])
+            let forbid = "echo 0 > /proc/sys/user/max_user_namespaces; echo 0 > /proc/sys/user/max_mnt_namespaces; exec setpriv --bounding-set=-all --inh-caps=-all \"$@\""
+            func run(_ options: [String]) async throws -> Run {
+                try await bed.run(
+                    ["unshare", "--user", "--map-root-user", "sh", "-c", forbid, "sh"] + bed.execArguments(options + ["--explain-refusals=off"], ["echo", "was run"]),
+                    environment: ProxyProcess.environment(in: bed))
+            }
+            let first = try await run([])
+            #expect(first.succeeded && first.output == "was run", "\(first)")
+            #expect(first.told.count == 1 && first.told[0].contains("don't trust the proxy's authority: the kernel makes no mount namespace"), "\(first)")
+            let second = try await run([])
+            #expect(second.succeeded && second.errors.isEmpty, "\(second)")
+            let asked = try await run(["--trust"])
+            #expect(asked.ending == .exited(126) && asked.output.isEmpty, "\(asked)")
+            #expect(asked.told.first?.hasPrefix("pinproxy: echo was not run: the kernel makes no") == true, "\(asked)")
+            #expect(try await run(["--no-trust"]).errors.isEmpty)
+        }
+    }
+
+    @Test func itIsSaidOnce() async throws {
+        try await withTestBed { bed in
+            _ = try await ProxyProcess(in: bed, trust: nil, sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())"]])
+            try FileManager.default.removeItem(atPath: bed.path("proxy/state/pinproxy/\(SaidOnce.name)"))
+            let off = ["--explain-refusals=off"]
+            #expect(try await bed.exec(options: off + ["--no-trust"], "true").errors.isEmpty)
+            #expect(try await bed.exec(options: off, "true").errors == CommandTrust.given)
+            for _ in 0..<2 { #expect(try await bed.exec(options: off, "true").errors.isEmpty) }
+        }
+    }
+
+    /// Python's certifi, which yt-dlp and others ask in place of the system.
+    @Test func whatProgramsBringAlong() async throws {
+        let file = "tool/lib/python3.99/site-packages/certifi/cacert.pem"
+        try bed.file(file, "nothing\n", mode: 0o644)
+        try bed.file("tool/bin/ask", "#!/bin/sh\ncurl -sS -o /dev/null --capath /dev/null --cacert \(bed.path(file)) \(url("right.test"))\n", mode: 0o755)
+        let run = try await exec([bed.path("tool/bin/ask")])
+        #expect(run.succeeded, "\(run)")
+        #expect(try bed.contents(file) == "nothing\n")
+    }
+
+    // MARK: What is told
+
+    /// The terminal's cursor may stand behind what the command has written.
+    @Test func aLineOfItsOwn() async throws {
+        let terminal = """
+            import fcntl, os, pty, struct, sys, termios
+            process, descriptor = pty.fork()
+            if process == 0:
+                fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+                os.execvp(sys.argv[1], sys.argv[1:])
+            output = b""
+            try:
+                while chunk := os.read(descriptor, 4096): output += chunk
+            except OSError: pass
+            os.waitpid(process, 0)
+            sys.stdout.write(repr(output.decode()))
+            """
+        func told(_ command: String) async throws -> String {
+            let script = try bed.file("terminal.py", terminal)
+            return try await bed.run(
+                [PythonPeer.python, script] + bed.execArguments([], ["sh", "-c", command]), environment: ProxyProcess.environment(in: bed)).output
+        }
+        let blanks = String(repeating: " ", count: 39)
+        #expect(try await told("printf unfinished").hasPrefix("'unfinished\(blanks)\\rpinproxy: sh sent nothing"))
+        #expect(try await told("echo finished").hasPrefix("'finished\\r\\n\(blanks)\\rpinproxy: sh sent nothing"))
+        // In a file.
+        let file = bed.path("told")
+        let run = try await bed.run(
+            ["sh", "-c", "\"$@\" > \(file) 2>&1", "sh"] + bed.execArguments([], ["printf", "unfinished"]), environment: ProxyProcess.environment(in: bed))
+        #expect(run.succeeded)
+        #expect(try bed.contents("told").hasPrefix("unfinished\npinproxy: printf sent nothing"))
+    }
+}
