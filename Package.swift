@@ -182,7 +182,7 @@ let package = Package(
             ]),
         .testTarget(
             name: "CommandTests", dependencies: [
-                "pinproxy", "Daemon", "Clients", "Records", "Session", "Configuration", "Serialization", "Security", "TLS", "TestAuthority",
+                "pinproxy", "Daemon", "Clients", "Records", "Session", "Configuration", "Serialization", "Security", "Isolation", "TLS", "TestAuthority",
             ],
             swiftSettings: settings),
         .testTarget(

@@ -17,6 +17,8 @@ package struct CommandSurroundings: Sendable {
         package var sockets: [CInt] = []
         /// Why the trust stores are as they were, besides the network; nil: they aren't.
         package var untrusted: String?
+
+        package init(sockets: [CInt] = [], untrusted: String? = nil) { (self.sockets, self.untrusted) = (sockets, untrusted) }
     }
 
     /// Moves this process, which must have only one thread.

@@ -1,13 +1,14 @@
 internal import CShims
 internal import Glibc
 
-/// A directory as it was before it was covered: another can have the same entries.
+/// A directory that is to be covered: another gets the same entries.
 final class DirectoryCopy {
     private static let limit = 8192
     /// Where the covered directory can be reached in the other.
     private static let original = ".original"
 
     let names: Set<String>
+    private let path: String
     private let descriptor: CInt
 
     init(of path: String) throws(MountError) {
@@ -19,6 +20,7 @@ final class DirectoryCopy {
             close(raw)
             throw error
         }
+        self.path = path
         descriptor = raw
     }
 
@@ -42,7 +44,7 @@ final class DirectoryCopy {
     func fill(_ directory: String) throws(MountError) {
         let original = "\(directory)/\(Self.original)"
         guard mkdir(original, 0o755) == 0 else { throw MountError(at: original) }
-        try Mount.bind("/proc/self/fd/\(descriptor)", to: original)
+        try Mount.bind(path, to: original)
         for name in names {
             let target = link(name) ?? "\(Self.original)/\(name)"
             guard symlink(target, "\(directory)/\(name)") == 0 else { throw MountError(at: "\(directory)/\(name)") }

@@ -14,11 +14,17 @@ struct MountError: Error {
 enum Mount {
     // <sys/mount.h>
     private static let (readOnly, noSetUserID, noDevices): (UInt, UInt, UInt) = (1, 2, 4)
-    private static let (remount, bindMount, recursive, relativeTimes): (UInt, UInt, UInt, UInt) = (32, 4096, 16384, 1 << 21)
+    private static let (remount, bindMount, moved, recursive, relativeTimes): (UInt, UInt, UInt, UInt, UInt) =
+        (32, 4096, 8192, 16384, 1 << 21)
 
     /// Shows a file or a directory, with what is mounted in there, at another place as well.
     static func bind(_ source: String, to target: String) throws(MountError) {
         guard mount(source, target, nil, bindMount | recursive, nil) == 0 else { throw MountError(at: target) }
+    }
+
+    /// With what is mounted in there.
+    static func move(_ source: String, to target: String) throws(MountError) {
+        guard mount(source, target, nil, moved, nil) == 0 else { throw MountError(at: target) }
     }
 
     /// An empty file system in memory.

@@ -61,19 +61,24 @@ package struct SystemTrust: Sendable {
         try Mount.protect(file)
     }
 
+    /// Where a directory is made before it covers another: any that exists everywhere, and is seen again afterwards.
+    private static let stage = "/tmp"
+
     /// Its entries stay, as links to where they are, and the authority joins them.
     private func cover(directory: String) throws(MountError) {
         let original = try DirectoryCopy(of: directory)
-        try Mount.memory(at: directory)
-        try original.fill(directory)
+        let stage = Self.stage
+        try Mount.memory(at: stage)
+        try original.fill(stage)
         var taken = original.names
         for (number, authority) in authorities.enumerated() {
             let file = "pinproxy-\(number).pem"
-            try DirectoryCopy.write(authority.pem, to: "\(directory)/\(file)")
+            try DirectoryCopy.write(authority.pem, to: "\(stage)/\(file)")
             let link = (0...).lazy.map { "\(authority.hash).\($0)" }.first { !taken.contains($0) } ?? ""
             taken.insert(link)
-            guard symlink(file, "\(directory)/\(link)") == 0 else { throw MountError(at: "\(directory)/\(link)") }
+            guard symlink(file, "\(stage)/\(link)") == 0 else { throw MountError(at: "\(directory)/\(link)") }
         }
+        try Mount.move(stage, to: directory)
         try Mount.protect(directory)
     }
 

@@ -33,13 +33,14 @@ import Testing
         let bed = try CommandBed("it's $HOME `x` \"y\" *", configuration: "proxy: {listen: \"[::]:4711\"}\npins: null\n")
         #expect(try bed.configured("ca", "create").code == 0)
         let variables = try evaluated(bed)
-        for name in ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
+        for name in ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "WS_PROXY", "wss_proxy"] {
             #expect(variables[name] == "http://[::1]:4711")
         }
         for name in ["NO_PROXY", "no_proxy"] { #expect(variables[name] == "localhost,127.0.0.1,::1") }
         let replaced = [
             "SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT", "AWS_CA_BUNDLE",
             "CARGO_HTTP_CAINFO", "PERL_LWP_SSL_CA_FILE", "HTTPLIB2_CA_CERTS", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "NIX_SSL_CERT_FILE",
+            "npm_config_cafile",
         ]
         let folder = try trustFolder(bed)
         for name in replaced { #expect(variables[name] == folder + "/ca-bundle.pem") }
@@ -73,7 +74,7 @@ import Testing
         #expect(try bed.configured("env").code == 0)
         #expect(try bundle(second).hasSuffix(try bed.read("state/pinproxy/authority.pem")))
         let files = try FileManager.default.subpathsOfDirectory(atPath: second).sorted()
-        #expect(files.filter { !$0.hasPrefix("java-") } == ["apt.conf", "ca-bundle.pem", "hgrc", "php", "php/pinproxy.ini", "wgetrc"])
+        #expect(files.filter { !$0.hasPrefix("java-") } == ["apt.conf", "boto", "ca-bundle.pem", "hgrc", "made", "php", "php/pinproxy.ini", "wgetrc"])
         #expect(files.count { $0.hasPrefix("java-") } == 1)
         for name in files where !name.hasSuffix("php") {
             let mode = try FileManager.default.attributesOfItem(atPath: "\(second)/\(name)")[.posixPermissions] as? Int

@@ -251,7 +251,8 @@ extension ClientConnection {
 
     /// Reads requests inside CONNECT, over TLS or plain.
     private func serveInside() {
-        handshakeEnded()
+        // Over TLS with the first request, or its absence.
+        if tunnel?.securedAt == nil { handshakeEnded() }
         record.status = 200
         if let refusal = tunnel?.refusalInside {
             record.failed(

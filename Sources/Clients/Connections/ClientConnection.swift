@@ -51,7 +51,7 @@ package final class ClientConnection {
     /// Over HTTP/2, the client has ended its side.
     var hasLeft = false
     var shownTrust = ShownTrust.no
-    /// The run waits for the end of the TLS handshake.
+    /// The run waits for the TLS handshake, and for what follows it.
     private var isAwaited = false
     /// Made for CONNECT, or bound to this client.
     private var kept: UpstreamConnection?

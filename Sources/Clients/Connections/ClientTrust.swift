@@ -19,6 +19,7 @@ extension ClientConnection {
     /// A request came inside TLS.
     func showedTrust() {
         guard case .no = shownTrust, tunnel?.securedAt != nil else { return }
+        handshakeEnded()
         shownTrust = .unattributed
         if !isPeerAwaited { attributeTrust() }
     }

@@ -25,6 +25,12 @@ package enum TestSite {
                 text: "<!DOCTYPE html><a href=\"\(wheel)\" data-core-metadata=\"true\">\(wheel)</a>\n"),
             "/simple/pinproxy-test/\(wheel).metadata": Page(
                 type: "text/plain", text: "Metadata-Version: 2.1\nName: pinproxy-test\nVersion: 1.0\n"),
+            "/npm/pinproxy-test": Page(
+                type: "application/json",
+                text: """
+                    {"name": "pinproxy-test", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": {"name": "pinproxy-test", "version": "1.0.0"}}}
+
+                    """),
             "/npm/-/ping": Page(type: "application/json", text: "{}\n"),
             "/cargo/config.json": Page(
                 type: "application/json", text: "{\"dl\": \"\(site)/cargo\", \"api\": \"\(site)/cargo\"}\n"),

@@ -21,7 +21,8 @@ enum ChildProcess {
         return (status == 0, output)
     }
 
-    private static func makePipe() throws(SystemError) -> [CInt] {
+    /// Both ends are close-on-exec, and the caller's.
+    static func makePipe() throws(SystemError) -> [CInt] {
         var ends: [CInt] = [-1, -1]
         guard Glibc.pipe(&ends) == 0 else { throw SystemError(code: errno, call: "pipe") }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }

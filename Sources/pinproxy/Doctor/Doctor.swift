@@ -15,8 +15,11 @@ struct Doctor: ParsableCommand {
             The columns: whether the program takes the proxy, whether it trusts the proxy's authority (- where that \
             can't be known), and what it shows when it is refused: the reason, the status (502), or nothing.
 
+            Programs that don't work are tried with exec --transparent as well, and your own settings of a proxy or of \
+            certificates that they have are shown.
+
             Exits 0 if all programs that were found work, 1 otherwise. --json prints a list of objects: client, \
-            version, takes_proxy, trusts_authority, works, shows, exec_tells, set, works_then, said.
+            version, takes_proxy, trusts_authority, works, shows, exec_tells, transparent, settings, set, works_then, said.
 
             Examples:
               pinproxy doctor
@@ -43,6 +46,7 @@ struct Doctor: ParsableCommand {
         let files = StateFiles(directory: snapshot.stateDirectory)
         _ = try RunningProxy.require(files)
         try warn(snapshot, files)
+        if client == nil || programs.count > 1 { return try tell(try DoctorCrew(options, timeout: timeout).reports(on: programs, told)) }
         let examination = try Examination(options, snapshot, patience: .seconds(timeout))
         defer { examination.end() }
         do {
@@ -53,17 +57,22 @@ struct Doctor: ParsableCommand {
         }
     }
 
-    /// On those that are installed; for people, each as soon as it is known.
     private func reports(on programs: [ClientProgram], _ examination: Examination) throws -> [ClientReport] {
         var reports: [ClientReport] = []
-        if !json { Standard.output(DoctorText.heading) }
         for program in programs {
             guard let version = try examination.version(of: program) else { continue }
             let report = try examination.report(on: program, version: version)
+            if reports.isEmpty { told(nil) }
             reports.append(report)
-            if !json { Standard.output(DoctorText.row(report)) }
+            told(report)
         }
         return reports
+    }
+
+    /// For people, each as soon as it is known.
+    /// - Parameter report: nil: the first will follow.
+    private func told(_ report: ClientReport?) {
+        if !json { Standard.output(report.map(DoctorText.row) ?? DoctorText.heading) }
     }
 
     private func tell(_ reports: [ClientReport]) throws {
@@ -121,6 +130,7 @@ enum DoctorText {
                 let tried = report.worksThen.map { $0 ? " (tried: it works)" : " (tried here: that is not enough)" } ?? ""
                 lines.append("  set: \(set.replacing("`", with: ""))\(tried)")
             }
+            lines += report.settings.map { "  your setting: \($0)" }
         }
         lines += ["", "\(reports.count(where: \.works)) of \(Count(reports.count, "program")) work"]
         return lines.joined(separator: "\n")

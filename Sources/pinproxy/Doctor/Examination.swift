@@ -3,6 +3,7 @@ internal import Daemon
 internal import EventLoop
 internal import FoundationEssentials
 internal import Glibc
+internal import Isolation
 
 /// Tries programs through the running proxy, against the hosts for which it answers itself.
 struct Examination {
@@ -43,30 +44,64 @@ struct Examination {
 
     func report(on program: ClientProgram, version: String) throws -> ClientReport {
         let (right, wrong) = try both(program.call, of: program)
-        var helped: Bool?
-        if !right.succeeded, let call = program.remedy?.call {
-            let (right, wrong) = try both(call, of: program)
-            helped = right.succeeded && !wrong.succeeded
+        var (helped, transparent): (Bool?, Bool?)
+        if !right.succeeded {
+            if let call = program.remedy?.call {
+                let (right, wrong) = try both(call, of: program)
+                helped = right.succeeded && !wrong.succeeded
+            }
+            transparent = try worksTransparently(program)
         }
-        return ClientReport(program, version: version, right: right, wrong: wrong, helped: helped)
+        let settings = right.succeeded && !wrong.succeeded ? [] : try settings(of: program)
+        return ClientReport(
+            program, version: version, right: right, wrong: wrong, helped: helped, transparent: transparent, settings: settings)
     }
+
+    /// Nil: a command can have no network of its own here.
+    private func worksTransparently(_ program: ClientProgram) throws -> Bool? {
+        do {
+            let right = try call(program.call, of: program, for: .right, isTransparent: true)
+            guard right.succeeded else { return false }
+            return try !call(program.call, of: program, for: .wrong, isTransparent: true).succeeded
+        } catch is SurroundingsRefused {
+            return nil
+        }
+    }
+
+    /// As the user has them, and where.
+    private func settings(of program: ClientProgram) throws -> [String] {
+        guard let find = program.settings else { return [] }
+        let output = try script(find, own, for: Self.shortPatience).output
+        return output.split(whereSeparator: \.isNewline).prefix(Self.mostSettings).map { line in
+            String(line).replacing(home.path, with: own["HOME"] ?? "").printable(longest: 200)
+        }
+    }
+
+    private static let mostSettings = 8
 
     private func both(_ call: String, of program: ClientProgram) throws -> (right: ClientCall, wrong: ClientCall) {
         (try self.call(call, of: program, for: .right), try self.call(call, of: program, for: .wrong))
     }
 
-    private func call(_ script: String, of program: ClientProgram, for host: TestHost) throws -> ClientCall {
+    private func call(
+        _ script: String, of program: ClientProgram, for host: TestHost, isTransparent: Bool = false
+    ) throws -> ClientCall {
         let given = ProxyURL.given(to: snapshot.proxy, inherited: ListenFile(in: snapshot.stateDirectory))
-        let session = ProxySession(StateFiles(directory: snapshot.stateDirectory), given: given, needs: .refusals)
-        let variables = try options.clientEnvironment(
-            snapshot, session: session, isPlain: ProxyURL.mustBePlain(for: program.name)
-        ).variables
+        let files = StateFiles(directory: snapshot.stateDirectory)
+        let session = ProxySession(files, given: given, needs: isTransparent ? [.refusals, .names] : .refusals)
+        let client = try options.clientEnvironment(snapshot, session: session, isPlain: ProxyURL.mustBePlain(for: program.name))
+        var surroundings = CommandSurroundings()
+        surroundings.keepsRights = true
+        surroundings.trust = CommandTrust(wish: .unasked, command: program.name).stores(client.trust, own)
+        if isTransparent, let ip = IPAddress(client.proxy.host) {
+            surroundings.network = IsolatedNetwork(proxy: SocketAddress(ip: ip, port: client.proxy.port), isTransparent: true)
+        }
         var environment = own
         environment["SITE"] = "https://\(host.rawValue)"
         environment["HOST"] = host.rawValue
         environment["PORT"] = "443"
-        for (name, value) in variables { environment[name] = value }
-        let ending = try self.script(script, environment, for: patience, as: session)
+        for (name, value) in client.variables { environment[name] = value }
+        let ending = try self.script(script, environment, for: patience, as: session, in: surroundings, proxy: files)
         session.finish { _ in }
         let account = session.account
         let late = ending.status == nil ? "it hadn't ended after \(patience)\n" : ""
@@ -76,16 +111,25 @@ struct Examination {
     }
 
     private func script(
-        _ text: String, _ variables: [String: String], for limit: Duration, as session: ProxySession? = nil
+        _ text: String, _ variables: [String: String], for limit: Duration, as session: ProxySession? = nil,
+        in surroundings: CommandSurroundings = CommandSurroundings(), proxy files: StateFiles? = nil
     ) throws -> BoundedProcess.Ending {
         let place = "\(directory)/call"
         guard mkdir(place, 0o700) == 0 else { throw CommandFailure("\(place): \(systemReason())") }
         defer { try? FileManager.default.removeItem(atPath: place) }
         var environment = variables.merging(ClientProgram.environment(in: place)) { $1 }
         environment["HOME"] = home.path
-        let shell = BoundedProcess(
+        var shell = BoundedProcess(
             arguments: ["/bin/sh", "-ec", "cd \"$0\"; \(text)", place], environment: environment,
-            interrupts: interrupts)
+            interrupts: interrupts, surroundings: surroundings)
+        var door: ExecDoor?
+        // Its thread has ended before the next process is forked.
+        defer { door?.drain() }
+        shell.entered = { sockets in
+            if let network = surroundings.network, let files {
+                door = try ExecDoor(network, sockets, token: session?.runToken, proxy: files)
+            }
+        }
         do {
             return try shell.run(for: limit, as: session)
         } catch let error as SystemError {

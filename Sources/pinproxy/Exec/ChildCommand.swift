@@ -63,22 +63,13 @@ final class ChildCommand {
                 try ExecFork.start(arguments, in: surroundings, tellingOver: far, mask: mask)
             }
         }
-        var entered = CommandSurroundings.Entered()
-        while let message = try DescriptorMessage.receive(from: near) {
-            switch ExecFork.Word(message.bytes) {
-            case .entered(let untrusted): entered = CommandSurroundings.Entered(sockets: message.descriptors, untrusted: untrusted)
-            case .failed(let cause):
-                command.giveUp()
-                throw SurroundingsRefused(cause: cause)
-            case .notRun(let problem): throw notRun(arguments[0], problem)
-            }
+        switch try ExecFork.outcome(over: near) {
+        case .entered(let entered): return (command, entered)
+        case .refused(let cause):
+            command.giveUp()
+            throw SurroundingsRefused(cause: cause)
+        case .notRun(let problem): throw notRun(arguments[0], problem)
         }
-        return (command, entered)
-    }
-
-    /// The kernel gives the command no surroundings of its own; it was not run.
-    struct SurroundingsRefused: Error {
-        let cause: String
     }
 
     /// Leaves the signals as they were, so that another one can be started.

@@ -2,6 +2,7 @@ internal import Configuration
 internal import Glibc
 internal import Isolation
 internal import Security
+internal import TLS
 
 /// Whether a command sees the proxy's authority in the system's trust stores, and what is said of that.
 struct CommandTrust {

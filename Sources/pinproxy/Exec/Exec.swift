@@ -161,7 +161,7 @@ struct Exec: ParsableCommand {
             if let cause = entered.untrusted { said.say(CommandTrust.missing(cause)) }
             if surroundings.trust != nil, trust == nil, network == nil { said.say(CommandTrust.given) }
             return (child, try network.map { try ExecDoor($0, entered.sockets, token: session.runToken, proxy: files) })
-        } catch let refused as ChildCommand.SurroundingsRefused {
+        } catch let refused as SurroundingsRefused {
             guard trust == nil, network == nil else {
                 throw CommandFailure(code: 126, message: "\(command[0].printable) was not run: \(refused.cause)")
             }

@@ -41,15 +41,39 @@ enum ExecFork {
     /// - Parameters:
     ///   - socket: hears its words; the child's copy closes when it executes the command.
     ///   - mask: the signals that the command has blocked.
+    ///   - prepare: what the child does first.
     static func start(
-        _ arguments: [String], in surroundings: CommandSurroundings, tellingOver socket: CInt, mask: sigset_t
+        _ arguments: [String], in surroundings: CommandSurroundings, tellingOver socket: CInt, mask: sigset_t, prepare: () -> Void = {}
     ) throws(SystemError) -> pid_t {
         let process = fork()
         guard process >= 0 else { throw SystemError(code: errno, call: "fork") }
         if process > 0 { return process }
         var mask = mask
+        prepare()
         pthread_sigmask(SIG_SETMASK, &mask, nil)
         become(arguments, in: surroundings, tellingOver: socket)
+    }
+
+    enum Outcome {
+        /// It has become the command.
+        case entered(CommandSurroundings.Entered)
+        /// It can't have these surroundings; why, for people.
+        case refused(String)
+        /// With an `errno`.
+        case notRun(CInt)
+    }
+
+    /// Waits for what the child tells. Afterwards it has become the command, or ends.
+    static func outcome(over socket: CInt) throws(SystemError) -> Outcome {
+        var outcome = Outcome.refused("its process ended")
+        while let message = try DescriptorMessage.receive(from: socket) {
+            switch Word(message.bytes) {
+            case .entered(let untrusted): outcome = .entered(.init(sockets: message.descriptors, untrusted: untrusted))
+            case .failed(let cause): return .refused(cause)
+            case .notRun(let problem): return .notRun(problem)
+            }
+        }
+        return outcome
     }
 
     private static func become(_ arguments: [String], in surroundings: CommandSurroundings, tellingOver socket: CInt) -> Never {
@@ -63,4 +87,9 @@ enum ExecFork {
         }
         _exit(126)
     }
+}
+
+/// The kernel gives a command no surroundings of its own; it was not run.
+struct SurroundingsRefused: Error {
+    let cause: String
 }

@@ -1,0 +1,37 @@
+// One idea with ClientTable.swift, of which this is a part.
+
+extension ClientProgram {
+    /// Programs that fetch packages, modules and images from registries of their own.
+    static let registries = [
+        ClientProgram(
+            name: "go", package: "golang-go", version: "go version",
+            call: """
+                GO111MODULE=on GOPROXY="$SITE/go" GONOSUMDB='*' GOTOOLCHAIN=local go list -m -versions pinproxy.test/test
+                """,
+            settings: "go env -changed GOPROXY GONOPROXY GOINSECURE 2>/dev/null || :"),
+        ClientProgram(
+            name: "gem", package: "ruby", version: "gem --version",
+            call: #"gem list --remote --clear-sources --source "$SITE/gem/" pinproxy-test"#,
+            settings: settings(":?(http_proxy|ssl_ca_cert|ssl_verify_mode)", in: "~/.gemrc /etc/gemrc")),
+        ClientProgram(
+            name: "mvn", package: "maven", version: "mvn --version",
+            call: reaching(
+                "building the effective model",
+                """
+                printf '<settings><mirrors><mirror><id>m</id><mirrorOf>*</mirrorOf><url>%s/maven</url></mirror></mirrors></settings>' \
+                "$SITE" > settings.xml
+                mvn -B -q -s settings.xml -Dmaven.repo.local="$PWD/repository" org.pinproxy:test:1.0:run
+                """),
+            settings: settings("<proxy|<proxies", in: "~/.m2/settings.xml /etc/maven/settings.xml")),
+        ClientProgram(
+            name: "yarn", package: "yarnpkg", version: "\(yarn); \"$yarn\" --version",
+            call: #"\#(yarn); "$yarn" info --registry "$SITE/npm/" pinproxy-test version"#,
+            settings: settings("(https?-)?proxy|cafile|strict-ssl", in: "~/.yarnrc ~/.npmrc")),
+        ClientProgram(
+            name: "skopeo", package: "skopeo", version: "skopeo --version",
+            call: #"skopeo inspect --raw "docker://$HOST:$PORT/pinproxy/test:latest""#),
+    ]
+
+    /// As Debian calls it, too.
+    private static let yarn = "yarn=$(command -v yarn || command -v yarnpkg)"
+}

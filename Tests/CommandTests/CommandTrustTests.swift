@@ -1,0 +1,127 @@
+import Foundation
+import Isolation
+import Security
+import Testing
+
+@testable import pinproxy
+
+/// Which commands see the proxy's authority in the system's trust stores, and from what that is made.
+@Suite struct CommandTrustTests {
+    private let files = TrustFiles(bundle: "/b", authority: "/a")
+
+    private func isGiven(_ command: String, _ wish: CommandTrust.Wish = .unasked, isRoot: Bool = false) -> Bool {
+        CommandTrust(wish: wish, command: command, isRoot: isRoot).stores(files, [:]) != nil
+    }
+
+    @Test func unaskedItIsGivenToWhatBearsIt() {
+        #expect(isGiven("curl") && isGiven("/usr/bin/make"))
+        for command in ["sudo", "/usr/bin/sudo", "podman", "mount", "apt-get"] {
+            #expect(!isGiven(command) && isGiven(command, .required), "\(command)")
+        }
+        // Root gets no namespace of users, but mounts that others don't see.
+        #expect(isGiven("sudo", isRoot: true) && isGiven("podman", isRoot: true))
+        #expect(!isGiven("mount", isRoot: true) && !isGiven("apt-get", isRoot: true))
+        #expect(!isGiven("curl", .refused) && !isGiven("curl", .refused, isRoot: true))
+    }
+
+    @Test func filesThatProgramsBringAlong() throws {
+        let bed = try CommandBed("a [b] *")
+        let folder = "lib/python3.11/site-packages"
+        for name in ["\(folder)/certifi/cacert.pem", "\(folder)/pip/_vendor/certifi/cacert.pem"] {
+            let path = bed.path("tool/\(name)")
+            try FileManager.default.createDirectory(
+                atPath: (path as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
+            try Data().write(to: URL(fileURLWithPath: path))
+        }
+        let found = ["certifi/cacert.pem", "pip/_vendor/certifi/cacert.pem"].map { bed.path("tool/\(folder)/\($0)") }
+        func own(_ files: [String]) -> [String] { files.filter { $0.hasPrefix(bed.directory) }.sorted() }
+        #expect(own(BundledTrust.files(for: "none", ["VIRTUAL_ENV": bed.path("tool")])) == found)
+        #expect(own(BundledTrust.files(for: bed.path("tool/bin/run"), [:])) == found)
+        #expect(own(BundledTrust.files(for: "none", ["HOME": "relative", "VIRTUAL_ENV": "tool"])).isEmpty)
+    }
+
+    // MARK: Said once
+
+    @Test func itIsSaidOnceForEachText() throws {
+        let bed = try CommandBed()
+        let directory = TrustedDirectory(bed.path("state"))
+        let said = SaidOnce(directories: [TrustedDirectory(bed.path("none/\u{0}")), directory])
+        said.say("one")
+        #expect(try bed.read("state/\(SaidOnce.name)") == "one\n")
+        said.say("other")
+        #expect(try bed.read("state/\(SaidOnce.name)") == "other\n")
+    }
+
+    // MARK: A new line
+
+    @Test func theCursorMovesOnOnlyIfItIsNotFirst() {
+        #expect(FreshLine.moveOn(4) == "   \r")
+        #expect(FreshLine.moveOn(0) == "\r")
+    }
+
+    // MARK: What is already made
+
+    @Test func filesAreTakenAsTheyAreWhileNothingHasChanged() throws {
+        let bed = try CommandBed()
+        for name in ["bundle", "authority", "store", "roots"] { try bed.write(name, name) }
+        let stamp = TrustStamp(folder: "trust/key", directory: TrustedDirectory(bed.path("state")))
+        let sources = TrustStamp.Sources(roots: bed.path("roots"), authorities: ["one"])
+        let files = TrustFiles(bundle: bed.path("bundle"), authority: bed.path("authority"), javaStore: bed.path("store"))
+        #expect(stamp.files(of: sources) == nil)
+        stamp.keep(files, of: sources)
+        #expect(stamp.files(of: sources) == files)
+        #expect(stamp.files(of: .init(roots: bed.path("roots"), authorities: ["one", "two"])) == nil)
+        #expect(stamp.files(of: .init(roots: bed.path("authority"), authorities: ["one"])) == nil)
+        for name in ["bundle", "authority", "store", "roots"] {
+            stamp.keep(files, of: sources)
+            #expect(stamp.files(of: sources) == files)
+            try bed.write(name, "changed")
+            #expect(stamp.files(of: sources) == nil, "\(name)")
+        }
+        try FileManager.default.removeItem(atPath: bed.path("store"))
+        stamp.keep(files, of: sources)
+        #expect(stamp.files(of: sources) == nil)
+        // Somebody has written into it.
+        let path = bed.path("state/trust/key/\(TrustStamp.name)")
+        for text in ["", "\n\n\n", "x\n/b\n/a\n"] {
+            try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+            #expect(stamp.files(of: sources) == nil)
+        }
+    }
+
+    // MARK: gsutil
+
+    @Test(arguments: [
+        ([:], "/etc/boto.cfg:/home/me/.boto:\(CommandTrustTests.boto)", nil), (["BOTO_PATH": "/x:/y"], "/x:/y:\(CommandTrustTests.boto)", "/x:/y"),
+    ] as [([String: String], String, String?)])
+    func botosFilesAreKept(_ present: [String: String], _ value: String, _ rest: String?) {
+        let present = present.merging(["HOME": "/home/me"]) { $1 }
+        let added = BotoPath.adding(Self.boto, to: present)
+        #expect(added == value)
+        let again = present.merging(["BOTO_PATH": added]) { $1 }
+        #expect(BotoPath.adding(Self.boto, to: again) == value)
+        #expect(BotoPath.rest(of: again) == rest)
+    }
+
+    private static let boto = "/s/trust/0123456789abcdef/boto"
+
+    // MARK: Firefox
+
+    @Test func profilesOfFirefoxAreFound() throws {
+        let bed = try CommandBed()
+        let places = [
+            ".mozilla/firefox", ".config/mozilla/firefox", "snap/firefox/common/.mozilla/firefox", "snap/firefox/common/.config/mozilla/firefox",
+            ".var/app/org.mozilla.firefox/.mozilla/firefox", ".var/app/org.mozilla.firefox/config/mozilla/firefox", "xdg/mozilla/firefox",
+        ]
+        for place in places {
+            let profile = bed.path("\(place)/abc.default")
+            try FileManager.default.createDirectory(atPath: profile, withIntermediateDirectories: true)
+            try Data().write(to: URL(fileURLWithPath: profile + "/cert9.db"))
+        }
+        let found = NSSDatabases(home: bed.directory, settings: bed.path("xdg")).directories
+        #expect(Set(found) == Set([bed.path(".pki/nssdb")] + places.map { bed.path("\($0)/abc.default") }))
+        // Named twice, it is one place.
+        let own = NSSDatabases(home: bed.directory, settings: bed.path(".config")).directories
+        #expect(own.count == Set(own).count)
+    }
+}
