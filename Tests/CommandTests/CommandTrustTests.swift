@@ -24,6 +24,16 @@ import Testing
         #expect(!isGiven("curl", .refused) && !isGiven("curl", .refused, isRoot: true))
     }
 
+    /// Where it is wanted all the same, what will fail is said first.
+    @Test func whatCannotBearItIsSaid() {
+        func warning(_ command: String, isRoot: Bool = false) -> String? {
+            CommandTrust(wish: .required, command: command, isRoot: isRoot).warning
+        }
+        #expect(warning("/usr/bin/podman")?.contains("/usr/bin/podman makes namespaces of several users") == true)
+        #expect(warning("sudo")?.contains("sudo acts for another user") == true)
+        #expect(warning("curl") == nil && warning("podman", isRoot: true) == nil)
+    }
+
     @Test func filesThatProgramsBringAlong() throws {
         let bed = try CommandBed("a [b] *")
         let folder = "lib/python3.11/site-packages"

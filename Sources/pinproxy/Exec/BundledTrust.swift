@@ -1,3 +1,4 @@
+internal import FoundationEssentials
 internal import Glibc
 
 /// Files of certificates that programs bring along: Python's certifi, in all the places where it is installed, and gsutil's.
@@ -13,7 +14,7 @@ enum BundledTrust {
         var prefixes = ["/usr", "/usr/local", "/opt/pipx/venvs/*"]
         if !home.isEmpty { prefixes += ["\(home)/.local", "\(home)/.local/share/pipx/venvs/*"] }
         prefixes += ["VIRTUAL_ENV", "CONDA_PREFIX"].compactMap { environment[$0] }.filter { $0.hasPrefix("/") }.map(escaped)
-        if let own = ChildCommand.path(of: command).flatMap(prefix) { prefixes.append(escaped(own)) }
+        if let path = ChildCommand.path(of: command) { prefixes += Set([absolute(path), real(path)].compactMap(prefix)).map(escaped) }
         var patterns = ["/usr/lib/google-cloud-sdk/\(cloudSDK)"]
         for prefix in prefixes {
             for name in names { patterns.append("\(prefix)/lib/python3*/{site,dist}-packages/\(name)") }
@@ -25,6 +26,17 @@ enum BundledTrust {
     private static func prefix(_ path: String) -> String? {
         let folder = PathText.directory(of: path)
         return PathText.name(of: folder) == "bin" && folder.hasPrefix("/") ? PathText.directory(of: folder) : nil
+    }
+
+    private static func absolute(_ path: String) -> String {
+        path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
+    }
+
+    /// A command in PATH may be a link into a virtual environment.
+    private static func real(_ path: String) -> String {
+        guard let resolved = realpath(path, nil) else { return path }
+        defer { free(resolved) }
+        return String(cString: resolved)
     }
 
     /// Nothing in it is a pattern.

@@ -15,12 +15,12 @@ struct CommandTrust {
         case refused
     }
 
-    /// They have the rights of another user, tell one user from another, or give namespaces to others: in a namespace of users they
-    /// can't. As root they can.
+    /// They act for another user, which they can't in a namespace of users. As root they can.
     private static let unfit: Set<String> = [
-        "sudo", "sudoedit", "su", "doas", "pkexec", "run0", "newgrp", "podman", "buildah", "mmdebstrap", "newuidmap", "newgidmap", "snap",
-        "fusermount", "fusermount3",
+        "sudo", "sudoedit", "su", "doas", "pkexec", "run0", "newgrp", "snap", "fusermount", "fusermount3",
     ]
+    /// They make namespaces of several users, by programs with the set-user-ID bit (newuidmap(1)).
+    private static let ofNamespaces: Set<String> = ["podman", "buildah", "mmdebstrap", "newuidmap", "newgidmap"]
     /// They change what others see: mounts, or the trust stores.
     private static let changing: Set<String> = [
         "mount", "umount", "apt", "apt-get", "aptitude", "dpkg", "update-ca-certificates", "update-ca-trust",
@@ -31,12 +31,28 @@ struct CommandTrust {
     let command: String
     var isRoot = geteuid() == 0
 
+    /// It fails in a namespace of users.
+    private var isUnfit: Bool {
+        let name = PathText.name(of: command)
+        return !isRoot && (Self.unfit.contains(name) || Self.ofNamespaces.contains(name))
+    }
+
+    /// What to say before it runs in one all the same; nil: nothing.
+    var warning: String? {
+        guard isUnfit else { return nil }
+        let name = command.printable
+        return Self.ofNamespaces.contains(PathText.name(of: command))
+            ? "pinproxy: \(name) makes namespaces of several users, which an ordinary user's command can't in a namespace of its own: "
+                + "run it as root, or without --isolated, --transparent and --trust"
+            : "pinproxy: \(name) acts for another user, which a command can't in a namespace of its own: run it outside, or as root"
+    }
+
     /// Nil: the trust stores stay as they are.
     func stores(_ trust: TrustFiles, _ environment: [String: String]) -> SystemTrust? {
         let name = PathText.name(of: command)
         return switch wish {
         case .refused: nil
-        case .unasked where Self.changing.contains(name) || !isRoot && Self.unfit.contains(name): nil
+        case .unasked where Self.changing.contains(name) || isUnfit: nil
         case .unasked, .required:
             SystemTrust(
                 bundle: trust.bundle, javaStore: trust.javaStore, authorities: trust.hashed,

@@ -156,6 +156,7 @@ struct Exec: ParsableCommand {
         let network = try network(environment.proxy)
         surroundings.network = network
         if surroundings.isEmpty { return (try ChildCommand.start(command), nil) }
+        if let warning = commandTrust.warning { Standard.error(warning) }
         do {
             let (child, entered) = try ChildCommand.start(command, in: surroundings)
             if let cause = entered.untrusted { said.say(CommandTrust.missing(cause)) }

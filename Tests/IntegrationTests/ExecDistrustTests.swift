@@ -1,0 +1,57 @@
+import Foundation
+import TestAuthority
+import Testing
+
+@testable import Clients
+
+/// Clients that don't trust the proxy's authority and say nothing are told of; others aren't.
+@Suite(.sharedBed(ExecRefusalBed.prepare), .timeLimit(.minutes(5)))
+struct ExecDistrustTests {
+    let shared: SharedBed
+
+    init() throws {
+        shared = try sharedBed()
+    }
+
+    private var host: String { "right.test:\(shared.originPort)" }
+
+    private func leave(_ steps: String) async throws -> Run {
+        let command = [PythonPeer.python, PythonPeer.path("leave.py"), host] + steps.split(separator: " ").map(String.init)
+        return try await shared.bed.run(
+            shared.bed.execArguments(["--no-trust"], command), environment: ProxyProcess.environment(in: shared.bed))
+    }
+
+    @Test(arguments: ["notify", "close", "reset", "tls1.2 notify", "tls1.2 close", "tls1.2 reset", "h2 close", "h2 tls1.2 notify"])
+    func whoLeavesAfterTheHandshakeIsTold(steps: String) async throws {
+        let run = try await leave(steps)
+        #expect(run.succeeded, "\(run)")
+        #expect(run.told.count == 1 && run.told[0].hasPrefix("pinproxy: \(host): \(ClientDeparture.cause)"), "\(run)")
+    }
+
+    @Test(arguments: ["vanish", "tls1.2 vanish"]) func whoLeavesWithinItIsTold(steps: String) async throws {
+        let run = try await leave(steps)
+        #expect(run.succeeded, "\(run)")
+        #expect(run.told.count == 1 && run.told[0].contains("handshake failed") && run.told[0].contains("it seems not to trust the proxy's authority"), "\(run)")
+    }
+
+    /// As browsers open connections to spare: before the one that they ask over, after it, and both.
+    @Test(arguments: ["ask", "close ask", "ask close", "reset notify ask reset", "tls1.2 ask notify"])
+    func whoAsksAtAllIsNot(steps: String) async throws {
+        let run = try await leave(steps)
+        #expect(run.succeeded && run.errors.isEmpty, "\(run)")
+    }
+
+    /// A real one: git with GnuTLS verifies after the handshake. One trusting program of the run doesn't speak for another.
+    @Test func gitIsToldInTheRunAndInTheLog() async throws {
+        let script = "curl -sS -o /dev/null https://\(host)/large/3; env -u GIT_SSL_CAINFO -u SSL_CERT_FILE git ls-remote https://\(host)/x"
+        let run = try await shared.bed.exec(options: ["--no-trust"], "sh", "-c", script)
+        guard run.errors.contains("server certificate verification failed") else {
+            // A git with OpenSSL says why by an alert.
+            #expect(run.told.contains { $0.contains("does not trust") }, "\(run)")
+            return
+        }
+        #expect(run.told.count == 1 && run.told[0].hasPrefix("pinproxy: \(host): \(ClientDeparture.cause)"), "\(run)")
+        let event = try await shared.proxy.events.first("client.distrust") { $0["client_exe"]?.contains("git") == true }
+        #expect(event["host"] == "right.test" && event["port"] == "\(shared.originPort)" && event["cause"] == ClientDeparture.cause, "\(event)")
+    }
+}

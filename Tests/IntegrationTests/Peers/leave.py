@@ -1,0 +1,67 @@
+"""A client that ends TLS with the proxy right after the handshake, as programs do that check the certificate then.
+
+leave.py HOST:PORT STEP... with the steps
+    notify, close, reset    connects, ends the handshake, and leaves: with close_notify, without, or with a reset
+    ask                     connects and asks for something
+    vanish                  leaves within the handshake, once the certificate has come
+and before them, for all that follow
+    tls1.2, h2
+"""
+import base64, os, socket, ssl, struct, sys, urllib.parse
+
+proxy = urllib.parse.urlsplit(os.environ["HTTPS_PROXY"])
+target = sys.argv[1]
+context = ssl.create_default_context()
+context.check_hostname = False
+context.verify_mode = ssl.CERT_NONE
+
+
+def tunnel():
+    raw = socket.create_connection((proxy.hostname, proxy.port))
+    token = base64.b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
+    raw.sendall(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nProxy-Authorization: Basic {token}\r\n\r\n".encode())
+    answer = b""
+    while b"\r\n\r\n" not in answer:
+        answer += raw.recv(4096)
+    assert b" 200 " in answer.split(b"\r\n")[0], answer
+    return raw
+
+
+def secured():
+    return context.wrap_socket(tunnel(), server_hostname=target.split(":")[0])
+
+
+for step in sys.argv[2:]:
+    if step == "tls1.2":
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+    elif step == "h2":
+        context.set_alpn_protocols(["h2"])
+    elif step == "notify":
+        try:
+            secured().unwrap()
+        except OSError:
+            pass
+    elif step == "close":
+        secured().close()
+    elif step == "reset":
+        connection = secured()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.close()
+    elif step == "ask":
+        connection = secured()
+        connection.sendall(f"GET /large/3 HTTP/1.1\r\nHost: {target}\r\nConnection: close\r\n\r\n".encode())
+        assert connection.recv(4096).startswith(b"HTTP/1.1 200")
+        while connection.recv(4096):
+            pass
+    elif step == "vanish":
+        raw = tunnel()
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        inside = context.wrap_bio(incoming, outgoing, server_hostname=target.split(":")[0])
+        try:
+            inside.do_handshake()
+        except ssl.SSLWantReadError:
+            raw.sendall(outgoing.read())
+        assert raw.recv(65536)
+        raw.close()
+    else:
+        sys.exit(f"unknown step: {step}")
