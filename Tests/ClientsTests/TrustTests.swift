@@ -12,41 +12,47 @@ import Testing
         KnownClient(claimant: .user(user), executable: executable)
     }
 
-    @Test func programsAreToldApart() {
+    private func at(_ seconds: UInt64) -> MonotonicTime { MonotonicTime(nanoseconds: seconds * 1_000_000_000) }
+
+    @Test func programsAreDistinguished() {
         var signs = TrustSigns()
-        signs.trusts(client("/usr/bin/curl"))
-        #expect(signs.includes(client("/usr/bin/curl")))
-        #expect(!signs.includes(client("/usr/bin/aria2c")))
-        #expect(!signs.includes(client("/usr/bin/curl", user: 1001)))
+        signs.trusts(client("/usr/bin/curl"), at: at(5))
+        for instant in [nil, at(1), at(100)] {
+            #expect(signs.includes(client("/usr/bin/curl"), since: instant))
+            #expect(!signs.includes(client("/usr/bin/aria2c"), since: instant))
+            #expect(!signs.includes(client("/usr/bin/curl", user: 1001), since: instant))
+        }
     }
 
-    /// One that isn't known may be any of them: no false alarm.
+    /// One that isn't known may be any of them, for a while: no false alarm.
     @Test func anUnknownProgramMayBeAny() {
         var signs = TrustSigns()
-        #expect(!signs.includes(client(nil)))
-        signs.trusts(client("/usr/bin/curl"))
-        #expect(signs.includes(client(nil)))
-        signs.trusts(client(nil, user: 1001))
-        #expect(signs.includes(client("/usr/bin/aria2c", user: 1001)))
+        #expect(!signs.includes(client(nil), since: nil))
+        signs.trusts(client("/usr/bin/curl"), at: at(5))
+        #expect(signs.includes(client(nil), since: nil) && signs.includes(client(nil), since: at(5)))
+        #expect(!signs.includes(client(nil), since: at(6)))
+        signs.trusts(client(nil, user: 1001), at: at(5))
+        #expect(signs.includes(client("/usr/bin/aria2c", user: 1001), since: at(5)))
+        #expect(!signs.includes(client("/usr/bin/aria2c", user: 1001), since: at(6)))
     }
 
     @Test func whatIsKeptIsBounded() {
         var signs = TrustSigns()
-        for user in 0..<5000 { signs.trusts(client("/bin/a", user: UInt32(user))) }
-        #expect(!signs.includes(client("/bin/a", user: 0)) && signs.includes(client("/bin/a", user: 4999)))
-        for number in 0..<100 { signs.trusts(client("/bin/\(number)", user: 4999)) }
-        // Too many to be told apart.
-        #expect(signs.includes(client("/bin/other", user: 4999)))
+        for user in 0..<5000 { signs.trusts(client("/bin/a", user: UInt32(user)), at: at(1)) }
+        #expect(!signs.includes(client("/bin/a", user: 0), since: nil) && signs.includes(client("/bin/a", user: 4999), since: nil))
+        for number in 0..<100 { signs.trusts(client("/bin/\(number)", user: 4999), at: at(2)) }
+        // Too many to be distinguished.
+        #expect(signs.includes(client("/bin/other", user: 4999), since: at(2)))
     }
 
     @Test func aClientIsNewsOnce() {
         let watch = TrustWatch()
-        #expect(watch.distrusts(client("/bin/a")))
-        #expect(!watch.distrusts(client("/bin/a")))
-        #expect(watch.distrusts(client("/bin/b")))
-        watch.trusts(client("/bin/a"))
-        #expect(!watch.distrusts(client("/bin/a")))
-        for number in 0..<3000 { _ = watch.distrusts(client("/bin/\(number)")) }
+        #expect(watch.distrusts(client("/bin/a"), since: at(0)))
+        #expect(!watch.distrusts(client("/bin/a"), since: at(0)))
+        #expect(watch.distrusts(client("/bin/b"), since: at(0)))
+        watch.trusts(client("/bin/a"), at: at(1))
+        #expect(!watch.distrusts(client("/bin/a"), since: at(9)))
+        for number in 0..<3000 { #expect(watch.distrusts(client("/bin/many-\(number)"), since: at(9))) }
     }
 
     // MARK: Of a run
@@ -60,7 +66,7 @@ import Testing
     @Test func aRunsProgramThatAsksAfterAllIsNotTold() throws {
         let run = try RunRegister().begin(RunToken(), owner: 1000, isOwn: false, grant: .nothing) {}
         run.left(try departure("/usr/bin/chromium"))
-        run.trusts(client("/usr/bin/chromium"))
+        run.trusts(client("/usr/bin/chromium"), at: at(1))
         run.left(try departure("/usr/bin/chromium"))
         run.left(try departure("/usr/bin/aria2c"))
         run.left(try departure("/usr/bin/aria2c"))

@@ -1,6 +1,8 @@
 import Foundation
 import Testing
 
+@testable import pinproxy
+
 @Suite struct ExecTests {
     /// No proxy runs: that is said first.
     private func warning(_ bed: CommandBed, _ command: String) -> String {
@@ -11,6 +13,7 @@ import Testing
     private func bed() throws -> CommandBed {
         let bed = try CommandBed(configuration: "proxy: {listen: 127.0.0.1:1}\npins: null\n")
         #expect(try bed.configured("ca", "create").code == 0)
+        try bed.write("state/pinproxy/\(SaidOnce.name)", CommandTrust.given + "\n")
         return bed
     }
 

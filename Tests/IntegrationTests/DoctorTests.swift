@@ -121,10 +121,12 @@ struct DoctorTests {
     /// What the user has configured for a program holds.
     @Test func aProgramThatDoesNotTrustTheAuthority() async throws {
         let home = "home-\(UUID())"
-        try bed.file("\(home)/.curlrc", "cacert = /etc/ssl/certs/ca-certificates.crt\n")
+        try bed.file("\(home)/.curlrc", "silent\ncacert = /usr/share/ca-certificates/mozilla/ISRG_Root_X1.crt\n")
         let report = try await report("curl", environment: ["HOME": bed.path(home)])
         #expect(!report.works && report.takesProxy && report.trustsAuthority == false, "\(report)")
-        #expect(report.said.contains("certificate"), "\(report)")
+        #expect(report.said.contains("certificate") && report.transparent == nil, "\(report)")
+        // The setting that does it.
+        #expect(report.settings.count == 1 && report.settings[0].hasPrefix("\(bed.path(home))/.curlrc:2:cacert = "), "\(report)")
     }
 
     @Test func aProgramThatGoesRoundTheProxy() async throws {
@@ -132,6 +134,9 @@ struct DoctorTests {
         #expect(!report.works && !report.takesProxy && report.trustsAuthority == nil, "\(report)")
         let text = try await doctor("curl", environment: withCurl("exec /usr/bin/curl --noproxy '*' \"$@\""))
         #expect(text.ending == .exited(1) && text.output.contains("Could not resolve host"), "\(text)")
+        guard IsolationBed.isAvailable else { return }
+        #expect(report.transparent == true && report.worksThen == true, "\(report)")
+        #expect(text.output.contains("set: pinproxy exec --transparent (tried: it works)"), "\(text)")
     }
 
     /// It is ended, with what it has started.

@@ -210,8 +210,8 @@ extension ClientConnection: HTTP1ServerOwner {
 
     func handshakeBegan() {
         guard let run else { return }
-        // A run tells its programs apart.
-        askPeer()
+        // A run distinguishes its programs. The log's search may come too late for a short one.
+        askForDecision()
         isAwaited = true
         run.stepBegan()
     }

@@ -25,7 +25,7 @@ extension ClientConnection {
     }
 
     private var isPeerAwaited: Bool {
-        guard inquiries.isPeerLookedFor, case .notAsked = peer.processes else { return false }
+        guard inquiries.isPeerLookedFor || inquiries.isPeerAsked, case .notAsked = peer.processes else { return false }
         return true
     }
 
@@ -33,8 +33,8 @@ extension ClientConnection {
     func attributeTrust() {
         guard case .unattributed = shownTrust else { return }
         shownTrust = .yes
-        worker.shared.trust.trusts(knownClient)
-        run?.trusts(knownClient)
+        worker.shared.trust.trusts(knownClient, at: worker.loop.now)
+        run?.trusts(knownClient, at: worker.loop.now)
     }
 
     private var knownClient: KnownClient {

@@ -1,3 +1,4 @@
+import EventLoop
 import HTTPWire
 import Synchronization
 
@@ -63,7 +64,7 @@ package final class Run: Sendable {
     /// Inside the client's TLS with the proxy.
     func requestedInside() { state.withLock { $0.inside += 1 } }
 
-    func trusts(_ client: KnownClient) { state.withLock { $0.signs.trusts(client) } }
+    func trusts(_ client: KnownClient, at now: MonotonicTime) { state.withLock { $0.signs.trusts(client, at: now) } }
 
     func left(_ departure: ClientDeparture) {
         let refusal = RunRefusal(host: Self.name(of: departure.authority), cause: ClientDeparture.cause)
@@ -155,7 +156,7 @@ package final class Run: Sendable {
     /// Unanswered challenges, and programs that never asked inside TLS, count as refusals now.
     package func settle() {
         state.withLock { state in
-            for (client, refusal) in state.departures where !state.signs.includes(client) { _ = state.refusals.add(refusal) }
+            for (client, refusal) in state.departures where !state.signs.includes(client, since: nil) { _ = state.refusals.add(refusal) }
             state.departures = []
             for (refusal, count) in state.challenges.sorted(by: { ($0.key.host ?? "") < ($1.key.host ?? "") }) {
                 for _ in 0..<count { _ = state.refusals.add(refusal) }

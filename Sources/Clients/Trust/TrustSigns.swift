@@ -1,4 +1,6 @@
-/// A client as far as it can be told from others.
+import EventLoop
+
+/// A client as far as it can be distinguished from others.
 struct KnownClient: Hashable, Sendable {
     let claimant: Claimant
     /// Nil: unknown.
@@ -7,25 +9,41 @@ struct KnownClient: Hashable, Sendable {
 
 /// The clients that have shown that they trust the proxy's authority, by a request inside TLS with it.
 struct TrustSigns: Sendable {
-    /// Holders; the oldest makes room.
+    private struct Shown {
+        var executables: Set<String> = []
+        var latest: MonotonicTime
+        /// By a client of unknown executable, or by too many to distinguish.
+        var isAnybodys = false
+    }
+
+    /// Claimants; the oldest makes room.
     private static let limit = 1024
     private static let executableLimit = 64
 
-    private var trusting: [Claimant: Set<String?>] = [:]
+    private var shown: [Claimant: Shown] = [:]
     private var order: [Claimant] = []
 
-    mutating func trusts(_ client: KnownClient) {
-        if trusting[client.claimant] == nil {
-            if order.count >= Self.limit { trusting[order.removeFirst()] = nil }
+    mutating func trusts(_ client: KnownClient, at now: MonotonicTime) {
+        if shown[client.claimant] == nil {
+            if order.count >= Self.limit { shown[order.removeFirst()] = nil }
             order.append(client.claimant)
         }
-        let isFull = trusting[client.claimant, default: []].count >= Self.executableLimit
-        trusting[client.claimant, default: []].insert(isFull ? nil : client.executable)
+        var own = shown[client.claimant] ?? Shown(latest: now)
+        own.latest = now
+        if let executable = client.executable, own.executables.count < Self.executableLimit {
+            own.executables.insert(executable)
+        } else {
+            own.isAnybodys = true
+        }
+        shown[client.claimant] = own
     }
 
-    /// Whether it, or one that may be it, trusts the authority.
-    func includes(_ client: KnownClient) -> Bool {
-        guard let known = trusting[client.claimant] else { return false }
-        return client.executable == nil || known.contains(client.executable) || known.contains(nil)
+    /// Whether it has shown trust. One of unknown executable may be any of its claimant's.
+    /// - Parameter instant: between clients that can't be distinguished, only trust shown since then counts; nil: any.
+    func includes(_ client: KnownClient, since instant: MonotonicTime?) -> Bool {
+        guard let own = shown[client.claimant] else { return false }
+        if let executable = client.executable, own.executables.contains(executable) { return true }
+        guard client.executable == nil || own.isAnybodys else { return false }
+        return instant.map { $0 <= own.latest } ?? true
     }
 }

@@ -23,22 +23,23 @@ final class TrustWatch: Sendable {
         var told: Set<KnownClient> = []
     }
 
-    /// Beyond it the same may be told again.
+    /// Beyond it the same may be logged again.
     private static let toldLimit = 1024
 
     private let state = Mutex(State())
 
-    func trusts(_ client: KnownClient) {
+    func trusts(_ client: KnownClient, at now: MonotonicTime) {
         state.withLock { state in
-            state.signs.trusts(client)
+            state.signs.trusts(client, at: now)
             state.told.remove(client)
         }
     }
 
+    /// - Parameter instant: trust that another client has shown since then may be this one's, unless they can be distinguished.
     /// - Returns: whether it is news that the client doesn't trust the authority.
-    func distrusts(_ client: KnownClient) -> Bool {
+    func distrusts(_ client: KnownClient, since instant: MonotonicTime) -> Bool {
         state.withLock { state in
-            guard !state.signs.includes(client) else { return false }
+            guard !state.signs.includes(client, since: instant) else { return false }
             if state.told.count >= Self.toldLimit { state.told = [] }
             return state.told.insert(client).inserted
         }
@@ -50,6 +51,8 @@ final class TrustWatch: Sendable {
 final class DepartureDesk {
     /// After it a client would have asked.
     static let patienceNanoseconds: UInt64 = 3_000_000_000
+    /// Connections of one page are opened within it.
+    private static let memoryNanoseconds: UInt64 = 10_000_000_000
     private static let limit = 256
 
     private let loop: EventLoop
@@ -76,7 +79,10 @@ final class DepartureDesk {
         let now = loop.now
         let over = waiting.prefix { $0.due <= now }
         waiting.removeFirst(over.count)
-        for (departure, _) in over where watch.distrusts(departure.client) { tell(departure) }
+        for (departure, due) in over {
+            let earliest = MonotonicTime(nanoseconds: due - MonotonicTime(nanoseconds: Self.memoryNanoseconds))
+            if watch.distrusts(departure.client, since: earliest) { tell(departure) }
+        }
         if let next = waiting.first { deadline.set(next.due) }
     }
 }

@@ -18,11 +18,11 @@ extension ClientProgram {
             settings: settings("(all|https?|no)-proxy|ca-certificate|check-certificate", in: "~/.aria2/aria2.conf ~/.config/aria2/aria2.conf")),
         ClientProgram(
             name: "yt-dlp", package: "PyPI: yt-dlp", version: "yt-dlp --version",
-            call: reaching("Unsupported URL", #"yt-dlp --no-cache-dir --simulate "$SITE/page""#),
+            call: #"yt-dlp --no-cache-dir --simulate "$SITE/page""#,
             remedy: Remedy(
                 text: "`--compat-options no-certifi`",
-                call: reaching("Unsupported URL", #"yt-dlp --no-cache-dir --simulate --compat-options no-certifi "$SITE/page""#)),
-            settings: settings("--proxy|--no-check-certificates?|--compat-options", in: "~/.config/yt-dlp/config ~/.config/yt-dlp.conf /etc/yt-dlp.conf")),
+                call: #"yt-dlp --no-cache-dir --simulate --compat-options no-certifi "$SITE/page""#),
+            settings: settings("proxy|no-check-certificates?|compat-options", in: "~/.config/yt-dlp/config ~/.config/yt-dlp.conf /etc/yt-dlp.conf")),
         ClientProgram(
             name: "lftp", package: "lftp", version: "lftp --version",
             call: #"lftp -c "set net:max-retries 1; cat $SITE/""#,
@@ -293,9 +293,10 @@ extension ClientProgram {
                 \(firefox); mkdir profile
                 for file in "$HOME"/.mozilla/firefox/*/cert9.db "$HOME"/.config/mozilla/firefox/*/cert9.db; do
                 [ ! -e "$file" ] || cp "$file" profile/; done
-                MOZ_LOG=nsHttp:3 MOZ_LOG_FILE=$PWD/log timeout 25 "$firefox" --headless --no-remote --profile "$PWD/profile" \
-                --screenshot "$PWD/page.png" "$SITE/" 2>&1 || :
-                cat log* | grep -aE -A12 'http response \\[' | grep -aiE 'HTTP/[0-9.]+ [0-9]+|content-length: 39' | sort -u
+                MOZ_LOG=nsHttp:3 MOZ_LOG_FILE=$PWD/log "$firefox" --headless --no-remote --profile "$PWD/profile" "$SITE/" &
+                for wait in $(seq 40); do sleep 0.25; ! cat log* 2>/dev/null | grep -aqi 'content-length: 39' || break; done
+                kill $!
+                cat log* | grep -aoE "HTTP/[0-9.]+ 502 .*${HOST#www.}.*" | sort -u || :
                 cat log* | grep -aqi 'content-length: 39'
                 """,
             remedy: Remedy(text: "`pinproxy ca install --nss`")),

@@ -27,20 +27,21 @@ final class DoctorCrew {
     }
 
     /// On those that are installed.
-    /// - Parameter told: called with nil first, and then for each in their order, as soon as it and those before it are known.
+    /// - Parameter told: called with nil first, and then for each as soon as it is known.
+    /// - Returns: in the order of the programs.
     func reports(on programs: [ClientProgram], _ told: (ClientReport?) -> Void) throws -> [ClientReport] {
         var found = [[ClientReport]?](repeating: nil, count: programs.count)
-        var (next, shown) = (0, 0)
+        // The last are browsers, which take longest.
+        var waiting = Array(programs.indices)
         told(nil)
-        while shown < programs.count {
-            while next < programs.count, members.count < Self.size {
-                members.append(try start(programs[next].name, at: next))
-                next += 1
+        while !waiting.isEmpty || !members.isEmpty {
+            while members.count < Self.size, let place = waiting.popLast() {
+                members.append(try start(programs[place].name, at: place))
             }
-            for (place, text) in try awaitSome() { found[place] = Self.reports(in: text) }
-            while shown < programs.count, let reports = found[shown] {
+            for (place, text) in try awaitSome() {
+                let reports = Self.reports(in: text)
                 for report in reports { told(report) }
-                shown += 1
+                found[place] = reports
             }
         }
         return found.flatMap { $0 ?? [] }
