@@ -88,7 +88,7 @@ final class ProxyProcess: Sendable {
         try bed.file("\(folder)/pins.yaml", pins)
         try bed.file("\(folder)/pinproxy.yaml", text + "pins: pins.yaml\n")
         // Said to a user once, and not to each test.
-        try bed.file("\(folder)/state/pinproxy/\(SaidOnce.name)", CommandTrust.given + "\n")
+        try bed.file("\(folder)/state/pinproxy/\(SaidOnce.name)", CommandTrust.given + "\n", mode: 0o644)
     }
 
     /// `http://127.0.0.1:PORT`
