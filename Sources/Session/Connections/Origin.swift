@@ -94,7 +94,7 @@ package final class Origin {
 
     // MARK: Shared connections
 
-    /// The shared connection that takes another exchange, the most recent first.
+    /// The shared connection that takes another exchange: the most recent, and one that refused a stream last.
     package func connectionAtHand(
         at unixTime: Int64, within reach: UpstreamTarget.Reach = .anywhere, _ need: ConnectionNeed = .any
     ) -> HTTP2Upstream? {
@@ -111,6 +111,12 @@ package final class Origin {
     }
 
     func tell(_ notice: HTTP2Notice, of connection: HTTP2Upstream) { pool.noticed?(notice, connection) }
+
+    /// A connection refused a stream: others are tried before it.
+    func putBack(_ connection: HTTP2Upstream) {
+        guard let index = shared.firstIndex(where: { $0 === connection }), index > 0 else { return }
+        shared.insert(shared.remove(at: index), at: 0)
+    }
 
     /// No exchange may begin on the connection any more.
     func leave(_ connection: HTTP2Upstream) {

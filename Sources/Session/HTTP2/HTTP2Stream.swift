@@ -126,13 +126,16 @@ package final class HTTP2Stream: BodySource, BodySink {
 
     private func close(_ failure: HTTP2Break) {
         self.failure = failure
-        let (left, dropped) = (held.count, pending.count)
-        held.consume(left)
-        held.releaseIfEmpty()
-        pending.consume(dropped)
+        dropHeld()
+        pending.consume(pending.count)
         pending.releaseIfEmpty()
-        reservation = nil
         connection.forget(self)
+    }
+
+    private func dropHeld() {
+        held.consume(held.count)
+        held.releaseIfEmpty()
+        reservation = nil
     }
 
     private func closeIfDone() {
@@ -201,7 +204,10 @@ package final class HTTP2Stream: BodySource, BodySink {
         let purpose: BodyBudget.Purpose = connection.session.role == .client ? .response : .request
         let reservation = reservation ?? BodyReservation(of: connection.slabs.budget, for: purpose)
         self.reservation = reservation
-        guard reservation.grow(to: held.count + range.count) else { return refuse(.noBudget) }
+        guard reservation.grow(to: held.count + range.count) else {
+            dropHeld()
+            return refuse(.noBudget)
+        }
         connection.withInput(range) { held.append(copying: $0) }
     }
 

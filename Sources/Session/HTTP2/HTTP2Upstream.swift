@@ -104,7 +104,10 @@ package final class HTTP2Upstream: UpstreamConnection {
     }
 
     /// The peer had enough streams.
-    func refused() { refusedAt = max(1, leases - 1) }
+    func refused() {
+        refusedAt = max(1, leases - 1)
+        origin.putBack(self)
+    }
 
     /// An exchange waited in vain: unless something else has arrived since, the peer has to show that it lives.
     func waitedInVain(since began: MonotonicTime) {
