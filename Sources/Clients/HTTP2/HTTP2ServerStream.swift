@@ -131,8 +131,8 @@ final class HTTP2ServerStream: ServerDoor {
         HeadWriter.write(
             response: response.head, from: response.bytes, via: destination.via, edits: edits, into: &connection.block)
         submit(kind, hasBody: kind == .upgrade || !response.head.bodyLength.isEmpty)
-        // What follows an upgrade is no body of its response.
-        return kind == .upgrade ? Nowhere() : stream
+        // An interim response has no body, and what follows an upgrade is none.
+        return kind == .final ? stream : Nowhere()
     }
 
     private func submit(_ kind: ResponseKind, hasBody: Bool) {

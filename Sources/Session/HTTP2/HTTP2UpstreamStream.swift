@@ -84,7 +84,6 @@ extension HTTP2UpstreamStream: Upstream {
         let stream = connection.adopt(id, for: self)
         self.stream = stream
         stream.begin(hasBody: hasBody, bytes: connection.block.bytes.count)
-        connection.pumpLater()
         return stream
     }
 
@@ -156,7 +155,7 @@ extension HTTP2UpstreamStream: Upstream {
     }
 
     var responseBody: any BodySource {
-        if let stream, !response.head.isUpgrade { return stream }
+        if let stream, !response.head.isUpgrade, !response.head.isInterim { return stream }
         return nothing
     }
 

@@ -156,6 +156,9 @@ class Connection(asyncio.Protocol):
         self.is_http2 = secure.selected_alpn_protocol() == "h2"
         say("connection", connection=self.number, protocol=secure.selected_alpn_protocol(), name=secure.server_hostname)
         if not self.is_http2:
+            # Python's TLS goes on where nothing was agreed upon.
+            if "http/1.1" not in options.protocols:
+                transport.abort()
             return
         # What it sends is as wrong as the path wants it.
         configuration = h2.config.H2Configuration(
