@@ -68,6 +68,11 @@ extension HTTP2Session {
         if hasEnded { reset(stream, .noError) }
     }
 
+    /// The priority of a stream's body.
+    package func priority(of stream: HTTP2StreamID) -> HTTP2Priority {
+        place(of: stream.rawValue).map { streams[$0].priority } ?? .unspecified
+    }
+
     /// Reschedules a stream's body. A client also sends PRIORITY_UPDATE (RFC 9218 section 7.1).
     package func setPriority(_ priority: HTTP2Priority, of stream: HTTP2StreamID) {
         guard let place = place(of: stream.rawValue) else { return }

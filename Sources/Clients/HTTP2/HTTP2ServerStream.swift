@@ -59,6 +59,7 @@ final class HTTP2ServerStream: ServerDoor {
         case .complete:
             if let name = place.protocolName { connect(name) }
             noteRequest()
+            request.needsUpgrade = place.protocolName != nil
             handler.received(by: self)
         case .tooLarge: refuseHead(.requestHeadTooLarge(settings.requestHead))
         case .tooManyFields: refuseHead(.tooManyRequestFields)

@@ -37,6 +37,10 @@ extension Exchange {
                 failure = .unaskedUpgrade
                 return .head(.upgrade(isWanted: request.wantsUpgrade))
             }
+            if request.needsUpgrade, (200..<300).contains(response.status) {
+                failure = .upstreamClosed("answered with \(response.status) instead of changing to the protocol that was asked for")
+                return .upstreamEnded(.staleConnection, resendable: false)
+            }
             record.began(response)
             return .head(finalHead(response, of: upstream))
         case .ended(let cause):

@@ -48,7 +48,8 @@ package final class HTTP2Connection {
     let idleNanoseconds: UInt64
     /// The socket takes no more.
     @exclusivity(unchecked) private var isBlocked = false
-    @exclusivity(unchecked) private var isPumping = false
+    /// Doors are asked for more, in their turns.
+    @exclusivity(unchecked) private(set) var isPumping = false
     @exclusivity(unchecked) private var isTakingEvents = false
     /// Streams whose door waits for room.
     @exclusivity(unchecked) private var stuck: [HTTP2Stream] = []
@@ -278,14 +279,16 @@ package final class HTTP2Connection {
         }
     }
 
-    /// Asks doors that wait for room for more. True: one gave something.
+    /// Asks doors that wait for room for more, where theirs is the next turn. True: one gave something.
     private func wakeStuck() -> Bool {
         guard !stuck.isEmpty else { return false }
         let waiting = stuck
         stuck.removeAll(keepingCapacity: true)
+        var turn = SendingTurn()
+        for stream in waiting where stream.hasRoom && !stream.isClosed { turn.add(stream.id, session.priority(of: stream.id)) }
         var isMore = false
         for stream in waiting where !isClosed {
-            guard stream.hasRoom else {
+            guard stream.hasRoom, stream.isClosed || turn.includes(stream.id, session.priority(of: stream.id)) else {
                 if !stream.isClosed { stuck.append(stream) }
                 continue
             }

@@ -273,7 +273,7 @@ package final class HTTP2Stream: BodySource, BodySink {
             pending.append(copying: piece.extracting(taken..<taken + count))
             taken += count
             connection.session.resume(id)
-            if pending.count >= Self.frame, !connection.push() { break }
+            if pending.count >= Self.frame, connection.isPumping || !connection.push() { break }
         }
         carried += UInt64(taken)
         connection.pumpLater()

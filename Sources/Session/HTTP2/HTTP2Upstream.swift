@@ -39,6 +39,7 @@ package final class HTTP2Upstream: UpstreamConnection {
             .client, over: made.stream, settings: settings, loop: made.loop, slabs: slabs,
             idleNanoseconds: timeouts.idleClient.nanoseconds)
         idleNanoseconds = timeouts.idleUpstream.nanoseconds
+        settingsNanoseconds = timeouts.connect.nanoseconds
         pingDeadline = Deadline(loop: made.loop)
         settingsDeadline = Deadline(loop: made.loop)
         super.init(made)
@@ -71,14 +72,14 @@ package final class HTTP2Upstream: UpstreamConnection {
     private var hasWaitedForSettings = false
     private var settled: [() -> Void] = []
     private let settingsDeadline: Deadline
-    private static let settingsPatience: UInt64 = 1_000_000_000
+    private let settingsNanoseconds: UInt64
 
-    /// - Parameter done: called once, after the peer's settings have come, or have taken too long, or the connection has
-    ///   ended.
+    /// - Parameter done: called once, after the peer's settings have come, have taken longer than a connection may, or the
+    ///   connection has ended.
     package func whenSettled(_ done: @escaping () -> Void) {
         guard awaitsSettings, !isOver else { return done() }
         settled.append(done)
-        if settled.count == 1 { settingsDeadline.set(afterNanoseconds: Self.settingsPatience) }
+        if settled.count == 1 { settingsDeadline.set(afterNanoseconds: settingsNanoseconds) }
     }
 
     private func settingsDue() {

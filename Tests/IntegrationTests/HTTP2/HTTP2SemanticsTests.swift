@@ -48,7 +48,7 @@ struct HTTP2SemanticsTests {
     @Test func trailersOfAResponseArriveInChunks() async throws {
         let run = try await exchange(.h1ToH2, "GET /chunked HTTP/1.1\r\n$HOST, TE\r\nTE: trailers\r\n\r\n")
         #expect(run.output.contains("hello, world"), "\(run)")
-        #expect(run.output.hasSuffix("\r\n0\r\nx-sum: 12"), "\(run)")
+        #expect(run.output.contains("\r\n0\r\nx-sum: 12\r\n"), "\(run)")
     }
 
     // MARK: Interim responses

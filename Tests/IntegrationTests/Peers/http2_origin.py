@@ -234,6 +234,8 @@ class Connection(asyncio.Protocol):
                 say("reset", connection=self.number, stream=stream.number, code=stream.code, target=stream.path)
             case h2.events.ConnectionTerminated():
                 say("goaway", connection=self.number, code=int(event.error_code), last=event.last_stream_id)
+            case h2.events.PingAckReceived():
+                say("told", connection=self.number)
             case h2.events.PingReceived():
                 say("ping", connection=self.number)
         for waiting in [stream] if stream else self.streams.values():
