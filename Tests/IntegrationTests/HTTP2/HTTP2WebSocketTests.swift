@@ -101,6 +101,19 @@ struct HTTP2WebSocketTests {
         }
     }
 
+    /// Whether it takes extended CONNECTs is in settings that never come: it is asked in HTTP/1.1, for which it may choose.
+    @Test func anOriginThatSaysNothing() async throws {
+        try await withTestBed { bed in
+            let shared = try await HTTP2Bed.prepare(
+                bed, origin: ["--silent", "preface"], sections: ["proxy": ["workers: 1"], "timeouts": ["connect: 1s"]])
+            let client = try await HTTP2Client(in: shared, authority: shared.authority(of: "h2.test"))
+            _ = try await client.request("CONNECT", "/", [(":protocol", "websocket"), ("sec-websocket-version", "13")], ends: false)
+            let origin = try #require(shared.origin)
+            _ = try await origin.events.first("connection") { $0["protocol"] == "http/1.1" }
+            #expect(origin.events.all("connection").map { $0["protocol"] } == ["h2", "http/1.1"])
+        }
+    }
+
     /// An origin of HTTP/1.1 that changes to another protocol, or has not understood the key.
     @Test func aWrongAnswerIsNoWebSocket() async throws {
         try await withTestBed { bed in
