@@ -42,7 +42,6 @@ final class SharedAttempt {
     /// Made, while the peer's settings are awaited: they say how many exchanges it takes.
     private var unsettled: HTTP2Upstream?
     private let deadline: Deadline
-    private static let patience: UInt64 = 1_000_000_000
 
     private init(_ connector: UpstreamConnector, to target: UpstreamTarget, _ origin: Origin, timeouts: Timeouts) {
         self.connector = connector
@@ -80,7 +79,7 @@ final class SharedAttempt {
         first.deliver(result, true)
         guard !waiters.isEmpty else { return }
         unsettled = connection
-        deadline.set(afterNanoseconds: Self.patience)
+        deadline.set(afterNanoseconds: timeouts.connect.nanoseconds)
         // Those that wait hold this object.
         connection.whenSettled { [weak self] in self?.proceed() }
     }
@@ -135,13 +134,15 @@ final class SharedAttempt {
 extension UpstreamConnector {
     /// Obtains a connection: the one that others wait for too, if exchanges can share it, or one of its own.
     /// - Parameters:
-    ///   - alone: for a connection that serves one exchange at a time.
+    ///   - need: what the connection must be.
     ///   - deliver: called once on the loop, after this returns, never after ``ConnectionTicket/cancel()``.
     package func obtain(
-        to target: UpstreamTarget, timeouts: Timeouts, dscp: UInt8 = 0, alone: Bool = false, deliver: @escaping ConnectionDelivery
+        to target: UpstreamTarget, timeouts: Timeouts, dscp: UInt8 = 0, _ need: ConnectionNeed = .any, deliver: @escaping ConnectionDelivery
     ) -> any ConnectionTicket {
-        guard !alone || !target.protocols.contains(.http1) else { return connect(to: target.alone(), timeouts: timeouts, dscp: dscp) { deliver($0, true) } }
-        guard target.protocols.contains(.http2), pool.origin(for: target.key).chosenProtocol == .http2 else {
+        if need.isOfItsOwn, target.protocols.contains(.http1) {
+            return connect(to: target.alone(), timeouts: timeouts, dscp: dscp) { deliver($0, true) }
+        }
+        guard need != .fresh, target.protocols.contains(.http2), pool.origin(for: target.key).chosenProtocol == .http2 else {
             return connect(to: target, timeouts: timeouts, dscp: dscp) { deliver($0, true) }
         }
         return SharedAttempt.join(self, to: target, timeouts: timeouts, dscp: dscp, deliver: deliver)

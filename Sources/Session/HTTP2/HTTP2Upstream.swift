@@ -88,7 +88,7 @@ package final class HTTP2Upstream: UpstreamConnection {
         case .any: true
         case .window: connection.session.remoteWindow > 0
         case .upgrade: takesUpgrades
-        case .own: false
+        case .own, .fresh: false
         }
     }
 

@@ -154,7 +154,7 @@ class Connection(asyncio.Protocol):
         self.http1 = b""
         secure = transport.get_extra_info("ssl_object")
         self.is_http2 = secure.selected_alpn_protocol() == "h2"
-        say("connection", connection=self.number, protocol=secure.selected_alpn_protocol(), name=secure.server_hostname)
+        say("connection", connection=self.number, protocol=secure.selected_alpn_protocol(), name=getattr(secure, "asked", None))
         if not self.is_http2:
             # Python's TLS goes on where nothing was agreed upon.
             if "http/1.1" not in options.protocols:
@@ -169,7 +169,8 @@ class Connection(asyncio.Protocol):
             settings[h2.settings.SettingCodes.INITIAL_WINDOW_SIZE] = options.window
         if options.websocket:
             settings[h2.settings.SettingCodes.ENABLE_CONNECT_PROTOCOL] = 1
-        self.h2.local_settings.update(settings)
+        # In force at once, and in the first SETTINGS.
+        self.h2.local_settings = h2.settings.Settings(client=False, initial_values=settings)
         self.h2.initiate_connection()
         if options.silent != "preface":
             self.flush()
@@ -290,6 +291,7 @@ async def main():
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(options.certificate, options.key)
     context.set_alpn_protocols(options.protocols.split(","))
+    context.sni_callback = lambda secure, name, _: setattr(secure, "asked", name)
     server = await asyncio.get_running_loop().create_server(Connection, options.listen, options.port, ssl=context, backlog=512)
     say("ready", port=server.sockets[0].getsockname()[1])
     await server.serve_forever()
