@@ -1,4 +1,3 @@
-import EventLoop
 import Transport
 
 /// What waits for a connection. Its completion isn't called after ``cancel()``.
@@ -41,15 +40,12 @@ final class SharedAttempt {
     private var attempt: UpstreamAttempt?
     /// Made, while the peer's settings are awaited: they say how many exchanges it takes.
     private var unsettled: HTTP2Upstream?
-    private let deadline: Deadline
 
     private init(_ connector: UpstreamConnector, to target: UpstreamTarget, _ origin: Origin, timeouts: Timeouts) {
         self.connector = connector
         self.target = target
         self.origin = origin
         self.timeouts = timeouts
-        deadline = Deadline(loop: connector.loop)
-        deadline.bind(to: self) { $0.proceed() }
     }
 
     private func join(_ waiter: Waiter) {
@@ -79,15 +75,12 @@ final class SharedAttempt {
         first.deliver(result, true)
         guard !waiters.isEmpty else { return }
         unsettled = connection
-        deadline.set(afterNanoseconds: timeouts.connect.nanoseconds)
         // Those that wait hold this object.
         connection.whenSettled { [weak self] in self?.proceed() }
     }
 
     private func proceed() {
         guard let connection = unsettled.take() else { return }
-        deadline.clear()
-        connection.awaitsSettings = false
         deliver(.success(connection), isFirst: false)
     }
 

@@ -5,6 +5,8 @@ import Transport
 extension Exchange {
     package func responseBegan() {
         record.firstByte(at: session.now)
+        // It may have waited for the peer's settings.
+        if request.wantsUpgrade, let upstream { noteStream(of: upstream) }
         happened(.responseBegan)
     }
 
@@ -48,11 +50,12 @@ extension Exchange {
             // Streams that others opened before it may be all that the connection still took.
             if record.retriedCount >= 2, !connectionNeed.isOfItsOwn { connectionNeed = .fresh }
             return .upstreamEnded(.unprocessed, resendable: canResend)
-        case .needsOwnConnection:
-            failure = .upstreamClosed("asked for HTTP/1.1")
+        case .needsOwnConnection(let cause):
+            failure = .upstreamClosed(cause)
             connectionNeed = .own
             record.triesAgain(.ownConnection)
-            return .upstreamEnded(.ownConnection, resendable: canResend)
+            let isPossible = destination?.target.protocols.contains(.http1) == true
+            return .upstreamEnded(.ownConnection, resendable: isPossible && canResend)
         case .failed(let failure):
             self.failure = failure
             return .upstreamEnded(.staleConnection, resendable: false)

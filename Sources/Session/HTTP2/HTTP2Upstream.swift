@@ -40,8 +40,10 @@ package final class HTTP2Upstream: UpstreamConnection {
             idleNanoseconds: timeouts.idleClient.nanoseconds)
         idleNanoseconds = timeouts.idleUpstream.nanoseconds
         pingDeadline = Deadline(loop: made.loop)
+        settingsDeadline = Deadline(loop: made.loop)
         super.init(made)
         pingDeadline.bind(to: self) { $0.pingDue() }
+        settingsDeadline.bind(to: self) { $0.settingsDue() }
         connection.start(for: self)
         isShared = origin.share(self)
         // Until its first exchange.
@@ -55,26 +57,37 @@ package final class HTTP2Upstream: UpstreamConnection {
     /// Whether another exchange may begin on it.
     package var takesExchanges: Bool {
         guard !isOver, !isLeaving, !isSuspect, connection.session.takesRequests else { return false }
-        if awaitsSettings, !isSettled { return leases == 0 }
+        if awaitsSettings { return leases == 0 }
         return leases < min(connection.session.maxConcurrentStreams, refusedAt ?? .max)
     }
-
-    /// Until they come it serves one exchange (RFC 9113 section 3.4), unless they take too long.
-    var awaitsSettings = true
 
     /// Exchanges in flight.
     package var streamCount: Int { connection.streamCount }
 
     /// Its peer's settings have come.
     package var isSettled: Bool { connection.hasSettings }
+    /// They may still come: until then it serves one exchange (RFC 9113 section 3.4).
+    var awaitsSettings: Bool { !isSettled && !hasWaitedForSettings }
+    private var hasWaitedForSettings = false
     private var settled: [() -> Void] = []
+    private let settingsDeadline: Deadline
+    private static let settingsPatience: UInt64 = 5_000_000_000
 
-    /// - Parameter done: called once, after the peer's settings have come or the connection has ended.
+    /// - Parameter done: called once, after the peer's settings have come, or have taken too long, or the connection has
+    ///   ended.
     package func whenSettled(_ done: @escaping () -> Void) {
-        if isSettled || isOver { done() } else { settled.append(done) }
+        guard awaitsSettings, !isOver else { return done() }
+        settled.append(done)
+        if settled.count == 1 { settingsDeadline.set(afterNanoseconds: Self.settingsPatience) }
+    }
+
+    private func settingsDue() {
+        hasWaitedForSettings = true
+        tellSettled()
     }
 
     private func tellSettled() {
+        settingsDeadline.clear()
         let settled = settled
         self.settled = []
         for done in settled { done() }
@@ -87,7 +100,8 @@ package final class HTTP2Upstream: UpstreamConnection {
         switch need {
         case .any: true
         case .window: connection.session.remoteWindow > 0
-        case .upgrade: takesUpgrades
+        // The exchange awaits them (``HTTP2UpstreamStream``).
+        case .upgrade: takesUpgrades || awaitsSettings
         case .own, .fresh: false
         }
     }

@@ -84,7 +84,7 @@ struct HTTP2ClientTests {
 
     private func proxychains(_ arguments: String...) async throws -> Run {
         let configuration = try shared.bed.file(
-            "proxychains.conf", "strict_chain\nproxy_dns\n[ProxyList]\nhttp 127.0.0.1 \(shared.proxy.port)\n")
+            "proxychains-\(UUID()).conf", "strict_chain\nproxy_dns\n[ProxyList]\nhttp 127.0.0.1 \(shared.proxy.port)\n")
         return try await shared.bed.run(["proxychains4", "-q", "-f", configuration] + arguments)
     }
 

@@ -137,7 +137,7 @@ class Stream:
         sha256, length = await self.digest()
         text = json.dumps({
             "method": self.method, "target": self.path, "version": "HTTP/2", "sha256": sha256, "length": length,
-            "lines": [f"{name}: {value}" for name, value in self.fields], "body": "", "parts": [],
+            "lines": [f"{name}: {value}" for name, value in self.fields],
             "trailers": [f"{name}: {value}" for name, value in self.trailers], "connection": self.connection.number,
         })
         await self.answer(text, 200, ("content-type", "application/json"))
@@ -162,14 +162,16 @@ class Connection(asyncio.Protocol):
             return
         # What it sends is as wrong as the path wants it.
         configuration = h2.config.H2Configuration(
-            client_side=False, header_encoding="latin-1", validate_outbound_headers=False, normalize_outbound_headers=False)
+            client_side=False, header_encoding="latin-1", validate_outbound_headers=False, normalize_outbound_headers=False,
+            # It would join cookies.
+            normalize_inbound_headers=False)
         self.h2 = h2.connection.H2Connection(configuration)
         settings = {h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS: options.streams or 1000}
         if options.window is not None:
             settings[h2.settings.SettingCodes.INITIAL_WINDOW_SIZE] = options.window
         if options.websocket:
             settings[h2.settings.SettingCodes.ENABLE_CONNECT_PROTOCOL] = 1
-        # In force at once, and in the first SETTINGS.
+        # Initial values: later ones aren't in the first SETTINGS.
         self.h2.local_settings = h2.settings.Settings(client=False, initial_values=settings)
         self.h2.initiate_connection()
         if options.silent != "preface":
@@ -275,8 +277,8 @@ class Connection(asyncio.Protocol):
             self.http1 = rest
             method, target, version = lines[0].split(" ")
             say("request", connection=self.number, stream=0, method=method, target=target, lines=lines[1:])
-            body = json.dumps({"method": method, "target": target, "version": version, "lines": lines[1:], "body": "",
-                               "length": 0, "sha256": "", "parts": [], "trailers": [], "connection": self.number}).encode()
+            body = json.dumps({"method": method, "target": target, "version": version, "lines": lines[1:],
+                               "length": 0, "sha256": "", "trailers": [], "connection": self.number}).encode()
             self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
 
     def connection_lost(self, error):
