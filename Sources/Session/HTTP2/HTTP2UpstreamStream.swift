@@ -156,7 +156,8 @@ extension HTTP2UpstreamStream: Upstream {
     }
 
     var responseBody: any BodySource {
-        if let stream, !response.head.isUpgrade { return stream }
+        // What follows an interim head, or an upgrade, is no body of theirs.
+        if let stream, !response.head.isUpgrade, !response.head.isInterim { return stream }
         return nothing
     }
 
