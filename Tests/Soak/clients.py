@@ -64,7 +64,7 @@ class Clients:
                 # It is being started again.
                 connection.close()
                 if time.monotonic() > end:
-                    self.report(f"the proxy can't be connected to: {error}")
+                    self.report(f"the proxy can't be connected to: {error}; it has ended with {self.proxy.process.poll()}")
                     raise
                 await asyncio.sleep(0.1)
 

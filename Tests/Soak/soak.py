@@ -8,6 +8,7 @@ Ends with 1 at any fault. A lane is one process in a network namespace of its ow
 
 import argparse
 import asyncio
+import logging
 import os
 import pathlib
 import random
@@ -127,6 +128,8 @@ def network():
 def lane(options):
     """In namespaces of its own."""
     network()
+    # What is written to a connection that the trial itself has broken is no news.
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory(prefix="pinproxy-soak.") as name:
         folder = pathlib.Path(name)
         small_disk(folder)
