@@ -41,6 +41,8 @@ KNOWN = {
     "length repeated in HTTP/2": Known(
         True, "RFC 9113 section 8.1.1, RFC 9110 section 8.6",
         "The same number several times may be refused or counted once. nghttp2 refuses two fields, and a list, in HTTP/2."),
+    "length in trailers of HTTP/2": Known(
+        True, "RFC 9110 section 6.5.1", "It may not be sent there. Recipients may ignore it, and nghttp2 refuses it."),
     "205": Known(
         False, "RFC 9110 section 15.3.6",
         "205 has no content. RFC 9112 section 6.3 doesn't list it: pinproxy passes the head on, and reads no body."),

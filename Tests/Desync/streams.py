@@ -80,7 +80,9 @@ class StreamReader(Reader):
         return number
 
     def trailers(self, trailers):
-        pseudo, _ = self.section(trailers or [], TRAILER_LIMIT)
+        pseudo, others = self.section(trailers or [], TRAILER_LIMIT)
+        if any(name == b"content-length" for name, _ in others):
+            self.doubt("length in trailers of HTTP/2", False)
         if pseudo:
             raise Refused("pseudo-field in trailers")
 

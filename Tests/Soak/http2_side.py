@@ -92,7 +92,7 @@ class HTTP2Origin(http2_streams.Connection):
         if kind == "unprocessed" and self.origin.tries(exchange) == 1:
             way = self.chance.random()
             if way < 0.1:
-                return self.go_away(stream.number - 1)
+                return self.go_away(max(0, stream.number - 2))
             return stream.reset("HTTP_1_1_REQUIRED" if way < 0.2 else "REFUSED_STREAM")
         if kind == "redirect" and not target.startswith("/moved"):
             return await stream.answer(b"", 302, tag, ("location", f"/moved{exchange.path}"))
