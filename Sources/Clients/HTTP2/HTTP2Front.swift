@@ -34,12 +34,11 @@ final class HTTP2Front: HTTP2ConnectionOwner {
             .server, over: stream, settings: HTTP2Settings(), loop: loop, slabs: slabs, idleNanoseconds: idleNanoseconds)
         deadline = Deadline(loop: loop)
         deadline.bind(to: self) { $0.connection.close() }
-        connection.owner = self
     }
 
     func start() {
         deadline.set(afterNanoseconds: idleNanoseconds)
-        connection.start()
+        connection.start(for: self)
     }
 
     /// The proxy stops: tunnels end by themselves.

@@ -131,7 +131,7 @@ final class HTTP2ServerStream: ServerDoor {
         HeadWriter.write(
             response: response.head, from: response.bytes, via: destination.via, edits: edits, into: &connection.block)
         submit(kind, hasBody: kind == .upgrade || !response.head.bodyLength.isEmpty)
-        // What follows an interim head, or an upgrade, is no body of theirs: nor does its end end the stream.
+        // An interim response has no body, and what follows an upgrade is none.
         return kind == .final ? stream : Nowhere()
     }
 

@@ -1,3 +1,4 @@
+import EventLoop
 import Transport
 
 /// What waits for a connection. Its completion isn't called after ``cancel()``.
@@ -38,12 +39,18 @@ final class SharedAttempt {
     private let origin: Origin
     private var waiters: [Waiter] = []
     private var attempt: UpstreamAttempt?
+    /// Made, while the peer's settings are awaited: they say how many exchanges it takes.
+    private var unsettled: HTTP2Upstream?
+    private let deadline: Deadline
+    private static let patience: UInt64 = 1_000_000_000
 
     private init(_ connector: UpstreamConnector, to target: UpstreamTarget, _ origin: Origin, timeouts: Timeouts) {
         self.connector = connector
         self.target = target
         self.origin = origin
         self.timeouts = timeouts
+        deadline = Deadline(loop: connector.loop)
+        deadline.bind(to: self) { $0.proceed() }
     }
 
     private func join(_ waiter: Waiter) {
@@ -64,7 +71,29 @@ final class SharedAttempt {
     private func ended(_ result: Result<UpstreamConnection, UpstreamFailure>) {
         if origin.attempt === self { origin.attempt = nil }
         attempt = nil
-        var isFirst = true
+        guard case .success(let connection as HTTP2Upstream) = result, !connection.isSettled, waiters.count > 1 else {
+            return deliver(result, isFirst: true)
+        }
+        // The first may begin before the peer's settings (RFC 9113 section 3.4): their limit of streams is at least one.
+        let first = waiters.removeFirst()
+        first.attempt = nil
+        first.deliver(result, true)
+        guard !waiters.isEmpty else { return }
+        unsettled = connection
+        deadline.set(afterNanoseconds: Self.patience)
+        // Those that wait hold this object.
+        connection.whenSettled { [weak self] in self?.proceed() }
+    }
+
+    private func proceed() {
+        guard let connection = unsettled.take() else { return }
+        deadline.clear()
+        connection.awaitsSettings = false
+        deliver(.success(connection), isFirst: false)
+    }
+
+    private func deliver(_ result: Result<UpstreamConnection, UpstreamFailure>, isFirst: Bool) {
+        var isFirst = isFirst
         var next: SharedAttempt?
         // One may cancel others while it is served.
         while !waiters.isEmpty {

@@ -27,8 +27,8 @@ package final class HTTP2Connection {
     package let stream: ByteStream
     package let session: HTTP2Session
     package let slabs: SlabPool
-    // unowned: the owner keeps the connection until connectionEnded(_:_:), its last call.
-    package unowned var owner: (any HTTP2ConnectionOwner)!
+    /// Kept from ``start(for:)`` to its last call: its streams may have been all that kept it.
+    private var owner: (any HTTP2ConnectionOwner)?
     // Unchecked below: each is stored whole, or changed by code that calls nobody, as the map is.
     @exclusivity(unchecked) private var streams = StreamMap()
     /// It has no streams any more, and gets none. What is queued may still be written (``part()``).
@@ -94,10 +94,11 @@ package final class HTTP2Connection {
         session.trim()
         block = FieldBlock()
         stream.rest()
-        owner.connectionIsQuiet()
+        owner?.connectionIsQuiet()
     }
 
-    package func start() {
+    package func start(for owner: any HTTP2ConnectionOwner) {
+        self.owner = owner
         stream.owner = self
         stream.wantsRead = true
         round.schedule()
@@ -121,7 +122,7 @@ package final class HTTP2Connection {
     func forget(_ stream: HTTP2Stream) {
         guard streams.remove(stream.id), !isClosed else { return }
         if streams.isEmpty, !isBlocked, !deadline.isSet { deadline.set(afterNanoseconds: Self.quietNanoseconds) }
-        owner.connectionChanged(self)
+        owner?.connectionChanged(self)
     }
 
     /// The stream's door waits for room.
@@ -178,29 +179,29 @@ package final class HTTP2Connection {
     private func take(_ event: HTTP2Event) {
         switch event {
         case .request(let id, let place, let ends):
-            if isClosed { session.reset(id, .refusedStream) } else { owner.received(place, on: id, ends: ends) }
+            if isClosed { session.reset(id, .refusedStream) } else { owner?.received(place, on: id, ends: ends) }
         case .response(let id, let place, let ends): streams[id]?.received(place, ends: ends)
         case .data(let id, let range): received(range, on: id)
         case .trailers(let id, let trailers): streams[id]?.ended(trailers)
         case .ended(let id): streams[id]?.ended(TrailerSection())
         case .reset(let id, let code): streams[id]?.broke(.reset(code))
         case .malformed(let id, let defect):
-            if let stream = streams[id] { stream.broke(.malformed(defect)) } else if !isClosed { owner.received(defect, on: id) }
+            if let stream = streams[id] { stream.broke(.malformed(defect)) } else if !isClosed { owner?.received(defect, on: id) }
         case .windowOpened, .priority: round.schedule()
         case .goAway(_, let code, let debug):
             guard !isClosed else { return }
             if goAway == nil || goAway == .noError && code != .noError {
                 goAway = code
-                owner.noticed(.goAway(code, debug: debug), on: self)
+                owner?.noticed(.goAway(code, debug: debug), on: self)
             }
-            owner.connectionChanged(self)
+            owner?.connectionChanged(self)
         case .settings:
             hasSettings = true
-            if !isClosed { owner.connectionChanged(self) }
+            if !isClosed { owner?.connectionChanged(self) }
         case .pong(WindowEstimator.opaque): growWindows()
-        case .pong(let opaque): if !isClosed { owner.answeredPing(opaque) }
+        case .pong(let opaque): if !isClosed { owner?.answeredPing(opaque) }
         case .failed(let code, let reason):
-            if !isClosed, let notice = HTTP2Notice(code, reason, session.flood) { owner.noticed(notice, on: self) }
+            if !isClosed, let notice = HTTP2Notice(code, reason, session.flood) { owner?.noticed(notice, on: self) }
             end("broke the protocol of HTTP/2: \(reason)", parting: true)
         }
     }
@@ -343,7 +344,7 @@ package final class HTTP2Connection {
         deadline.clear()
         withExtendedLifetime(self) {
             stream.stop()
-            owner.connectionEnded(self, cause)
+            owner.take()?.connectionEnded(self, cause)
         }
     }
 }

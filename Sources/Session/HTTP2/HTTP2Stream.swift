@@ -251,10 +251,11 @@ package final class HTTP2Stream: BodySource, BodySink {
     package func begin(hasBody: Bool, bytes: Int) {
         hasBegun = true
         carried += UInt64(bytes)
+        // The head doesn't wait for the body's first byte.
+        connection.pumpLater()
         guard !hasBody else { return }
         ending = TrailerSection()
         hasSentAll = true
-        connection.pumpLater()
         closeIfDone()
     }
 

@@ -41,9 +41,8 @@ package final class HTTP2Upstream: UpstreamConnection {
         idleNanoseconds = timeouts.idleUpstream.nanoseconds
         pingDeadline = Deadline(loop: made.loop)
         super.init(made)
-        connection.owner = self
         pingDeadline.bind(to: self) { $0.pingDue() }
-        connection.start()
+        connection.start(for: self)
         isShared = origin.share(self)
         // Until its first exchange.
         if isShared { origin.giveBack(self, idleNanoseconds: idleNanoseconds) }
@@ -56,16 +55,30 @@ package final class HTTP2Upstream: UpstreamConnection {
     /// Whether another exchange may begin on it.
     package var takesExchanges: Bool {
         guard !isOver, !isLeaving, !isSuspect, connection.session.takesRequests else { return false }
+        if awaitsSettings, !isSettled { return leases == 0 }
         return leases < min(connection.session.maxConcurrentStreams, refusedAt ?? .max)
     }
+
+    /// Until they come it serves one exchange (RFC 9113 section 3.4), unless they take too long.
+    var awaitsSettings = true
 
     /// Exchanges in flight.
     package var streamCount: Int { connection.streamCount }
 
     /// Its peer's settings have come.
     package var isSettled: Bool { connection.hasSettings }
-    /// Called once, when the peer's settings have come or the connection has ended.
-    package var settled: (() -> Void)?
+    private var settled: [() -> Void] = []
+
+    /// - Parameter done: called once, after the peer's settings have come or the connection has ended.
+    package func whenSettled(_ done: @escaping () -> Void) {
+        if isSettled || isOver { done() } else { settled.append(done) }
+    }
+
+    private func tellSettled() {
+        let settled = settled
+        self.settled = []
+        for done in settled { done() }
+    }
 
     /// Whether it carries other protocols (RFC 8441).
     package var takesUpgrades: Bool { connection.session.acceptsConnectProtocol }
@@ -159,7 +172,7 @@ extension HTTP2Upstream: HTTP2ConnectionOwner {
     package func connectionChanged(_ connection: HTTP2Connection) {
         if connection.session.isGoingAway, !isLeaving { close() }
         if let refusedAt, connection.streamCount < refusedAt { self.refusedAt = nil }
-        if isSettled { settled.take()?() }
+        if isSettled, !settled.isEmpty { tellSettled() }
     }
 
     package func noticed(_ notice: HTTP2Notice, on connection: HTTP2Connection) { origin.tell(notice, of: self) }
@@ -178,6 +191,6 @@ extension HTTP2Upstream: HTTP2ConnectionOwner {
         pingDeadline.clear()
         if restingPlace != nil { origin.wake(self) }
         origin.leave(self)
-        settled.take()?()
+        tellSettled()
     }
 }

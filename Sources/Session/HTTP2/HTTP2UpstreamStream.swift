@@ -84,7 +84,6 @@ extension HTTP2UpstreamStream: Upstream {
         let stream = connection.adopt(id, for: self)
         self.stream = stream
         stream.begin(hasBody: hasBody, bytes: connection.block.bytes.count)
-        connection.pumpLater()
         return stream
     }
 

@@ -71,6 +71,9 @@ class Connection(http2_streams.Connection):
         self.is_http2 = secure.selected_alpn_protocol() == "h2"
         say("connection", connection=self.number, protocol=secure.selected_alpn_protocol(), name=secure.server_hostname)
         if not self.is_http2:
+            # Python's TLS goes on where nothing was agreed upon.
+            if "http/1.1" not in options.protocols:
+                transport.abort()
             return
         settings = {h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS: options.streams or 1000}
         if options.window is not None:
