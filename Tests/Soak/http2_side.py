@@ -51,7 +51,8 @@ class HTTP2Origin(http2_streams.Connection):
     def raw(self, data):
         """Bytes that h2 knows nothing of."""
         self.flush()
-        self.transport.write(data)
+        if not self.transport.is_closing():
+            self.transport.write(data)
 
     def go_away(self, last):
         self.raw(struct.pack(">HBBBIII", 0, 8, 7, 0, 0, last, 0))

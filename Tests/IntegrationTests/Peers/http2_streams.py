@@ -133,7 +133,7 @@ class Connection(asyncio.Protocol):
         self.rest, self.preface = b"", 0 if is_client else 24
 
     def flush(self):
-        if not self.is_over:
+        if not self.is_over and not self.transport.is_closing():
             self.transport.write(self.h2.data_to_send())
 
     def room(self, stream):
