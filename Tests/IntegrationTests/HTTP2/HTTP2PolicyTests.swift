@@ -85,6 +85,7 @@ struct HTTP2PolicyTests {
         Naming(testDescription: "two Hosts", fields: { [(":authority", nil), ("host", $0), ("host", "other.test")] }, status: nil),
         Naming(testDescription: "a user", fields: { [(":authority", "user@\($0)")] }, status: 400),
         Naming(testDescription: "http", fields: { _ in [(":scheme", "http")] }, status: 400),
+        Naming(testDescription: "another scheme", fields: { _ in [(":scheme", "ftp")] }, status: 400),
     ]
 
     @Test func namesAgreeOrNothingIsPassedOn() async throws {
