@@ -187,9 +187,9 @@ fuzz-minimize:
 	$(FUZZ_BUILD)
 	@python3 -B Tests/Fuzz/fuzz.py --minimize $(if $(TARGET),--target $(TARGET))
 
-desync: release
+desync: release $(PYTHON)/installed
 	@.ci/install-packages $(TO_DESYNC)
-	python3 -B Tests/Desync/desync.py --pinproxy $(RELEASE) --count $(or $(COUNT),20000) \
+	$(PYTHON)/bin/python3 -B Tests/Desync/desync.py --pinproxy $(RELEASE) --count $(or $(COUNT),20000) \
 		$(if $(SEED),--seed $(SEED)) $(if $(LANES),--lanes $(LANES))
 
 bench: release
@@ -208,17 +208,17 @@ else
 	.build/release/SerializationBenchmark
 endif
 
-bench-many: release
+bench-many: release $(PYTHON)/installed
 	@.ci/install-packages $(TO_BENCH)
 	python3 Benchmarks/many.py --pinproxy $(RELEASE)
 	python3 Benchmarks/memory.py --pinproxy $(RELEASE)
 	python3 Benchmarks/workers.py --pinproxy $(RELEASE)
 	python3 Benchmarks/loris.py --pinproxy $(RELEASE)
 
-soak: release
+soak: release $(PYTHON)/installed
 	@.ci/install-packages $(TO_BENCH) $(TO_SOAK)
-	python3 -B Tests/Soak/soak.py --pinproxy $(RELEASE) --count $(or $(COUNT),1000000) \
-		$(if $(SEED),--seed $(SEED)) $(if $(LANES),--lanes $(LANES))
+	$(PYTHON)/bin/python3 -B Tests/Soak/soak.py --pinproxy $(RELEASE) --count $(or $(COUNT),1000000) \
+		$(if $(SEED),--seed $(SEED)) $(if $(LANES),--lanes $(LANES)) $(if $(CLIENTS),--clients $(CLIENTS))
 	python3 Benchmarks/flat.py --pinproxy $(RELEASE) $(if $(COUNT),--exchanges $(COUNT) --reloads $(shell expr $(COUNT) / 100))
 
 bench-check: release

@@ -278,6 +278,19 @@ struct SharedFetchTests {
         }
     }
 
+    @Test func trailersAreShared() async throws {
+        try await withTestBed { bed in
+            let shared = try await SharedFetchBed(bed, session: "{coalesce: true}")
+            let clients = try await shared.begin(
+                2, "/stream/t?coding=chunked&size=131072", [["-D", "one", "-o", "one.body"], ["-D", "two", "-o", "two.body"]])
+            try await shared.go("t")
+            _ = try await shared.outputs(of: clients)
+            #expect(try await shared.allRequests("/stream/t") == 1)
+            // curl writes trailers to what -D names.
+            for name in ["one", "two"] { #expect(try bed.contents(name).contains("X-Sum: 12"), "\(name)") }
+        }
+    }
+
     private func result(_ name: String, _ client: ChildProcess) async throws -> Run {
         let ending = try await client.ending()
         return Run(

@@ -55,7 +55,7 @@ final class HTTP2ServerStream: ServerDoor {
     func receive(_ place: HTTP2HeadPlace, ends: Bool, isSecure: Bool) {
         if ends { stream.ended(TrailerSection()) }
         switch connection.session.readRequest(place, into: &head, bytes: &headBytes) {
-        case .complete where isSecure && place.scheme == .http: refuseHead(.badRequest(WireError(.target, at: 0)))
+        case .complete where place.scheme == .other || isSecure && place.scheme == .http: refuseHead(.badRequest(WireError(.target, at: 0)))
         case .complete:
             if let name = place.protocolName { connect(name) }
             noteRequest()

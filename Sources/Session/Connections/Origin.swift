@@ -13,11 +13,13 @@ package enum ConnectionNeed: Sendable {
     case upgrade
     /// A connection of its own.
     case own
+    /// A new connection and its first stream: those at hand have refused it again and again.
+    case fresh
 
     /// Where no shared connection is at hand.
     var isOfItsOwn: Bool {
         switch self {
-        case .any, .window: false
+        case .any, .window, .fresh: false
         case .upgrade, .own: true
         }
     }
@@ -84,6 +86,7 @@ package final class Origin {
     package func lease(
         for method: Method, at unixTime: Int64, within reach: UpstreamTarget.Reach = .anywhere, _ need: ConnectionNeed = .any
     ) -> (any Upstream)? {
+        if need == .fresh { return nil }
         if need != .own, let stream = connectionAtHand(at: unixTime, within: reach, need)?.lease() { return stream }
         while let idle = takeIdle(at: unixTime, within: reach) {
             if method.isIdempotent || !idle.stream.isStale { return idle }

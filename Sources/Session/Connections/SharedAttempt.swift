@@ -127,13 +127,15 @@ final class SharedAttempt {
 extension UpstreamConnector {
     /// Obtains a connection: the one that others wait for too, if exchanges can share it, or one of its own.
     /// - Parameters:
-    ///   - alone: for a connection that serves one exchange at a time.
+    ///   - need: what the connection must be.
     ///   - deliver: called once on the loop, after this returns, never after ``ConnectionTicket/cancel()``.
     package func obtain(
-        to target: UpstreamTarget, timeouts: Timeouts, dscp: UInt8 = 0, alone: Bool = false, deliver: @escaping ConnectionDelivery
+        to target: UpstreamTarget, timeouts: Timeouts, dscp: UInt8 = 0, _ need: ConnectionNeed = .any, deliver: @escaping ConnectionDelivery
     ) -> any ConnectionTicket {
-        guard !alone || !target.protocols.contains(.http1) else { return connect(to: target.alone(), timeouts: timeouts, dscp: dscp) { deliver($0, true) } }
-        guard target.protocols.contains(.http2), pool.origin(for: target.key).chosenProtocol == .http2 else {
+        if need.isOfItsOwn, target.protocols.contains(.http1) {
+            return connect(to: target.alone(), timeouts: timeouts, dscp: dscp) { deliver($0, true) }
+        }
+        guard need != .fresh, target.protocols.contains(.http2), pool.origin(for: target.key).chosenProtocol == .http2 else {
             return connect(to: target, timeouts: timeouts, dscp: dscp) { deliver($0, true) }
         }
         return SharedAttempt.join(self, to: target, timeouts: timeouts, dscp: dscp, deliver: deliver)

@@ -45,6 +45,7 @@ package final class HTTP2Connection {
     @exclusivity(unchecked) var output: ByteBuffer
     private let round: AfterRound
     let deadline: Deadline
+    let lingering: HTTP2Lingering
     let idleNanoseconds: UInt64
     /// The socket takes no more.
     @exclusivity(unchecked) private var isBlocked = false
@@ -82,8 +83,10 @@ package final class HTTP2Connection {
         lastReceived = loop.now
         round = AfterRound(loop: loop)
         deadline = Deadline(loop: loop)
+        lingering = HTTP2Lingering(loop: loop)
         round.bind(to: self) { $0.roundEnded() }
         deadline.bind(to: self) { $0.timedOut() }
+        lingering.deadline.bind(to: self) { $0.stopLingering() }
     }
 
     private static let quietNanoseconds: UInt64 = 1_000_000_000
@@ -211,7 +214,8 @@ package final class HTTP2Connection {
         // A slow stream holds up no other: its own window does that.
         session.consumedOfConnection(range.count)
         if estimator.received(range.count, at: lastReceived.nanoseconds) { session.ping(WindowEstimator.opaque) }
-        guard let stream = streams[id] else { return session.consumed(range.count, of: id) }
+        // What nobody wants gets no more room.
+        guard let stream = streams[id] else { return }
         stream.received(range)
     }
 
@@ -331,6 +335,7 @@ package final class HTTP2Connection {
         isClosed = true
         self.cause = cause
         deadline.clear()
+        lingering.clear()
         stuck = []
         due = []
         // The owner may let go of this connection.

@@ -108,7 +108,7 @@ package final class HTTP2Stream: BodySource, BodySink {
         guard !isClosed else { return }
         if delivering, code == .noError, ending != nil, connection.session.role == .server {
             isAnswered = true
-            connection.session.abandonRequest(id)
+            if trailers == nil { connection.linger(id) }
             return closeIfDone()
         }
         guard delivering, !hasSentAll, ending != nil || !pending.isEmpty else {

@@ -103,7 +103,7 @@ package final class HTTP2Upstream: UpstreamConnection {
         case .window: connection.session.remoteWindow > 0
         // The exchange awaits them (``HTTP2UpstreamStream``).
         case .upgrade: takesUpgrades || awaitsSettings
-        case .own: false
+        case .own, .fresh: false
         }
     }
 

@@ -68,7 +68,7 @@ struct GRPCTests {
     @Test func aRefusalByARuleIsAStatus() async throws {
         let outcomes = try await shared.grpc("ruled.test", "unary", "empty")
         for outcome in outcomes {
-            #expect(outcome.status == "UNAVAILABLE" && outcome.details?.contains("201") == true, "\(outcome)")
+            #expect(outcome.status == "UNAVAILABLE" && outcome.details?.contains("Unacceptable status 200") == true, "\(outcome)")
         }
         let line = try await shared.proxy.events.first("exchange") { $0["host"] == "ruled.test" }
         #expect(line["status"] == "502", "\(line)")

@@ -85,7 +85,7 @@ struct HTTP2OriginTests {
     @Test(arguments: ["--http1.1", "--http2"]) func nginxEndsItsConnectionsUnnoticed(option: String) async throws {
         try await withTestBed { bed in
             let roots = try TestRoots()
-            let port = try await start(.nginx, in: bed, roots, options: "keepalive_requests 7;")
+            let port = try await start(.nginx, in: bed, roots, options: "keepalive_requests 30;")
             let proxy = try await proxy(bed, roots)
             for method in ["GET", "POST"] {
                 let run = try await bed.curl(
