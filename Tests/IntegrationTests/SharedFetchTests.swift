@@ -271,7 +271,8 @@ struct SharedFetchTests {
                 ["sh", "-c", "curl -sS '\(shared.url)\(path)' | sha256sum"], environment: shared.proxy.clientEnvironment
             )
             for name in ["one", "two", "three", "four"] {
-                let sum = try await bed.run(["sh", "-c", "sed '1,/^\r$/d' \(name) | sha256sum"])
+                // Trailers follow the body.
+                let sum = try await bed.run(["sh", "-c", "sed '1,/^\r$/d' \(name) | head -c \(size) | sha256sum"])
                 #expect(sum.output == whole.output, "\(name)")
             }
             #expect(try await shared.allRequests("/stream/m") == 2)
