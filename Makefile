@@ -44,7 +44,7 @@ TO_DESYNC := nginx curl python3 nodejs golang-go
 TO_PACKAGE := dpkg-dev debhelper lintian python3
 TO_COUNT := valgrind nginx openssl python3
 TO_SOAK := openssl python3 iproute2 nftables faketime
-TO_BENCH := nginx openssl haproxy squid-openssl wrk nghttp2-client proxychains4 python3 python3-venv dnsmasq-base
+TO_BENCH := nginx openssl haproxy squid-openssl wrk nghttp2-client nghttp2-proxy proxychains4 python3 python3-venv dnsmasq-base
 
 # The rooms call each other for every request: without this, generic code isn't specialised across
 # them, which costs 6 % more processor time a request (measured, keep-alive).
@@ -199,6 +199,7 @@ ifdef QUICK
 else
 	@$(MAKE) --no-print-directory $(MITMPROXY)/installed
 	python3 Benchmarks/bench.py --pinproxy $(RELEASE) --peers pinproxy,nginx,haproxy,squid,mitmproxy
+	python3 Benchmarks/http2.py --pinproxy $(RELEASE)
 	python3 Benchmarks/start.py --pinproxy $(RELEASE)
 	python3 Benchmarks/pieces.py --pinproxy $(RELEASE)
 	python3 Benchmarks/rules.py --pinproxy $(RELEASE)

@@ -81,6 +81,7 @@ struct HTTP2FrontTests {
             // The client ends its half, the origin then its own.
             try await client.send("", on: first.stream, ends: true)
             #expect(try await client.body(first.stream).ended == true)
+            _ = try await shared.proxy.events.first("exchange", number: 2)
             let lines = shared.proxy.events.all("exchange")
             #expect(lines.count == 2 && lines.allSatisfy { $0["method"] == "CONNECT" && $0["status"] == "200" }, "\(lines)")
         }
