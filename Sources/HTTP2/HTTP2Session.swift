@@ -140,6 +140,11 @@ package final class HTTP2Session {
         role == .client && !isGoingAway && nghttp2_session_check_request_allowed(handle.pointer) != 0
     }
 
+    /// Whether the head of a request still waits here, so that the peer can have done nothing for it.
+    package func isUnsent(_ stream: HTTP2StreamID) -> Bool {
+        role == .client && nghttp2_session_find_stream(handle.pointer, stream.rawValue) == nil && streams.place(of: stream) != nil
+    }
+
     /// False: nothing can be received or sent any more; close the connection.
     package var wantsToLive: Bool {
         if hasPending { return true }

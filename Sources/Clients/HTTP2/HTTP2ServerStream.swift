@@ -83,6 +83,8 @@ final class HTTP2ServerStream: ServerDoor {
 
     /// The head that arrived is no request.
     private func refuseHead(_ error: ProxyError) {
+        // Not as the request that the door had before.
+        refusalForm = .problem
         exchange.record.began(number: session.takeNumber(), at: session.now, on: streamNumber)
         server.note(&exchange.record)
         handler.receivedUnreadable(error, by: self)

@@ -52,7 +52,7 @@ extension Exchange {
             failure = .upstreamClosed(cause)
             record.triesAgain(.unprocessed)
             // Streams that others opened before it may be all that the connection still took.
-            if record.retriedCount >= 2, !connectionNeed.isOfItsOwn { connectionNeed = .fresh }
+            if state.refusals >= 2, !connectionNeed.isOfItsOwn { connectionNeed = .fresh }
             return .upstreamEnded(.unprocessed, resendable: canResend)
         case .needsOwnConnection(let cause):
             failure = .upstreamClosed(cause)

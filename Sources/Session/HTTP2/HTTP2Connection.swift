@@ -342,7 +342,7 @@ package final class HTTP2Connection {
         withExtendedLifetime(self) {
             let streams = streams.all
             self.streams = StreamMap()
-            for stream in streams { stream.broke(.connection(cause)) }
+            for stream in streams { stream.broke(session.isUnsent(stream.id) ? .unsent(cause) : .connection(cause)) }
             if parting { part() } else { finish() }
         }
     }

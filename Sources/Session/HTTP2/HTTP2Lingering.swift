@@ -5,18 +5,21 @@ import HTTP2
 /// RFC 9113 section 8.1) a moment later: curl 7.88 drops a response if the reset comes along with it.
 final class HTTP2Lingering {
     private static let nanoseconds: UInt64 = 500_000_000
+    /// A client that has closed many of them meanwhile makes the first ones shorter.
+    private static let most = 256
 
     let deadline: Deadline
-    // As many as the peer may open.
     private var streams: [(id: HTTP2StreamID, since: MonotonicTime)] = []
 
     init(loop: EventLoop) {
         deadline = Deadline(loop: loop)
     }
 
-    func add(_ id: HTTP2StreamID, at now: MonotonicTime) {
+    /// - Returns: the one that lingers no longer, for want of room.
+    func add(_ id: HTTP2StreamID, at now: MonotonicTime) -> HTTP2StreamID? {
         streams.append((id, now))
         if !deadline.isSet { deadline.set(afterNanoseconds: Self.nanoseconds) }
+        return streams.count > Self.most ? streams.removeFirst().id : nil
     }
 
     /// Those that have lingered long enough.
@@ -34,7 +37,9 @@ final class HTTP2Lingering {
 }
 
 extension HTTP2Connection {
-    func linger(_ id: HTTP2StreamID) { lingering.add(id, at: loop.now) }
+    func linger(_ id: HTTP2StreamID) {
+        if let longest = lingering.add(id, at: loop.now) { session.abandonRequest(longest) }
+    }
 
     func stopLingering() {
         for id in lingering.takeDue(at: loop.now) { session.abandonRequest(id) }

@@ -17,6 +17,8 @@ package enum HTTP2Break: Sendable {
     case reset(HTTP2ErrorCode)
     case malformed(HTTP2Defect)
     case connection(String)
+    /// The connection ended before the head was sent.
+    case unsent(String)
     /// From here.
     case abandoned
     case noBudget
@@ -27,7 +29,7 @@ package enum HTTP2Break: Sendable {
         switch self {
         case .reset(let code): "reset the stream (\(code))"
         case .malformed(let defect): "sent \(defect)"
-        case .connection(let cause): cause
+        case .connection(let cause), .unsent(let cause): cause
         case .abandoned: "was told that the stream is of no more use"
         case .noBudget: "sent more than limits.bodies leaves room for"
         case .tooManyHeads: "sent interim responses without end"

@@ -57,7 +57,7 @@ package final class HTTP2Upstream: UpstreamConnection {
 
     /// Whether another exchange may begin on it.
     package var takesExchanges: Bool {
-        guard !isOver, !isLeaving, !isSuspect, connection.session.takesRequests else { return false }
+        guard !isLeaving, !isSuspect, !connection.isClosed, connection.session.takesRequests else { return false }
         if awaitsSettings { return leases == 0 }
         return leases < min(connection.session.maxConcurrentStreams, refusedAt ?? .max)
     }

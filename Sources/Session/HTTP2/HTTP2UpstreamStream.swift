@@ -137,6 +137,7 @@ extension HTTP2UpstreamStream: Upstream {
         case .reset(.refusedStream):
             upstream.refused()
             return .unprocessed("refused the stream")
+        case .unsent: return .unprocessed(failure.cause)
         case .reset(.http11Required): return .needsOwnConnection("asked for HTTP/1.1")
         case .malformed, .tooManyHeads: return .failed(.upstreamClosed(failure.cause))
         default: return .ended(failure.cause)

@@ -68,6 +68,12 @@ final class HTTP2Origin: HTTP2ConnectionOwner {
     private(set) var requests: [HTTP2Asked] = []
     private(set) var knowsSettings = false
     private(set) var ending: String?
+    private(set) var hasRefused = false
+
+    func refuseAll() {
+        hasRefused = true
+        for request in requests { request.reset(.refusedStream) }
+    }
 
     init(over stream: ByteStream, _ settings: HTTP2Settings, loop: EventLoop) throws {
         connection = try HTTP2Connection(
