@@ -74,7 +74,7 @@ package final class HTTP2Session {
     /// What streams get, once their bytes are consumed.
     @exclusivity(unchecked) var streamWindow: Int
     let initialWindow: Int
-    /// Bytes by which the windows of open streams have grown.
+    /// Growth of all open streams' windows, in bytes.
     @exclusivity(unchecked) var widened = 0
     /// The announced receive window of the connection, in bytes.
     package private(set) var connectionWindow: Int

@@ -20,7 +20,7 @@ struct StreamTable {
         var id = HTTP2StreamID(0)
         var flags: Flags = []
         var priority = HTTP2Priority.unspecified
-        /// Bytes by which its receive window has grown.
+        /// Growth of its receive window, in bytes.
         var widened = 0
 
         /// A reset becomes an event.

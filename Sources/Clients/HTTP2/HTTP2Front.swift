@@ -41,7 +41,7 @@ final class HTTP2Front: HTTP2ConnectionOwner {
         connection.start(for: self)
     }
 
-    /// The proxy stops: tunnels end by themselves.
+    /// The proxy stops. Tunnels have a deadline of their own.
     func drain(within nanoseconds: UInt64) {
         connection.announceGoAway()
         lastChance = nanoseconds
@@ -102,7 +102,7 @@ final class HTTP2FrontStream {
         answers = MessagePipe(.responses, on: inside, received: ByteBuffer(slabs: connection.slabs))
         requests = HTTP1Outlet(inside, slabs: connection.slabs)
         inside.owner = self
-        // The stream keeps this object until it is over.
+        // The stream retains this object until it closes.
         stream = connection.adopt(id, for: self)
     }
 

@@ -8,7 +8,7 @@ import Transport
 protocol HTTP2ServerOwner: AnyObject {
     /// Makes the handler of a request, which the server keeps as long as the door.
     func handler(of door: HTTP2ServerStream) -> ClientRequest
-    /// Fills in who asks.
+    /// Fills in the client.
     func note(_ record: inout TaskRecord)
     func noticed(_ notice: HTTP2Notice, on server: HTTP2Server)
     /// The connection has ended. Called once.

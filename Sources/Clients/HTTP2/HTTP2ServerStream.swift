@@ -134,7 +134,7 @@ final class HTTP2ServerStream: ServerDoor {
         HeadWriter.write(
             response: response.head, from: response.bytes, via: destination.via, edits: edits, into: &connection.block)
         submit(kind, hasBody: kind == .upgrade || !response.head.bodyLength.isEmpty)
-        // An interim response has no body, and what follows an upgrade is none.
+        // An interim response has no body. The bytes after an upgrade aren't one.
         return kind == .final ? stream : Nowhere()
     }
 

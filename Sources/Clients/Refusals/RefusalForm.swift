@@ -24,7 +24,7 @@ enum RefusalForm: CaseIterable {
         request.head.first(.userAgent).map { begins(request.bytes.extracting($0.offsets), with: "grpc-") } ?? false
     }
 
-    /// `application/grpc`, perhaps with a message format and parameters; not gRPC-Web's, whose clients read no trailers.
+    /// `application/grpc`, perhaps with a message format and parameters. Clients of gRPC-Web read no trailers.
     private static func isGRPC(_ type: Span<UInt8>) -> Bool {
         let name: StaticString = "application/grpc"
         let count = name.utf8CodeUnitCount

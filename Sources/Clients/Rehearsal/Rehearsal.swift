@@ -96,7 +96,7 @@ package struct Rehearsal {
         private var attempts: [Int: UpstreamAttempt] = [:]
         private var probes: [Int: UpstreamProbe] = [:]
         private var waits: [Int: CertificateAnswer] = [:]
-        /// Connections of HTTP/2 whose settings are awaited.
+        /// HTTP/2 connections that await SETTINGS.
         private var settling: [Int: (HTTP2Upstream, Deadline)] = [:]
         private var results: [Int: Ending] = [:]
         private var begun = 0

@@ -106,7 +106,7 @@ package final class Origin {
         }
     }
 
-    /// Shares a new connection, until ``leave(_:)``. False: it is for who asked for it alone.
+    /// Shares a new connection, until ``leave(_:)``. False: only its requester may use it.
     func share(_ connection: HTTP2Upstream) -> Bool {
         guard !pool.isClosed, !hasRetired(connection) else { return false }
         shared.append(connection)

@@ -125,7 +125,7 @@ final class SharedAttempt {
 }
 
 extension UpstreamConnector {
-    /// Obtains a connection: the one that others wait for too, if exchanges can share it, or one of its own.
+    /// Obtains a connection: a shared one if exchanges can share it, else an exclusive one.
     /// - Parameters:
     ///   - need: what the connection must be.
     ///   - deliver: called once on the loop, after this returns, never after ``ConnectionTicket/cancel()``.

@@ -33,7 +33,7 @@ package final class HTTP2Connection {
     @exclusivity(unchecked) private var streams = StreamMap()
     /// It has no streams any more, and gets none. What is queued may still be written (``part()``).
     @exclusivity(unchecked) package private(set) var isClosed = false
-    /// The peer's settings have come.
+    /// The peer's SETTINGS arrived.
     package private(set) var hasSettings = false
     /// When the peer last sent something.
     @exclusivity(unchecked) package private(set) var lastReceived: MonotonicTime
@@ -47,14 +47,14 @@ package final class HTTP2Connection {
     let deadline: Deadline
     let lingering: HTTP2Lingering
     let idleNanoseconds: UInt64
-    /// The socket takes no more.
+    /// The socket's send buffer is full.
     @exclusivity(unchecked) private var isBlocked = false
     /// Doors are asked for more, in their turns.
     @exclusivity(unchecked) private(set) var isPumping = false
     @exclusivity(unchecked) private var isTakingEvents = false
-    /// Streams whose door waits for room.
+    /// Streams with a door that waits for room.
     @exclusivity(unchecked) private var stuck: [HTTP2Stream] = []
-    /// Streams whose door is to look again.
+    /// Streams with a door that looks again after this round.
     @exclusivity(unchecked) private var due: [HTTP2Stream] = []
     @exclusivity(unchecked) private var estimator: WindowEstimator
     /// Why it is closed, until its owner knows.
@@ -172,7 +172,7 @@ package final class HTTP2Connection {
         input.compact()
     }
 
-    /// In order: an event that leads to another takes it afterwards.
+    /// In order, also where an event causes another.
     private func takeEvents() {
         guard !isTakingEvents else { return }
         isTakingEvents = true
@@ -214,7 +214,7 @@ package final class HTTP2Connection {
         // A slow stream holds up no other: its own window does that.
         session.consumedOfConnection(range.count)
         if estimator.received(range.count, at: lastReceived.nanoseconds) { session.ping(WindowEstimator.opaque) }
-        // What nobody wants gets no more room.
+        // Data without a reader returns no credit.
         guard let stream = streams[id] else { return }
         stream.received(range)
     }
@@ -253,7 +253,7 @@ package final class HTTP2Connection {
         if !session.wantsToLive, output.isEmpty { end("closed the connection") }
     }
 
-    /// Sends what there is, as far as the socket takes it. False: it takes no more, or the connection has ended.
+    /// Sends pending bytes until the socket blocks. False: it blocks, or the connection has ended.
     @discardableResult
     func push() -> Bool {
         while !isClosed, !isBlocked {
@@ -304,7 +304,7 @@ package final class HTTP2Connection {
 
     // MARK: The end
 
-    /// Takes no new streams; those in flight go on.
+    /// Refuses new streams. Those in flight continue.
     package func announceGoAway() {
         session.announceGoAway()
         round.schedule()

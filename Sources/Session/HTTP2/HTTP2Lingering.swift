@@ -1,11 +1,11 @@
 import EventLoop
 import HTTP2
 
-/// Streams whose response was sent before all of the request had come. The client is told to stop (RST_STREAM with NO_ERROR,
-/// RFC 9113 section 8.1) a moment later: curl 7.88 drops a response if the reset comes along with it.
+/// Delays the reset after an early response (RST_STREAM with NO_ERROR, RFC 9113 section 8.1). curl 7.88 drops a response that
+/// arrives together with the reset.
 final class HTTP2Lingering {
     private static let nanoseconds: UInt64 = 500_000_000
-    /// A client that has closed many of them meanwhile makes the first ones shorter.
+    /// Beyond it the oldest stream is reset at once.
     private static let most = 256
 
     let deadline: Deadline
@@ -15,14 +15,14 @@ final class HTTP2Lingering {
         deadline = Deadline(loop: loop)
     }
 
-    /// - Returns: the one that lingers no longer, for want of room.
+    /// - Returns: the oldest stream, if there are too many.
     func add(_ id: HTTP2StreamID, at now: MonotonicTime) -> HTTP2StreamID? {
         streams.append((id, now))
         if !deadline.isSet { deadline.set(afterNanoseconds: Self.nanoseconds) }
         return streams.count > Self.most ? streams.removeFirst().id : nil
     }
 
-    /// Those that have lingered long enough.
+    /// Removes the streams that are due.
     func takeDue(at now: MonotonicTime) -> [HTTP2StreamID] {
         let due = streams.prefix { now - $0.since >= Self.nanoseconds }
         streams.removeFirst(due.count)

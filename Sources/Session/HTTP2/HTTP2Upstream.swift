@@ -3,7 +3,7 @@ package import HTTP2
 import HTTPWire
 import Transport
 
-/// A connection to an origin that many exchanges share, each with a stream of its own (RFC 9113).
+/// A connection to an origin that exchanges share, a stream for each (RFC 9113).
 ///
 /// Its origin keeps it while exchanges may begin on it, and the pool's order while none is in flight. It leaves when the
 /// peer does (GOAWAY), when it is retired, and when a silent peer answers no PING; it closes after its last exchange.
@@ -19,7 +19,7 @@ package final class HTTP2Upstream: UpstreamConnection {
     // Unchecked below: stored whole.
     @exclusivity(unchecked) private var leases = 0
     @exclusivity(unchecked) private var isLeaving = false
-    /// False: a reload has overtaken it. It serves who asked for it, and nobody else.
+    /// False: a reload has overtaken it. Only its requester uses it.
     private var isShared = false
     /// The peer has fallen silent, and was asked whether it lives.
     private var isSuspect = false
@@ -65,7 +65,7 @@ package final class HTTP2Upstream: UpstreamConnection {
     /// Exchanges in flight.
     package var streamCount: Int { connection.streamCount }
 
-    /// Its peer's settings have come.
+    /// The peer's SETTINGS arrived.
     package var isSettled: Bool { connection.hasSettings }
     /// They may still come: until then it serves one exchange (RFC 9113 section 3.4).
     var awaitsSettings: Bool { !isSettled && !hasWaitedForSettings }

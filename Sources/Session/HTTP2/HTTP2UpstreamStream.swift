@@ -91,7 +91,7 @@ extension HTTP2UpstreamStream: Upstream {
 
     private func lookLater() { upstream.loop.afterThisTurn { [weak self] in self?.receiver?.upstreamIsReadable() } }
 
-    /// An upgrade becomes an extended CONNECT (RFC 8441), whose body follows the response.
+    /// An upgrade becomes an extended CONNECT (RFC 8441). Its bytes follow the response.
     private func ask(_ request: borrowing RequestView, to destination: Destination, edits: HeadEdits) -> any BodySink {
         let upgrade = UpgradeByStream(of: request)
         self.upgrade = upgrade
@@ -198,7 +198,7 @@ extension HTTP2UpstreamStream: Upstream {
         return nil
     }
 
-    /// The stream as a connection of its own, whose end returns the lease.
+    /// The stream as an exclusive connection. Its end returns the lease.
     private func connection(over stream: HTTP2Stream) -> HTTP1Upstream? {
         let upstream = upstream
         let socket: HTTP2StreamSocket
