@@ -7,12 +7,13 @@ import Testing
 
 @Suite struct TaskTableTests {
     private func task(_ id: Int, _ more: String = "") throws -> TaskSummary {
+        // A key written twice may be read either way.
+        let transactions = more.contains(#""transactions""#) ? "" : #", "transactions": []"#
         let json = """
             {"id": \(id), "kind": "exchange", "state": "running", "phase": "waiting for the response", "client": "127.0.0.1:5", \
             "method": "GET", "host": "a.test", "port": 443, "path": "/x\\u001b[2J", "status": 0, "bytesUp": 100, \
-            "bytesDown": 0, "age": 61.5, "transactions": []\(more)}
+            "bytesDown": 0, "age": 61.5\(transactions)\(more)}
             """
-        // Later keys win.
         return try JSONDecoder().decode(TaskSummary.self, from: Data(json.utf8))
     }
 
