@@ -55,10 +55,11 @@ final class HTTP2ServerStream: ServerDoor {
     func receive(_ place: HTTP2HeadPlace, ends: Bool, isSecure: Bool) {
         if ends { stream.ended(TrailerSection()) }
         switch connection.session.readRequest(place, into: &head, bytes: &headBytes) {
-        case .complete where isSecure && place.scheme == .http: refuseHead(.badRequest(WireError(.target, at: 0)))
+        case .complete where place.scheme == .other || isSecure && place.scheme == .http: refuseHead(.badRequest(WireError(.target, at: 0)))
         case .complete:
             if let name = place.protocolName { connect(name) }
             noteRequest()
+            request.needsUpgrade = place.protocolName != nil
             handler.received(by: self)
         case .tooLarge: refuseHead(.requestHeadTooLarge(settings.requestHead))
         case .tooManyFields: refuseHead(.tooManyRequestFields)
@@ -131,8 +132,8 @@ final class HTTP2ServerStream: ServerDoor {
         HeadWriter.write(
             response: response.head, from: response.bytes, via: destination.via, edits: edits, into: &connection.block)
         submit(kind, hasBody: kind == .upgrade || !response.head.bodyLength.isEmpty)
-        // What follows an upgrade is no body of its response.
-        return kind == .upgrade ? Nowhere() : stream
+        // An interim response has no body, and what follows an upgrade is none.
+        return kind == .final ? stream : Nowhere()
     }
 
     private func submit(_ kind: ResponseKind, hasBody: Bool) {

@@ -188,7 +188,7 @@ package struct Rehearsal {
             settling[index] = (shared, deadline)
             deadline.set(afterNanoseconds: CertificateAnswer.patience)
             // It closes the connection, which is calling.
-            shared.settled = { [weak self] in self?.loop.afterThisTurn { self?.settled(index, protocols) } }
+            shared.whenSettled { [weak self] in self?.loop.afterThisTurn { self?.settled(index, protocols) } }
         }
 
         private func settled(_ index: Int, _ protocols: [HTTPProtocol]) {

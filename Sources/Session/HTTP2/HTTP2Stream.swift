@@ -108,7 +108,7 @@ package final class HTTP2Stream: BodySource, BodySink {
         guard !isClosed else { return }
         if delivering, code == .noError, ending != nil, connection.session.role == .server {
             isAnswered = true
-            connection.session.abandonRequest(id)
+            if trailers == nil { connection.linger(id) }
             return closeIfDone()
         }
         guard delivering, !hasSentAll, ending != nil || !pending.isEmpty else {
@@ -126,13 +126,16 @@ package final class HTTP2Stream: BodySource, BodySink {
 
     private func close(_ failure: HTTP2Break) {
         self.failure = failure
-        let (left, dropped) = (held.count, pending.count)
-        held.consume(left)
-        held.releaseIfEmpty()
-        pending.consume(dropped)
+        dropHeld()
+        pending.consume(pending.count)
         pending.releaseIfEmpty()
-        reservation = nil
         connection.forget(self)
+    }
+
+    private func dropHeld() {
+        held.consume(held.count)
+        held.releaseIfEmpty()
+        reservation = nil
     }
 
     private func closeIfDone() {
@@ -201,7 +204,10 @@ package final class HTTP2Stream: BodySource, BodySink {
         let purpose: BodyBudget.Purpose = connection.session.role == .client ? .response : .request
         let reservation = reservation ?? BodyReservation(of: connection.slabs.budget, for: purpose)
         self.reservation = reservation
-        guard reservation.grow(to: held.count + range.count) else { return refuse(.noBudget) }
+        guard reservation.grow(to: held.count + range.count) else {
+            dropHeld()
+            return refuse(.noBudget)
+        }
         connection.withInput(range) { held.append(copying: $0) }
     }
 
@@ -245,10 +251,11 @@ package final class HTTP2Stream: BodySource, BodySink {
     package func begin(hasBody: Bool, bytes: Int) {
         hasBegun = true
         carried += UInt64(bytes)
+        // The head doesn't wait for the body's first byte.
+        connection.pumpLater()
         guard !hasBody else { return }
         ending = TrailerSection()
         hasSentAll = true
-        connection.pumpLater()
         closeIfDone()
     }
 
@@ -266,7 +273,7 @@ package final class HTTP2Stream: BodySource, BodySink {
             pending.append(copying: piece.extracting(taken..<taken + count))
             taken += count
             connection.session.resume(id)
-            if pending.count >= Self.frame, !connection.push() { break }
+            if pending.count >= Self.frame, connection.isPumping || !connection.push() { break }
         }
         carried += UInt64(taken)
         connection.pumpLater()

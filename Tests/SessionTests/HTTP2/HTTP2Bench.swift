@@ -72,8 +72,7 @@ final class HTTP2Origin: HTTP2ConnectionOwner {
     init(over stream: ByteStream, _ settings: HTTP2Settings, loop: EventLoop) throws {
         connection = try HTTP2Connection(
             .server, over: stream, settings: settings, loop: loop, slabs: SlabPool(), idleNanoseconds: 60_000_000_000)
-        connection.owner = self
-        connection.start()
+        connection.start(for: self)
     }
 
     func received(_ place: HTTP2HeadPlace, on id: HTTP2StreamID, ends: Bool) {
