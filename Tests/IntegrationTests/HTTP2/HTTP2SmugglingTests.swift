@@ -74,7 +74,7 @@ struct HTTP2SmugglingTests {
     private static let pseudo = [
         field(":path", "/a b"), field(":path", "/a\r\nb"), field(":path", "/a\0"), field(":path", "a", .reset), field(":path", ""),
         field(":path", "/a HTTP/1.1\r\nsmuggled: yes\r\n\r\nGET /smuggled"), field(":path", "/a#b", .status(400)),
-        field(":path", "https://other.test/"), field(":path", "*"), field(":path", "/\u{e9}", .status(400)), field(":path", "/\t"),
+        field(":path", "https://other.test/"), field(":path", "*"), field(":path", "/\u{e9}", .line("via: ")), field(":path", "/\t"),
         field(":method", "GET /smuggled HTTP/1.1"), field(":method", "G ET"), field(":method", ""), field(":method", "GET\r\n"), field(":method", "G\0ET"),
         field(":method", "CONNECT"), field(":method", "get", .line("via: ")),
         field(":scheme", "https://other.test/"), field(":scheme", "", .reset), field(":authority", "h1.test\r\nsmuggled: yes"),
