@@ -99,6 +99,8 @@ run: release
 
 release:
 	@.ci/install-packages $(TO_BUILD) $(TO_RUN)
+	@test -e $(RELEASE) || echo "The first build compiles everything: 3 to 8 minutes on two cores, longer on a busy machine. Later ones take" \
+		"what has changed. Swift counts the steps, as [12/190]; the last ones are the longest."
 	swift build -c release --product pinproxy $(STATIC) $(RELEASE_FLAGS)
 
 # Files of yours below $(SYSCONFDIR) are left as they are.

@@ -48,6 +48,16 @@ import Testing
         #expect(table(tasks, height: 51).count == 51)
     }
 
+    /// At 80 columns the request is readable; what has room stays.
+    @Test func theRequestIsShownOnANarrowTerminal() throws {
+        let tasks = [try task(4711, #", "protocol": "http/1.1""#)]
+        let narrow = table(tasks, width: 80)
+        #expect(narrow[0].split(separator: " ") == ["ID", "STATE", "AGE", "DOWN", "PROGRESS", "REQUEST"], "\(narrow)")
+        #expect(narrow[1].hasSuffix("GET a.test:443/x\\u{1b}[2J"), "\(narrow)")
+        #expect(narrow.allSatisfy { $0.count <= 80 })
+        #expect(table(tasks, width: 200)[0] == table(tasks)[0])
+    }
+
     @Test(arguments: [
         (nil, 50, 200, "waiting for the response"), (200, 100, 200, "[#####-----] 50%"), (200, 0, 200, "[----------] 0%"),
         (200, 300, 200, "[##########] 100%"), (0, 300, 200, "waiting for the response"),

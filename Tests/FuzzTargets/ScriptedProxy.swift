@@ -60,7 +60,7 @@ final class ScriptedProxy {
             snapshot, leaves: LeafCache(authority: .temporary(at: time()), lifetime: 86_400), logger: logger)
         let delivery = try ReportDelivery(
             loop: loop, upstream: configuration.upstream, timeouts: snapshot.timeouts, listeners: listeners,
-            logger: logger, unixTime: time, refusal: { ProxyError.exchange($0, $1).refusal })
+            logger: logger, unixTime: time, refusal: { ProxyError.exchange($0, $1, of: TaskRecord()).refusal })
         let pins = PinWatch(
             ledger: PinLedger(directory: "/fuzz/state", logger: logger),
             chains: ChainRecorder(directory: "/fuzz/state", logger: logger),

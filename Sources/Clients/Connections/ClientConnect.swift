@@ -106,7 +106,7 @@ extension ClientConnection {
     private func connectFailed(
         _ failure: UpstreamFailure, by route: Route, isAnswered: Bool
     ) -> ConnectionState.ConnectFailure {
-        let error = ProxyError.exchange(.unreachable(failure), route.destination)
+        let error = ProxyError.upstream(failure, route.destination.authority, route.destination.source)
         guard tunnel?.attempt?.showsRefusals == true, failure.isRefusalOfOrigin,
             isAnswered || refusalWithoutAuthority(route) == nil && tunnel.flatMap(refusalWithoutLeaf) == nil
         else {

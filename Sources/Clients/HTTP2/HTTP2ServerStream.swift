@@ -176,7 +176,7 @@ final class HTTP2ServerStream: ServerDoor {
             end(.noError, delivering: true, well: true)
         case .refused(let failure, let destination):
             if made != nil { made = nil }
-            refuse(.exchange(failure, destination), method: head.method, servesOn: true)
+            refuse(.exchange(failure, destination, of: exchange.record), method: head.method, servesOn: true)
         case .cut(.delivered): end(.internalError, delivering: true)
         case .cut(.reset): end(.internalError, delivering: false)
         case .switched(let upstream): relay(upstream)

@@ -185,7 +185,7 @@ extension ServerDoor: ExchangeGuide {
     }
 
     package func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {
-        let error = ProxyError.exchange(failure, destination)
+        let error = ProxyError.exchange(failure, destination, of: exchange.record)
         handler.refused(error)
         return error.refusal
     }
