@@ -44,7 +44,7 @@ TO_DESYNC := nginx curl python3 nodejs golang-go
 TO_PACKAGE := dpkg-dev debhelper lintian python3
 TO_COUNT := valgrind nginx openssl python3
 TO_SOAK := openssl python3 iproute2 nftables faketime
-TO_BENCH := nginx openssl haproxy squid-openssl wrk nghttp2-client proxychains4 python3 python3-venv dnsmasq-base
+TO_BENCH := nginx openssl haproxy squid-openssl wrk nghttp2-client nghttp2-proxy proxychains4 python3 python3-venv dnsmasq-base
 
 # The rooms call each other for every request: without this, generic code isn't specialised across
 # them, which costs 6 % more processor time a request (measured, keep-alive).
@@ -99,6 +99,8 @@ run: release
 
 release:
 	@.ci/install-packages $(TO_BUILD) $(TO_RUN)
+	@test -e $(RELEASE) || echo "The first build compiles everything: 3 to 8 minutes on two cores, longer on a busy machine. Later ones take" \
+		"what has changed. Swift counts the steps, as [12/190]; the last ones are the longest."
 	swift build -c release --product pinproxy $(STATIC) $(RELEASE_FLAGS)
 
 # Files of yours below $(SYSCONFDIR) are left as they are.
@@ -187,9 +189,9 @@ fuzz-minimize:
 	$(FUZZ_BUILD)
 	@python3 -B Tests/Fuzz/fuzz.py --minimize $(if $(TARGET),--target $(TARGET))
 
-desync: release
+desync: release $(PYTHON)/installed
 	@.ci/install-packages $(TO_DESYNC)
-	python3 -B Tests/Desync/desync.py --pinproxy $(RELEASE) --count $(or $(COUNT),20000) \
+	$(PYTHON)/bin/python3 -B Tests/Desync/desync.py --pinproxy $(RELEASE) --count $(or $(COUNT),20000) \
 		$(if $(SEED),--seed $(SEED)) $(if $(LANES),--lanes $(LANES))
 
 bench: release
@@ -199,6 +201,7 @@ ifdef QUICK
 else
 	@$(MAKE) --no-print-directory $(MITMPROXY)/installed
 	python3 Benchmarks/bench.py --pinproxy $(RELEASE) --peers pinproxy,nginx,haproxy,squid,mitmproxy
+	python3 Benchmarks/http2.py --pinproxy $(RELEASE)
 	python3 Benchmarks/start.py --pinproxy $(RELEASE)
 	python3 Benchmarks/pieces.py --pinproxy $(RELEASE)
 	python3 Benchmarks/rules.py --pinproxy $(RELEASE)
@@ -208,17 +211,17 @@ else
 	.build/release/SerializationBenchmark
 endif
 
-bench-many: release
+bench-many: release $(PYTHON)/installed
 	@.ci/install-packages $(TO_BENCH)
 	python3 Benchmarks/many.py --pinproxy $(RELEASE)
 	python3 Benchmarks/memory.py --pinproxy $(RELEASE)
 	python3 Benchmarks/workers.py --pinproxy $(RELEASE)
 	python3 Benchmarks/loris.py --pinproxy $(RELEASE)
 
-soak: release
+soak: release $(PYTHON)/installed
 	@.ci/install-packages $(TO_BENCH) $(TO_SOAK)
-	python3 -B Tests/Soak/soak.py --pinproxy $(RELEASE) --count $(or $(COUNT),1000000) \
-		$(if $(SEED),--seed $(SEED)) $(if $(LANES),--lanes $(LANES))
+	$(PYTHON)/bin/python3 -B Tests/Soak/soak.py --pinproxy $(RELEASE) --count $(or $(COUNT),1000000) \
+		$(if $(SEED),--seed $(SEED)) $(if $(LANES),--lanes $(LANES)) $(if $(CLIENTS),--clients $(CLIENTS))
 	python3 Benchmarks/flat.py --pinproxy $(RELEASE) $(if $(COUNT),--exchanges $(COUNT) --reloads $(shell expr $(COUNT) / 100))
 
 bench-check: release

@@ -1,10 +1,13 @@
-"""How long honest clients wait while attackers hold connections in every slow way there is; attackers come and go by turns in
-one run, and both figures stand beside each other. See README.md here."""
+"""How long honest clients wait while attackers hold connections in every slow way there is, or attack by HTTP/2; attackers come and go by
+turns in one run, and both figures stand beside each other. See README.md here."""
 
 import argparse
+import json
 import os
+import pathlib
 import socket
 import statistics
+import subprocess
 import tempfile
 import threading
 import time
@@ -86,8 +89,44 @@ class Attack:
             member.close()
 
 
+class Flood:
+    """Connections of HTTP/2 that attack as fast as they can (http2_attack.py), in a process of their own with the lowest priority."""
+
+    #: Connections at one time: of one that floods, and of one that waits, each with a hundred streams.
+    FLOODS, WAITING = 8, 10
+    KINDS = {
+        "rapid-reset": FLOODS, "window-of-zero": FLOODS, "window-overflow": FLOODS, "bodies-that-are-too-long": FLOODS, "continuations": FLOODS,
+        "settings": FLOODS, "pings": FLOODS, "empty-data": FLOODS, "priorities": FLOODS, "window-updates": FLOODS, "hpack-bomb": FLOODS,
+        "closed-windows": WAITING, "unread-responses": WAITING, "slow-bodies": WAITING}
+    ROOT = pathlib.Path(__file__).parents[1]
+
+    def __init__(self, kind, server, origin, authority):
+        """
+        - Parameter authority: the file of the one that the proxy presents.
+        """
+        self.count = self.KINDS[kind]
+        self.closed = 0
+        self.process = subprocess.Popen(
+            ["nice", "-n", "19", self.ROOT / ".build/python/bin/python3", "-uB", self.ROOT / "Tests/IntegrationTests/Peers/http2_attack.py",
+             "--proxy", str(server.port), "--ca", authority, "--authority", f"{HOST}:{origin.port}", "--connections", str(self.count),
+             "--large", "/100m", kind], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for _ in range(self.count):
+            self.process.stdout.readline()
+        self.thread = threading.Thread(target=self.read)
+        self.thread.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            self.closed += json.loads(line).get("ended", False)
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        self.thread.join()
+
+
 def honest(server, origin, count):
-    """Milliseconds that each of so many exchanges takes, every tenth over a new connection."""
+    """Milliseconds that each of so many exchanges takes, every tenth over a new connection. They pause, so that attackers have their time."""
     context, taken = load.context_without_trust(), []
     connection = None
     for number in range(count):
@@ -105,6 +144,7 @@ def honest(server, origin, count):
             if not data or not received.startswith(b"HTTP/1.1 200 "):
                 raise SystemExit(f"an honest client got {received[:300]}")
         taken.append((time.perf_counter() - began) * 1000)
+        time.sleep(PAUSE / 100)
     connection.close()
     return taken
 
@@ -119,7 +159,7 @@ def main():
     parser.add_argument("--attackers", type=int, default=1000)
     parser.add_argument("--exchanges", type=int, default=1000, help="of honest clients, in each turn")
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--kinds", default="idle,slow head,slow CONNECT,slow handshake,slow body,slow reading")
+    parser.add_argument("--kinds", default=",".join(["idle,slow head,slow CONNECT,slow handshake,slow body,slow reading", *Flood.KINDS]))
     options = parser.parse_args()
     Shipped.executable = os.path.abspath(options.pinproxy)
     crowd.raise_descriptor_limit()
@@ -128,17 +168,21 @@ def main():
         bench.names = Names(bench)
         origin = Origin(bench)
         server = Shipped(bench, origin, workers=2)
+        authority = next(pathlib.Path(directory).glob("**/authority.pem"))
         try:
             honest(server, origin, 200)
             for kind in options.kinds.split(","):
                 without, beside, closed = [], [], 0
                 for _ in range(options.turns):
                     without += honest(server, origin, options.exchanges)
-                    attack = Attack(kind, server, origin, options.attackers)
+                    if kind in Flood.KINDS:
+                        attack = Flood(kind, server, origin, authority)
+                    else:
+                        attack = Attack(kind, server, origin, options.attackers)
                     beside += honest(server, origin, options.exchanges)
                     attack.end()
                     closed += attack.closed
-                print(f"{kind}: p99 {p99(without):.1f} ms alone, {p99(beside):.1f} ms beside {options.attackers:,}; "
+                print(f"{kind}: p99 {p99(without):.1f} ms alone, {p99(beside):.1f} ms beside {attack.count:,}; "
                       f"median {statistics.median(without):.2f} and {statistics.median(beside):.2f} ms; "
                       f"{closed:,} attackers were cut off", flush=True)
         finally:

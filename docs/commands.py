@@ -18,7 +18,7 @@ EXIT_STATUS = [
 ]
 
 FILES = [
-    ("/etc/pinproxy/pinproxy.yaml", "The configuration: pinproxy.yaml(5). Without it and without --config: config/pinproxy.yaml."),
+    ("/etc/pinproxy/pinproxy.yaml", "The configuration: pinproxy.yaml(5). Without --config, that of the user's running proxy comes first; without both, config/pinproxy.yaml."),
     ("/etc/pinproxy/pins.yaml", "Which keys a host may present: pins.yaml(5)."),
     ("/etc/pinproxy/NAME.yaml", "The configuration of the instance pinproxy@NAME.service."),
     ("/var/lib/pinproxy", "The state directory of the service: the local authority, counts, and the control socket."),

@@ -33,7 +33,7 @@ package final class Snapshot: Sendable {
     /// The files that were read, the main one first.
     package let files: [String]
     /// The versions of the files that decide what is let through.
-    let sources: [FileStamp]
+    package let sources: [FileStamp]
 
     init(
         _ daemon: DaemonFile, pins: PinFile?, warnings: [Problem], stateDirectory: String, files: [String],
@@ -180,9 +180,9 @@ extension Snapshot {
 
     /// Reads the configuration from copies of its files. Problems name the files themselves.
     package static func load(
-        _ file: String, from copies: ConfigurationFiles, stateDirectory: String
+        _ file: String, from copies: ConfigurationFiles, stateDirectory: String, services: Set<UInt32> = []
     ) throws(ConfigurationProblems) -> Snapshot {
-        try load(file, stateDirectory: stateDirectory, findings: Findings(sources: try FileSources(copies)))
+        try load(file, stateDirectory: stateDirectory, findings: Findings(services: services, sources: try FileSources(copies)))
     }
 }
 

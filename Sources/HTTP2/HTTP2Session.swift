@@ -71,6 +71,11 @@ package final class HTTP2Session {
     var hasSentGoAway = false
     var hasReceivedGoAway = false
     var peerInitialWindow = 65_535
+    /// What streams get, once their bytes are consumed.
+    @exclusivity(unchecked) var streamWindow: Int
+    let initialWindow: Int
+    /// Growth of all open streams' windows, in bytes.
+    @exclusivity(unchecked) var widened = 0
     /// The announced receive window of the connection, in bytes.
     package private(set) var connectionWindow: Int
 
@@ -83,6 +88,8 @@ package final class HTTP2Session {
         floods = FloodGuard(limits.floods)
         text = HeadText(sizeLimit: settings.maxHeaderListSize)
         connectionWindow = max(65_535, settings.connectionWindow)
+        initialWindow = settings.initialWindow
+        streamWindow = settings.initialWindow
         // The session outlives the callbacks: they run only within its methods, whose callers retain it.
         nghttp2_session_set_user_data(handle.pointer, Unmanaged.passUnretained(self).toOpaque())
         announce(settings)
@@ -131,6 +138,11 @@ package final class HTTP2Session {
     /// Whether a request can be submitted.
     package var takesRequests: Bool {
         role == .client && !isGoingAway && nghttp2_session_check_request_allowed(handle.pointer) != 0
+    }
+
+    /// Whether the head of a request still waits here, so that the peer can have done nothing for it.
+    package func isUnsent(_ stream: HTTP2StreamID) -> Bool {
+        role == .client && nghttp2_session_find_stream(handle.pointer, stream.rawValue) == nil && streams.place(of: stream) != nil
     }
 
     /// False: nothing can be received or sent any more; close the connection.

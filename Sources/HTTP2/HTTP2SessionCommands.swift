@@ -68,6 +68,11 @@ extension HTTP2Session {
         if hasEnded { reset(stream, .noError) }
     }
 
+    /// The priority of a stream's body.
+    package func priority(of stream: HTTP2StreamID) -> HTTP2Priority {
+        place(of: stream.rawValue).map { streams[$0].priority } ?? .unspecified
+    }
+
     /// Reschedules a stream's body. A client also sends PRIORITY_UPDATE (RFC 9218 section 7.1).
     package func setPriority(_ priority: HTTP2Priority, of stream: HTTP2StreamID) {
         guard let place = place(of: stream.rawValue) else { return }
@@ -100,8 +105,9 @@ extension HTTP2Session {
 
     // MARK: Windows
 
-    /// Returns received bytes to a stream's window.
+    /// Returns received bytes to a stream's window, which grows if ``growStreamWindow(to:)`` has asked for it.
     package func consumed(_ count: Int, of stream: HTTP2StreamID) {
+        if streamWindow > initialWindow { widen(stream) }
         nghttp2_session_consume_stream(handle.pointer, stream.rawValue, count)
     }
 
@@ -111,14 +117,20 @@ extension HTTP2Session {
         nghttp2_session_consume_connection(handle.pointer, count)
     }
 
-    /// Announces another window for all streams, including open ones (SETTINGS_INITIAL_WINDOW_SIZE), up to
-    /// ``HTTP2Limits/streamWindow``.
-    package func growStreamWindow(to size: Int) {
-        guard !hasFailed else { return }
-        var entry = nghttp2_settings_entry(
-            settings_id: Int32(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE.rawValue),
-            value: UInt32(clamping: min(size, limits.streamWindow)))
-        nghttp2_submit_settings(handle.pointer, UInt8(NGHTTP2_FLAG_NONE.rawValue), &entry, 1)
+    /// Announces larger windows, up to ``HTTP2Limits/streamWindow``, of streams whose bytes are consumed: a slow reader's
+    /// stream keeps its own, which is what may have to be held for it. A smaller one is ignored.
+    package func growStreamWindow(to size: Int) { streamWindow = max(streamWindow, min(size, limits.streamWindow)) }
+
+    /// All streams together get at most ``HTTP2Limits/connectionWindow`` more than they began with.
+    private func widen(_ stream: HTTP2StreamID) {
+        guard !hasFailed, let place = place(of: stream.rawValue) else { return }
+        let given = streams[place].widened
+        let more = min(streamWindow - initialWindow - given, limits.connectionWindow - widened)
+        guard more > 0 else { return }
+        streams[place].widened += more
+        widened += more
+        nghttp2_session_set_local_window_size(
+            handle.pointer, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.rawValue, Int32(clamping: initialWindow + given + more))
     }
 
     /// Announces a larger window of the connection, up to ``HTTP2Limits/connectionWindow``. A smaller one is ignored.

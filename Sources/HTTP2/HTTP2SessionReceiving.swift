@@ -147,7 +147,7 @@ extension HTTP2Session {
         case NGHTTP2_DATA.rawValue:
             guard endsStream else {
                 guard header.length > 0, header.length == frame.pointee.data.padlen, let flood = floods.receivedPadding(at: now) else { return }
-                return fail(.enhanceYourCalm, flood.description)
+                return fail(because: flood)
             }
             guard let place = place(of: stream.rawValue), streams[place].hearsPeer else { return }
             events.append(.ended(stream))

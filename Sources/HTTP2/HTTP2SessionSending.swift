@@ -195,6 +195,7 @@ extension HTTP2Session {
         if streams[place].isToBeHeardOf, !hasFailed {
             if code == .noError { floods.streamEnded() } else { events.append(.reset(HTTP2StreamID(stream), code)) }
         }
+        widened -= streams[place].widened
         streams.close(place)
     }
 }

@@ -63,6 +63,24 @@ package struct StreamSchedule: Sendable {
     }
 }
 
+/// Which of the streams that could have more to send come next, in the order of ``StreamSchedule``.
+package struct SendingTurn: Sendable {
+    private var urgency = UInt8.max
+    /// Of those that aren't incremental.
+    private var first = Int32.max
+
+    package init() {}
+
+    package mutating func add(_ stream: HTTP2StreamID, _ priority: HTTP2Priority) {
+        if priority.urgency < urgency { (urgency, first) = (priority.urgency, .max) }
+        if priority.urgency == urgency, !priority.isIncremental { first = min(first, stream.rawValue) }
+    }
+
+    package func includes(_ stream: HTTP2StreamID, _ priority: HTTP2Priority) -> Bool {
+        priority.urgency == urgency && (priority.isIncremental || stream.rawValue == first)
+    }
+}
+
 extension StreamSchedule.Level {
     fileprivate var isEmpty: Bool { first == turns.count }
 

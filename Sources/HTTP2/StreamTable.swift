@@ -20,6 +20,8 @@ struct StreamTable {
         var id = HTTP2StreamID(0)
         var flags: Flags = []
         var priority = HTTP2Priority.unspecified
+        /// Growth of its receive window, in bytes.
+        var widened = 0
 
         /// A reset becomes an event.
         var isToBeHeardOf: Bool { flags.contains(.isKnown) && !flags.contains(.isReset) }

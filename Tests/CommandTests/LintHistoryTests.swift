@@ -1,5 +1,6 @@
 import Foundation
 import Security
+import TLS
 import TestAuthority
 import Testing
 
@@ -64,7 +65,7 @@ import Testing
             note(&$0, daysAgo: since)
             count(&$0, .matched([LintTests.pins[0]]), times: matches, daysAgo: 1)
         }
-        let found = try LintTests.lint(bed).filter { $0.rule != "insecure" }
+        let found = try LintTests.lint(bed).filter { $0.rule != "report-only" }
         #expect(found.map(\.rule) == (expected.map { [$0] } ?? []))
         #expect(found.allSatisfy { $0.severity == "note" })
     }
@@ -76,7 +77,7 @@ import Testing
             count(&$0, .missed, times: 2, daysAgo: 8)
             count(&$0, .matched([LintTests.pins[0]]), times: 99, daysAgo: 1)
         }
-        let found = try LintTests.lint(missed).filter { $0.rule != "insecure" }
+        let found = try LintTests.lint(missed).filter { $0.rule != "report-only" }
         #expect(found.map(\.summary) == ["2:13 warning misses"])
         #expect(found[0].message.contains("2 connections met no pin, the last one 2029-12-24"))
         let recovered = try bed(", enforcement: report") {
@@ -84,13 +85,55 @@ import Testing
             count(&$0, .missed, daysAgo: 8)
             count(&$0, .matched([LintTests.pins[0]]), times: 100, daysAgo: 1)
         }
-        #expect(try LintTests.lint(recovered).filter { $0.rule != "insecure" }.map(\.rule) == ["can-be-enforced"])
+        #expect(try LintTests.lint(recovered).filter { $0.rule != "report-only" }.map(\.rule) == ["can-be-enforced"])
         // An enforced entry is not for promotion.
         let enforced = try bed {
             note(&$0, daysAgo: 20)
             count(&$0, .matched([LintTests.pins[0]]), times: 100, daysAgo: 1)
         }
         #expect(try LintTests.lint(enforced).isEmpty)
+    }
+
+    /// The recommended rollout passes --strict for its time, and no longer.
+    @Test(arguments: [(Int64(0), "note"), (29, "note"), (30, "warning")])
+    func anEntryThatOnlyReportsIsANoteForItsTime(_ days: Int64, _ severity: String) throws {
+        let bed = try bed(", enforcement: report") { history in
+            let isNoted = history.note(
+                entry: "api.test", pins: LintTests.pins, isReportOnly: true, at: Self.now - days * Self.day)
+            #expect(isNoted)
+        }
+        let found = try LintTests.lint(bed)
+        #expect(found.map(\.summary) == ["2:13 \(severity) report-only"])
+        #expect(found[0].message.contains("enforcement is report since \(CalendarDate(Self.now - days * Self.day))"), "\(found)")
+        let strict = try bed.configured("lint", rest: ["--offline", "--strict", "--at", LintTests.today])
+        #expect(strict.code == (severity == "note" ? 0 : 1), "\(strict)")
+    }
+
+    @Test func anEntryThatWasNeverCountedReportsToo() throws {
+        let found = try LintTests.lint(LintTests.bed("hosts:\n" + LintTests.entry("api.test", pins: 3, ", enforcement: report")))
+        #expect(found.map(\.summary) == ["2:13 note report-only"])
+        #expect(found[0].message.contains("no connection has been counted yet"))
+    }
+
+    /// An added pin is a correction: what missed before doesn't count.
+    @Test func missesEndWithTheCorrection() throws {
+        func missed(_ correct: (inout PinHistory) -> Void) throws -> [LintTests.Finding] {
+            let bed = try bed(", enforcement: report") { history in
+                _ = history.note(entry: "api.test", pins: Array(LintTests.pins.prefix(2)), at: Self.now - 20 * Self.day)
+                count(&history, .missed, times: 4, daysAgo: 8)
+                correct(&history)
+            }
+            return try LintTests.lint(bed).filter { $0.rule != "report-only" }
+        }
+        // The third pin is configured, and no connection was made since.
+        #expect(try missed { _ in }.isEmpty)
+        #expect(try missed { note(&$0, daysAgo: 2) }.isEmpty)
+        let again = try missed {
+            note(&$0, daysAgo: 2)
+            count(&$0, .missed, times: 3, daysAgo: 1)
+        }
+        #expect(again.map(\.rule) == ["misses"])
+        #expect(again[0].message.contains("3 connections met no pin"), "\(again)")
     }
 
     @Test func brokenCountsAreANote() throws {

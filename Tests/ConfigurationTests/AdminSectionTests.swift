@@ -68,6 +68,13 @@ import Testing
         #expect(problems.count == 1 && problems[0].contains("error: ") && problems[0].contains(cause), "\(problems)")
     }
 
+    @Test(arguments: [("666", true), ("\"0662\"", true), ("\"0777\"", true), ("\"0660\"", false), ("\"0664\"", false)])
+    func aSocketForEverybodyIsWarnedOf(_ mode: String, _ isWarned: Bool) throws {
+        let problems = try bed("admin: {listen: unix:a.sock, socket_mode: \(mode)}").problems()
+        #expect(problems.count == (isWarned ? 1 : 0), "\(problems)")
+        if isWarned { #expect(problems[0].contains("warning: socket_mode: every user of this machine may connect"), "\(problems)") }
+    }
+
     @Test(arguments: ["short", "", "0123456789abcdef 0123456789", "0123456789abcdef\u{e9}", "\"0123456789abcdef\""])
     func aTokenThatIsNoneIsRefusedAndNotShown(_ token: String) throws {
         let problems = try bed("admin: {listen: 127.0.0.1:7468, token_file: token}", token: token).problems()

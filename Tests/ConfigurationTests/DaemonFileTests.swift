@@ -213,6 +213,16 @@ import Testing
             "1:26: warning: bodies (256MiB) is less than inspected_body (512MiB): a body of that length is always refused"
         ),
         ("reachability: [any, \"a.test:80\"]\n", "1:21: error: reachability: \"a.test:80\": a port can't be watched; leave it out"),
+        (
+            "reachability: [any, eth0]\n",
+            "1:21: error: reachability: \"eth0\" is a network interface, and what is watched is a way to somewhere; write any, an address or a host name "
+                + "(a host of that name with its domain)"
+        ),
+        (
+            "reachability: [lo]\n",
+            "1:16: error: reachability: \"lo\" is a network interface, and what is watched is a way to somewhere; write any, an address or a host name "
+                + "(a host of that name with its domain)"
+        ),
         ("reachability: []\n", "1:15: error: reachability: the list is empty; write any, addresses or host names"),
         ("admin: {listen: 7468}\n", "1:17: error: listen: \"7468\" has no address; write e.g. 127.0.0.1:7468"),
         ("admin: {port: 7468}\n", "1:9: error: unknown key \"port\" in \"admin\"; known here: listen, tls, token_file, hosts, socket_mode, socket_group"),

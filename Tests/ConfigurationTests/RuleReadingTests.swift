@@ -47,6 +47,15 @@ import Testing
         #expect(url.description == "https://api.example.com:8443/v2/")
     }
 
+    /// Accepted, as some servers want a bare key; not silently, and the token isn't shown.
+    @Test(arguments: ["Authorization", "authorization"])
+    func aBareTokenAsAuthorizationIsWarnedOf(_ name: String) throws {
+        let problems = try RuleBed("hosts: [{match: a.test, request: {set_headers: {\(name): {file: secret}}}}]\n").problems()
+        #expect(problems.count == 1 && problems[0].contains("warning: \(name): the file holds one word, and no scheme before it"), "\(problems)")
+        #expect(!problems[0].contains("hunter2"))
+        #expect(try RuleBed("hosts: [{match: a.test, request: {set_headers: {X-Api-Key: {file: secret}}}}]\n").problems() == [])
+    }
+
     @Test func readsTheRequest() throws {
         let request = try rules(
             """

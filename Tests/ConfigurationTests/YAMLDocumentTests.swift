@@ -53,41 +53,53 @@ import Testing
     @Test(arguments: [
         (
             "a:\n\tb: 1\n",
-            "f:2:1: error: not valid YAML: while scanning for the next token, found character that cannot start any token; indent with spaces: YAML allows no tabs there"
+            "f:2:1: error: the line is indented with a tab; YAML takes only spaces there"
         ),
         (
             "match: *.example.com\n",
-            "f:1:9: error: not valid YAML: while scanning an alias, did not find expected alphabetic or numeric character; a value that begins with * must be quoted, e.g. \"*.example.com\""
+            "f:1:9: error: a value that begins with * must be quoted, e.g. \"*.example.com\""
         ),
         (
             "match: **.example.com\n",
-            "f:1:9: error: not valid YAML: while scanning an alias, did not find expected alphabetic or numeric character; a value that begins with * must be quoted, e.g. \"*.example.com\""
+            "f:1:9: error: a value that begins with * must be quoted, e.g. \"*.example.com\""
         ),
         (
             "a: *b\n",
-            "f:1:4: error: not valid YAML: found undefined alias; a value that begins with * must be quoted, e.g. \"*.example.com\""
+            "f:1:4: error: a value that begins with * must be quoted, e.g. \"*.example.com\""
         ),
         (
             "listen: [::1]:7467\n",
-            "f:1:14: error: not valid YAML: while parsing a block mapping, did not find expected key; an IPv6 address in brackets must be quoted, e.g. \"[::1]:7467\""
+            "f:1:14: error: an IPv6 address in brackets must be quoted, e.g. \"[::1]:7467\""
         ),
         (
             "listen: [[::1]:7467]\n",
             "f:1:15: error: an IPv6 address in brackets must be quoted, e.g. \"[::1]:7467\""
         ),
-        ("a: @b\n", "f:1:4: error: not valid YAML: while scanning for the next token, found character that cannot start any token; a value that begins with one of @ ` % must be quoted"),
+        ("a: @b\n", "f:1:4: error: a value that begins with one of @ ` % must be quoted"),
         (
             "a: b: c\n",
-            "f:1:5: error: not valid YAML: mapping values are not allowed in this context; a value with \": \" in it must be quoted, and keys of one mapping start in the same column"
+            "f:1:5: error: a value with \": \" in it must be quoted, and keys of one mapping start in the same column"
         ),
-        ("a: [1, 2\nb: 3\n", "f:2:2: error: not valid YAML: while parsing a flow sequence in line 1, did not find expected ',' or ']'"),
+        ("a: [1, 2\nb: 3\n", "f:2:2: error: the list that begins with [ in line 1 isn't closed: ] is missing"),
+        ("a: {b: 1\nc: 2\n", "f:2:2: error: the mapping that begins with { in line 1 isn't closed: } is missing"),
+        ("a: \"b\nc: 1\n", "f:3:1: error: the quotation mark in line 1 isn't closed"),
+        ("hosts:\n  - match:api.test\n    pinning: none\n", "f:3:12: error: there is no space after the colon in line 2: write match: api.test"),
+        ("listen:127.0.0.1\nworkers: 1\n", "f:2:8: error: there is no space after the colon in line 1: write listen: 127.0.0.1"),
+        ("a: 1\nb\n", "f:3:1: error: there is no colon after the key in line 2; write KEY: VALUE"),
+        ("a:\n  b: 1\n c: 2\n", "f:3:2: error: the line isn't indented like the keys of its mapping, which begins in line 1: they start in the same column"),
+        (
+            "a:\n  - b\n c: 2\n",
+            "f:3:2: error: the line isn't indented like the keys of its mapping, which begins in line 1: they start in the same column"
+        ),
+        ("- a\nb: 1\n", "f:2:1: error: the line isn't indented like the elements of its list, which begins in line 1: they start with \"- \" in the same column"),
+        ("a: \"b\" c\n", "f:1:8: error: nothing can follow the value that ends before this; quote all of it"),
         ("a: 1\n---\nb: 2\n", "f:2:1: error: not valid YAML: expected a single document in the stream in line 1, but found another document; only one document is read"),
         ("a: \u{7}\n", "f:1:4: error: not valid YAML: control characters are not allowed"),
         ("a: 1\nb: \u{0}\n", "f:2:4: error: the character U+0 is not allowed"),
         ("a: \u{10F000}\n", "f:1:4: error: the character U+10F000 is not allowed"),
         ("? a\n: b\n", "f:1:1: error: a key must be a word; \"? \" is not understood here"),
         ("[a, b]: c\n", "f:1:7: error: a key must be a word, not a list or a mapping"),
-        ("a: &a [*a]\n", "f:1:8: error: not valid YAML: found undefined alias; a value that begins with * must be quoted, e.g. \"*.example.com\""),
+        ("a: &a [*a]\n", "f:1:8: error: a value that begins with * must be quoted, e.g. \"*.example.com\""),
         ("x: &a [1]\n*a : c\n", "f:2:4: error: a key must be a word, not an alias"),
         ("a:\n  <<: 1\n", "f:2:3: error: \"<<\" takes a mapping or a list of mappings, e.g. <<: *name"),
     ]) func refuses(_ text: String, _ problem: String) {

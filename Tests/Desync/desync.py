@@ -18,7 +18,8 @@ import tempfile
 import time
 
 from known import KNOWN
-from peers import Programs, build_go, start_proxy, start_readers
+from http2_trial import HTTP2Trial
+from peers import Programs, certificates, build_go, start_proxy, start_readers
 from trial import Trial
 from wire import Loop, Recorder
 
@@ -40,10 +41,13 @@ def lane(number, options, go, queue):
         programs = Programs(pathlib.Path(name))
         try:
             loop = Loop()
+            certificate = certificates(programs.folder, "IP:127.0.0.1")
             proxy, port = start_proxy(programs, options.pinproxy)
             recorder = Recorder(loop, KNOWN)
             readers = start_readers(programs, loop, Recorder(loop, KNOWN), go)
             trial = Trial(f"seed {options.seed} lane {number}", loop, port, recorder, tunnelled(loop, number), readers)
+            secure = start_readers(programs, loop, Recorder(loop, KNOWN), go, certificate)
+            trial.others = HTTP2Trial(trial, certificate, secure)
             told = time.monotonic()
             while sum(trial.counts.values()) < options.count / options.lanes and len(trial.faults) < FAULTS:
                 trial.batch()

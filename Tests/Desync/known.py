@@ -38,10 +38,19 @@ KNOWN = {
     "first byte of a tunnel": Known(
         True, "RFC 9112 section 2.2",
         "What begins a tunnel with no letter is no request, not even an empty line before one: it is closed without an answer."),
+    "length repeated in HTTP/2": Known(
+        True, "RFC 9113 section 8.1.1, RFC 9110 section 8.6",
+        "The same number several times may be refused or counted once. nghttp2 refuses two fields, and a list, in HTTP/2."),
+    "length in trailers of HTTP/2": Known(
+        True, "RFC 9110 section 6.5.1", "It may not be sent there. Recipients may ignore it, and nghttp2 refuses it."),
     "205": Known(
         False, "RFC 9110 section 15.3.6",
         "205 has no content. RFC 9112 section 6.3 doesn't list it: pinproxy passes the head on, and reads no body."),
 }
+
+#: Not differences in HTTP/2, as what is wrong comes after what was passed on. A length that isn't that of DATA (RFC 9113 section 8.1.1) is
+#: seen at the body's end: an origin that was sent as much as the length says has a whole message by then, and the client's stream is
+#: reset all the same. So it is with bad trailers after such a body, and with what follows a response's head that has no body (HEAD, 204, 304).
 
 #: What real readers do by their own design, whatever sends to them.
 READERS = {

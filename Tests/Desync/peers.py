@@ -46,12 +46,25 @@ def free_port():
         return held.getsockname()[1]
 
 
+def certificates(folder, names):
+    """ca.pem, an authority, and a leaf of it, origin.pem with origin.key, for names in OpenSSL's notation."""
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30"]
+    for command in (
+        ["openssl", "req", "-x509", *key, "-subj", "/CN=Trial", "-keyout", "ca.key", "-out", "ca.pem",
+         "-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign"],
+        ["openssl", "req", "-x509", *key, "-CA", "ca.pem", "-CAkey", "ca.key", "-subj", "/CN=origin", "-keyout", "origin.key",
+         "-out", "origin.pem", "-addext", f"subjectAltName={names}", "-addext", "basicConstraints=CA:FALSE",
+         "-addext", "extendedKeyUsage=serverAuth"]):
+        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return folder / "origin.pem", folder / "origin.key"
+
+
 def start_proxy(programs, executable):
     """The proxy, in the clear, with nothing but the loopback to reach. Returns its process and its port."""
     folder = programs.folder
     (folder / "pinproxy.yaml").write_text("""
 proxy: {listen: "127.0.0.1:0", workers: 1}
-upstream: {block_addresses: [0.0.0.0/0, "::/0"], allow_addresses: [loopback, 127.0.0.0/8]}
+upstream: {trust: [ca.pem], block_addresses: [0.0.0.0/0, "::/0"], allow_addresses: [loopback, 127.0.0.0/8]}
 log: {level: notice, format: json, access: false}
 pins: null
 """)
@@ -99,13 +112,15 @@ class Nginx:
 
     name = "nginx"
 
-    def __init__(self, programs, recorder):
+    def __init__(self, programs, recorder, certificate=None):
         self.recorder = recorder
         port = free_port()
+        name = "nginx-secure" if certificate else "nginx"
+        secure = f"ssl_certificate {certificate[0]}; ssl_certificate_key {certificate[1]};" if certificate else ""
         self.authority = b"127.0.0.1:%d" % port
         folder = programs.folder
-        (folder / "nginx.conf").write_text(f"""
-daemon off; master_process off; pid {folder}/nginx.pid; error_log stderr error; user root;
+        (folder / f"{name}.conf").write_text(f"""
+daemon off; master_process off; pid {folder}/{name}.pid; error_log stderr error; user root;
 events {{ worker_connections 1024; }}
 http {{
     access_log off; client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxied; fastcgi_temp_path {folder}/a;
@@ -113,12 +128,12 @@ http {{
     large_client_header_buffers 8 128k;
     upstream recorder {{ server 127.0.0.1:{recorder.port} max_fails=0; keepalive 64; }}
     server {{
-        listen 127.0.0.1:{port} backlog=512;
+        listen 127.0.0.1:{port} backlog=512{" ssl" if certificate else ""}; {secure}
         location / {{ proxy_pass http://recorder; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_next_upstream off; }}
     }}
 }}
 """)
-        programs.start("nginx", ["/usr/sbin/nginx", "-p", folder, "-c", folder / "nginx.conf"], stdout=subprocess.DEVNULL)
+        programs.start(name, ["/usr/sbin/nginx", "-p", folder, "-c", folder / f"{name}.conf"], stdout=subprocess.DEVNULL)
         end = time.monotonic() + 10
         while True:
             try:
@@ -126,7 +141,7 @@ http {{
                 return
             except OSError:
                 if time.monotonic() > end:
-                    raise SystemExit("nginx isn't ready: " + (folder / "nginx.log").read_text())
+                    raise SystemExit("nginx isn't ready: " + (folder / f"{name}.log").read_text())
                 time.sleep(0.02)
 
     @property
@@ -148,15 +163,11 @@ def build_go(folder):
     return folder / "reader-go"
 
 
-def start_readers(programs, loop, recorder, go):
-    readers = [
-        ReaderProcess(loop, "node", programs.start("node", ["node", HERE / "reader.js"])),
-        ReaderProcess(loop, "python", programs.start("python", ["/usr/bin/python3", "-B", HERE / "reader.py"])),
-        Nginx(programs, recorder),
-    ]
-    if go:
-        readers.append(ReaderProcess(loop, "go", programs.start("go", [go])))
-    return readers
+def start_readers(programs, loop, recorder, go, certificate=()):
+    """- Parameter certificate: files of a chain and its key, for TLS; empty: in the clear."""
+    commands = {"node": ["node", HERE / "reader.js"], "python": ["/usr/bin/python3", "-B", HERE / "reader.py"]} | ({"go": [go]} if go else {})
+    readers = [ReaderProcess(loop, name, programs.start(name, [*command, *certificate])) for name, command in commands.items()]
+    return [*readers, Nginx(programs, recorder, certificate)]
 
 
 # Clients

@@ -3,6 +3,7 @@
 import hashlib
 import selectors
 import socket
+import ssl
 import time
 
 from model import Incomplete, Reader, Refused
@@ -54,11 +55,70 @@ class Loop:
         return True
 
 
+class Link:
+    """TLS over a socket, of which the loop sees no more than of a socket."""
+
+    def __init__(self, connection, context, is_server, secured=lambda: None):
+        """
+        - Parameter secured: called once, after the handshake.
+        """
+        connection.settimeout(0)
+        self.secured = secured
+        self.socket = context.wrap_socket(connection, server_side=is_server, do_handshake_on_connect=False)
+        self.fileno, self.close, self.shutdown = self.socket.fileno, self.socket.close, self.socket.shutdown
+
+    def handshake(self):
+        """True: it is done."""
+        if self.secured:
+            try:
+                self.socket.do_handshake()
+            except ssl.SSLWantReadError:
+                return False
+            secured, self.secured = self.secured, None
+            secured()
+        return True
+
+    def recv(self, count, flags=0):
+        """All that is there."""
+        if not self.handshake():
+            raise BlockingIOError
+        pieces = []
+        while True:
+            try:
+                piece = self.socket.recv(count)
+            except ssl.SSLWantReadError:
+                if pieces:
+                    return b"".join(pieces)
+                raise BlockingIOError
+            except OSError:
+                # What came before is handled; the next call fails again.
+                if pieces:
+                    return b"".join(pieces)
+                raise
+            if not piece:
+                return b"".join(pieces)
+            pieces.append(piece)
+
+    def sendall(self, data):
+        self.socket.settimeout(5)
+        try:
+            self.socket.sendall(data)
+        finally:
+            self.socket.settimeout(0)
+
+    def settimeout(self, seconds):
+        """Only ``sendall(_:)`` waits."""
+
+
 class Recorder:
     """An origin that reads by the strict model, and answers with the digest of what it read."""
 
-    def __init__(self, loop, known, address=("127.0.0.1", 0)):
+    def __init__(self, loop, known, address=("127.0.0.1", 0), context=None):
+        """
+        - Parameter context: of TLS; nil: in the clear.
+        """
         self.loop = loop
+        self.context = context
         self.reader = Reader(known)
         self.seen = []
         #: What arrived and isn't acceptable.
@@ -78,7 +138,10 @@ class Recorder:
             except BlockingIOError:
                 return
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            Recorded(self, connection)
+            self.accepted(connection if self.context is None else Link(connection, self.context, True))
+
+    def accepted(self, connection):
+        Recorded(self, connection)
 
 
 class Recorded:
@@ -151,9 +214,10 @@ class Recorded:
 class Client:
     """One connection to the proxy: sends a row of messages, and reads to the end."""
 
-    def __init__(self, loop, port, pieces, ends, is_satisfied=None, tunnel=None):
+    def __init__(self, loop, port, pieces, ends, is_satisfied=None, tunnel=None, context=None):
         """
         - Parameter tunnel: an authority to CONNECT to before.
+        - Parameter context: of TLS inside the tunnel.
         - Parameter ends: this side ends after the last byte.
         - Parameter is_satisfied: says that all has come which is awaited.
         """
@@ -161,6 +225,7 @@ class Client:
         self.pieces = pieces
         self.ends = ends
         self.is_satisfied = is_satisfied
+        self.context = context
         self.received = []
         self.is_done = False
         self.was_reset = False
@@ -184,7 +249,7 @@ class Client:
 
     def send(self):
         """The next piece; a peer that closes while it comes is no failure of ours."""
-        if self.tunnel:
+        if self.tunnel or self.context:
             return
         try:
             if self.pieces:
@@ -207,9 +272,20 @@ class Client:
         self.received.append(received)
         if self.tunnel and self.data.startswith(b"HTTP/1.1 200 ") and self.data.endswith(b"\r\n\r\n"):
             self.received, self.tunnel = [], None
-            return self.send()
+            return self.secure() if self.context else self.send()
         if self.is_satisfied and self.is_satisfied(self.data):
             self.finish(False)
+
+    def secure(self):
+        """TLS begins. Once it is there, all that waits is sent."""
+        self.loop.remove(self.socket)
+        self.socket = Link(self.socket, self.context, False, self.secured)
+        self.loop.add(self.socket, self)
+        self.socket.handshake()
+
+    def secured(self):
+        self.context = None
+        self.send()
 
     def finish(self, was_reset):
         self.was_reset = was_reset

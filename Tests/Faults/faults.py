@@ -53,7 +53,7 @@ FAULTS = [
     Fault("a session outlives its chain", SESSIONS, *unless("entry.validUntil > unixTime ? entry : nil"), "SessionTests"),
     Fault("sessions of an origin have no bound", SESSIONS, "if sessions.kept[key, default: []].count >= perOrigin {",
           "if sessions.kept[key, default: []].count >= perOrigin, !PLANTED {", "SessionTests"),
-    Fault("a connection outlives its chain", ORIGIN, *unless("connection.validUntil > unixTime, !connection.isOver { return connection }"),
+    Fault("a connection outlives its chain", ORIGIN, *unless("connection.validUntil > unixTime, !connection.isOver, let idle = connection as? HTTP1Upstream { return idle }"),
           "SessionTests"),
     Fault("a POST goes over a stale connection", ORIGIN, *unless("method.isIdempotent || !idle.stream.isStale"), "SessionTests|RetryTests"),
     Fault("a connection to a local address serves everybody", ORIGIN, *unless("reach.allows(pool.scope(at: $0))"), "SessionTests"),

@@ -379,3 +379,35 @@ for kind, data, commands in [
     ("push", h2(5, 4, 1, struct.pack(">I", 2) + get), b""),
 ]:
     write("http2-client", kind, data, choices(3 if commands else 1, commands))
+
+# Whole connections: the client's bytes, then each origin's, then choices. The last byte says who speaks HTTP/2.
+def message(name, *parts, speaks=0, ending=3):
+    write("http2-connection", name, NEXT.encode().join(parts), bytes([0, ending, 1, 3, speaks]))
+
+
+def ask(path, stream=1, flags=5, method=b"\x82", host="h2.test", more=b""):
+    return h2(1, flags, stream, method + b"\x87" + field(":path", path) + field(":authority", host) + more)
+
+
+reply = h2(1, 4, 1, b"\x88" + field("content-length", "2")) + h2(0, 1, 1, b"ok")
+old = dict(host="h1.test")
+message("both", ask("/"), reply)
+message("streams", ask("/1") + ask("/2", 3) + ask("/3", 5), reply + h2(1, 5, 5, b"\x8d") + h2(3, 0, 3, struct.pack(">I", 7)), reply)
+message("post", ask("/", flags=4, method=b"\x83", more=field("content-length", "5")) + h2(0, 0, 1, b"he") + h2(0, 1, 1, b"llo"), reply)
+message("trailers", ask("/", flags=4, method=b"\x83") + h2(0, 0, 1, b"x") + h2(1, 5, 1, field("x-sum", "1")),
+        h2(1, 4, 1, field(":status", "103")) + h2(1, 4, 1, b"\x88") + h2(0, 0, 1, b"y") + h2(1, 5, 1, field("grpc-status", "0")))
+message("goaway", ask("/1") + ask("/2", 3) + h2(7, 0, 0, bytes(8)), h2(7, 0, 0, struct.pack(">II", 1, 0)) + reply, reply)
+message("refused", ask("/"), h2(3, 0, 1, struct.pack(">I", 7)), reply)
+message("reset", ask("/") + h2(3, 0, 1, struct.pack(">I", 8)) + ask("/2", 3), reply)
+message("downgrade", ask("/"), h2(3, 0, 1, struct.pack(">I", 13)), ok.encode())
+message("to-old", ask("/", **old), ok.encode(), speaks=1)
+message("to-old-post", ask("/", flags=4, method=b"\x83", **old) + h2(0, 0, 1, b"GET /smuggled HTTP/1.1\r\n\r\n") + h2(1, 5, 1, field("x-sum", "1")),
+        (head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked") + "2\r\nok\r\n0\r\nX-T: v\r\n\r\n").encode(), speaks=1)
+message("to-old-bad", ask("/", more=field("a", "b\r\nc: d"), **old) + ask("/a b", 3, **old) + ask("/", 5, more=field("transfer-encoding", "chunked"), **old), ok.encode(), speaks=1)
+message("to-old-websocket", h2(1, 4, 1, fields((":method", "CONNECT"), (":protocol", "websocket"), (":scheme", "https"), (":path", "/c"), (":authority", "h1.test")))
+        + h2(0, 0, 1, b"frame"), head("HTTP/1.1 101 Switching Protocols", "Connection: Upgrade", "Upgrade: websocket").encode() + b"frame", speaks=1)
+message("from-old", (head("GET / HTTP/1.1", "Host: h2.test") * 2).encode(), reply + h2(1, 5, 3, b"\x8d"), speaks=2)
+message("from-old-post", (head("POST / HTTP/1.1", "Host: h2.test", "Transfer-Encoding: chunked", "Expect: 100-continue") + "3\r\nabc\r\n0\r\nT: v\r\n\r\n").encode(),
+        h2(1, 4, 1, field(":status", "100")) + h2(1, 4, 1, b"\x88") + h2(0, 1, 1, b"\r\n\r\n"), speaks=2)
+message("from-old-websocket", head("GET /ws HTTP/1.1", "Host: h2.test", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==").encode() + b"frame",
+        h2(4, 0, 0, struct.pack(">HI", 8, 1)) + h2(1, 4, 1, b"\x88") + h2(0, 0, 1, b"frame"), speaks=2)

@@ -13,12 +13,29 @@ enum Connections {
     nonisolated(unsafe) private static var proxy: ScriptedProxy?
     private static let lock = Mutex(())
 
+    /// In the clear, to the proxy and to its parent.
     static func connection(_ bytes: [UInt8]) {
+        run(Choices(bytes, count: 4)) { _, _ in (.none, .none) }
+    }
+
+    /// Inside TLS on both sides. One side speaks HTTP/2 at least, by what the last byte chooses.
+    static func http2(_ bytes: [UInt8]) {
+        run(Choices(bytes, count: 5)) { choices, proxy in
+            let choice = choices.byte() % 3
+            return proxy.openings(client: choice == 2 ? "http/1.1" : "h2", origin: choice == 1 ? "http/1.1" : "h2")
+        }
+    }
+
+    private typealias Openings = (client: ScriptedPeer.Opening, origin: ScriptedPeer.Opening)
+
+    private static func run(_ choices: Choices, _ openings: (inout Choices, ScriptedProxy) -> Openings) {
         lock.withLock { _ in
             do {
                 let proxy = try Self.proxy ?? ScriptedProxy()
                 Self.proxy = proxy
-                try run(bytes, proxy)
+                var choices = choices
+                let opening = openings(&choices, proxy)
+                try run(choices, opening, proxy)
             } catch {
                 fatalError("the trial itself failed: \(error)")
             }
@@ -32,23 +49,23 @@ enum Connections {
         for task in connection.tasks { _ = connection.obey(order, task: task.id, because: "fuzz") }
     }
 
-    private static func run(_ bytes: [UInt8], _ proxy: ScriptedProxy) throws {
-        var choices = Choices(bytes, count: 4)
+    private static func run(_ choices: Choices, _ opening: Openings, _ proxy: ScriptedProxy) throws {
+        var choices = choices
         var cuts = Cuts(seed: choices.byte())
         let (isWhole, ending) = (choices.flag(), choices.byte())
         let turns = 1 + Int(choices.byte()) % 3
         var scripts = parts(choices.input)
         var ended = 0
-        var client = Side(script: scripts.removeFirst())
-        let connection: ClientConnection
-        (client.descriptor, connection) = try proxy.accept { ended += 1 }
-        var origins: [Side] = []
-        // All rounds, and the last ones without anything left to send.
-        var (round, quiet) = (0, 0)
+        let (descriptor, connection) = try proxy.accept { ended += 1 }
+        let client = ScriptedPeer(descriptor, opening.client, script: scripts.removeFirst())
+        var origins: [ScriptedPeer] = []
+        // All rounds, those after the opening, and the last ones without anything left to send.
+        var (round, step, quiet) = (0, 0, 0)
         repeat {
             round += 1
+            if client.isReady { step += 1 }
             client.send(isWhole ? .max : cuts.next())
-            switch (round, ending >> 5) {
+            switch (step, ending >> 5) {
             case (2, 1), (2, 2), (2, 3): obey(.suspend, connection)
             case (4, 1): obey(.resume, connection)
             case (4, 2), (2, 4): obey(.cancel, connection)
@@ -57,14 +74,14 @@ enum Connections {
             }
             for _ in 0..<turns { proxy.loop.runReady() }
             while case .accepted(let socket, _) = Socket.accept(proxy.parent.raw) {
-                origins.append(Side(script: scripts.isEmpty ? [] : scripts.removeFirst()))
-                origins[origins.count - 1].descriptor = socket.release()
+                let script = scripts.isEmpty ? [] : scripts.removeFirst()
+                origins.append(ScriptedPeer(socket.release(), opening.origin, script: script))
             }
-            for index in origins.indices {
-                origins[index].receive()
+            for origin in origins {
+                origin.receive()
                 // An origin answers a request.
-                if !origins[index].received.isEmpty { origins[index].send(isWhole ? .max : cuts.next()) }
-                if origins[index].isDone { origins[index].end(ending & 3) }
+                if origin.hasHead { origin.send(isWhole ? .max : cuts.next()) }
+                if origin.isDone { origin.end(ending & 3) }
             }
             client.receive()
             if client.isDone, ending & 4 != 0 { client.end(ending >> 3 & 3) }
@@ -73,7 +90,7 @@ enum Connections {
 
         check(client, origins)
         client.close()
-        for index in origins.indices { origins[index].close() }
+        for origin in origins { origin.close() }
         // The end may be half a close: the exchange continues, and pauses before it asks for the rest of a download.
         for turn in 0..<2 * patience where ended == 0 {
             if turn == patience { connection.stop() }
@@ -104,8 +121,9 @@ enum Connections {
         return parts + [Array(rest)]
     }
 
-    private static func check(_ client: Side, _ origins: [Side]) {
-        for origin in origins { Requests.check(origin.received) }
+    private static func check(_ client: ScriptedPeer, _ origins: [ScriptedPeer]) {
+        for origin in origins where !origin.speaksHTTP2 { Requests.check(origin.received) }
+        if client.speaksHTTP2 { return }
         let answers = client.received
         guard !answers.isEmpty, !answers.starts(with: [0x15, 3]), !answers.starts(with: [0x16, 3]) else { return }
         var parser = HeadParser(limit: 1 << 16)
@@ -115,57 +133,6 @@ enum Connections {
         // A blocked or cut head.
         case .incomplete: require("HTTP/1.1 ".utf8.starts(with: answers.prefix(9)), "a client gets responses")
         default: require(false, "a client gets what reads as a response")
-        }
-    }
-
-    /// One end of a socket, with what it is going to send.
-    private struct Side {
-        var descriptor: CInt = -1
-        let script: [UInt8]
-        private(set) var sent = 0
-        private(set) var received: [UInt8] = []
-        private var isClosed = false
-
-        init(script: [UInt8]) { self.script = script }
-
-        var isDone: Bool { isClosed || sent == script.count }
-
-        mutating func send(_ count: Int) {
-            guard !isDone else { return }
-            let count = min(count, script.count - sent)
-            let written = script[sent...].withUnsafeBytes {
-                Glibc.send(descriptor, $0.baseAddress, count, CInt(MSG_NOSIGNAL) | CInt(MSG_DONTWAIT))
-            }
-            if written > 0 { sent += written } else if errno != EAGAIN { sent = script.count }
-        }
-
-        mutating func receive() {
-            guard !isClosed else { return }
-            withUnsafeTemporaryAllocation(byteCount: 16384, alignment: 1) { piece in
-                while case let count = recv(descriptor, piece.baseAddress, piece.count, CInt(MSG_DONTWAIT)), count > 0 {
-                    received += piece[..<count]
-                }
-            }
-        }
-
-        /// - Parameter how: it stays open, or ends its side, or closes, or resets.
-        mutating func end(_ how: UInt8) {
-            guard !isClosed else { return }
-            switch how {
-            case 0: break
-            case 1: shutdown(descriptor, CInt(SHUT_WR))
-            case 2: close()
-            default:
-                var linger = linger(l_onoff: 1, l_linger: 0)
-                setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<linger>.size))
-                close()
-            }
-        }
-
-        mutating func close() {
-            guard !isClosed else { return }
-            isClosed = true
-            Glibc.close(descriptor)
         }
     }
 }
@@ -186,6 +153,9 @@ private enum Requests {
                 return require(false, "what an origin gets reads as \(progress): \(String(decoding: message, as: UTF8.self).debugDescription)")
             }
             if head.method == .connect || head.wantsUpgrade { return }
+            require(
+                head.hasVia,
+                "every request is the proxy's own: \(String(decoding: message, as: UTF8.self).debugDescription)")
             rest = rest.dropFirst(Int(head.length))
             var scanner = BodyScanner(parser.framing.body)
             while !scanner.isEnded {

@@ -32,6 +32,7 @@ extension FuzzTarget {
         FuzzTarget("exchange-state", States.exchange),
         FuzzTarget("connection-state", States.connection),
         FuzzTarget("connection", Connections.connection),
+        FuzzTarget("http2-connection", Connections.http2),
         FuzzTarget("http2-session", HTTP2Sessions.server),
         FuzzTarget("http2-client", HTTP2Sessions.client),
     ]

@@ -46,7 +46,8 @@ enum HTTP2Sessions {
         }
     }
 
-    private static func beginning(_ role: HTTP2Session.Role) -> [UInt8] {
+    /// What a peer of that role's session sends first.
+    static func beginning(_ role: HTTP2Session.Role) -> [UInt8] {
         let settings: [UInt8] = [0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0]
         return role == .server ? Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + settings : settings
     }

@@ -23,7 +23,7 @@ struct HTTP2Watch {
     private var methods: [Int32: Method] = [:]
     private var hasResponse: Set<Int32> = []
     private var lastRequest: Int32 = 0
-    private var scanner: FrameScanner
+    private var frames: SentFrames
     private static let via = ViaPseudonym(token: 0x0123_4567_89AB_CDEF)
     private static let origin = Authority.parse("a.test", defaultPort: 443)
 
@@ -31,7 +31,7 @@ struct HTTP2Watch {
         self.role = role
         self.limits = limits
         self.headerList = headerList
-        scanner = FrameScanner(awaitsPreface: role == .client)
+        frames = SentFrames(role)
     }
 
     mutating func opened(_ stream: HTTP2StreamID, _ method: Method) {
@@ -219,7 +219,17 @@ struct HTTP2Watch {
 
     // MARK: What is sent
 
-    mutating func sent(_ bytes: [UInt8]) {
+    mutating func sent(_ bytes: [UInt8]) { frames.take(bytes) }
+}
+
+/// States what must hold of the frames that a session sends.
+struct SentFrames {
+    private var scanner: FrameScanner
+    private(set) var heads = 0
+
+    init(_ role: HTTP2Session.Role) { scanner = FrameScanner(awaitsPreface: role == .client) }
+
+    mutating func take(_ bytes: [UInt8]) {
         var position = 0
         while position < bytes.count {
             switch scanner.next(in: bytes.span, from: position) {
@@ -229,6 +239,7 @@ struct HTTP2Watch {
                 require(
                     header.length <= 16_384 && header.kind != .other, "frames that are sent are well-formed: \(header)")
                 require(header.kind != .data || header.stream != 0, "data belongs to a stream")
+                if header.kind == .headers { heads += 1 }
             }
         }
     }

@@ -8,6 +8,7 @@ import Records
 import Security
 import Serialization
 import Session
+import TLS
 import Transport
 
 /// A worker of the proxy. The fuzzer turns its loop, and plays its client and its parent proxy.
@@ -16,6 +17,9 @@ final class ScriptedProxy {
     /// Where the worker's upstream connections arrive.
     let parent: Descriptor
     private let worker: WorkerContext
+    private let clientTLS: TLSClientContext
+    /// By the protocol that they choose. The proxy remembers what a host chose, so each has another host.
+    private let originTLS: [String: (host: String, context: TLSServerContext)]
 
     init() throws {
         // Nobody writes to this process's sockets but itself; a closed one must not end it.
@@ -26,26 +30,37 @@ final class ScriptedProxy {
         let file = "/fuzz/pinproxy.yaml"
         let main = """
             proxy: {listen: 127.0.0.1:0, workers: 1}
-            upstream: {parent: "http://127.0.0.1:\(port)", block_addresses: []}
+            upstream: {parent: "http://127.0.0.1:\(port)", block_addresses: [], trust: [ca.pem]}
             log: {access: false}
             limits: {request_head: 2KiB, response_head: 2KiB, inspected_body: 1KiB, replay_body: 1KiB}
             pins: pins.yaml
 
             """
+        let time: @Sendable () -> Int64 = { FixedChain.time }
+        let authority = try LocalAuthority.temporary(at: time())
+        clientTLS = try TLSClientContext()
+        var originTLS: [String: (host: String, context: TLSServerContext)] = [:]
+        for (alpn, host) in [("h2", "h2.test"), ("http/1.1", "h1.test")] {
+            var options = TLSServerContext.Options()
+            options.applicationProtocols = [alpn]
+            options.identity = try authority.mint(for: .dns(host), at: time(), lifetime: 86_400)
+            originTLS[alpn] = (host, try TLSServerContext(options: options))
+        }
+        self.originTLS = originTLS
         let snapshot = try Snapshot.load(
             file, from: ConfigurationFiles(contents: [
                 .init(path: file, bytes: Array(main.utf8)), .init(path: "/fuzz/pins.yaml", bytes: Array(Self.pins.utf8)),
+                .init(path: "/fuzz/ca.pem", bytes: Array(authority.certificate.pem.utf8)),
             ]), stateDirectory: "/fuzz/state")
         let output = try LogOutput(descriptor: -1, format: .json, level: .critical)
         let logger = Logger(label: "fuzz") { _ in EventLogHandler(output: output) }
-        let time: @Sendable () -> Int64 = { FixedChain.time }
         let loop = try EventLoop()
         let listeners = OwnListeners()
         let configuration = try ActiveConfiguration(
             snapshot, leaves: LeafCache(authority: .temporary(at: time()), lifetime: 86_400), logger: logger)
         let delivery = try ReportDelivery(
             loop: loop, upstream: configuration.upstream, timeouts: snapshot.timeouts, listeners: listeners,
-            logger: logger, unixTime: time, refusal: { ProxyError.exchange($0, $1).refusal })
+            logger: logger, unixTime: time, refusal: { ProxyError.exchange($0, $1, of: TaskRecord()).refusal })
         let pins = PinWatch(
             ledger: PinLedger(directory: "/fuzz/state", logger: logger),
             chains: ChainRecorder(directory: "/fuzz/state", logger: logger),
@@ -69,6 +84,12 @@ final class ScriptedProxy {
           - {match: follow.test, session: {redirects: follow}}
 
         """
+
+    /// How both sides begin to speak these protocols.
+    func openings(client: String, origin: String) -> (client: ScriptedPeer.Opening, origin: ScriptedPeer.Opening) {
+        guard let (host, context) = originTLS[origin] else { return (.none, .none) }
+        return (.client(clientTLS, host: host, protocols: [client]), .origin(context))
+    }
 
     /// - Returns: the client's end, which the caller closes.
     func accept(ended: @escaping () -> Void) throws -> (client: CInt, connection: ClientConnection) {

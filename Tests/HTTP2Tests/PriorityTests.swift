@@ -29,6 +29,28 @@ import Testing
         #expect(HTTP2Priority(parsing: Array(text.utf8).span) == nil)
     }
 
+    @Test func `Those that can have more to send take turns as those that have some`() {
+        let few = [
+            HTTP2Priority(urgency: 1), HTTP2Priority(urgency: 2), HTTP2Priority(urgency: 1, isIncremental: true),
+            HTTP2Priority(urgency: 2, isIncremental: true),
+        ]
+        // All combinations of four streams.
+        for number in 0..<256 {
+            let priorities = (0..<4).map { few[number >> (2 * $0) & 3] }
+            let streams = (0..<4).map { HTTP2StreamID(Int32(2 * $0 + 1)) }
+            var (turn, schedule) = (SendingTurn(), StreamSchedule())
+            for (stream, priority) in zip(streams, priorities) {
+                turn.add(stream, priority)
+                schedule.insert(stream, priority)
+            }
+            let included = zip(streams, priorities).filter { turn.includes($0, $1) }.map(\.0)
+            // Each incremental one has a turn before any has another, and the others share one.
+            var next: [HTTP2StreamID] = []
+            for _ in included { if let stream = schedule.removeFirst() { next.append(stream) } }
+            #expect(Set(next) == Set(included), "\(priorities)")
+        }
+    }
+
     @Test func `Every beginning of a field is read without harm`() {
         let text = Array("u=2;a=\"b\\\"\", x=(1 2);q, i=?1 ,\t*k=:aGk=:".utf8)
         for count in 0...text.count { _ = HTTP2Priority(parsing: Array(text[..<count]).span) }

@@ -96,6 +96,31 @@ struct AuthorityRotationTests {
         }
     }
 
+    /// A database that the installation has made goes with the removal, unless somebody has put something into it.
+    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/certutil")), arguments: [false, true])
+    func theRemovalLeavesNothingInTheBrowsersStores(hasOther: Bool) async throws {
+        try await withTestBed { bed in
+            _ = try await Machine(bed)
+            let environment = ["HOME": bed.path("home")]
+            func ca(_ command: String) async throws {
+                let run = try await bed.run(
+                    [ProxyProcess.executable, "ca", command, "--nss", "--config", bed.path("proxy/pinproxy.yaml"), "--state-directory",
+                     bed.path("proxy/state/pinproxy")], environment: environment)
+                #expect(run.succeeded, "\(run)")
+            }
+            try FileManager.default.createDirectory(atPath: bed.path("home"), withIntermediateDirectories: true)
+            try await ca("install")
+            let database = "sql:\(bed.path("home/.pki/nssdb"))"
+            if hasOther {
+                let added = try await bed.run(["certutil", "-A", "-t", "C,,", "-n", "other", "-d", database, "-i", bed.path("roots.pem")])
+                #expect(added.succeeded, "\(added)")
+            }
+            try await ca("remove")
+            #expect(try FileManager.default.contentsOfDirectory(atPath: bed.path("home")) == (hasOther ? [".pki"] : []))
+            if hasOther { #expect(try await bed.run(["certutil", "-L", "-n", "other", "-d", database]).succeeded) }
+        }
+    }
+
     /// While both are trusted, both are in the stores that programs bring, and after the last step only the new one is.
     @Test(.enabled(if: JVMCopy.isAvailable && FileManager.default.isExecutableFile(atPath: "/usr/bin/certutil")))
     func theStoresOfBrowsersAndJVMsFollow() async throws {

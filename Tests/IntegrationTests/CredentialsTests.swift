@@ -237,7 +237,9 @@ private enum CredentialsBed {
         }
         let proxy = try await ProxyProcess(
             in: bed,
-            pins: "hosts:\n" + folders.map { entry($0) }.joined() + entry(CredentialsTests.digest) + entry(CredentialsTests.nginx) + entry(CredentialsTests.lighttpd)
+            pins: "hosts:\n" + folders.map { entry($0) }.joined() + entry(CredentialsTests.digest) + entry(CredentialsTests.nginx)
+                // Two algorithms are two fields in one to lighttpd, with a line end between them, over HTTP/2 as well.
+                + entry(CredentialsTests.lighttpd, "secret", "", ", http: [http/1.1]")
                 + entry("wrong.test", "wrong") + entry("logged.test", "wrong") + entry("plain.test", "secret", ", allow_http: true")
                 + entry(answers, "secret", "", ", redirects: follow, follow_to: [stranger.test]"),
             trust: roots.write(to: bed), hosts: Dictionary(uniqueKeysWithValues: (names + ["plain.test"]).map { ($0, "127.0.0.1") }))

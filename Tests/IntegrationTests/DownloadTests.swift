@@ -107,7 +107,7 @@ struct DownloadTests {
     /// What was waited before each try, in milliseconds, by the log.
     private func pauses(of line: LogEvent) throws -> [Int] {
         try shared.proxy.events.all("download.resume").filter { $0["task"] == line["task"] }
-            .map { try #require($0["pause"].flatMap { Int($0) }) }
+            .map { Int((try #require($0["pause"].flatMap { Double($0) }) * 1000).rounded()) }
     }
 
     @Test func anOriginMaySayWhenItIsBack() async throws {

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 /// The test bed itself: a fault here would make every other suite's result worthless.
@@ -10,6 +11,32 @@ struct HarnessTests {
             #expect(run.output.hasPrefix("in\n"))
             #expect(!run.output.contains("CURL_CA_BUNDLE"))
         }
+    }
+
+    /// Every event that a test's proxy writes is held against the schema when the bed ends.
+    @Test(arguments: [
+        (#""event":"exchange","task":1,"method":"GET","status":200,"bytes_up":1,"bytes_down":2,"duration":0.25"#, 0),
+        (#""event":"exchange","task":"1","method":"GET","status":200,"bytes_up":1,"bytes_down":2,"duration":0.25"#, 1),
+        (#""event":"exchange","task":1,"method":"GET","status":200,"bytes_up":1,"bytes_down":2"#, 1),
+        (#""event":"exchange","task":1,"method":"GET","status":200,"bytes_up":1,"bytes_down":2,"duration":0,"reused":1"#, 1),
+        (#""event":"exchange","task":1,"method":"GET","status":200,"bytes_up":1,"bytes_down":2,"duration":0,"reused":true,"port":-1"#, 1),
+        (#""event":"exchange","task":1,"method":"GET","status":200,"bytes_up":1,"bytes_down":2,"duration":0,"hops":[{"status":301,"to":"/"}]"#, 0),
+        (#""event":"exchange","task":1,"method":"GET","status":200,"bytes_up":1,"bytes_down":2,"duration":0,"hops":[{"status":301}]"#, 1),
+        (#""event":"exchange","task":1,"method":"GET","status":200,"bytes_up":1,"bytes_down":2,"duration":0,"new":"","days_left":0.5"#, 2),
+        (#""event":"connection.failed","peer":"client","code":7,"requests":0,"cause":"""#, 1), (#""event":"proxy.stop""#, 0), (#""event":"nobody's""#, 1),
+    ])
+    func anEventThatDoesNotFitTheSchemaIsSeen(_ fields: String, _ count: Int) throws {
+        let line = #"{"time":"2026-11-21T04:12:00.123Z","level":"info","# + fields + "}"
+        let problems = try LogSchema.own.get().problems(of: JSONSerialization.jsonObject(with: Data(line.utf8)))
+        #expect(problems.count == count, "\(problems)")
+    }
+
+    @Test func theSchemaHasTheEventsOfThePage() throws {
+        let rows = try Documentation.text("docs/log.md").split(separator: "\n").filter { $0.hasPrefix("| `") }
+        let names = rows.flatMap { row in
+            row.split(separator: "|")[0].matches(of: /`(exchange|[a-z]+(\.[a-z]+)+)`/).map { String($0.output.1) }
+        }
+        #expect(try LogSchema.own.get().events == Set(names))
     }
 
     @Test func nginxServesEachSiteItsChain() async throws {

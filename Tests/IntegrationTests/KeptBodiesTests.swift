@@ -278,7 +278,8 @@ struct KeptBodiesTests {
             let whole = try await bed.run(
                 ["sh", "-c", "curl -sS '\(shared.url)\(path)' | sha256sum"], environment: shared.proxy.clientEnvironment)
             for name in names {
-                let sum = try await bed.run(["sh", "-c", "sed '1,/^\r$/d' \(name) | sha256sum"])
+                // Trailers follow the body.
+                let sum = try await bed.run(["sh", "-c", "sed '1,/^\r$/d' \(name) | head -c \(8 << 20) | sha256sum"])
                 #expect(sum.output == whole.output, "\(name)")
             }
             let metrics = try await admin.ask("GET", "/metrics").body

@@ -46,8 +46,9 @@ struct PendingConnectTests {
         /// A request of curl's that waits for the origin's handshake.
         func pendingCurl() async throws -> ChildProcess {
             let trust = action == "intercept" ? proxy.authority : bed.bed.path("roots.pem")
+            // What clients usually offer is what a probe offers.
             let client = try await bed.bed.start([
-                "curl", "-sS", "--proxy", proxy.url, "--cacert", trust, "https://\(authority)/",
+                "curl", "-sS", action == "verify-tunnel" ? "--http2" : "--http1.1", "--proxy", proxy.url, "--cacert", trust, "https://\(authority)/",
             ])
             _ = try await origin.events.first("hello", number: 1)
             return client

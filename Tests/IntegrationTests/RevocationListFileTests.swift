@@ -102,7 +102,7 @@ struct RevocationListFileTests {
             try ProxyProcess.write(
                 to: bed, folder: "proxy", pins: "defaults:\n  crl_files: [corp.crl]\nhosts: []\n", trust: roots.write(to: bed))
             try bed.file("proxy/hosts", "127.0.0.1 listed.test\n")
-            let run = try await pinproxy(bed, "explain", "listed.test:\(origin.port)")
+            let run = try await pinproxy(bed, "explain", "listed.test:\(origin.port)", "--verbose")
             #expect(run.succeeded, "\(run)")
             #expect(run.output.contains("corp.crl: list of CN=Test Intermediate, valid until 20"), "\(run)")
             #expect(run.output.contains("no list for CN=Test Root: its certificates are not checked"), "\(run)")

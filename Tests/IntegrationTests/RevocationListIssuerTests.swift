@@ -65,7 +65,7 @@ struct RevocationListIssuerTests {
             #expect(try await proxy.connect(to: "good.test:\(goodOrigin.port)").status == 200)
             // The list serves.
             #expect(try await pinproxy(bed, "check").errors == "")
-            let explain = try await pinproxy(bed, "explain", "good.test:\(goodOrigin.port)")
+            let explain = try await pinproxy(bed, "explain", "good.test:\(goodOrigin.port)", "--verbose")
             #expect(explain.output.contains("corp.crl: list of CN=Corp Root, valid until 20"), "\(explain)")
         }
     }

@@ -271,10 +271,24 @@ struct SharedFetchTests {
                 ["sh", "-c", "curl -sS '\(shared.url)\(path)' | sha256sum"], environment: shared.proxy.clientEnvironment
             )
             for name in ["one", "two", "three", "four"] {
-                let sum = try await bed.run(["sh", "-c", "sed '1,/^\r$/d' \(name) | sha256sum"])
+                // Trailers follow the body.
+                let sum = try await bed.run(["sh", "-c", "sed '1,/^\r$/d' \(name) | head -c \(size) | sha256sum"])
                 #expect(sum.output == whole.output, "\(name)")
             }
             #expect(try await shared.allRequests("/stream/m") == 2)
+        }
+    }
+
+    @Test func trailersAreShared() async throws {
+        try await withTestBed { bed in
+            let shared = try await SharedFetchBed(bed, session: "{coalesce: true}")
+            let clients = try await shared.begin(
+                2, "/stream/t?coding=chunked&size=131072", [["-D", "one", "-o", "one.body"], ["-D", "two", "-o", "two.body"]])
+            try await shared.go("t")
+            _ = try await shared.outputs(of: clients)
+            #expect(try await shared.allRequests("/stream/t") == 1)
+            // curl writes trailers to what -D names.
+            for name in ["one", "two"] { #expect(try bed.contents(name).contains("X-Sum: 12"), "\(name)") }
         }
     }
 

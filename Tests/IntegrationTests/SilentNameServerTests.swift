@@ -34,7 +34,12 @@ struct SilentNameServerTests {
             try await shared.servesOthers()
             for client in clients {
                 let answer = try await client.response()
-                #expect(answer.status == status && answer["Proxy-Status"]?.contains(error) == true, "\(answer)")
+                let says = { (status: Int, error: String) in
+                    answer.status == status && answer["Proxy-Status"]?.contains(error) == true
+                }
+                // Queries that a vanished server has received go unanswered; c-ares asks again.
+                let mayTimeOut = over == "udp" && behaviour == "vanish"
+                #expect(says(status, error) || mayTimeOut && says(504, "dns_timeout"), "\(answer)")
                 try await client.finishSending()
             }
             // Queries continue for the cache, and keep their sockets until c-ares gives up, after 14 s.

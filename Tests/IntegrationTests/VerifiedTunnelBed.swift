@@ -95,7 +95,7 @@ struct VerifiedTunnelBed: Sendable {
     func curl(via proxy: ProxyProcess, to port: UInt16, _ options: String...) async throws -> Run {
         try await bed.run(
             [
-                "curl", "-sS", "--proxy", proxy.url, "--cacert", bed.path("roots.pem"),
+                "curl", "-sS", "--http2", "--proxy", proxy.url, "--cacert", bed.path("roots.pem"),
                 "https://\(Self.name):\(port)/",
             ] + options)
     }

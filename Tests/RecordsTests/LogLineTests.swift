@@ -23,14 +23,14 @@ import Testing
         writer.field("most", UInt64.max)
         writer.field("reused", true)
         writer.field("empty", "")
-        writer.field("duration_ms", nanoseconds: 12_345_678)
+        writer.field("duration", nanoseconds: 12_345_678)
     }
 
     @Test func writesText() {
         #expect(
             line(.text, fill)
                 == "2026-11-06T21:20:00.007Z info exchange method=GET path=\"/a b\\\"\\\\=\" status=200 "
-                + "least=-9223372036854775808 most=18446744073709551615 reused=true empty=\"\" duration_ms=12.345\n")
+                + "least=-9223372036854775808 most=18446744073709551615 reused=true empty=\"\" duration=0.012345\n")
     }
 
     @Test func writesJSON() throws {
@@ -39,7 +39,7 @@ import Testing
             text
                 == #"{"time":"2026-11-06T21:20:00.007Z","level":"info","event":"exchange","method":"GET","#
                 + #""path":"/a b\"\\=","status":200,"least":-9223372036854775808,"most":18446744073709551615,"#
-                + #""reused":true,"empty":"","duration_ms":12.345}"# + "\n")
+                + #""reused":true,"empty":"","duration":0.012345}"# + "\n")
         #expect(throws: Never.self) { try JSONSerialization.jsonObject(with: Data(text.utf8)) }
     }
 

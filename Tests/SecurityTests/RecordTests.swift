@@ -20,7 +20,7 @@ import Testing
             #expect(pin.origin == text)
             #expect(try Pin(text: pin.description, for: .certificate) == pin)
             let error = #expect(throws: PinError.self) { try Pin(text: text, for: .publicKey) }
-            #expect(error?.reason == .certificateInKeyMode)
+            #expect(error?.reason == .fingerprintInKeyMode(digest))
         }
     }
 

@@ -2,66 +2,27 @@
 
 import asyncio
 import socket
-import ssl
 import time
 
-from origin import CLOSED, reset
+from ends import CLOSED
+from http1_door import Break, HTTP1Door
+from http2_door import HTTP2Door
 from plan import NEVER_WHOLE, REFUSED, ZONE_OF, ZONES, make
 
 PROXY = ("127.0.0.1", 7467)
 REFUSED_HOSTS = ["wrong.test", "denied.test", "pinned.test", "nowhere.free.test"]
+#: Of the connections inside TLS, those that speak HTTP/2. Half of all exchanges is inside TLS.
+HTTP2 = 0.5
 #: Beyond all time-outs and retries of the proxy.
 PATIENCE = 120
 
 
-class Break(Exception):
-    """The connection ended before the response did, and the client could see it."""
-
-
-class Result:
-    def __init__(self, status, fields, body):
-        self.status, self.fields, self.body = status, fields, body
-
-
-async def read_response(reader, method, heard):
-    """- Parameter heard: is called when the first byte of a head has come."""
-    while True:
-        try:
-            head = await reader.readuntil(b"\r\n\r\n")
-        except asyncio.LimitOverrunError:
-            raise Break("a head without an end")
-        heard()
-        first, *lines = head[:-4].decode("latin-1").split("\r\n")
-        status = int(first.split(" ")[1])
-        if status >= 200:
-            break
-    fields = {}
-    for line in lines:
-        name, _, value = line.partition(":")
-        if name.lower() in ("content-length", "x-origin") and name.lower() in fields:
-            raise ValueError(f"two fields {name}")
-        fields[name.lower()] = value.strip()
-    if method == "HEAD" or status in (204, 304):
-        return Result(status, fields, b"")
-    if fields.get("transfer-encoding", "").lower() == "chunked":
-        pieces = []
-        while True:
-            size = int((await reader.readuntil(b"\r\n")).split(b";")[0], 16)
-            if not size:
-                while await reader.readuntil(b"\r\n") != b"\r\n":
-                    pass
-                return Result(status, fields, b"".join(pieces))
-            pieces.append((await reader.readexactly(size + 2))[:-2])
-    if "content-length" in fields:
-        return Result(status, fields, await reader.readexactly(int(fields["content-length"])))
-    raise ValueError("a body whose end the client can't see")
-
-
 class Clients:
-    """All clients of a lane. `begun`: by path, how many lines the log may and must have, and when the last one ended."""
+    """All clients of a lane. `contexts`: by what is offered by ALPN. `begun`: by path, how many lines the log may and must have, and
+    when the last one ended."""
 
-    def __init__(self, lane, chance, proxy, context, report):
-        self.lane, self.chance, self.proxy, self.context, self.report = lane, chance, proxy, context, report
+    def __init__(self, lane, chance, proxy, contexts, report):
+        self.lane, self.chance, self.proxy, self.contexts, self.report = lane, chance, proxy, contexts, report
         self.number = 0
         self.begun = {}
         self.right = self.refused = self.broken = self.left = 0
@@ -87,7 +48,7 @@ class Clients:
                 self.remaining -= 4
                 await asyncio.gather(*(self.visit(secure, host, [exchange]) for _ in range(4)))
             else:
-                await self.visit(self.chance.random() < 0.6)
+                await self.visit(self.chance.random() < 0.7)
 
     async def connect(self):
         loop = asyncio.get_running_loop()
@@ -103,7 +64,7 @@ class Clients:
                 # It is being started again.
                 connection.close()
                 if time.monotonic() > end:
-                    self.report(f"the proxy can't be connected to: {error}")
+                    self.report(f"the proxy can't be connected to: {error}; it has ended with {self.proxy.process.poll()}")
                     raise
                 await asyncio.sleep(0.1)
 
@@ -128,7 +89,7 @@ class Clients:
         if not exchanges and not self.is_calm and chance.random() < 0.01:
             refused_host = chance.choice(REFUSED_HOSTS)
         connection = await self.connect()
-        writer = None
+        door = None
         try:
             if secure:
                 if not exchanges:
@@ -138,20 +99,20 @@ class Clients:
                 status = await asyncio.wait_for(self.tunnel(connection, host), PATIENCE)
                 if status != 200:
                     return self.refused_tunnel(host, status)
-            reader = asyncio.StreamReader(1 << 18)
-            protocol = asyncio.StreamReaderProtocol(reader)
-            transport, _ = await asyncio.wait_for(asyncio.get_running_loop().create_connection(
-                lambda: protocol, sock=connection, ssl=self.context if secure else None,
-                server_hostname=host if secure else None), PATIENCE)
-            writer = asyncio.StreamWriter(transport, protocol, reader, asyncio.get_running_loop())
-            for _ in range(count):
-                if not exchanges:
-                    self.number += 1
-                    self.remaining -= 1
-                one = exchanges[0] if exchanges else self.exchange(zone if secure and not refused_host else None)
-                where = host if exchanges or secure else refused_host or self.host_of(one)
-                if not await self.ask(one, where, secure, reader, writer):
-                    return
+            door = await asyncio.wait_for(self.enter(connection, host, secure), PATIENCE)
+
+            async def row():
+                nonlocal count
+                while count > 0:
+                    count -= 1
+                    if not exchanges:
+                        self.number += 1
+                        self.remaining -= 1
+                    one = exchanges[0] if exchanges else self.exchange(zone if secure and not refused_host else None)
+                    where = host if exchanges or secure else refused_host or self.host_of(one)
+                    if not await self.ask(one, where, door):
+                        return
+            await asyncio.gather(*(row() for _ in range(door.most)))
         except TimeoutError:
             self.report(f"{host}: nothing came for {PATIENCE} s to CONNECT or in the handshake")
         except (Break, *CLOSED) as error:
@@ -159,9 +120,23 @@ class Clients:
             if self.is_calm:
                 self.report(f"{host}: no connection though nobody breaks one: {error!r}")
         finally:
-            if writer:
-                writer.transport.abort()
+            if door:
+                door.abort()
             connection.close()
+
+    async def enter(self, connection, host, secure):
+        """What requests are made through."""
+        loop, chance = asyncio.get_running_loop(), self.chance
+        if secure and chance.random() < HTTP2:
+            _, door = await loop.create_connection(
+                lambda: HTTP2Door(chance, self.report), sock=connection, ssl=self.contexts["h2"], server_hostname=host)
+            return door
+        reader = asyncio.StreamReader(1 << 18)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        transport, _ = await loop.create_connection(
+            lambda: protocol, sock=connection, ssl=self.contexts["http/1.1"] if secure else None,
+            server_hostname=host if secure else None)
+        return HTTP1Door(reader, asyncio.StreamWriter(transport, protocol, reader, loop), secure)
 
     def exchange(self, zone):
         """One that the hosts of a zone serve; nil: any."""
@@ -180,27 +155,7 @@ class Clients:
         elif self.is_calm and "turning" not in host:
             self.report(f"{status} to CONNECT {host}, though nobody breaks anything")
 
-    def request(self, exchange, host, secure):
-        target = exchange.path if secure else f"http://{host}{exchange.path}"
-        lines = [f"{exchange.method} {target} HTTP/1.1", f"Host: {host}"]
-        body = b""
-        if exchange.method == "POST":
-            body = exchange.upload
-            if exchange.kind == "post-chunked":
-                lines.append("Transfer-Encoding: chunked")
-                half = len(body) // 2
-                body = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (body[:half], body[half:]) if part) + b"0\r\n\r\n"
-            else:
-                lines.append(f"Content-Length: {len(body)}")
-        if exchange.kind == "unchanged":
-            lines.append(f'If-None-Match: "{exchange.tag}"')
-        if exchange.kind == "part":
-            lines.append("Range: bytes={}-{}".format(*exchange.part))
-        if exchange.kind == "rewritten":
-            lines.append("Referer: http://elsewhere.test/")
-        return ("\r\n".join(lines) + "\r\n\r\n").encode() + body
-
-    async def ask(self, exchange, host, secure, reader, writer):
+    async def ask(self, exchange, host, door):
         """One exchange; false: the connection can't be used any more."""
         entry = self.begun.setdefault(exchange.path, [0, 0, 0.0])
         entry[0] += 1
@@ -211,24 +166,9 @@ class Clients:
             if not was_heard:
                 was_heard = True
                 entry[1] += 1
-        data = self.request(exchange, host, secure)
         habit = 1 if self.is_calm else self.chance.random()
         try:
-            if habit < 0.005:
-                writer.write(data[:self.chance.randrange(len(data))])
-                return self.leave(writer)
-            writer.write(data)
-            if habit < 0.01:
-                return self.leave(writer)
-            if habit < 0.015 and not secure:
-                writer.write_eof()
-            await asyncio.wait_for(writer.drain(), PATIENCE)
-            if habit < 0.03:
-                await asyncio.sleep(self.chance.uniform(0.05, 1))
-            if habit < 0.035:
-                await asyncio.wait_for(reader.read(300), PATIENCE)
-                return self.leave(writer)
-            result = await asyncio.wait_for(read_response(reader, exchange.method, heard), PATIENCE)
+            result = await asyncio.wait_for(door.ask(exchange, host, habit, self.chance, heard), PATIENCE)
         except TimeoutError:
             self.report(f"{host}{exchange.path}: nothing for {PATIENCE} s")
             return False
@@ -236,20 +176,17 @@ class Clients:
             self.broken += 1
             if self.is_calm:
                 self.report(f"{host}{exchange.path}: broken off though nobody breaks anything: {error!r}")
-            return False
+            return door.is_usable
         except (ValueError, IndexError) as error:
             self.report(f"{host}{exchange.path}: a response that isn't one: {error}")
             return False
         finally:
             entry[2] = time.monotonic()
-        self.judge(exchange, host, result)
-        return result.fields.get("connection", "").lower() != "close" and habit >= 0.015
-
-    def leave(self, writer):
-        self.left += 1
-        if self.chance.random() < 0.5:
-            reset(writer)
-        return False
+        if result:
+            self.judge(exchange, host, result)
+        else:
+            self.left += 1
+        return door.is_usable
 
     def judge(self, exchange, host, result):
         what = f"{host}{exchange.path}: {result.status}"
@@ -272,6 +209,8 @@ class Clients:
         elif result.body != exchange.body:
             at = next((n for n, (a, b) in enumerate(zip(result.body, exchange.body)) if a != b), None)
             problem = f"with another body: {len(result.body)} bytes of {len(exchange.body)}, differing at {at}"
+        elif result.trailers != exchange.trailers:
+            problem = f"with the trailers {result.trailers}"
         if problem:
             self.report(f"{what} {problem}; {result.fields}")
         self.right += 1

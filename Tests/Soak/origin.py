@@ -1,33 +1,49 @@
-"""The scripted origin: TLS on port 443 and plain HTTP on port 80, and it breaks as the path of a request says."""
+"""The scripted origin: TLS on port 443 and plain HTTP on port 80, and it breaks as the path of a request says. Hosts with an even number
+speak HTTP/2 (http2_side.py)."""
 
 import asyncio
-import base64
 import hashlib
 import socket
+import ssl
 import struct
 
-from plan import Exchange
+from ends import CLOSED, reset
+from http2_side import HTTP2Origin
+from plan import AUTHORIZATION, SILENCE, Exchange
 
-#: Of a proxy that waits for us: longer than its time-outs.
-SILENCE = 15
-USER, PASSWORD = "soak", "soak-password"
-CLOSED = (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError, EOFError)
+HINTS = b"HTTP/1.1 103 Early Hints\r\nLink: </style>\r\n\r\n"
 
 
-def reset(writer):
-    """Ends a connection by a reset, not in an orderly manner."""
-    found = writer.get_extra_info("socket")
-    if found is not None:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    writer.transport.abort()
+class Arriving(asyncio.StreamReaderProtocol):
+    """What a connection speaks, it says when TLS is there."""
+
+    def __init__(self, origin, reader):
+        super().__init__(reader)
+        self.origin, self.is_http2 = origin, False
+
+    def connection_made(self, transport):
+        secure = transport.get_extra_info("ssl_object")
+        if not secure or secure.selected_alpn_protocol() != "h2":
+            return super().connection_made(transport)
+        self.is_http2 = True
+        successor = HTTP2Origin(self.origin)
+        transport.set_protocol(successor)
+        successor.connection_made(transport)
 
 
 class Origin:
-    def __init__(self, context, chance, report):
+    def __init__(self, folder, chance, report):
         """
-        - Parameter report: is called with what a request is that no client sent so.
+        - Parameters:
+          - folder: has its certificate and key.
+          - report: is called with what a request is that no client sent so.
         """
-        self.context = context
+        self.contexts = {}
+        for offered in ["http/1.1", "h2"]:
+            self.contexts[offered] = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.contexts[offered].load_cert_chain(folder / "origin.pem", folder / "origin.key")
+            self.contexts[offered].set_alpn_protocols([offered, "http/1.1"])
+        self.contexts["http/1.1"].sni_callback = self.choose
         self.chance = chance
         self.report = report
         self.is_calm = True
@@ -39,7 +55,13 @@ class Origin:
         for port in (80, 443):
             listener = socket.create_server(("127.0.0.1", port), backlog=1024)
             listener.setblocking(False)
-            self.keep(self.accept(listener, self.context if port == 443 else None))
+            self.keep(self.accept(listener, self.contexts["http/1.1"] if port == 443 else None))
+
+    def choose(self, connection, host, _):
+        """Even hosts speak HTTP/2; while all breaks, one changes its mind now and then."""
+        is_even = host is not None and host[1:2].isdigit() and int(host[1]) % 2 == 0
+        if is_even != (not self.is_calm and self.chance.random() < 0.02):
+            connection.context = self.contexts["h2"]
 
     def keep(self, coroutine):
         task = asyncio.get_running_loop().create_task(coroutine)
@@ -73,8 +95,10 @@ class Origin:
                 await loop.sock_sendall(connection, b"\x16\x03\x03\x01\x00\x02\x00\x00")
                 return connection.close()
             reader = asyncio.StreamReader(1 << 18)
-            protocol = asyncio.StreamReaderProtocol(reader)
+            protocol = Arriving(self, reader)
             transport, _ = await loop.connect_accepted_socket(lambda: protocol, connection, ssl=context)
+            if protocol.is_http2:
+                return
             writer = asyncio.StreamWriter(transport, protocol, reader, loop)
         except (OSError, EOFError):
             return connection.close()
@@ -99,14 +123,24 @@ class Origin:
         if target.startswith("/collector"):
             self.reports += 1
             return await self.send(writer, b"HTTP/1.1 204 No Content\r\n\r\n")
+        exchange = self.exchange(method, target, fields, body)
+        return bool(exchange) and await self.answer(exchange, target, fields, writer)
+
+    def exchange(self, method, target, fields, body):
+        """The exchange of a request; nil, and reported: no client sent it so."""
         exchange = Exchange.of(target.removeprefix("/moved"))
         if not exchange or exchange.method != method:
-            self.report(f"a request that nobody sent: {first!r}")
-            return False
+            return self.report(f"a request that nobody sent: {method} {target}")
         if exchange.method == "POST" and body != exchange.upload:
-            self.report(f"{target}: another body arrived, {len(body)} bytes of {len(exchange.upload)}")
-            return False
-        return await self.answer(exchange, target, fields, writer)
+            return self.report(f"{target}: another body arrived, {len(body)} bytes of {len(exchange.upload)}")
+        if exchange.kind == "rewritten" and (fields.get("x-client") != "fleet" or "referer" in fields):
+            return self.report(f"{target}: the request rules weren't applied: {sorted(fields)}")
+        return exchange
+
+    def tries(self, exchange):
+        """How often it was asked for, this time included."""
+        tries = self.tried[exchange.identifier] = self.tried.get(exchange.identifier, 0) + 1
+        return tries
 
     async def upload(self, reader, writer, fields):
         if fields.get("expect", "").lower() == "100-continue":
@@ -149,12 +183,8 @@ class Origin:
         if kind == "loop":
             return await self.send(writer, head(exchange, 302, f"Location: {target}", "Content-Length: 0"))
         if kind == "challenge":
-            expected = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
-            if fields.get("authorization") != expected:
+            if fields.get("authorization") != AUTHORIZATION:
                 return await self.send(writer, head(exchange, 401, 'WWW-Authenticate: Basic realm="soak"', "Content-Length: 0"))
-        if kind == "rewritten" and (fields.get("x-client") != "fleet" or "referer" in fields):
-            self.report(f"{target}: the request rules weren't applied: {sorted(fields)}")
-            return False
         if kind == "unchanged":
             return await self.send(writer, head(exchange, 304, f'ETag: "{exchange.tag}"'))
         if kind == "head":
@@ -164,15 +194,16 @@ class Origin:
             return await self.send(writer, head(
                 exchange, 206, f"Content-Range: bytes {first}-{last}/{len(body)}", f"Content-Length: {last - first + 1}")
                 + body[first:last + 1])
-        if kind in ("chunked", "cut-chunks", "bad-chunk"):
+        if kind in ("chunked", "trailers", "cut-chunks", "bad-chunk"):
             chunks = self.chunks(body)
-            end = {"chunked": b"0\r\n\r\n", "bad-chunk": b"-5\r\nabcde\r\n0\r\n\r\n"}.get(kind)
+            trailer = f"0\r\nX-Sum: {exchange.tag}\r\n\r\n".encode()
+            end = {"chunked": b"0\r\n\r\n", "trailers": trailer, "bad-chunk": b"-5\r\nabcde\r\n0\r\n\r\n"}.get(kind)
             await self.send(writer, head(exchange, 200, "Transfer-Encoding: chunked") + (chunks if end else chunks[:len(chunks) // 2]))
             if end:
                 return await self.send(writer, end)
             return False
         if kind == "ended":
-            await self.send(writer, head(exchange, 200, "Connection: close") + body)
+            await self.send(writer, HINTS + head(exchange, 200, "Connection: close") + body)
             # Inside TLS with close_notify.
             writer.close()
             await asyncio.wait_for(writer.wait_closed(), 5)
@@ -180,22 +211,21 @@ class Origin:
         if kind == "cut-ended":
             await self.send(writer, head(exchange, 200, "Connection: close") + body[:half])
             if writer.get_extra_info("ssl_object") is None:
-                reset(writer)
+                reset(writer.transport)
             # Inside TLS the connection ends without close_notify.
             return False
         if kind in ("reset", "once-reset"):
-            self.tried[exchange.identifier] = self.tried.get(exchange.identifier, 0) + 1
-            if kind == "reset" or self.tried[exchange.identifier] == 1:
-                reset(writer)
+            if kind == "reset" or self.tries(exchange) == 1:
+                reset(writer.transport)
                 return False
         if kind == "reset-head":
             await self.send(writer, head(exchange, 200, length)[:40])
-            reset(writer)
+            reset(writer.transport)
             return False
         if kind in ("reset-body", "cut-length"):
             await self.send(writer, head(exchange, 200, length) + body[:half])
             if kind == "reset-body":
-                reset(writer)
+                reset(writer.transport)
             return False
         if kind in ("silent", "stall"):
             if kind == "stall":
@@ -220,23 +250,15 @@ class Origin:
             return True
         if kind == "download":
             return await self.download(exchange, fields, writer)
-        content = {"json": "application/json", "bad-json": "application/json"}.get(kind, "application/octet-stream")
-        coding = ["Content-Encoding: gzip"] if kind == "gzip" else []
-        return await self.send(writer, head(exchange, exchange.status, length, f"Content-Type: {content}", *coding) + body)
+        fields = [f"{name}: {value}" for name, value in exchange.content_fields]
+        return await self.send(writer, head(exchange, exchange.status, length, *fields) + body)
 
     async def download(self, exchange, fields, writer):
         """Breaks off twice, and can be resumed."""
-        body = exchange.whole
-        tag = f'ETag: "{exchange.tag}"'
-        first = 0
-        if fields.get("range", "").startswith("bytes=") and fields.get("if-range", f'"{exchange.tag}"') == f'"{exchange.tag}"':
-            first = int(fields["range"][6:].split("-")[0])
-        tries = self.tried[exchange.identifier] = self.tried.get(exchange.identifier, 0) + 1
-        status = 206 if first else 200
-        more = [f"Content-Range: bytes {first}-{len(body) - 1}/{len(body)}"] if first else []
-        await self.send(writer, self.head(
-            exchange, status, tag, "Accept-Ranges: bytes", f"Content-Length: {len(body) - first}", *more))
-        if tries <= 2:
+        body, first = exchange.whole, exchange.first_byte(fields)
+        more = [f"{name}: {value}" for name, value in exchange.download_fields(first)]
+        await self.send(writer, self.head(exchange, 206 if first else 200, f"Content-Length: {len(body) - first}", *more))
+        if self.tries(exchange) <= 2:
             await self.send(writer, body[first:first + (len(body) - first) // 2])
             return False
         return await self.send(writer, body[first:])

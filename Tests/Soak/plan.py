@@ -1,5 +1,6 @@
 """What is asked for and what has to come: an exchange is a URL, and its response is a function of that URL alone."""
 
+import base64
 import gzip
 import hashlib
 import json
@@ -12,6 +13,7 @@ BLOCK = random.Random("soak").randbytes(1 << 21)
 HONEST = {
     "plain": 30, "chunked": 12, "ended": 4, "gzip": 5, "json": 6, "head": 4, "missing": 3, "failed": 3, "unchanged": 3, "part": 4,
     "redirect": 4, "loop": 1, "challenge": 4, "post": 10, "post-chunked": 4, "shared": 6, "large": 2, "rewritten": 4, "head-under": 1,
+    "unprocessed": 4, "trailers": 3,
 }
 #: Kinds that the origin breaks.
 BROKEN = {
@@ -21,6 +23,10 @@ BROKEN = {
 #: Kinds that the proxy has to refuse whatever the origin says, and kinds that never come whole.
 REFUSED = {"garbage", "head-over", "bad-json", "bad-length", "loop", "reset", "reset-head", "silent"}
 NEVER_WHOLE = REFUSED | {"reset-body", "cut-length", "cut-chunks", "cut-ended", "stall", "bad-chunk"}
+
+#: Seconds for which an origin leaves a proxy waiting: longer than its time-outs.
+SILENCE = 15
+AUTHORIZATION = "Basic " + base64.b64encode(b"soak:soak-password").decode()
 
 #: The names of entries in the pin file; each has ten hosts below it.
 ZONES = ["pinned", "report", "turning", "follow", "share", "auth", "json", "rewrite", "few", "free"]
@@ -85,6 +91,21 @@ class Exchange:
         return length // 3, length // 2
 
     @property
+    def request_fields(self):
+        """What a request has besides the usual fields."""
+        if self.kind == "unchanged":
+            return [("If-None-Match", f'"{self.tag}"')]
+        if self.kind == "part":
+            return [("Range", "bytes={}-{}".format(*self.part))]
+        if self.kind == "trailers":
+            return [("TE", "trailers"), ("Connection", "TE")]
+        return [("Referer", "http://elsewhere.test/")] if self.kind == "rewritten" else []
+
+    @property
+    def trailers(self):
+        return [("x-sum", self.tag)] if self.kind == "trailers" else []
+
+    @property
     def status(self):
         return {"missing": 404, "failed": 500, "unchanged": 304, "part": 206}.get(self.kind, 200)
 
@@ -99,8 +120,21 @@ class Exchange:
         return self.whole
 
     @property
-    def can_stall(self):
-        return self.kind in ("silent", "stall", "trickle")
+    def content_fields(self):
+        """What a whole response says of its body."""
+        fields = [("Content-Type", "application/json" if self.kind in ("json", "bad-json") else "application/octet-stream")]
+        return fields + ([("Content-Encoding", "gzip")] if self.kind == "gzip" else [])
+
+    def first_byte(self, fields):
+        """Where the rest of a download begins that a request asks for."""
+        tag = f'"{self.tag}"'
+        is_rest = fields.get("range", "").startswith("bytes=") and fields.get("if-range", tag) == tag
+        return int(fields["range"][6:].split("-")[0]) if is_rest else 0
+
+    def download_fields(self, first):
+        fields = [("ETag", f'"{self.tag}"'), ("Accept-Ranges", "bytes")]
+        length = len(self.whole)
+        return fields + ([("Content-Range", f"bytes {first}-{length - 1}/{length}")] if first else [])
 
 
 def choose(chance, table):

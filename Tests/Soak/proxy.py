@@ -17,7 +17,7 @@ import time
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "Desync"))
-from peers import ENVIRONMENT, Programs, die_with_parent  # noqa: E402
+from peers import ENVIRONMENT, Programs, certificates, die_with_parent  # noqa: E402
 from plan import ZONES  # noqa: E402
 
 ADMIN = "http://127.0.0.1:7468"
@@ -51,19 +51,11 @@ PUNCH_HOLE = 3
 CLOCK = "+30m"
 
 
-def certificates(folder, tools):
-    """An authority, and a leaf of it for all zones."""
-    names = ",".join(f"DNS:*.{zone}.test" for zone in ZONES) + ",DNS:wrong.test,DNS:collector.test"
-    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30"]
-    for command in (
-        ["openssl", "req", "-x509", *key, "-subj", "/CN=Soak", "-keyout", "ca.key", "-out", "ca.pem",
-         "-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign"],
-        ["openssl", "req", "-x509", *key, "-CA", "ca.pem", "-CAkey", "ca.key", "-subj", "/CN=origin", "-keyout", "origin.key",
-         "-out", "origin.pem", "-addext", f"subjectAltName={names}", "-addext", "basicConstraints=CA:FALSE",
-         "-addext", "extendedKeyUsage=serverAuth"]):
-        tools.run(command, cwd=folder, check=True, stdout=tools.DEVNULL, stderr=tools.DEVNULL)
+def issue(folder):
+    """An authority, and a leaf of it for all zones. Returns its pin."""
+    certificates(folder, ",".join(f"DNS:*.{zone}.test" for zone in ZONES) + ",DNS:wrong.test,DNS:collector.test")
     script = "openssl pkey -in origin.key -pubout -outform der | openssl dgst -sha256 -binary | base64"
-    return "sha256/" + tools.check_output(["sh", "-c", script], cwd=folder, text=True).strip()
+    return "sha256/" + subprocess.check_output(["sh", "-c", script], cwd=folder, text=True).strip()
 
 
 class Proxy:
@@ -77,7 +69,7 @@ class Proxy:
         self.executable, self.folder, self.trouble = executable, folder, trouble
         self.programs = Programs(folder)
         self.uses_faketime = uses_faketime
-        self.pin = certificates(folder, subprocess)
+        self.pin = issue(folder)
         self.lines = collections.Counter()
         #: From when to when lines may be missing, in seconds of the monotonic clock.
         self.gaps = []

@@ -59,7 +59,7 @@ def without_another_thread_what_needs_one_is_refused_and_all_else_served(machine
     machine("systemctl restart pinproxy", check=True)
     limits(machine, "TasksCurrent")
     process, lines = proxy_process(machine), len(events(machine, "decoder.unavailable"))
-    judged = f"{PROXIED} --include {SECURE}xml"
+    judged = f"{PROXIED} --http1.1 --include {SECURE}xml"
     # Those of the proxy and its main process.
     tasks = 1 + int(machine(f"ls /proc/{process}/task | wc -l", check=True).stdout)
     machine(f"systemctl set-property --runtime pinproxy TasksMax={tasks}", check=True)

@@ -15,9 +15,10 @@ extension ClientConnection {
         record.entrySlot = route.slot
         record.kind = route.target.key.layer.isShared ? .interception : .tunnel
         worker.session.begin(&record)
+        let isForGRPC = overtaken?.isForGRPC ?? server.readRequest { RefusalForm.isAskedForByGRPC($0) }
         server.dropHead()
         if let refusal = refusalWithoutAuthority(route) { return server.refuseRequest(refusal) }
-        guard let attempt = ConnectAttempt(to: asked, route, worker: worker, inPlaceOf: overtaken) else {
+        guard let attempt = ConnectAttempt(to: asked, route, worker: worker, isForGRPC: isForGRPC, inPlaceOf: overtaken) else {
             return server.refuseRequest(.overtaken(host: route.authority.host))
         }
         tunnel = ClientTunnel(asked, by: identity, route: route, attempt: attempt)
@@ -105,8 +106,8 @@ extension ClientConnection {
     private func connectFailed(
         _ failure: UpstreamFailure, by route: Route, isAnswered: Bool
     ) -> ConnectionState.ConnectFailure {
-        let error = ProxyError.exchange(.unreachable(failure), route.destination)
-        guard route.entry?.showsRefusals == true, failure.isRefusalOfOrigin,
+        let error = ProxyError.upstream(failure, route.destination.authority, route.destination.source)
+        guard tunnel?.attempt?.showsRefusals == true, failure.isRefusalOfOrigin,
             isAnswered || refusalWithoutAuthority(route) == nil && tunnel.flatMap(refusalWithoutLeaf) == nil
         else {
             tunnel?.refusal = error

@@ -191,7 +191,7 @@ package final class ClientRequest {
         }
     }
 
-    /// The configuration in force serves this client no more: nothing is answered.
+    /// The configuration in force refuses this client: it gets no answer.
     func closeConnection(_ cause: String) {
         record.failed(cause)
         worker.session.complete(&record)

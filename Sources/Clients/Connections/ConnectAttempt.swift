@@ -11,6 +11,7 @@ final class ConnectAttempt {
     /// As the client wrote it.
     private let asked: Authority
     let route: Route
+    let isForGRPC: Bool
     private let worker: WorkerContext
     /// A reload overtook the first.
     private let isSecond: Bool
@@ -24,11 +25,14 @@ final class ConnectAttempt {
     private(set) var unsigned: SignerFailure?
 
     /// - Parameter overtaken: the previous attempt, which a reload overtook; nil is returned if that was the second.
-    init?(to asked: Authority, _ route: Route, worker: WorkerContext, inPlaceOf overtaken: ConnectAttempt? = nil) {
+    init?(
+        to asked: Authority, _ route: Route, worker: WorkerContext, isForGRPC: Bool = false, inPlaceOf overtaken: ConnectAttempt? = nil
+    ) {
         if let overtaken, overtaken.isSecond { return nil }
         self.asked = asked
         self.route = route
         self.worker = worker
+        self.isForGRPC = isForGRPC
         isSecond = overtaken != nil
     }
 
@@ -36,6 +40,7 @@ final class ConnectAttempt {
         asked = other.asked
         self.route = route
         worker = other.worker
+        isForGRPC = other.isForGRPC
         isSecond = other.isSecond
     }
 
@@ -145,7 +150,10 @@ final class ConnectAttempt {
     private func isAnsweredInside(_ result: Result<UpstreamConnection, UpstreamFailure>) -> Bool {
         switch result {
         case .success: true
-        case .failure(let failure): route.entry?.showsRefusals == true && failure.isRefusalOfOrigin
+        case .failure(let failure): showsRefusals && failure.isRefusalOfOrigin
         }
     }
+
+    /// Whether the client learns inside its TLS why the origin was refused.
+    var showsRefusals: Bool { route.entry?.showsRefusals == true || isForGRPC && route.servesTLS(for: asked) }
 }

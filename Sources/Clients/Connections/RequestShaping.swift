@@ -70,7 +70,8 @@ extension ClientRequest {
             case .form(let form): try send(form, route, rules)
             }
         } catch {
-            server.refuseRequest(.unserializable(error, host: place.host, entry: place.entry))
+            let rule = rules.source(of: error) ?? ProxyError.requestRules(of: place.entry)
+            server.refuseRequest(.unserializable(error, host: place.host, rule: rule))
         }
     }
 
@@ -143,7 +144,8 @@ extension ClientRequest {
                 try request.rewritten(contentType: conversion.to.contentType, bodyLength: body.count)
             }
         case .success(.failure(let error)):
-            server.refuseRequest(.unconvertible(error, host: route.authority.host, entry: route.entry?.location))
+            let rule = rules.source(of: [.convertBody]) ?? ProxyError.requestRules(of: route.entry?.location)
+            server.refuseRequest(.unconvertible(error, host: route.authority.host, rule: rule))
         case .failure(let failure): server.refuseRequest(.notConverted(failure, host: route.authority.host))
         }
     }

@@ -45,7 +45,7 @@ extension WorkerContext {
         }
         if let pin = verdict.matchedPin {
             log(
-                .debug, "pin.match", fields(route, check, ["pin": "\(pin.origin)", "depth": "\(verdict.matchedDepth ?? 0)"]))
+                .debug, "pin.match", fields(route, check, ["pin": "\(pin.origin)", "depth": .stringConvertible(verdict.matchedDepth ?? 0)]))
         }
     }
 
@@ -78,7 +78,7 @@ extension WorkerContext {
         var fields = more
         if let check { fields["verification"] = "\(check.rawValue)" }
         fields["host"] = "\(route.authority.host)"
-        fields["port"] = "\(route.authority.port)"
+        fields["port"] = .stringConvertible(route.authority.port)
         if let entry = route.entry { fields["entry"] = "\(entry.pattern)" }
         return fields
     }

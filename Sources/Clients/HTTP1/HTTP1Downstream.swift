@@ -51,7 +51,7 @@ extension HTTP1Server {
             awaitNextRequest()
         case .refused(let failure, let destination):
             answers.reset()
-            refuse(.exchange(failure, destination), method: head.method, servesOn: false)
+            refuse(.exchange(failure, destination, of: exchange.record), method: head.method, servesOn: false)
         case .cut(.delivered): breakOff(isFramed: bodyIsFramed)
         case .cut(.reset): abort()
         case .switched(let upstream):

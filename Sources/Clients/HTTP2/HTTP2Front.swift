@@ -34,15 +34,14 @@ final class HTTP2Front: HTTP2ConnectionOwner {
             .server, over: stream, settings: HTTP2Settings(), loop: loop, slabs: slabs, idleNanoseconds: idleNanoseconds)
         deadline = Deadline(loop: loop)
         deadline.bind(to: self) { $0.connection.close() }
-        connection.owner = self
     }
 
     func start() {
         deadline.set(afterNanoseconds: idleNanoseconds)
-        connection.start()
+        connection.start(for: self)
     }
 
-    /// The proxy stops: tunnels end by themselves.
+    /// The proxy stops. Tunnels have a deadline of their own.
     func drain(within nanoseconds: UInt64) {
         connection.announceGoAway()
         lastChance = nanoseconds
@@ -103,7 +102,7 @@ final class HTTP2FrontStream {
         answers = MessagePipe(.responses, on: inside, received: ByteBuffer(slabs: connection.slabs))
         requests = HTTP1Outlet(inside, slabs: connection.slabs)
         inside.owner = self
-        // The stream keeps this object until it is over.
+        // The stream retains this object until it closes.
         stream = connection.adopt(id, for: self)
     }
 
@@ -128,7 +127,7 @@ final class HTTP2FrontStream {
 
     /// The request in absolute form (RFC 9112 section 3.2.2), as a proxy gets it.
     private static func absolute(_ text: [UInt8], _ head: RequestHead, _ place: HTTP2HeadPlace) -> [UInt8]? {
-        guard let host = head.host else { return nil }
+        guard let host = head.host, place.scheme != .other else { return nil }
         let path = text[head.target.offsets].elementsEqual("*".utf8) ? [] : text[head.target.offsets]
         var request = Array(text[head.methodRange.offsets])
         request += place.scheme == .https ? " https://".utf8 : " http://".utf8

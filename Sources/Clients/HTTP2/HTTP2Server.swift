@@ -8,7 +8,7 @@ import Transport
 protocol HTTP2ServerOwner: AnyObject {
     /// Makes the handler of a request, which the server keeps as long as the door.
     func handler(of door: HTTP2ServerStream) -> ClientRequest
-    /// Fills in who asks.
+    /// Fills in the client.
     func note(_ record: inout TaskRecord)
     func noticed(_ notice: HTTP2Notice, on server: HTTP2Server)
     /// The connection has ended. Called once.
@@ -25,8 +25,8 @@ final class HTTP2Server: HTTP2ConnectionOwner {
     let connection: HTTP2Connection
     private let session: LoopSession
     private let settings: ServerSettings
-    // unowned: the owner keeps the server until ended(_:_:), the server's last call.
-    private unowned let owner: any HTTP2ServerOwner
+    /// Kept until its last call, ``HTTP2ServerOwner/ended(_:_:)``.
+    private var owner: (any HTTP2ServerOwner)?
     // Unchecked below: changed by code that calls nobody.
     @exclusivity(unchecked) private var serving: [Serving] = []
     /// Doors of requests that ended well, for the next ones.
@@ -52,12 +52,11 @@ final class HTTP2Server: HTTP2ConnectionOwner {
         lastUsed = session.now
         deadline = Deadline(loop: session.loop)
         deadline.bind(to: self) { $0.timedOut() }
-        connection.owner = self
     }
 
     func start() {
         deadline.set(afterNanoseconds: settings.requestNanoseconds)
-        connection.start()
+        connection.start(for: self)
     }
 
     var requests: some Collection<ClientRequest> { serving.lazy.map(\.request) }
@@ -68,6 +67,7 @@ final class HTTP2Server: HTTP2ConnectionOwner {
     // MARK: Requests
 
     func received(_ place: HTTP2HeadPlace, on id: HTTP2StreamID, ends: Bool) {
+        guard let owner else { return connection.session.reset(id, .refusedStream) }
         if !isLeaving { deadline.clear() }
         let stream = connection.adopt(id)
         let served: Serving
@@ -106,7 +106,7 @@ final class HTTP2Server: HTTP2ConnectionOwner {
         rest()
     }
 
-    func note(_ record: inout TaskRecord) { owner.note(&record) }
+    func note(_ record: inout TaskRecord) { owner?.note(&record) }
 
     /// The client's process was found.
     func note(_ traits: ClientTraits?) {
@@ -161,12 +161,12 @@ final class HTTP2Server: HTTP2ConnectionOwner {
     func connectionChanged(_ connection: HTTP2Connection) { rest() }
     func answeredPing(_ opaque: UInt64) {}
     func connectionIsQuiet() { spare = [] }
-    func noticed(_ notice: HTTP2Notice, on connection: HTTP2Connection) { owner.noticed(notice, on: self) }
+    func noticed(_ notice: HTTP2Notice, on connection: HTTP2Connection) { owner?.noticed(notice, on: self) }
 
     func received(_ defect: HTTP2Defect, on id: HTTP2StreamID) {
         var record = TaskRecord()
         record.began(number: session.takeNumber(), at: session.now, on: id.rawValue)
-        owner.note(&record)
+        owner?.note(&record)
         record.failed("the client sent \(defect)")
         session.complete(&record)
     }
@@ -174,6 +174,6 @@ final class HTTP2Server: HTTP2ConnectionOwner {
     func connectionEnded(_ connection: HTTP2Connection, _ cause: String) {
         deadline.clear()
         for served in serving { served.request.endRelay("the client \(cause)") }
-        owner.ended(self, cause)
+        owner.take()?.ended(self, cause)
     }
 }

@@ -55,10 +55,11 @@ final class HTTP2ServerStream: ServerDoor {
     func receive(_ place: HTTP2HeadPlace, ends: Bool, isSecure: Bool) {
         if ends { stream.ended(TrailerSection()) }
         switch connection.session.readRequest(place, into: &head, bytes: &headBytes) {
-        case .complete where isSecure && place.scheme == .http: refuseHead(.badRequest(WireError(.target, at: 0)))
+        case .complete where place.scheme == .other || isSecure && place.scheme == .http: refuseHead(.badRequest(WireError(.target, at: 0)))
         case .complete:
             if let name = place.protocolName { connect(name) }
             noteRequest()
+            request.needsUpgrade = place.protocolName != nil
             handler.received(by: self)
         case .tooLarge: refuseHead(.requestHeadTooLarge(settings.requestHead))
         case .tooManyFields: refuseHead(.tooManyRequestFields)
@@ -82,6 +83,8 @@ final class HTTP2ServerStream: ServerDoor {
 
     /// The head that arrived is no request.
     private func refuseHead(_ error: ProxyError) {
+        // Not as the request that the door had before.
+        refusalForm = .problem
         exchange.record.began(number: session.takeNumber(), at: session.now, on: streamNumber)
         server.note(&exchange.record)
         handler.receivedUnreadable(error, by: self)
@@ -131,8 +134,8 @@ final class HTTP2ServerStream: ServerDoor {
         HeadWriter.write(
             response: response.head, from: response.bytes, via: destination.via, edits: edits, into: &connection.block)
         submit(kind, hasBody: kind == .upgrade || !response.head.bodyLength.isEmpty)
-        // What follows an upgrade is no body of its response.
-        return kind == .upgrade ? Nowhere() : stream
+        // An interim response has no body. The bytes after an upgrade aren't one.
+        return kind == .final ? stream : Nowhere()
     }
 
     private func submit(_ kind: ResponseKind, hasBody: Bool) {
@@ -173,7 +176,7 @@ final class HTTP2ServerStream: ServerDoor {
             end(.noError, delivering: true, well: true)
         case .refused(let failure, let destination):
             if made != nil { made = nil }
-            refuse(.exchange(failure, destination), method: head.method, servesOn: true)
+            refuse(.exchange(failure, destination, of: exchange.record), method: head.method, servesOn: true)
         case .cut(.delivered): end(.internalError, delivering: true)
         case .cut(.reset): end(.internalError, delivering: false)
         case .switched(let upstream): relay(upstream)

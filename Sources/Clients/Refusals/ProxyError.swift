@@ -65,16 +65,16 @@ package enum ProxyError {
     indirect case redirect(RedirectDefect, host: String, PolicySource?)
     // The rules'.
     /// - Parameter source: the rule, and where it is written.
-    indirect case unacceptable(ResponseSerializationError, source: String?, host: String, PolicySource?)
+    indirect case unacceptable(ResponseSerializationError, source: String?, host: String, PolicySource?, ExplainCommandLine)
     /// The response couldn't be judged.
     case notJudged(BodyWorkFailure, host: String)
     /// The control group's memory is nearly spent.
     case noMemory
     case notAdmitted(String, host: String)
     /// The rules can't rewrite the request.
-    indirect case unserializable(RequestSerializationError, host: String, entry: String?)
+    indirect case unserializable(RequestSerializationError, host: String, rule: String)
     /// The client's body can't be converted to the rules' format.
-    indirect case unconvertible(RequestSerializationError, host: String, entry: String?)
+    indirect case unconvertible(RequestSerializationError, host: String, rule: String)
     case notConverted(BodyWorkFailure, host: String)
     case codedBody(host: String)
     case bodyTooLong(limit: Int, host: String)
@@ -96,14 +96,15 @@ package enum ProxyError {
         }
     }
 
-    package static func exchange(_ failure: ExchangeFailure, _ destination: Destination) -> ProxyError {
+    /// - Parameter record: of the request that failed.
+    package static func exchange(_ failure: ExchangeFailure, _ destination: Destination, of record: borrowing TaskRecord) -> ProxyError {
         let host = destination.authority.host
         return switch failure {
         case .badRequest(let error): .badRequest(error)
         case .requestStalled(let time): .requestStalled(after: time)
         case .requestDripped(let rate): .requestDripped(rate)
         case .requestTakenSlowly(let rate): .requestTakenSlowly(rate, host: host)
-        case .requestBroke(let error): .unserializable(error, host: host, entry: destination.source?.location)
+        case .requestBroke(let error): .unserializable(error, host: host, rule: requestRules(of: destination.source?.location))
         case .unreachable(let failure): .upstream(failure, destination.authority, destination.source)
         case .upstreamClosed(let cause): .upstreamClosed(cause, host: host)
         case .badResponse(let error): .badResponse(error, host: host)
@@ -113,12 +114,20 @@ package enum ProxyError {
         case .noResponse(let time): .noResponse(after: time, host: host)
         case .bodyBroke(let cause), .uploadFailed(let cause), .downstreamGone(let cause): .bodyBroke(cause, host: host)
         case .redirect(let defect): .redirect(defect, host: host, destination.source)
-        case .unacceptable(let error, let source): .unacceptable(error, source: source, host: host, destination.source)
+        case .unacceptable(let error, let source):
+            .unacceptable(
+                error, source: source, host: host, destination.source,
+                ExplainCommandLine(
+                    destination.authority, method: record.methodName, path: String(decoding: record.path, as: UTF8.self)))
         case .notJudged(let failure): .notJudged(failure, host: host)
         case .notAdmitted(let cause): .notAdmitted(cause, host: host)
         case .cancelled(let by): .cancelled(by: by, host: host)
         }
     }
+
+    /// Stands for a rule that isn't known.
+    /// - Parameter entry: its place; nil: the defaults.
+    package static func requestRules(of entry: String?) -> String { "the request rules of \(entry ?? "the defaults of the pin file")" }
 
     package var refusal: TaskRecord.Refusal {
         let report = report
@@ -270,15 +279,16 @@ package enum ProxyError {
                 502, "Incomplete response from \(host)", "http_response_incomplete",
                 "\(cause), before the response could be judged", host)
         case .redirect(let defect, let host, let source): defect.report(of: host, source)
-        case .unacceptable(let error, let source, let host, let policy): error.report(of: host, by: source, policy)
+        case .unacceptable(let error, let source, let host, let policy, let explanation):
+            error.report(of: host, by: source, policy, explainedBy: explanation)
         case .notJudged(let failure, let host): failure.report(ofResponseFrom: host)
         case .noMemory:
             .later(
                 "The proxy is out of memory",
                 "nearly all memory that the proxy may use is taken; ask again in a moment")
         case .notAdmitted(let cause, let host): .later("Too many requests to \(host)", cause, host)
-        case .unserializable(let error, let host, let entry): error.report(of: host, entry: entry, isClients: false)
-        case .unconvertible(let error, let host, let entry): error.report(of: host, entry: entry, isClients: true)
+        case .unserializable(let error, let host, let rule): error.report(of: host, by: rule, isClients: false)
+        case .unconvertible(let error, let host, let rule): error.report(of: host, by: rule, isClients: true)
         case .notConverted(let failure, let host): failure.report(ofRequestFor: host)
         case .codedBody(let host):
             .client(

@@ -19,12 +19,22 @@ enum RefusalForm: CaseIterable {
         }
     }
 
-    /// `application/grpc`, perhaps with a message format and parameters; not gRPC-Web's, whose clients read no trailers.
+    /// Whether a library of gRPC asks for a tunnel: of a CONNECT that fails, programs see no more than the status.
+    static func isAskedForByGRPC(_ request: borrowing RequestView) -> Bool {
+        request.head.first(.userAgent).map { begins(request.bytes.extracting($0.offsets), with: "grpc-") } ?? false
+    }
+
+    /// `application/grpc`, perhaps with a message format and parameters. Clients of gRPC-Web read no trailers.
     private static func isGRPC(_ type: Span<UInt8>) -> Bool {
         let name: StaticString = "application/grpc"
         let count = name.utf8CodeUnitCount
-        guard type.count >= count else { return false }
-        for index in 0..<count where type[index] | 0x20 != name.utf8Start[index] | 0x20 { return false }
+        guard begins(type, with: name) else { return false }
         return type.count == count || type[count] == UInt8(ascii: "+") || type[count] == UInt8(ascii: ";")
+    }
+
+    private static func begins(_ value: Span<UInt8>, with word: StaticString) -> Bool {
+        guard value.count >= word.utf8CodeUnitCount else { return false }
+        for index in 0..<word.utf8CodeUnitCount where value[index] | 0x20 != word.utf8Start[index] | 0x20 { return false }
+        return true
     }
 }

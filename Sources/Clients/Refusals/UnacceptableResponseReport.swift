@@ -4,8 +4,13 @@ import Session
 
 extension ResponseSerializationError {
     /// The refusal of a response by the rules.
-    /// - Parameter source: the rule that decided, and where it is written.
-    func report(of host: String, by source: String?, _ policy: PolicySource?) -> RefusalReport {
+    /// - Parameters:
+    ///   - source: the rule that decided, and where it is written.
+    ///   - explanation: the command that shows the rules in force for the request.
+    ///   - isEnforced: false: the response is passed on all the same, or would be.
+    func report(
+        of host: String, by source: String?, _ policy: PolicySource?, explainedBy explanation: ExplainCommandLine, isEnforced: Bool = true
+    ) -> RefusalReport {
         let title = description(host: host)
         var report = RefusalReport.origin(502, title, proxyStatusError, title, host)
         let wanted = "Expected: \(expected)\nReceived: \(received)"
@@ -13,8 +18,11 @@ extension ResponseSerializationError {
         report.body = [
             title + ".", ([wanted] + underlying.map { "Also: \($0)" }).joined(separator: "\n"),
             "Rule: \(writer)",
-            "Nothing of the response was passed on. If it is right as it is, change the rule; enforcement: report logs such "
-                + "responses and passes them on. `pinproxy explain \(host) --path PATH` shows the rules in force.",
+            (isEnforced
+                ? "Nothing of the response was passed on. If it is right as it is, change the rule; enforcement: report logs such "
+                    + "responses and passes them on."
+                : "The response is passed on, since the rule's enforcement is report. If it is right as it is, change the rule.")
+                + " `\(explanation)` shows the rules in force.",
         ]
         report.mismatch = RefusalReport.Mismatch(self, rule: writer)
         return report
@@ -55,14 +63,16 @@ extension RefusalReport {
 
 extension RequestSerializationError {
     /// The refusal of a request that the rules can't rewrite.
-    /// - Parameter isClients: the client's body is at fault, not what the rules write or the files that they name.
-    func report(of host: String, entry: String?, isClients: Bool) -> RefusalReport {
+    /// - Parameters:
+    ///   - rule: the rule that asks for it, and where it is written.
+    ///   - isClients: the client's body is at fault, not what the rules write or the files that they name.
+    func report(of host: String, by rule: String, isClients: Bool) -> RefusalReport {
         let title = "Request for \(host) not sent"
         let isTooLong = if case .tooLong = reason { true } else { false }
         return RefusalReport(
             status: isClients ? (isTooLong ? 413 : 400) : 500, reasonPhrase: "\(title): \(self)",
             proxyStatusError: isClients ? "http_request_error" : "proxy_configuration_error", details: "\(self)", title: title,
-            body: ["\(self).", "The request rules of \(entry ?? "the defaults") ask for it."], host: host)
+            body: ["\(self).", "Rule: \(rule)"], host: host)
     }
 }
 

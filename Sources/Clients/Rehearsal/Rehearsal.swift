@@ -96,7 +96,7 @@ package struct Rehearsal {
         private var attempts: [Int: UpstreamAttempt] = [:]
         private var probes: [Int: UpstreamProbe] = [:]
         private var waits: [Int: CertificateAnswer] = [:]
-        /// Connections of HTTP/2 whose settings are awaited.
+        /// HTTP/2 connections that await SETTINGS.
         private var settling: [Int: (HTTP2Upstream, Deadline)] = [:]
         private var results: [Int: Ending] = [:]
         private var begun = 0
@@ -188,7 +188,7 @@ package struct Rehearsal {
             settling[index] = (shared, deadline)
             deadline.set(afterNanoseconds: CertificateAnswer.patience)
             // It closes the connection, which is calling.
-            shared.settled = { [weak self] in self?.loop.afterThisTurn { self?.settled(index, protocols) } }
+            shared.whenSettled { [weak self] in self?.loop.afterThisTurn { self?.settled(index, protocols) } }
         }
 
         private func settled(_ index: Int, _ protocols: [HTTPProtocol]) {

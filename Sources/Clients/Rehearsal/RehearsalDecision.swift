@@ -67,16 +67,21 @@ extension Rehearsal {
 
         init(_ objection: ClientObjection) { self.init(objection.report) }
 
-        package init(_ error: ResponseSerializationError, by source: String?, for host: Host, entry: HostEntry?) {
-            self.init(ProxyError.unacceptable(error, source: source, host: host.name, entry?.source).report)
+        /// - Parameter isEnforced: false: for a rule that only reports.
+        package init(
+            _ error: ResponseSerializationError, by source: String?, for host: Host, entry: HostEntry?, explainedBy explanation: ExplainCommandLine,
+            isEnforced: Bool
+        ) {
+            self.init(error.report(of: host.name, by: source, entry?.source, explainedBy: explanation, isEnforced: isEnforced))
         }
 
         package init(_ failure: BodyWorkFailure, for host: Host) {
             self.init(ProxyError.notJudged(failure, host: host.name).report)
         }
 
-        package init(_ error: RequestSerializationError, for host: Host, entry: HostEntry?) {
-            self.init(ProxyError.unserializable(error, host: host.name, entry: entry?.location).report)
+        /// - Parameter rule: the rule that asks for it, and where it is written.
+        package init(_ error: RequestSerializationError, by rule: String?, for host: Host, entry: HostEntry?) {
+            self.init(ProxyError.unserializable(error, host: host.name, rule: rule ?? ProxyError.requestRules(of: entry?.location)).report)
         }
 
         package init(ambiguousPathFor host: Host, entry: HostEntry?) {

@@ -1,7 +1,7 @@
 import Addresses
 import Configuration
 import Glibc
-import HTTPWire
+package import HTTPWire
 import LocalPeers
 import Security
 import Session
@@ -10,7 +10,7 @@ package import TLS
 extension Rehearsal {
     /// A host on a command line: `example.com`, `[::1]:8443`, `::1`, `bücher.example`.
     package struct Host: Sendable, Hashable, CustomStringConvertible {
-        let authority: Authority
+        package let authority: Authority
 
         /// Lower case, without a trailing dot or brackets.
         package var name: String { authority.host }

@@ -58,7 +58,7 @@ package class ServerDoor: Downstream {
     /// Whether the connection serves on after this request is answered without its body being read.
     package var servesOn: Bool { true }
     var receivedBody: any BodySource { HeldBody() }
-    /// The handler decides anew: its body was gathered.
+    /// The body was gathered: the handler decides again.
     func hold() {}
     func beginGathering() {}
     /// Tells a client that expects it to send its body.
@@ -185,7 +185,7 @@ extension ServerDoor: ExchangeGuide {
     }
 
     package func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {
-        let error = ProxyError.exchange(failure, destination)
+        let error = ProxyError.exchange(failure, destination, of: exchange.record)
         handler.refused(error)
         return error.refusal
     }

@@ -132,7 +132,7 @@ package final class UserVerifier: Sendable {
         }
         if turnedAway > 0 {
             logger.notice(
-                "users.limit", metadata: ["effect": "passwords are compared again", "not_compared": "\(turnedAway)"])
+                "users.limit", metadata: ["effect": "passwords are compared again", "not_compared": .stringConvertible(turnedAway)])
         }
         for answer in answers { answer(isGood) }
     }

@@ -108,6 +108,10 @@ extension DaemonFileReader {
     func socketAccess(_ section: Section) -> SocketAccess {
         var access = SocketAccess()
         access.mode = section.readOptional("socket_mode", .fileMode) ?? access.mode
+        if access.mode & 0o002 != 0, let value = section.nonNull("socket_mode") {
+            section.warning(
+                value, "socket_mode: every user of this machine may connect; write \"0660\", with socket_group for the users that may")
+        }
         access.group = section.readOptional("socket_group", .group)
         return access
     }

@@ -71,6 +71,7 @@ private struct RequestValues {
         defer { fields.finish() }
         return fields.required("file", of: value, name.description) { path in
             guard let text = SecretReader(section: fields, file: file).secret(path, "file") else { return nil }
+            warn(ofBareToken: text, as: name, at: path, fields)
             do throws(InvalidValue) {
                 return try HeaderValue(text, isSecret: true)
             } catch {
@@ -78,6 +79,15 @@ private struct RequestValues {
                 return nil
             }
         }
+    }
+
+    /// `Authorization` begins with its scheme (RFC 9110 section 11.4). The token is not shown.
+    private func warn(ofBareToken text: String, as name: HeaderName, at place: YAMLValue, _ fields: Section) {
+        guard fields.findings.readsSecrets, name.description.lowercased() == "authorization", !text.contains(" "), !text.isEmpty else { return }
+        fields.warning(
+            place,
+            "\(name): the file holds one word, and no scheme before it; most servers want the line to be Bearer TOKEN, or another scheme and a "
+                + "space before the token")
     }
 
     /// One table can't set a field and remove it, or set it in two ways.

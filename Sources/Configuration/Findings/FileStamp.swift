@@ -1,10 +1,11 @@
 internal import Glibc
 
-package struct FileStamp: Sendable, Equatable {
-    let path: String
+/// What a file was when it was read. It is no longer current once the file was written or replaced.
+package struct FileStamp: Sendable, Equatable, Codable {
+    package let path: String
     private let edition: Edition?
 
-    private struct Edition: Equatable {
+    private struct Edition: Equatable, Codable {
         let device: UInt64
         let inode: UInt64
         let size: Int
@@ -30,9 +31,10 @@ package struct FileStamp: Sendable, Equatable {
         edition.map { "\($0.device):\($0.inode):\($0.size):\($0.seconds).\($0.nanoseconds) \(path)" }
     }
 
-    var isCurrent: Bool { edition != nil && FileStamp(path) == self }
+    package var isCurrent: Bool { edition != nil && FileStamp(path) == self }
 
-    static func absolute(_ path: String) -> String {
+    /// Below the working directory, if it is relative.
+    package static func absolute(_ path: String) -> String {
         guard !path.hasPrefix("/"), let current = getcwd(nil, 0) else { return path }
         defer { free(current) }
         return "\(String(cString: current))/\(path)"

@@ -117,7 +117,11 @@ final class Section {
         case .mapping(let pairs): return pairs
         case .null: return []
         case .scalar, .sequence, .set:
-            error(value, "\"\(key)\" takes a mapping (name: value), not \(value.kind)")
+            var hint = ""
+            if case .scalar(let text) = value.content, let (name, rest) = YAMLSlip.spaceless(text) {
+                hint = "; there is no space after the colon: write \(name): \(rest)"
+            }
+            error(value, "\"\(key)\" takes a mapping (name: value), not \(value.kind)\(hint)")
             return nil
         }
     }

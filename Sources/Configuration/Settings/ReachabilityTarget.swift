@@ -1,4 +1,5 @@
 internal import Addresses
+internal import Glibc
 internal import HTTPWire
 
 /// What is watched, to know whether the network can be reached (`reachability` in pinproxy.yaml).
@@ -10,6 +11,12 @@ package enum ReachabilityTarget: Sendable, Hashable {
     /// In lower case.
     case host(String)
 
+    /// One of this machine's, or named as Linux and systemd name them: such a name would be looked up in vain.
+    private static func isInterface(_ name: String) -> Bool {
+        guard !name.contains(".") else { return false }
+        return access("/sys/class/net/\(name)", F_OK) == 0 || name.wholeMatch(of: /(eth|wlan|wwan|ppp|tun|tap|wg|usb)\d+|(en|wl|ww)((o|s|p\d+s)\d+.*|x[0-9a-f]{12})/) != nil
+    }
+
     static func parse(_ text: String) -> Result<ReachabilityTarget, Reason> {
         if text == "any" { return .success(.any) }
         if let address = IPAddress(text) { return .success(.address(address.description)) }
@@ -18,6 +25,11 @@ package enum ReachabilityTarget: Sendable, Hashable {
             return .failure(Reason("\"\(text)\": a port can't be watched; leave it out"))
         }
         switch Authority.parse(text, defaultPort: 443) {
+        case .success(let authority) where isInterface(authority.host):
+            return .failure(
+                Reason(
+                    "\"\(text)\" is a network interface, and what is watched is a way to somewhere; write any, an address or a host name (a host "
+                        + "of that name with its domain)"))
         case .success(let authority):
             return .success(authority.isIPAddress ? .address(authority.host) : .host(authority.host))
         case .failure(let error):

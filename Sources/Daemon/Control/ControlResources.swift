@@ -17,6 +17,7 @@ final class ControlResources {
         var status: (@escaping (StatusReport) -> Void) -> Void
         var metrics: (MetricsText.Format, @escaping ([UInt8]) -> Void) -> Void
         var configuration: () -> ConfigurationReport
+        var files: () -> FilesReport
         /// The local authority's certificate.
         var authority: () -> String
         /// The proxy auto-config script, for a client that used this host name.
@@ -52,7 +53,7 @@ final class ControlResources {
     private enum Resource {
         case health, readiness, authority, script
         case page(StatusPage)
-        case status, metrics, configuration, tasks, events
+        case status, metrics, configuration, files, tasks, events
         case task(String)
         case order(TaskOrder, String)
         case reload, learn
@@ -73,6 +74,7 @@ final class ControlResources {
             case ("metrics"?, 1): self = .metrics
             case ("events"?, 1): self = .events
             case ("config"?, 1): self = .configuration
+            case ("files"?, 1): self = .files
             case ("reload"?, 1): self = .reload
             case ("learn"?, 1): self = .learn
             case ("tasks"?, 1): self = .tasks
@@ -97,7 +99,7 @@ final class ControlResources {
             case .health, .readiness, .authority, .script, .page: .fetch
             case .status, .metrics, .configuration, .tasks, .task, .events: .read
             case .order, .reload: .change
-            case .learn: .own
+            case .learn, .files: .own
             }
         }
     }
@@ -127,6 +129,7 @@ final class ControlResources {
             response.showsPaths = daemon.gate().mayControl(request)
             reply(response)
         case .configuration: reply(ControlResponse(daemon.configuration()))
+        case .files: reply(ControlResponse(daemon.files()))
         case .reload:
             let report = daemon.reload()
             reply(ControlResponse(report, status: report.cause == nil ? 200 : 422))
@@ -174,7 +177,7 @@ final class ControlResources {
     }
 
     private static let unknown = ControlResponse.problem(
-        404, "there is no such resource; there are /, /healthz, /readyz, /metrics, /status, /config, /events, /tasks, /tasks/ID, /tasks/ID/suspend, "
+        404, "there is no such resource; there are /, /healthz, /readyz, /metrics, /status, /config, /files, /events, /tasks, /tasks/ID, /tasks/ID/suspend, "
             + "/tasks/ID/resume, /tasks/ID/cancel, /reload, /learn, /ca.pem and /proxy.pac")
 }
 

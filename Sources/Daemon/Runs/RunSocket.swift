@@ -133,7 +133,7 @@ package final class RunSocket {
             let who = ControlPeer(connection.peer)
             logger.warning(
                 "runs.limit",
-                metadata: ["limit": "\(limit)", "cause": "\(who)", "effect": "runs of pinproxy exec beyond aren't told what is refused"])
+                metadata: ["limit": .stringConvertible(limit), "cause": "\(who)", "effect": "runs of pinproxy exec beyond aren't told what is refused"])
         }
     }
 

@@ -19,6 +19,7 @@ extension ProxyDaemon {
             status: { daemon().status(upkeep, $0) },
             metrics: { daemon().metrics(context, $0, $1) },
             configuration: { daemon().configurationReport },
+            files: { daemon().filesReport },
             authority: { daemon().leaves?.authorities.certificates.map(\.pem).joined() ?? "" },
             script: { daemon().proxyScript(askedAs: $0) },
             reload: { daemon().reload() },
@@ -74,6 +75,12 @@ extension ProxyDaemon {
 
     private var configurationReport: ConfigurationReport {
         ConfigurationReport(snapshot, generation: generation, readAt: readAt)
+    }
+
+    private var filesReport: FilesReport {
+        FilesReport(
+            configuration: FileStamp.absolute(snapshot.files.first ?? ""), readAt: readAt, files: snapshot.sources, fallback: fallback?.text,
+            kept: fallback != nil || keptGeneration.isOf(generation))
     }
 
     private func proxyScript(askedAs host: String?) -> String {

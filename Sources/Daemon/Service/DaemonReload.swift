@@ -147,9 +147,10 @@ extension ProxyDaemon {
     /// For the next start. A fallback is kept already.
     func keepConfiguration() {
         guard let kept, fallback == nil else { return }
-        _ = upkeep?.writer.now { [snapshot, readAt, logger] in
+        _ = upkeep?.writer.now { [snapshot, readAt, logger, generation, keptGeneration] in
             do throws(KeptConfigurationProblem) {
                 try kept.keep(snapshot, of: Self.version, at: readAt)
+                keptGeneration.wrote(generation)
             } catch {
                 logger.warning(
                     "state.unwritable",

@@ -126,7 +126,7 @@ extension DecoderEvents {
         self.init()
         failed = { incident in
             var fields: Logger.Metadata = [
-                "cause": "\(incident.failure.cause)", "pid": "\(incident.process)",
+                "cause": "\(incident.failure.cause)", "pid": .stringConvertible(incident.process),
                 "effect": "the body is refused, and another process takes the next",
             ]
             if let host = incident.host {

@@ -41,7 +41,7 @@ final class PinUpkeep {
         lists = FileWatch(loop: loop, changed: listsChanged)
         delivery = try ReportDelivery(
             loop: loop, upstream: configuration.upstream, timeouts: snapshot.timeouts, listeners: listeners,
-            logger: logger, unixTime: unixTime, refusal: { ProxyError.exchange($0, $1).refusal })
+            logger: logger, unixTime: unixTime, refusal: { ProxyError.exchange($0, $1, of: TaskRecord()).refusal })
         rules = RuleLedger(directory: snapshot.stateDirectory, logger: logger)
         writer = try StateWriter(directory: snapshot.stateDirectory, logger: logger)
         watch = PinWatch(

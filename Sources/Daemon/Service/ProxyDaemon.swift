@@ -22,6 +22,7 @@ package final class ProxyDaemon {
     let listening: ProxyListening
     /// Keeps the configuration in force; nil: it isn't kept.
     let kept: KeptConfiguration?
+    let keptGeneration = KeptGeneration()
     /// Until a reload is accepted.
     var fallback: ConfigurationFallback?
 
@@ -219,7 +220,7 @@ package final class ProxyDaemon {
         logger.notice(
             "proxy.ready",
             metadata: [
-                "listen": "\(listening.description)", "workers": "\(workers.count)", "pid": "\(getpid())",
+                "listen": "\(listening.description)", "workers": .stringConvertible(workers.count), "pid": .stringConvertible(getpid()),
             ].merging(adminField) { $1 })
         if let descriptor = notices.starter {
             starter = ProcessWatch(loop: loop, descriptor: descriptor) { [weak self] in self?.stopWhenUnused() }

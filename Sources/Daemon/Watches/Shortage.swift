@@ -1,5 +1,6 @@
 import EventLoop
 import Logging
+import Records
 import Transport
 
 /// A shortage that may recur thousands of times a second: its beginning and end are logged, with duration and count.
@@ -76,7 +77,7 @@ final class Shortage {
             event,
             metadata: [
                 "effect": "over", effect.counted: .stringConvertible(count),
-                "duration": .stringConvertible((last - began) / 1_000_000),
+                "duration": .stringConvertible(LoggedTime(nanoseconds: last - began)),
             ])
         self.began = nil
         count = 0

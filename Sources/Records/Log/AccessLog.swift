@@ -112,7 +112,7 @@ extension EventLineWriter {
         if let unit = traits.unit { field("client_unit", unit) }
     }
 
-    /// The tries before the last as objects; milliseconds from the task's beginning.
+    /// The tries before the last as objects; seconds from the task's beginning.
     private static func retried(_ record: borrowing TaskRecord) -> [UInt8] {
         let start = record.began
         let tries = record.retried.map { transaction in
@@ -123,7 +123,7 @@ extension EventLineWriter {
             ]
             if let stream = transaction.stream { fields.append("\"stream\":\(stream)") }
             if let reason = transaction.retryReason { fields.append("\"reason\":\"\(reason.name)\"") }
-            for case (let name, let time?) in times { fields.append("\"\(name)\":\(Double((time - start) / 1000) / 1000)") }
+            for case (let name, let time?) in times { fields.append("\"\(name)\":\(Double((time - start) / 1000) / 1_000_000)") }
             return "{" + fields.joined(separator: ",") + "}"
         }
         return Array("[\(tries.joined(separator: ","))]".utf8)

@@ -113,17 +113,19 @@ package struct EventLineWriter: Sendable {
         addJournalField(name, from: start)
     }
 
-    /// A span of time in milliseconds with three decimals, e.g. `12.345`.
+    /// A span of time in seconds with six decimals, e.g. `0.012345`.
     package mutating func field(_ name: String, nanoseconds: UInt64) {
         append(name: name)
         let start = buffer.count
         let microseconds = nanoseconds / 1000
-        buffer.put(number: microseconds / 1000)
+        buffer.put(number: microseconds / 1_000_000)
         buffer.put(UInt8(ascii: "."))
-        let rest = microseconds % 1000
-        buffer.put(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest / 100))
-        buffer.put(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest / 10 % 10))
-        buffer.put(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10))
+        var (rest, place) = (microseconds % 1_000_000, UInt64(100_000))
+        while place > 0 {
+            buffer.put(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest / place))
+            rest %= place
+            place /= 10
+        }
         addJournalField(name, from: start)
     }
 

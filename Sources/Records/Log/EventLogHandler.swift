@@ -53,6 +53,15 @@ package struct EventLogHandler: LogHandler {
     }
 }
 
+/// A span of time as a value of an event: seconds, as everywhere in the log.
+package struct LoggedTime: Sendable, CustomStringConvertible {
+    let nanoseconds: UInt64
+
+    package init(nanoseconds: UInt64) { self.nanoseconds = nanoseconds }
+
+    package var description: String { "\(Double(nanoseconds / 1000) / 1_000_000)" }
+}
+
 extension EventLineWriter {
     fileprivate mutating func field(_ name: String, _ value: Logger.MetadataValue) {
         switch value {
@@ -60,6 +69,7 @@ extension EventLineWriter {
         case .string(let text): field(name, text)
         case .stringConvertible(let value as Bool): field(name, value)
         case .stringConvertible(let value as any FixedWidthInteger): field(name, value)
+        case .stringConvertible(let value as LoggedTime): field(name, nanoseconds: value.nanoseconds)
         case .stringConvertible(let value): field(name, value.description)
         case .array, .dictionary:
             var json: [UInt8] = []

@@ -31,7 +31,7 @@ package struct TaskEvents {
             var fields = Self.fields(record, broken.cause)
             fields["offset"] = .stringConvertible(broken.offset)
             fields["length"] = .stringConvertible(broken.length)
-            fields["pause"] = .stringConvertible(broken.pauseNanoseconds / 1_000_000)
+            fields["pause"] = .stringConvertible(LoggedTime(nanoseconds: broken.pauseNanoseconds))
             log(.notice, "download.resume", fields)
         }
         hooks.refusedCredentials = { record, refused in
@@ -83,13 +83,13 @@ package struct ResponseEvents {
         guard logger.logLevel <= .warning else { return }
         accessLog.flush()
         var fields: Logger.Metadata = [
-            "task": "\(finding.number)", "method": "\(finding.method)", "path": "\(finding.path)",
-            "status": "\(finding.status)", "code": "\(error.code.rawValue)", "expected": "\(error.expected)",
+            "task": .stringConvertible(finding.number), "method": "\(finding.method)", "path": "\(finding.path)",
+            "status": .stringConvertible(finding.status), "code": .stringConvertible(error.code.rawValue), "expected": "\(error.expected)",
             "cause": "\(error)",
         ]
         if let authority = finding.authority {
             fields["host"] = "\(authority.host)"
-            fields["port"] = "\(authority.port)"
+            fields["port"] = .stringConvertible(authority.port)
             fields["cause"] = "\(error.description(host: authority.host))"
         }
         if let entry = finding.entry { fields["entry"] = "\(entry)" }

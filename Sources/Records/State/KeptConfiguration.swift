@@ -64,12 +64,13 @@ package struct KeptConfiguration: Sendable {
     }
 
     /// The kept files of this pinproxy.yaml; nil: none.
+    /// - Parameter anyOwner: for a command of root's: the directory may be another user's, as that of a service.
     package func files(
-        of main: String
+        of main: String, ofAnyOwner anyOwner: Bool = false
     ) throws(KeptConfigurationProblem) -> (files: ConfigurationFiles, keptAt: UnixTime)? {
         let record: Record
         do {
-            try directory.requireOwn()
+            if !anyOwner { try directory.requireOwn() }
             guard let read = try file.read() else { return nil }
             record = read
         } catch FileProblem.system(ENOENT) {

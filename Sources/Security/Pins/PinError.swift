@@ -16,10 +16,16 @@ public struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
         case fileName
         case notBase64
         case base64URL
-        case notPadded
+        case notPadded(SHA256Digest)
         case strayBits
         /// Base64 of this many bytes.
         case wrongLength(Int)
+        /// Base64 of this many characters, a few more or less than 44.
+        case characters(Int)
+        /// Public-Key-Pins, with the readable ones of its pins.
+        case headerPins([SHA256Digest])
+        /// What `openssl dgst` prints; nil: not of SHA-256.
+        case digestOutput(SHA256Digest?)
         /// The digest in hexadecimal.
         case hexadecimal(SHA256Digest)
         /// Meant as a certificate's fingerprint, but not 32 bytes of hexadecimal or base64.
@@ -39,7 +45,9 @@ public struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
         // Either.
         /// `pinning: certificate` with a pin that is only a key.
         case keyInCertificateMode
-        /// `pinning: public-key` with a pin of no key.
+        /// `pinning: public-key` with a certificate's fingerprint.
+        case fingerprintInKeyMode(SHA256Digest)
+        /// `pinning: public-key` with another pin of no key.
         case certificateInKeyMode
     }
 
@@ -64,9 +72,22 @@ public struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
         case .fileName: "“\(shown)” looks like a file; write file: \(shown)"
         case .notBase64: "“\(shown)” is not base64 after its sha256/"
         case .base64URL: "“\(shown)” is in the URL form of base64; write + for - and / for _"
-        case .notPadded: "“\(shown)” lacks the = at its end"
+        case .notPadded(let digest): "“\(shown)” lacks the = at its end; write sha256/\(digest.base64)"
         case .strayBits: "“\(shown)” is not base64 of 32 bytes: its last character before the = can't be right"
         case .wrongLength(let bytes): "“\(shown)” is the base64 of \(bytes) bytes; a SHA-256 has 32 (44 characters with the =)"
+        case .characters(let count):
+            "“\(shown)” is not the whole of a pin: a SHA-256 in base64 has 44 characters with the = at its end, and this has \(count) "
+                + "(\(count < 44 ? "\(44 - count) missing" : "\(count - 44) too many")); copy it again, as sha256/…"
+        case .headerPins(let digests) where digests.isEmpty:
+            "“\(shown)” is from a Public-Key-Pins header, and its value is not the base64 of 32 bytes; write sha256/<44 characters of base64>"
+        case .headerPins(let digests):
+            "“\(shown)” is from a Public-Key-Pins header; write "
+                + digests.map { "sha256/\($0.base64)" }.joined(separator: " and, on a line of its own, ")
+        case .digestOutput(let digest?):
+            "“\(shown)” is what a command printed; if it is the hash of a public key (openssl pkey -pubin -outform der | openssl "
+                + "dgst -sha256), write sha256/\(digest.base64)"
+        case .digestOutput(nil):
+            "“\(shown)” is what openssl dgst printed, and not a SHA-256; run it with -sha256, on the public key in DER"
         case .hexadecimal(let digest):
             "“\(shown)” is in hexadecimal; if it is the hash of a public key (and not a certificate's "
                 + "fingerprint), write sha256/\(digest.base64)"
@@ -89,6 +110,9 @@ public struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
         case .keyInCertificateMode:
             "\(shown) pins a public key, but pinning is certificate; give the certificate as file: NAME, or "
                 + "write pinning: public-key"
+        case .fingerprintInKeyMode(let digest):
+            "“\(shown)” is a certificate's fingerprint, which changes with each renewal, but pinning is public-key; write the pin of its "
+                + "key, which pinproxy pin HOST prints (or sha256/\(digest.base64), if this is the hash of the key), or write pinning: certificate"
         case .certificateInKeyMode:
             "“\(shown)” pins a whole certificate, but pinning is public-key; pin its key as sha256/…, or write "
                 + "pinning: certificate"

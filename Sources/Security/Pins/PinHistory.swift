@@ -28,6 +28,10 @@ package struct PinHistory: Codable, Sendable, Equatable {
         package var lastMiss: UnixTime?
         /// Counts towards `enforcement: enforce`.
         package var matchesSinceMiss = 0
+        /// Misses before the last pin was added: the correction may have ended them.
+        package var missesBeforeChange: Int?
+        /// Since when the entry's `enforcement` is `report`; nil: it isn't.
+        package var reportOnlySince: UnixTime?
         package var pins: [String: PinRecord] = [:]
         package var removed: UnixTime?
     }
@@ -60,10 +64,12 @@ package struct PinHistory: Codable, Sendable, Equatable {
     package static let maximumPinsOfEntry = 100
 
     /// Adds an entry and its pins, so that unmatched pins show. False if it is full.
-    package mutating func note(entry: String, pins: [String], at time: UnixTime) -> Bool {
+    package mutating func note(entry: String, pins: [String], isReportOnly: Bool = false, at time: UnixTime) -> Bool {
         if entries[entry] == nil, entries.count >= Self.maximumEntries { return false }
         var record = entries[entry] ?? EntryRecord(since: time)
         record.removed = nil
+        record.reportOnlySince = isReportOnly ? record.reportOnlySince ?? time : nil
+        if record.lacks(anyOf: pins) { record.missesBeforeChange = record.misses }
         for pin in pins where record.pins[pin] != nil || record.pins.count < Self.maximumPinsOfEntry {
             record.pins[pin, default: PinRecord(since: time)].removed = nil
         }
@@ -113,9 +119,17 @@ package struct PinHistory: Codable, Sendable, Equatable {
 }
 
 extension PinHistory.EntryRecord {
+    /// Whether a pin was added since the last connection. Unknown (false) for more pins than are kept.
+    package func lacks(anyOf pins: [String]) -> Bool {
+        pins.contains { self.pins[$0].map { $0.removed != nil } ?? (self.pins.count < PinHistory.maximumPinsOfEntry) }
+    }
+
+    /// Those with the present pins.
+    package var missesSinceChange: Int { misses - (missesBeforeChange ?? 0) }
+
     fileprivate var isWithinBounds: Bool {
-        HistoryBounds.admit(counts: accepted, misses, matchesSinceMiss)
-            && HistoryBounds.admit(dates: since, lastMiss, removed)
+        HistoryBounds.admit(counts: accepted, misses, matchesSinceMiss, missesBeforeChange ?? 0, missesSinceChange)
+            && HistoryBounds.admit(dates: since, lastMiss, removed, reportOnlySince)
             && pins.values.allSatisfy { pin in
                 HistoryBounds.admit(counts: pin.matches)
                     && HistoryBounds.admit(dates: pin.since, pin.first, pin.last, pin.removed)

@@ -24,6 +24,7 @@ extension Pin {
     /// A well-formed pin, if the mode can use it.
     private init(_ kind: Kind, text: String, for mode: PinningMode) throws(PinError) {
         self.init(kind, origin: text)
+        if case .certificate(let digest, nil) = kind, mode != .certificate { throw PinError(.fingerprintInKeyMode(digest), in: text) }
         if pinsWholeCertificate, mode != .certificate { throw PinError(.certificateInKeyMode, in: text) }
         if !pinsWholeCertificate, mode == .certificate { throw PinError(.keyInCertificateMode, in: text) }
     }
@@ -47,15 +48,15 @@ extension Pin {
 
     private static func publicKeyDigest(of text: String) throws(PinError) -> SHA256Digest {
         if text.isEmpty { throw PinError(.empty, in: text) }
+        if let reason = MistakenPin.reason(for: text) { throw PinError(reason, in: text) }
         guard let slash = text.firstIndex(of: "/") else {
-            throw PinError(looksLikeFile(text) ? .fileName : .noAlgorithm, in: text)
+            throw PinError(MistakenPin.bareDigest(text) ?? (looksLikeFile(text) ? .fileName : .noAlgorithm), in: text)
         }
         let algorithm = text[..<slash].lowercased()
         guard algorithm == "sha256" || algorithm == "sha-256" else {
-            // A base64 digest may contain a slash, as paths do.
-            if let digest = SHA256Digest(base64: text) { throw PinError(.noPrefix(digest), in: text) }
             let isAlgorithm = ["sha1", "sha-1", "md5", "sha384", "sha512", "sha-384", "sha-512"].contains(algorithm)
-            throw PinError(isAlgorithm ? .unknownAlgorithm(algorithm) : .fileName, in: text)
+            // A base64 digest may contain a slash, as paths do.
+            throw PinError(isAlgorithm ? .unknownAlgorithm(algorithm) : MistakenPin.bareDigest(text) ?? .fileName, in: text)
         }
         guard algorithm == "sha256", text.hasPrefix("sha256/") else { throw PinError(.spelling, in: text) }
         var value = text[text.index(after: slash)...]
@@ -79,14 +80,17 @@ extension Pin {
         {
             return .base64URL
         }
-        guard body.allSatisfy(isBase64), body.count % 4 != 1 else { return .notBase64 }
+        guard body.allSatisfy(isBase64) else { return .notBase64 }
+        if padding == 0, let digest = SHA256Digest(base64: value + "=") { return .notPadded(digest) }
+        if MistakenPin.isNearlyADigest(value) { return .characters(value.utf8.count) }
+        guard body.count % 4 != 1 else { return .notBase64 }
         let bytes = body.count * 3 / 4
         if bytes != 32 { return .wrongLength(bytes) }
-        // 43 characters: the padding is missing, or the last character has stray bits.
-        return padding == 1 ? .strayBits : .notPadded
+        // The last character has stray bits.
+        return .strayBits
     }
 
-    private static func isBase64(_ byte: UInt8) -> Bool {
+    static func isBase64(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
             UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "/"):

@@ -13,11 +13,13 @@ package enum ConnectionNeed: Sendable {
     case upgrade
     /// A connection of its own.
     case own
+    /// A new connection and its first stream: those at hand have refused it again and again.
+    case fresh
 
     /// Where no shared connection is at hand.
     var isOfItsOwn: Bool {
         switch self {
-        case .any, .window: false
+        case .any, .window, .fresh: false
         case .upgrade, .own: true
         }
     }
@@ -84,6 +86,7 @@ package final class Origin {
     package func lease(
         for method: Method, at unixTime: Int64, within reach: UpstreamTarget.Reach = .anywhere, _ need: ConnectionNeed = .any
     ) -> (any Upstream)? {
+        if need == .fresh { return nil }
         if need != .own, let stream = connectionAtHand(at: unixTime, within: reach, need)?.lease() { return stream }
         while let idle = takeIdle(at: unixTime, within: reach) {
             if method.isIdempotent || !idle.stream.isStale { return idle }
@@ -94,7 +97,7 @@ package final class Origin {
 
     // MARK: Shared connections
 
-    /// The shared connection that takes another exchange, the most recent first.
+    /// The shared connection that takes another exchange: the most recent, and one that refused a stream last.
     package func connectionAtHand(
         at unixTime: Int64, within reach: UpstreamTarget.Reach = .anywhere, _ need: ConnectionNeed = .any
     ) -> HTTP2Upstream? {
@@ -103,7 +106,7 @@ package final class Origin {
         }
     }
 
-    /// Shares a new connection, until ``leave(_:)``. False: it is for who asked for it alone.
+    /// Shares a new connection, until ``leave(_:)``. False: only its requester may use it.
     func share(_ connection: HTTP2Upstream) -> Bool {
         guard !pool.isClosed, !hasRetired(connection) else { return false }
         shared.append(connection)
@@ -111,6 +114,12 @@ package final class Origin {
     }
 
     func tell(_ notice: HTTP2Notice, of connection: HTTP2Upstream) { pool.noticed?(notice, connection) }
+
+    /// A connection refused a stream: others are tried before it.
+    func putBack(_ connection: HTTP2Upstream) {
+        guard let index = shared.firstIndex(where: { $0 === connection }), index > 0 else { return }
+        shared.insert(shared.remove(at: index), at: 0)
+    }
 
     /// No exchange may begin on the connection any more.
     func leave(_ connection: HTTP2Upstream) {

@@ -38,6 +38,8 @@ final class SharedAttempt {
     private let origin: Origin
     private var waiters: [Waiter] = []
     private var attempt: UpstreamAttempt?
+    /// Made, while the peer's settings are awaited: they say how many exchanges it takes.
+    private var unsettled: HTTP2Upstream?
 
     private init(_ connector: UpstreamConnector, to target: UpstreamTarget, _ origin: Origin, timeouts: Timeouts) {
         self.connector = connector
@@ -64,7 +66,26 @@ final class SharedAttempt {
     private func ended(_ result: Result<UpstreamConnection, UpstreamFailure>) {
         if origin.attempt === self { origin.attempt = nil }
         attempt = nil
-        var isFirst = true
+        guard case .success(let connection as HTTP2Upstream) = result, !connection.isSettled, waiters.count > 1 else {
+            return deliver(result, isFirst: true)
+        }
+        // The first may begin before the peer's settings (RFC 9113 section 3.4): their limit of streams is at least one.
+        let first = waiters.removeFirst()
+        first.attempt = nil
+        first.deliver(result, true)
+        guard !waiters.isEmpty else { return }
+        unsettled = connection
+        // Those that wait hold this object.
+        connection.whenSettled { [weak self] in self?.proceed() }
+    }
+
+    private func proceed() {
+        guard let connection = unsettled.take() else { return }
+        deliver(.success(connection), isFirst: false)
+    }
+
+    private func deliver(_ result: Result<UpstreamConnection, UpstreamFailure>, isFirst: Bool) {
+        var isFirst = isFirst
         var next: SharedAttempt?
         // One may cancel others while it is served.
         while !waiters.isEmpty {
@@ -104,15 +125,17 @@ final class SharedAttempt {
 }
 
 extension UpstreamConnector {
-    /// Obtains a connection: the one that others wait for too, if exchanges can share it, or one of its own.
+    /// Obtains a connection: a shared one if exchanges can share it, else an exclusive one.
     /// - Parameters:
-    ///   - alone: for a connection that serves one exchange at a time.
+    ///   - need: what the connection must be.
     ///   - deliver: called once on the loop, after this returns, never after ``ConnectionTicket/cancel()``.
     package func obtain(
-        to target: UpstreamTarget, timeouts: Timeouts, dscp: UInt8 = 0, alone: Bool = false, deliver: @escaping ConnectionDelivery
+        to target: UpstreamTarget, timeouts: Timeouts, dscp: UInt8 = 0, _ need: ConnectionNeed = .any, deliver: @escaping ConnectionDelivery
     ) -> any ConnectionTicket {
-        guard !alone || !target.protocols.contains(.http1) else { return connect(to: target.alone(), timeouts: timeouts, dscp: dscp) { deliver($0, true) } }
-        guard target.protocols.contains(.http2), pool.origin(for: target.key).chosenProtocol == .http2 else {
+        if need.isOfItsOwn, target.protocols.contains(.http1) {
+            return connect(to: target.alone(), timeouts: timeouts, dscp: dscp) { deliver($0, true) }
+        }
+        guard need != .fresh, target.protocols.contains(.http2), pool.origin(for: target.key).chosenProtocol == .http2 else {
             return connect(to: target, timeouts: timeouts, dscp: dscp) { deliver($0, true) }
         }
         return SharedAttempt.join(self, to: target, timeouts: timeouts, dscp: dscp, deliver: deliver)

@@ -188,7 +188,7 @@ package final class Exchange: UpstreamReceiver {
         }
         attempt = session.connector.obtain(
             to: destination.target, timeouts: destination.terms.timeouts, dscp: rules?.session.serviceType.dscp ?? 0,
-            alone: connectionNeed.isOfItsOwn
+            connectionNeed
         ) { [weak self] result, isFirst in
             guard let self else { return }
             whileHeld { self.attempted(result, isFirst: isFirst, to: destination) }

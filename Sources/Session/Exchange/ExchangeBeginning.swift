@@ -10,12 +10,21 @@ extension Exchange {
         self.request = request
         aim(at: Hop(asked: destination, by: rules))
         session.begin(&record)
+        let leased = fitting(leased)
         if let rules, rules.asksAgain {
             downstream.withRequest { itinerary = Itinerary($0, to: destination, by: rules.session) }
         }
         guard let rules, rules.takesTurns else { return begin(over: leased) }
         atHand = leased
         begin(over: nil)
+    }
+
+    /// A connection that CONNECT has made, if it meets the need of the request; else it goes back.
+    private func fitting(_ leased: (any Upstream)?) -> (any Upstream)? {
+        guard let leased, let shared = leased.facts.connection as? HTTP2Upstream, !shared.meets(connectionNeed), let destination
+        else { return leased }
+        _ = leased.end(.unused(idleNanoseconds: destination.terms.idleUpstreamNanoseconds))
+        return nil
     }
 
     func aim(at hop: Hop) {

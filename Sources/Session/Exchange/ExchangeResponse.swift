@@ -5,6 +5,8 @@ import Transport
 extension Exchange {
     package func responseBegan() {
         record.firstByte(at: session.now)
+        // It may have waited for the peer's settings.
+        if request.wantsUpgrade, let upstream { noteStream(of: upstream) }
         happened(.responseBegan)
     }
 
@@ -35,6 +37,10 @@ extension Exchange {
                 failure = .unaskedUpgrade
                 return .head(.upgrade(isWanted: request.wantsUpgrade))
             }
+            if request.needsUpgrade, (200..<300).contains(response.status) {
+                failure = .upstreamClosed("answered with \(response.status) instead of changing to the protocol that was asked for")
+                return .upstreamEnded(.staleConnection, resendable: false)
+            }
             record.began(response)
             return .head(finalHead(response, of: upstream))
         case .ended(let cause):
@@ -45,12 +51,15 @@ extension Exchange {
         case .unprocessed(let cause):
             failure = .upstreamClosed(cause)
             record.triesAgain(.unprocessed)
+            // Streams that others opened before it may be all that the connection still took.
+            if state.refusals >= 2, !connectionNeed.isOfItsOwn { connectionNeed = .fresh }
             return .upstreamEnded(.unprocessed, resendable: canResend)
-        case .needsOwnConnection:
-            failure = .upstreamClosed("asked for HTTP/1.1")
+        case .needsOwnConnection(let cause):
+            failure = .upstreamClosed(cause)
             connectionNeed = .own
             record.triesAgain(.ownConnection)
-            return .upstreamEnded(.ownConnection, resendable: canResend)
+            let isPossible = destination?.target.protocols.contains(.http1) == true
+            return .upstreamEnded(.ownConnection, resendable: isPossible && canResend)
         case .failed(let failure):
             self.failure = failure
             return .upstreamEnded(.staleConnection, resendable: false)

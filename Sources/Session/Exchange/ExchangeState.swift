@@ -34,6 +34,9 @@ package struct ExchangeState: Sendable, Hashable {
     /// Whether the request may be sent again for that reason.
     package func allows(_ rule: RetryRule, resendable: Bool) -> Bool { retry.allows(rule, resendable: resendable) }
 
+    /// How often origins did nothing for the request of this hop, and it was sent again.
+    package var refusals: Int { Int(retry.unprocessed) }
+
     /// Whether bytes of the request must be handled.
     package var passesRequest: Bool {
         guard request == .moving || request == .stalled else { return false }

@@ -9,6 +9,7 @@ final class FetchRunner {
     let request: OwnedRequest
     let held = HeldBody()
     private(set) var carried: UInt64 = 0
+    private var trailers = TrailerSection()
     private let exchange: Exchange
     /// Reports connection attempts on behalf of the first client.
     private let report: AttemptReport
@@ -74,7 +75,7 @@ extension FetchRunner: HoldsRequest, ExchangeGuide {
         switch ending {
         case .finished(let kept):
             kept?.close()
-            fetch.tell(.ended)
+            fetch.tell(.ended(trailers))
         case .refused(let failure, _): fetch.tell(.failed(failure))
         case .cut: fetch.tell(.broke(exchange.record.failure ?? "the response broke off"))
         case .switched(let upstream): _ = upstream.end(.abandoned)
@@ -92,5 +93,10 @@ extension FetchRunner: BodySink {
         carried += UInt64(piece.byteCount)
         if !fetch.isJoinable { closed() }
         return piece.byteCount
+    }
+
+    func end(_ trailers: TrailerSection) -> Bool {
+        self.trailers = trailers
+        return true
     }
 }

@@ -24,7 +24,7 @@ final class SharedUpstream {
     private var piece = PassingBytes()
     private var shared: SharedFetch.Piece?
     private(set) var moved: UInt64 = 0
-    private var isWhole = false
+    private var ending: TrailerSection?
     private var truncation = "the origin ended in the middle of the response"
 
     init(_ request: OwnedRequest, to place: SharedFetches.Place, session: LoopSession, report: @escaping AttemptReport) {
@@ -167,13 +167,13 @@ extension SharedUpstream: BodySource {
                 let count = try piece.write(to: sink)
                 piece.advance(by: count)
                 moved += UInt64(count)
+                guard piece.isPassed else { return .blocked }
+                piece = PassingBytes()
+                shared = nil
+                if let ending { return try sink.end(ending) ? .ended : .blocked }
             } catch {
                 return .sinkFailed(error)
             }
-            guard piece.isPassed else { return .blocked }
-            piece = PassingBytes()
-            shared = nil
-            if isWhole { return sink.endBody() }
             guard let news = take() else { return .waiting }
             guard pass(news) else { return .truncated(truncation) }
         }
@@ -191,9 +191,9 @@ extension SharedUpstream: BodySource {
             self.shared = shared
             return true
         case .head(let other, _, _): return search?.agrees(with: other) == true || lost()
-        case .ended:
+        case .ended(let trailers):
             guard search?.isOver != false else { return lost() }
-            isWhole = true
+            ending = trailers
             return true
         case .leftBehind where prefix != nil: return goOnAlone()
         case .leftBehind: truncation = "the client was too slow for the others that shared the response"

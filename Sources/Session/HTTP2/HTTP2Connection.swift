@@ -27,13 +27,13 @@ package final class HTTP2Connection {
     package let stream: ByteStream
     package let session: HTTP2Session
     package let slabs: SlabPool
-    // unowned: the owner keeps the connection until connectionEnded(_:_:), its last call.
-    package unowned var owner: (any HTTP2ConnectionOwner)!
+    /// Kept from ``start(for:)`` to its last call: its streams may have been all that kept it.
+    private var owner: (any HTTP2ConnectionOwner)?
     // Unchecked below: each is stored whole, or changed by code that calls nobody, as the map is.
     @exclusivity(unchecked) private var streams = StreamMap()
     /// It has no streams any more, and gets none. What is queued may still be written (``part()``).
     @exclusivity(unchecked) package private(set) var isClosed = false
-    /// The peer's settings have come.
+    /// The peer's SETTINGS arrived.
     package private(set) var hasSettings = false
     /// When the peer last sent something.
     @exclusivity(unchecked) package private(set) var lastReceived: MonotonicTime
@@ -45,14 +45,16 @@ package final class HTTP2Connection {
     @exclusivity(unchecked) var output: ByteBuffer
     private let round: AfterRound
     let deadline: Deadline
+    let lingering: HTTP2Lingering
     let idleNanoseconds: UInt64
-    /// The socket takes no more.
+    /// The socket's send buffer is full.
     @exclusivity(unchecked) private var isBlocked = false
-    @exclusivity(unchecked) private var isPumping = false
+    /// Doors are asked for more, in their turns.
+    @exclusivity(unchecked) private(set) var isPumping = false
     @exclusivity(unchecked) private var isTakingEvents = false
-    /// Streams whose door waits for room.
+    /// Streams with a door that waits for room.
     @exclusivity(unchecked) private var stuck: [HTTP2Stream] = []
-    /// Streams whose door is to look again.
+    /// Streams with a door that looks again after this round.
     @exclusivity(unchecked) private var due: [HTTP2Stream] = []
     @exclusivity(unchecked) private var estimator: WindowEstimator
     /// Why it is closed, until its owner knows.
@@ -81,8 +83,10 @@ package final class HTTP2Connection {
         lastReceived = loop.now
         round = AfterRound(loop: loop)
         deadline = Deadline(loop: loop)
+        lingering = HTTP2Lingering(loop: loop)
         round.bind(to: self) { $0.roundEnded() }
         deadline.bind(to: self) { $0.timedOut() }
+        lingering.deadline.bind(to: self) { $0.stopLingering() }
     }
 
     private static let quietNanoseconds: UInt64 = 1_000_000_000
@@ -94,10 +98,11 @@ package final class HTTP2Connection {
         session.trim()
         block = FieldBlock()
         stream.rest()
-        owner.connectionIsQuiet()
+        owner?.connectionIsQuiet()
     }
 
-    package func start() {
+    package func start(for owner: any HTTP2ConnectionOwner) {
+        self.owner = owner
         stream.owner = self
         stream.wantsRead = true
         round.schedule()
@@ -121,7 +126,7 @@ package final class HTTP2Connection {
     func forget(_ stream: HTTP2Stream) {
         guard streams.remove(stream.id), !isClosed else { return }
         if streams.isEmpty, !isBlocked, !deadline.isSet { deadline.set(afterNanoseconds: Self.quietNanoseconds) }
-        owner.connectionChanged(self)
+        owner?.connectionChanged(self)
     }
 
     /// The stream's door waits for room.
@@ -167,7 +172,7 @@ package final class HTTP2Connection {
         input.compact()
     }
 
-    /// In order: an event that leads to another takes it afterwards.
+    /// In order, also where an event causes another.
     private func takeEvents() {
         guard !isTakingEvents else { return }
         isTakingEvents = true
@@ -178,29 +183,29 @@ package final class HTTP2Connection {
     private func take(_ event: HTTP2Event) {
         switch event {
         case .request(let id, let place, let ends):
-            if isClosed { session.reset(id, .refusedStream) } else { owner.received(place, on: id, ends: ends) }
+            if isClosed { session.reset(id, .refusedStream) } else { owner?.received(place, on: id, ends: ends) }
         case .response(let id, let place, let ends): streams[id]?.received(place, ends: ends)
         case .data(let id, let range): received(range, on: id)
         case .trailers(let id, let trailers): streams[id]?.ended(trailers)
         case .ended(let id): streams[id]?.ended(TrailerSection())
         case .reset(let id, let code): streams[id]?.broke(.reset(code))
         case .malformed(let id, let defect):
-            if let stream = streams[id] { stream.broke(.malformed(defect)) } else if !isClosed { owner.received(defect, on: id) }
+            if let stream = streams[id] { stream.broke(.malformed(defect)) } else if !isClosed { owner?.received(defect, on: id) }
         case .windowOpened, .priority: round.schedule()
         case .goAway(_, let code, let debug):
             guard !isClosed else { return }
             if goAway == nil || goAway == .noError && code != .noError {
                 goAway = code
-                owner.noticed(.goAway(code, debug: debug), on: self)
+                owner?.noticed(.goAway(code, debug: debug), on: self)
             }
-            owner.connectionChanged(self)
+            owner?.connectionChanged(self)
         case .settings:
             hasSettings = true
-            if !isClosed { owner.connectionChanged(self) }
+            if !isClosed { owner?.connectionChanged(self) }
         case .pong(WindowEstimator.opaque): growWindows()
-        case .pong(let opaque): if !isClosed { owner.answeredPing(opaque) }
+        case .pong(let opaque): if !isClosed { owner?.answeredPing(opaque) }
         case .failed(let code, let reason):
-            if !isClosed, let notice = HTTP2Notice(code, reason, session.flood) { owner.noticed(notice, on: self) }
+            if !isClosed, let notice = HTTP2Notice(code, reason, session.flood) { owner?.noticed(notice, on: self) }
             end("broke the protocol of HTTP/2: \(reason)", parting: true)
         }
     }
@@ -209,7 +214,8 @@ package final class HTTP2Connection {
         // A slow stream holds up no other: its own window does that.
         session.consumedOfConnection(range.count)
         if estimator.received(range.count, at: lastReceived.nanoseconds) { session.ping(WindowEstimator.opaque) }
-        guard let stream = streams[id] else { return session.consumed(range.count, of: id) }
+        // Data without a reader returns no credit.
+        guard let stream = streams[id] else { return }
         stream.received(range)
     }
 
@@ -247,7 +253,7 @@ package final class HTTP2Connection {
         if !session.wantsToLive, output.isEmpty { end("closed the connection") }
     }
 
-    /// Sends what there is, as far as the socket takes it. False: it takes no more, or the connection has ended.
+    /// Sends pending bytes until the socket blocks. False: it blocks, or the connection has ended.
     @discardableResult
     func push() -> Bool {
         while !isClosed, !isBlocked {
@@ -277,14 +283,16 @@ package final class HTTP2Connection {
         }
     }
 
-    /// Asks doors that wait for room for more. True: one gave something.
+    /// Asks doors that wait for room for more, where theirs is the next turn. True: one gave something.
     private func wakeStuck() -> Bool {
         guard !stuck.isEmpty else { return false }
         let waiting = stuck
         stuck.removeAll(keepingCapacity: true)
+        var turn = SendingTurn()
+        for stream in waiting where stream.hasRoom && !stream.isClosed { turn.add(stream.id, session.priority(of: stream.id)) }
         var isMore = false
         for stream in waiting where !isClosed {
-            guard stream.hasRoom else {
+            guard stream.hasRoom, stream.isClosed || turn.includes(stream.id, session.priority(of: stream.id)) else {
                 if !stream.isClosed { stuck.append(stream) }
                 continue
             }
@@ -296,7 +304,7 @@ package final class HTTP2Connection {
 
     // MARK: The end
 
-    /// Takes no new streams; those in flight go on.
+    /// Refuses new streams. Those in flight continue.
     package func announceGoAway() {
         session.announceGoAway()
         round.schedule()
@@ -327,13 +335,14 @@ package final class HTTP2Connection {
         isClosed = true
         self.cause = cause
         deadline.clear()
+        lingering.clear()
         stuck = []
         due = []
         // The owner may let go of this connection.
         withExtendedLifetime(self) {
             let streams = streams.all
             self.streams = StreamMap()
-            for stream in streams { stream.broke(.connection(cause)) }
+            for stream in streams { stream.broke(session.isUnsent(stream.id) ? .unsent(cause) : .connection(cause)) }
             if parting { part() } else { finish() }
         }
     }
@@ -343,7 +352,7 @@ package final class HTTP2Connection {
         deadline.clear()
         withExtendedLifetime(self) {
             stream.stop()
-            owner.connectionEnded(self, cause)
+            owner.take()?.connectionEnded(self, cause)
         }
     }
 }

@@ -17,6 +17,8 @@ package enum HTTP2Break: Sendable {
     case reset(HTTP2ErrorCode)
     case malformed(HTTP2Defect)
     case connection(String)
+    /// The connection ended before the head was sent.
+    case unsent(String)
     /// From here.
     case abandoned
     case noBudget
@@ -27,7 +29,7 @@ package enum HTTP2Break: Sendable {
         switch self {
         case .reset(let code): "reset the stream (\(code))"
         case .malformed(let defect): "sent \(defect)"
-        case .connection(let cause): cause
+        case .connection(let cause), .unsent(let cause): cause
         case .abandoned: "was told that the stream is of no more use"
         case .noBudget: "sent more than limits.bodies leaves room for"
         case .tooManyHeads: "sent interim responses without end"
@@ -108,7 +110,7 @@ package final class HTTP2Stream: BodySource, BodySink {
         guard !isClosed else { return }
         if delivering, code == .noError, ending != nil, connection.session.role == .server {
             isAnswered = true
-            connection.session.abandonRequest(id)
+            if trailers == nil { connection.linger(id) }
             return closeIfDone()
         }
         guard delivering, !hasSentAll, ending != nil || !pending.isEmpty else {
@@ -126,13 +128,16 @@ package final class HTTP2Stream: BodySource, BodySink {
 
     private func close(_ failure: HTTP2Break) {
         self.failure = failure
-        let (left, dropped) = (held.count, pending.count)
-        held.consume(left)
-        held.releaseIfEmpty()
-        pending.consume(dropped)
+        dropHeld()
+        pending.consume(pending.count)
         pending.releaseIfEmpty()
-        reservation = nil
         connection.forget(self)
+    }
+
+    private func dropHeld() {
+        held.consume(held.count)
+        held.releaseIfEmpty()
+        reservation = nil
     }
 
     private func closeIfDone() {
@@ -201,7 +206,10 @@ package final class HTTP2Stream: BodySource, BodySink {
         let purpose: BodyBudget.Purpose = connection.session.role == .client ? .response : .request
         let reservation = reservation ?? BodyReservation(of: connection.slabs.budget, for: purpose)
         self.reservation = reservation
-        guard reservation.grow(to: held.count + range.count) else { return refuse(.noBudget) }
+        guard reservation.grow(to: held.count + range.count) else {
+            dropHeld()
+            return refuse(.noBudget)
+        }
         connection.withInput(range) { held.append(copying: $0) }
     }
 
@@ -245,10 +253,11 @@ package final class HTTP2Stream: BodySource, BodySink {
     package func begin(hasBody: Bool, bytes: Int) {
         hasBegun = true
         carried += UInt64(bytes)
+        // The head doesn't wait for the body's first byte.
+        connection.pumpLater()
         guard !hasBody else { return }
         ending = TrailerSection()
         hasSentAll = true
-        connection.pumpLater()
         closeIfDone()
     }
 
@@ -266,7 +275,7 @@ package final class HTTP2Stream: BodySource, BodySink {
             pending.append(copying: piece.extracting(taken..<taken + count))
             taken += count
             connection.session.resume(id)
-            if pending.count >= Self.frame, !connection.push() { break }
+            if pending.count >= Self.frame, connection.isPumping || !connection.push() { break }
         }
         carried += UInt64(taken)
         connection.pumpLater()

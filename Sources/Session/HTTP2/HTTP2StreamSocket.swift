@@ -3,7 +3,7 @@ package import HTTP2
 import HTTPWire
 package import Transport
 
-/// A stream whose bytes are no message of HTTP: a WebSocket, or a tunnel. It carries them to and from a socket, at a copy's
+/// A stream that carries another protocol: a WebSocket, or a tunnel. It carries them to and from a socket, at a copy's
 /// cost, for what carries bytes between sockets.
 package final class HTTP2StreamSocket {
     /// The socket's far end, for one owner.

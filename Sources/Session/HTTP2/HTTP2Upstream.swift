@@ -3,7 +3,7 @@ package import HTTP2
 import HTTPWire
 import Transport
 
-/// A connection to an origin that many exchanges share, each with a stream of its own (RFC 9113).
+/// A connection to an origin that exchanges share, a stream for each (RFC 9113).
 ///
 /// Its origin keeps it while exchanges may begin on it, and the pool's order while none is in flight. It leaves when the
 /// peer does (GOAWAY), when it is retired, and when a silent peer answers no PING; it closes after its last exchange.
@@ -19,7 +19,7 @@ package final class HTTP2Upstream: UpstreamConnection {
     // Unchecked below: stored whole.
     @exclusivity(unchecked) private var leases = 0
     @exclusivity(unchecked) private var isLeaving = false
-    /// False: a reload has overtaken it. It serves who asked for it, and nobody else.
+    /// False: a reload has overtaken it. Only its requester uses it.
     private var isShared = false
     /// The peer has fallen silent, and was asked whether it lives.
     private var isSuspect = false
@@ -39,11 +39,13 @@ package final class HTTP2Upstream: UpstreamConnection {
             .client, over: made.stream, settings: settings, loop: made.loop, slabs: slabs,
             idleNanoseconds: timeouts.idleClient.nanoseconds)
         idleNanoseconds = timeouts.idleUpstream.nanoseconds
+        settingsNanoseconds = timeouts.connect.nanoseconds
         pingDeadline = Deadline(loop: made.loop)
+        settingsDeadline = Deadline(loop: made.loop)
         super.init(made)
-        connection.owner = self
         pingDeadline.bind(to: self) { $0.pingDue() }
-        connection.start()
+        settingsDeadline.bind(to: self) { $0.settingsDue() }
+        connection.start(for: self)
         isShared = origin.share(self)
         // Until its first exchange.
         if isShared { origin.giveBack(self, idleNanoseconds: idleNanoseconds) }
@@ -55,17 +57,42 @@ package final class HTTP2Upstream: UpstreamConnection {
 
     /// Whether another exchange may begin on it.
     package var takesExchanges: Bool {
-        guard !isOver, !isLeaving, !isSuspect, connection.session.takesRequests else { return false }
+        guard !isLeaving, !isSuspect, !connection.isClosed, connection.session.takesRequests else { return false }
+        if awaitsSettings { return leases == 0 }
         return leases < min(connection.session.maxConcurrentStreams, refusedAt ?? .max)
     }
 
     /// Exchanges in flight.
     package var streamCount: Int { connection.streamCount }
 
-    /// Its peer's settings have come.
+    /// The peer's SETTINGS arrived.
     package var isSettled: Bool { connection.hasSettings }
-    /// Called once, when the peer's settings have come or the connection has ended.
-    package var settled: (() -> Void)?
+    /// They may still come: until then it serves one exchange (RFC 9113 section 3.4).
+    var awaitsSettings: Bool { !isSettled && !hasWaitedForSettings }
+    private var hasWaitedForSettings = false
+    private var settled: [() -> Void] = []
+    private let settingsDeadline: Deadline
+    private let settingsNanoseconds: UInt64
+
+    /// - Parameter done: called once, after the peer's settings have come, have taken longer than a connection may, or the
+    ///   connection has ended.
+    package func whenSettled(_ done: @escaping () -> Void) {
+        guard awaitsSettings, !isOver else { return done() }
+        settled.append(done)
+        if settled.count == 1 { settingsDeadline.set(afterNanoseconds: settingsNanoseconds) }
+    }
+
+    private func settingsDue() {
+        hasWaitedForSettings = true
+        tellSettled()
+    }
+
+    private func tellSettled() {
+        settingsDeadline.clear()
+        let settled = settled
+        self.settled = []
+        for done in settled { done() }
+    }
 
     /// Whether it carries other protocols (RFC 8441).
     package var takesUpgrades: Bool { connection.session.acceptsConnectProtocol }
@@ -74,8 +101,9 @@ package final class HTTP2Upstream: UpstreamConnection {
         switch need {
         case .any: true
         case .window: connection.session.remoteWindow > 0
-        case .upgrade: takesUpgrades
-        case .own: false
+        // The exchange awaits them (``HTTP2UpstreamStream``).
+        case .upgrade: takesUpgrades || awaitsSettings
+        case .own, .fresh: false
         }
     }
 
@@ -104,7 +132,10 @@ package final class HTTP2Upstream: UpstreamConnection {
     }
 
     /// The peer had enough streams.
-    func refused() { refusedAt = max(1, leases - 1) }
+    func refused() {
+        refusedAt = max(1, leases - 1)
+        origin.putBack(self)
+    }
 
     /// An exchange waited in vain: unless something else has arrived since, the peer has to show that it lives.
     func waitedInVain(since began: MonotonicTime) {
@@ -156,7 +187,7 @@ extension HTTP2Upstream: HTTP2ConnectionOwner {
     package func connectionChanged(_ connection: HTTP2Connection) {
         if connection.session.isGoingAway, !isLeaving { close() }
         if let refusedAt, connection.streamCount < refusedAt { self.refusedAt = nil }
-        if isSettled { settled.take()?() }
+        if isSettled, !settled.isEmpty { tellSettled() }
     }
 
     package func noticed(_ notice: HTTP2Notice, on connection: HTTP2Connection) { origin.tell(notice, of: self) }
@@ -175,6 +206,6 @@ extension HTTP2Upstream: HTTP2ConnectionOwner {
         pingDeadline.clear()
         if restingPlace != nil { origin.wake(self) }
         origin.leave(self)
-        settled.take()?()
+        tellSettled()
     }
 }

@@ -34,6 +34,8 @@ final class HTTP2UpstreamStream {
     private let nothing = HeldBody()
     /// Of an upgrade.
     private var upgrade: UpgradeByStream?
+    /// Its request, while the peer's settings are awaited: they say whether it takes one.
+    private var waiting: FieldBlock?
 
     init(of upstream: HTTP2Upstream) {
         self.upstream = upstream
@@ -84,26 +86,34 @@ extension HTTP2UpstreamStream: Upstream {
         let stream = connection.adopt(id, for: self)
         self.stream = stream
         stream.begin(hasBody: hasBody, bytes: connection.block.bytes.count)
-        connection.pumpLater()
         return stream
     }
 
     private func lookLater() { upstream.loop.afterThisTurn { [weak self] in self?.receiver?.upstreamIsReadable() } }
 
-    /// An upgrade becomes an extended CONNECT (RFC 8441), whose body follows the response.
+    /// An upgrade becomes an extended CONNECT (RFC 8441). Its bytes follow the response.
     private func ask(_ request: borrowing RequestView, to destination: Destination, edits: HeadEdits) -> any BodySink {
         let upgrade = UpgradeByStream(of: request)
         self.upgrade = upgrade
-        guard upstream.takesUpgrades else {
-            lookLater()
-            return Discard()
-        }
         method = .connect
         HeadWriter.write(
             request: request.head, from: request.bytes, authority: destination.authority, defaultPort: destination.defaultPort,
             via: destination.via, connectProtocol: upgrade.protocolName, edits: edits, into: &connection.block)
-        _ = submit(hasBody: true)
+        guard upstream.awaitsSettings else {
+            askNow()
+            return Discard()
+        }
+        waiting = connection.block
+        upstream.whenSettled { [weak self] in
+            guard let self, let waiting = waiting.take() else { return }
+            connection.block = waiting
+            askNow()
+        }
         return Discard()
+    }
+
+    private func askNow() {
+        if upstream.takesUpgrades { _ = submit(hasBody: true) } else { lookLater() }
     }
 
     // MARK: Response
@@ -112,9 +122,10 @@ extension HTTP2UpstreamStream: Upstream {
 
     func receiveHead(of method: Method, limit: Int, readable: Bool) -> ResponseHeadProgress {
         guard let stream else {
-            return upgrade == nil
+            if waiting != nil { return .incomplete }
+            return upgrade == nil || upstream.takesUpgrades
                 ? .unprocessed("takes no new requests on this connection")
-                : .failed(.upstreamClosed("takes no other protocols over HTTP/2 (RFC 8441)"))
+                : .needsOwnConnection("takes no other protocols over HTTP/2 (RFC 8441)")
         }
         if isFresh { return taken(limit: limit) }
         if !more.isEmpty {
@@ -126,7 +137,8 @@ extension HTTP2UpstreamStream: Upstream {
         case .reset(.refusedStream):
             upstream.refused()
             return .unprocessed("refused the stream")
-        case .reset(.http11Required): return .needsOwnConnection
+        case .unsent: return .unprocessed(failure.cause)
+        case .reset(.http11Required): return .needsOwnConnection("asked for HTTP/1.1")
         case .malformed, .tooManyHeads: return .failed(.upstreamClosed(failure.cause))
         default: return .ended(failure.cause)
         }
@@ -156,7 +168,10 @@ extension HTTP2UpstreamStream: Upstream {
     }
 
     var responseBody: any BodySource {
-        if let stream, !response.head.isUpgrade { return stream }
+        // What follows an interim head or an upgrade is no body of theirs, nor are DATA frames of a 205: a client of HTTP/1.1
+        // would take them for the next response.
+        let mayHaveContent = ResponseHead.mayHaveContent(status: response.head.status, answering: method)
+        if let stream, mayHaveContent, !response.head.isUpgrade { return stream }
         return nothing
     }
 
@@ -164,6 +179,7 @@ extension HTTP2UpstreamStream: Upstream {
 
     func end(_ ending: UpstreamEnding) -> HTTP1Upstream? {
         receiver = nil
+        waiting = nil
         if case .switched = ending, let stream, let switched = connection(over: stream) { return switched }
         var isWell = false
         if let stream {
@@ -182,7 +198,7 @@ extension HTTP2UpstreamStream: Upstream {
         return nil
     }
 
-    /// The stream as a connection of its own, whose end returns the lease.
+    /// The stream as an exclusive connection. Its end returns the lease.
     private func connection(over stream: HTTP2Stream) -> HTTP1Upstream? {
         let upstream = upstream
         let socket: HTTP2StreamSocket

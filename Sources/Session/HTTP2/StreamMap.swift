@@ -24,7 +24,7 @@ struct StreamMap {
 
     subscript(id: HTTP2StreamID) -> HTTP2Stream? { slot(of: id).flatMap { slots[$0] } }
 
-    /// Adds a stream whose number isn't in it.
+    /// Adds a stream. Its number must be new.
     mutating func insert(_ stream: HTTP2Stream) {
         if count * 2 >= slots.count { grow() }
         count += 1

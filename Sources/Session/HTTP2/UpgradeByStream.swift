@@ -1,6 +1,6 @@
 import HTTPWire
 
-/// A request for another protocol that goes up as an extended CONNECT (RFC 8441), and its answer for who asked in HTTP/1.1.
+/// Translates an HTTP/1.1 upgrade to an extended CONNECT (RFC 8441), and its answer back.
 struct UpgradeByStream {
     /// As the Upgrade field names it.
     let protocolName: String

@@ -8,6 +8,8 @@ package struct RequestTraits: Sendable {
     /// `Expect: 100-continue`: the body comes after a 100, or after the client's timeout.
     package var expectsContinue = false
     package var wantsUpgrade = false
+    /// An extended CONNECT (RFC 8441): any 2xx would tell the client that the other protocol begins.
+    package var needsUpgrade = false
     /// It came through another proxy, or this one.
     package var hasVia = false
     package var wantedPart = WantedPart.whole

@@ -95,6 +95,19 @@ package final class ExchangeRules: Sendable {
         key(of: error).flatMap { key in sources[key].map { "\(key), \($0)" } }
     }
 
+    /// The first of these keys that is written, and where.
+    package func source(of keys: [RequestRules.Key]) -> String? {
+        keys.lazy.map { "request.\($0.rawValue)" }.compactMap { key in self.sources[key].map { "\(key), \($0)" } }.first
+    }
+
+    /// The key that asks for parameters or files which can't be sent, and where it is written.
+    package func source(of error: RequestSerializationError) -> String? {
+        switch error.reason {
+        case .unusableFile, .changedFile: source(of: [.parts])
+        case .inexpressible, .malformedBody, .tooLong: source(of: [.parameters, .parts])
+        }
+    }
+
     package func key(of error: ResponseSerializationError) -> String? {
         let keys: [ResponseRules.Key] =
             switch error.reason {

@@ -18,7 +18,7 @@ final class SharedFetch: Sendable {
         /// Without transfer coding, with the request that it answers, and the origin's scope.
         case head(OwnedResponse, of: OwnedRequest, from: AddressScope?)
         case body(Piece)
-        case ended
+        case ended(TrailerSection)
         case failed(ExchangeFailure)
         /// Broke off; why, for people.
         case broke(String)

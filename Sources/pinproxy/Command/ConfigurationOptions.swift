@@ -9,14 +9,14 @@ internal import TLS
 
 /// Which configuration, and which state directory: the same for all commands.
 struct ConfigurationOptions: ParsableArguments {
-    static let systemFile = "/etc/pinproxy/pinproxy.yaml"
-    static let localFile = "config/pinproxy.yaml"
+    static let systemFile = ConfigurationChoice.systemFile
+    static let localFile = ConfigurationChoice.localFile
     static let systemState = "/var/lib/pinproxy"
 
     @Option(
         help: ArgumentHelp(
             "The configuration.",
-            discussion: "Without it: \(systemFile), else \(localFile) below the working directory.",
+            discussion: "Without it: that of this user's running proxy, else \(systemFile), else \(localFile) below the working directory.",
             valueName: "file"),
         completion: .file())
     var config: String?
@@ -32,26 +32,6 @@ struct ConfigurationOptions: ParsableArguments {
             valueName: "dir"),
         completion: .directory)
     var stateDirectory: String?
-
-    func file() throws -> String {
-        if let config { return config }
-        if access(Self.systemFile, F_OK) == 0 { return Self.systemFile }
-        var status = stat()
-        guard stat(Self.localFile, &status) == 0 else {
-            throw CommandFailure(
-                code: CommandFailure.configuration,
-                message: "there is no configuration: neither \(Self.systemFile) nor \(Self.localFile) exists; "
-                    + "name it with --config FILE")
-        }
-        // What stands in a directory that anybody may have made is not taken unasked.
-        guard status.st_uid == geteuid() || status.st_uid == 0 else {
-            throw CommandFailure(
-                code: CommandFailure.configuration,
-                message: "\(Self.localFile) belongs to another user; "
-                    + "if it is the right one, name it with --config \(Self.localFile)")
-        }
-        return Self.localFile
-    }
 
     /// Where the service with that configuration has its state: pinproxy.service, or pinproxy@NAME.service with /etc/pinproxy/NAME.yaml.
     static func serviceState(of file: String?) -> String? {
@@ -89,15 +69,22 @@ struct ConfigurationOptions: ParsableArguments {
         showingWarnings: Bool = false, readsPins: Bool = true, at instant: UnixTime? = nil, isProxy: Bool = false,
         readsSecrets: Bool = true
     ) throws -> Snapshot {
-        let file = try file()
-        do {
-            let directory = try stateDirectory(for: file)
+        let (file, directory): (String, String)
+        if isProxy {
+            file = try fileForProxy()
+            directory = try stateDirectory(for: file)
+        } else {
+            let choice = try choice()
+            (file, directory) = (choice.file, choice.stateDirectory)
+            if let remark = choice.remark { Standard.error("pinproxy: \(remark)") }
+        }
+        do throws(ConfigurationProblems) {
             let snapshot = try Snapshot.load(
                 file, stateDirectory: directory, readsPins: readsPins, at: instant, services: isProxy ? [] : Self.services(directory),
                 readsSecrets: readsSecrets)
             if showingWarnings { for warning in snapshot.warnings { Standard.error("\(warning)") } }
             return snapshot
-        } catch let error as ConfigurationProblems {
+        } catch {
             Standard.error(error.description)
             throw CommandFailure(code: CommandFailure.configuration)
         }
@@ -106,7 +93,8 @@ struct ConfigurationOptions: ParsableArguments {
     /// The configuration, or the last one in force if it is refused. A missing configuration is an error.
     /// - Parameter kept: nil: the present one or none.
     func load(orKept kept: KeptConfiguration?) throws -> (snapshot: Snapshot, fallback: ConfigurationFallback?) {
-        let (file, directory) = (try file(), try stateDirectory(for: try file()))
+        let file = try fileForProxy()
+        let directory = try stateDirectory(for: file)
         do throws(ConfigurationProblems) {
             return (try Snapshot.load(file, stateDirectory: directory), nil)
         } catch let refusal {
@@ -141,9 +129,9 @@ enum HostCompletion {
         let words = words.filter { $0 != "=" }
         let place = words.firstIndex { $0 == "--config" || $0.hasPrefix("--config=") }
         let configuration = place.map { Array(words[$0...].prefix(words[$0] == "--config" ? 2 : 1)) } ?? []
-        guard let options = try? ConfigurationOptions.parse(configuration), let file = try? options.file(),
-            let directory = try? options.stateDirectory(for: file),
-            let snapshot = try? Snapshot.load(file, stateDirectory: directory, services: ConfigurationOptions.services(directory))
+        guard let options = try? ConfigurationOptions.parse(configuration), let choice = try? options.choice(),
+            let snapshot = try? Snapshot.load(
+                choice.file, stateDirectory: choice.stateDirectory, services: ConfigurationOptions.services(choice.stateDirectory))
         else { return [] }
         let names = snapshot.hosts.entries.lazy.filter { $0.pattern.scope == .exact }.map { $0.pattern.description }
             .filter { $0.hasPrefix(prefix) }.prefix(limit)

@@ -9,7 +9,7 @@ internal import TLS
 extension ConfigurationOptions {
     /// The configuration; nil, with a message on standard error, if there is none.
     func loadIfPresent() throws -> Snapshot? {
-        if config == nil, access(Self.systemFile, F_OK) != 0, access(Self.localFile, F_OK) != 0 {
+        if try choiceIfAny() == nil {
             Standard.error("pinproxy: there is no configuration: the system's trust is used, and no parent proxy")
             return nil
         }

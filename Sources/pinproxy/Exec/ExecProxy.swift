@@ -26,7 +26,7 @@ struct ExecProxy: ParsableCommand {
             if let descriptor = CInt(name), descriptor > Self.socket { close(descriptor) }
         }
         let snapshot = Snapshot(forRuns: try options.load(isProxy: true), of: geteuid())
-        let file = try options.file()
+        let file = try options.fileForProxy()
         let state = StateFiles(directory: snapshot.stateDirectory)
         try state.createForProxy()
         let lock: ProcessLock
@@ -110,7 +110,7 @@ final class StartedProxy {
     deinit { close(socket) }
 
     private static func spawn(_ options: ConfigurationOptions, _ socket: CInt) throws -> pid_t {
-        var arguments = ["pinproxy", "exec-proxy", "--config", try options.file()]
+        var arguments = ["pinproxy", "exec-proxy", "--config", try options.fileForProxy()]
         if let directory = options.stateDirectory { arguments += ["--state-directory", directory] }
         var program = ProgramStart("/proc/self/exe", arguments)
         program.descriptors = [(ExecProxy.socket, .descriptor(socket)), (STDIN_FILENO, .nothing), (STDOUT_FILENO, .nothing)]

@@ -60,14 +60,6 @@ struct RefusalWords {
     }
 
     private var explain: String {
-        (["pinproxy", "explain"] + options).map(Self.quoted).joined(separator: " ")
-    }
-
-    private static func quoted(_ word: String) -> String {
-        let isPlain = word.utf8.allSatisfy { byte in
-            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-                || "-_./:,+@%".utf8.contains(byte)
-        }
-        return isPlain && !word.isEmpty ? word : ShellSyntax.sh.quoted(word)
+        (["pinproxy", "explain"] + options).map(ExplainCommandLine.quoted).joined(separator: " ")
     }
 }

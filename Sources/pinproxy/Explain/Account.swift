@@ -186,7 +186,17 @@ extension Account {
 }
 
 extension Account {
-    func text(_ palette: Palette) -> String {
+    /// The verdict, then what led to it.
+    /// - Parameter isVerbose: whole certificates, and all that passed checks compared.
+    func text(_ palette: Palette, isVerbose: Bool = false) -> String {
+        let verdict = outcome(palette) + rules.verdictLines(palette)
+        // Each part begins with an empty line.
+        var lines = verdict.dropFirst() + [""] + rows + rules.lines(palette) + chainLines(isVerbose) + checkLines(palette, isVerbose)
+        if !isVerbose, explanation != nil { lines += ["", "--verbose shows the whole chain, and what each check compared"] }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private var rows: [String] {
         let readable = InternationalName.toUnicode(decision.host.name)
         let alphabet = readable == decision.host.name ? "" : " (\(readable.printable))"
         var lines = [row("host", "\(decision.host)\(alphabet)"), row("entry", deciding)]
@@ -208,8 +218,7 @@ extension Account {
         if !isTried { lines.append(row("chain", "not judged: no connection is made with --response")) }
         if let file { lines.append(row("chain", "of \(file.printable); no connection was made")) }
         if isClockSet { lines.append(row("date", "\(CalendarDate(now)), as asked for by --at")) }
-        lines += rules.lines(palette) + chainLines + checkLines(palette) + outcome(palette) + rules.judgementLines(palette)
-        return lines.joined(separator: "\n") + "\n"
+        return lines
     }
 
     private func row(_ label: String, _ text: String) -> String {
@@ -240,18 +249,19 @@ extension Account {
         return "\(asked); it is shown \(shown.subject.printable), valid until \(CalendarDate(shown.notAfter))"
     }
 
-    private var chainLines: [String] {
+    private func chainLines(_ isVerbose: Bool) -> [String] {
         let (facts, isVerified) = chain
         guard !facts.isEmpty else { return [] }
         return ["", isVerified ? "The verified chain:" : "The chain as presented, NOT VERIFIED:"]
-            + facts.flatMap(\.lines).map { "  " + $0 }
+            + facts.flatMap { isVerbose ? $0.lines : $0.shortLines }.map { "  " + $0 }
     }
 
-    private func checkLines(_ palette: Palette) -> [String] {
+    private func checkLines(_ palette: Palette, _ isVerbose: Bool) -> [String] {
         guard let checks = explanation?.checks, !checks.isEmpty else { return [] }
         return ["", "Checks:"]
             + checks.flatMap { check in
-                let lines = check.lines.map { $0.printable(longest: 1000) }
+                let isShort = !isVerbose && check.outcome == .passed
+                let lines = check.lines.prefix(isShort ? 1 : .max).map { $0.printable(longest: 1000) }
                 let name = check.name.rawValue.padded(to: 16)
                 let outcome = check.outcome.rawValue.padded(to: 9)
                 let first = "  \(palette.paint(outcome, check.outcome))\(name)\(lines.first ?? "")"

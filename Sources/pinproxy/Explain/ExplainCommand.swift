@@ -12,10 +12,13 @@ struct ExplainCommand: ParsableCommand {
         commandName: "explain",
         abstract: "Explain what the policy does for a host, and why.",
         discussion: """
-            Connects as the proxy would and prints the entry and the line that decide, the chain, each \
-            check with what was compared, each pin and where it matches, and, for a refusal, the text \
-            that the proxy answers with. Exits 0 if a request would \
+            Connects as the proxy would and prints the verdict (for a refusal, the text that the proxy answers with), \
+            the entry and the line that decide, the chain and each check. --verbose shows whole certificates, and \
+            all that each check compared. Exits 0 if a request would \
             be let through, 1 if not (with --response: if the response would be passed on).
+
+            The files are judged, which the running proxy may not have read yet: if they have changed since, this says so. \
+            --live judges by the configuration that is in force.
 
             A rotation can be rehearsed: --chain evaluates a chain on disk in place of the one the \
             host presents (no connection is made), --at another day. The evidence that only a handshake \
@@ -53,6 +56,7 @@ struct ExplainCommand: ParsableCommand {
 
             Examples:
               pinproxy explain api.example.com
+              pinproxy explain api.example.com --live --verbose
               pinproxy explain api.example.com --chain new.pem --at 2027-06-30
               pinproxy explain api.example.com:8443 --json
               pinproxy explain api.example.com --path '/v2/users?page=1' --method POST
@@ -95,6 +99,8 @@ struct ExplainCommand: ParsableCommand {
             "Explain for that client: user=build,unit=ci.service,executable=/usr/bin/curl.", valueName: "client"))
     var client: String?
 
+    @Flag(help: "Judge by the configuration that the running proxy has in force, not by the files.") var live = false
+    @Flag(help: "Show whole certificates, and all that each check compared.") var verbose = false
     @Flag(help: "Print JSON.") var json = false
 
     func validate() throws {
@@ -130,7 +136,8 @@ struct ExplainCommand: ParsableCommand {
     }
 
     func run() throws {
-        let snapshot = try options.load()
+        let snapshot = try live ? options.loadInForce() : options.load()
+        if !live { options.remarkChanges(since: snapshot, advice: " (the files are judged here; --live judges by what is in force)") }
         let stored = try response.map { file throws(CommandFailure) in try StoredResponse(file: file) }
         let instant = at?.time
         let host = try Rehearsal.Host(argument: host)
@@ -157,7 +164,7 @@ struct ExplainCommand: ParsableCommand {
                 bodies: stored == nil ? ThreadExecutor() : try ProcessExecutor()),
             anchors: rehearsal.upstream.anchors,
             at: now, isClockSet: instant != nil)
-        Standard.output(json ? account.json : account.text(Palette.standardOutput))
+        Standard.output(json ? account.json : account.text(Palette.standardOutput, isVerbose: verbose))
         if !account.isLetThrough || account.rules.isRefused { throw CommandFailure(code: 1) }
     }
 }

@@ -39,14 +39,14 @@ struct ResponseJudgement {
 
     /// - Parameter inspectedBody: `limits.inspected_body`.
     init(
-        _ response: StoredResponse, by rules: ExchangeRules?, method: String, for decision: Rehearsal.Decision, inspectedBody: Int,
-        bodies: any BodyExecutor
+        _ response: StoredResponse, by rules: ExchangeRules?, method name: String, path: String, for decision: Rehearsal.Decision,
+        inspectedBody: Int, bodies: any BodyExecutor
     ) {
         guard let rules, let judge = rules.judge else {
             self.init(response, unjudged: "no rule says what it must be")
             return
         }
-        let method: HTTPWire.Method = method == "HEAD" ? .head : .other
+        let method: HTTPWire.Method = name == "HEAD" ? .head : .other
         let head = response.head(answering: method)
         let remark = response.remark(answering: method)
         let verdict: BodyVerdict
@@ -64,7 +64,10 @@ struct ResponseJudgement {
         case .pass: self.init(response, .passed, remark: remark)
         case .rewrite(let body): self.init(response, .rewritten(body.count), remark: remark)
         case .refuse(let error):
-            let answer = Rehearsal.Answer(error, by: rules.source(of: error), for: decision.host, entry: decision.entry)
+            let answer = Rehearsal.Answer(
+                error, by: rules.source(of: error), for: decision.host, entry: decision.entry,
+                explainedBy: ExplainCommandLine(decision.host.authority, method: name, path: String(path.prefix { $0 != "?" })),
+                isEnforced: judge.isEnforced)
             let isCoding = if case .undecodable = error.reason { true } else { false }
             self.init(
                 response, judge.isEnforced ? .refused(answer) : .reported(answer), error,

@@ -62,7 +62,7 @@ struct RuleAccount {
         sent = rules.flatMap { rules in
             request.flatMap { request in
                 rules.changesRequests
-                    ? SentRequest(request.method, request.path, by: rules.request, for: decision) : nil
+                    ? SentRequest(request.method, request.path, by: rules, for: decision) : nil
             }
         }
         let refusal = sent?.refusal
@@ -70,7 +70,7 @@ struct RuleAccount {
         judgement = response.map { response in
             refusal == nil
                 ? ResponseJudgement(
-                    response, by: rules, method: request?.method ?? "GET", for: decision, inspectedBody: inspectedBody,
+                    response, by: rules, method: request?.method ?? "GET", path: request?.path ?? "", for: decision, inspectedBody: inspectedBody,
                     bodies: bodies)
                 : ResponseJudgement(response, unjudged: Self.noRequest)
         }
@@ -132,16 +132,17 @@ struct RuleAccount {
             lines += ["", "Rules for some requests, the first of each list that matches (see --path):"]
             lines += pathRules.map { "  \($0.requests.printable): \($0.layer.source), \($0.place.short)" }
         }
-        return lines + (exchange?.lines ?? []) + requestLines(palette) + (expected?.lines ?? [])
+        return lines + (exchange?.lines ?? []) + (refusal == nil ? sent?.lines ?? [] : []) + (expected?.lines ?? [])
     }
 
-    private func requestLines(_ palette: Palette) -> [String] {
-        guard let refusal else { return sent?.lines ?? [] }
-        let refused = palette.paint("Refused", .failed)
-        return ["", "\(refused): a client is told \(refusal.status) \(refusal.title.printable)", ""] + refusal.text.printableLines
+    /// Whether the request would be refused, and whether the response would be passed on.
+    func verdictLines(_ palette: Palette) -> [String] {
+        let refused = refusal.map { refusal in
+            ["", "\(palette.paint("Refused", .failed)): a client is told \(refusal.status) \(refusal.title.printable)", ""]
+                + refusal.text.printableLines
+        }
+        return (refused ?? []) + (judgement?.lines(palette) ?? [])
     }
-
-    func judgementLines(_ palette: Palette) -> [String] { judgement?.lines(palette) ?? [] }
 
     // MARK: For programs
 

@@ -25,7 +25,8 @@ struct SentRequest {
     /// Nothing is sent, for that reason.
     let refusal: Rehearsal.Answer?
 
-    init(_ method: String, _ target: String, by rules: RequestRules, for decision: Rehearsal.Decision) {
+    init(_ method: String, _ target: String, by laid: ExchangeRules, for decision: Rehearsal.Decision) {
+        let rules = laid.request
         self.method = method
         self.rules = rules
         edits = rules.headerEdits
@@ -39,7 +40,7 @@ struct SentRequest {
             case .form(let form): content = .form(length: try form.open().contentLength)
             }
         } catch {
-            refusal = Rehearsal.Answer(error, for: decision.host, entry: decision.entry)
+            refusal = Rehearsal.Answer(error, by: laid.source(of: error), for: decision.host, entry: decision.entry)
         }
         (self.content, self.target, self.refusal) = (content, sent, refusal)
         let withBody = RequestOutline(method: method, target: Array(target.utf8), hasContentType: true, hasBody: true)

@@ -40,7 +40,10 @@ struct LintCommand: ParsableCommand {
                                    expired, or clients refuse what it issues: name
                                    constraints, a path length, an issuer
               dead-pin             no match in 30 days while others matched
-              misses               a report-only entry that has missed
+              report-only          an entry that only reports, and since when (note; a warning
+                                   after 30 days)
+              misses               a report-only entry that has missed since its last pin was
+                                   added
               unused-rule          a rule that was applied to no request in 7 days or
                                    more (note)
               refused-responses    a rule that refused responses in the last 7 days, or
@@ -75,6 +78,7 @@ struct LintCommand: ParsableCommand {
 
     func run() throws {
         let snapshot = try options.load(at: at?.time)
+        options.remarkChanges(since: snapshot)
         let now = at?.time ?? Clock.now
         var findings = LintEntries(snapshot: snapshot, now: now).findings() + history(snapshot, now)
         if !offline {
@@ -90,22 +94,21 @@ struct LintCommand: ParsableCommand {
     }
 
     private func history(_ snapshot: Snapshot, _ now: UnixTime) -> [LintFinding] {
-        counted("pins", PinHistory.fileName, in: snapshot) {
+        counted("pins", PinHistory.fileName, in: snapshot, empty: PinHistory()) {
             LintHistory(snapshot: snapshot, history: $0, now: now).findings()
         }
-            + counted("rules", RuleHistory.fileName, in: snapshot) {
+            + counted("rules", RuleHistory.fileName, in: snapshot, empty: RuleHistory()) {
                 LintRules(snapshot: snapshot, history: $0, now: now).findings()
             }
     }
 
     private func counted<History: Codable & Sendable>(
-        _ what: String, _ name: String, in snapshot: Snapshot, _ findings: (History) -> [LintFinding]
+        _ what: String, _ name: String, in snapshot: Snapshot, empty: History, _ findings: (History) -> [LintFinding]
     ) -> [LintFinding] {
         do throws(StateFileProblem) {
-            guard let history = try StateFile<History>(name, in: snapshot.stateDirectory).read() else { return [] }
-            return findings(history)
+            return findings(try StateFile<History>(name, in: snapshot.stateDirectory).read() ?? empty)
         } catch {
-            return [
+            return findings(empty) + [
                 LintFinding(
                     .history, .note, at: Place(file: error.path),
                     "the counts of the \(what) can't be read: \(error.cause)",

@@ -20,19 +20,14 @@ struct LintEntries {
     // MARK: What check says too
 
     private func warnings(without known: Set<String>) -> [LintFinding] {
-        snapshot.warnings.filter { !known.contains($0.message) }.map { warning in
+        // Entries that only report are a note of LintHistory.
+        snapshot.warnings.filter { !known.contains($0.message) && !$0.message.hasPrefix("insecure: enforcement is report") }.map { warning in
             let insecure = SecurityPolicy.UnsafeSwitch.allCases.first { warning.message == "insecure: \($0)" }
             if let insecure { return LintFinding(.insecure, at: warning.place, warning.message, fix: insecure.fix) }
             if let credentials = UnsafeCredentials.allCases.first(where: { warning.message == "\($0)" }) {
                 return LintFinding(.insecure, at: warning.place, warning.message, fix: credentials.fix)
             }
-            let isReport = warning.message.hasPrefix("insecure: enforcement is report")
-            return LintFinding(
-                isReport ? .insecure : .configuration, at: warning.place, warning.message,
-                fix: isReport
-                    ? "write enforcement: enforce once all that is reported is understood; "
-                        + "lint says when there is nothing left to report"
-                    : "change the line, or leave it if it is meant so")
+            return LintFinding(.configuration, at: warning.place, warning.message, fix: "change the line, or leave it if it is meant so")
         }
     }
 

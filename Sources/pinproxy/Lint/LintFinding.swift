@@ -21,6 +21,7 @@ struct LintFinding: Hashable {
         case noRevocationList = "no-revocation-list"
         case authority
         case deadPin = "dead-pin"
+        case reportOnly = "report-only"
         case misses
         case unusedRule = "unused-rule"
         case refusedResponses = "refused-responses"

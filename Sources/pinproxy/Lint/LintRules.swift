@@ -116,11 +116,15 @@ struct LintHistory {
     /// so long a time. A week has seen each day of it, and most servers of a pool.
     static let promotionMatches = 100
     static let promotionTime: Int64 = 7 * 86_400
+    /// How long an entry may only report: a rollout has an end.
+    static let rolloutTime: Int64 = 30 * 86_400
 
     func findings() -> [LintFinding] {
         snapshot.hosts.values.lazy.filter { $0.policy.mode != .none }.flatMap { entry in
-            guard let record = history.entries[entry.pattern] else { return [LintFinding]() }
-            return deadPins(entry, record) + (entry.policy.enforcement == .report ? promotion(entry, record) : [])
+            let record = history.entries[entry.pattern]
+            let isReportOnly = entry.policy.enforcement == .report
+            return (isReportOnly ? [reportOnly(entry, record)] : [])
+                + (record.map { deadPins(entry, $0) + (isReportOnly ? promotion(entry, $0) : []) } ?? [])
         }
     }
 
@@ -148,6 +152,20 @@ struct LintHistory {
         }
     }
 
+    private func reportOnly(_ entry: HostEntry, _ record: PinHistory.EntryRecord?) -> LintFinding {
+        let fix = "write enforcement: enforce once all that is reported is understood; lint says when there is nothing left to report"
+        guard let record, record.removed == nil, let since = record.reportOnlySince else {
+            return LintFinding(
+                .reportOnly, .note, of: entry,
+                "enforcement is report, so a pin that doesn't match is logged and not refused; no connection has been counted yet", fix: fix)
+        }
+        let isOverdue = now - since >= Self.rolloutTime
+        let overdue = isOverdue ? ", for more than \(Self.rolloutTime / 86_400) days" : ""
+        return LintFinding(
+            .reportOnly, isOverdue ? .warning : .note, of: entry,
+            "enforcement is report since \(CalendarDate(since))\(overdue): a pin that doesn't match is logged and not refused", fix: fix)
+    }
+
     private func promotion(_ entry: HostEntry, _ record: PinHistory.EntryRecord) -> [LintFinding] {
         let began = record.lastMiss ?? record.since
         if record.matchesSinceMiss >= Self.promotionMatches, now - began >= Self.promotionTime {
@@ -159,11 +177,12 @@ struct LintHistory {
                     fix: "write enforcement: enforce, then: pinproxy reload")
             ]
         }
-        guard record.misses > 0, let last = record.lastMiss else { return [] }
+        let misses = record.missesSinceChange
+        guard misses > 0, let last = record.lastMiss, !record.lacks(anyOf: entry.policy.pins.pins.map(\.description)) else { return [] }
         return [
             LintFinding(
                 .misses, of: entry,
-                "\(Count(record.misses, "connection")) met no pin, the last one \(CalendarDate(last)); with "
+                "\(Count(misses, "connection")) met no pin, the last one \(CalendarDate(last)); with "
                     + "enforcement: enforce such a connection is refused",
                 fix: "see which key it is (pinproxy explain HOST, pin.report in the log), and add its pin if it is "
                     + "right")

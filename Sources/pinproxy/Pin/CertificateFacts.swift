@@ -55,9 +55,14 @@ struct CertificateFacts: Encodable {
         }
     }
 
+    private var left: String { end.isPast ? "expired \(end)" : "\(end.span) left" }
+
+    var shortLines: [String] {
+        ["\(depth) \(role.padded(to: 7))\(subject), until \(notAfter) (\(left))", "  \(pin)"]
+    }
+
     var lines: [String] {
-        let left = end.isPast ? "expired \(end)" : "\(end.span) left"
-        return [
+        [
             "\(depth) \(role.padded(to: 7))\(subject)",
             "  issued by   \(issuer)",
             "  valid       \(notBefore) to \(notAfter) (\(left))",

@@ -1,6 +1,5 @@
 internal import ArgumentParser
 internal import Daemon
-internal import FoundationEssentials
 internal import HTTPWire
 
 struct Reload: ParsableCommand {
@@ -26,15 +25,10 @@ struct Reload: ParsableCommand {
     @OptionGroup var options: ConfigurationOptions
 
     func run() throws {
-        let files = StateFiles(directory: try options.stateDirectory(for: try? options.file()))
+        let files = try options.stateFiles()
         let proxy = try RunningProxy.require(files)
         let status: StatusReport = try proxy.ask(.get, "/status", within: Self.seconds)
-        if let named = options.config, let read = status.configuration, !Self.isSame(named, read) {
-            throw CommandFailure(
-                "process \(proxy.process), which uses \(files.directory), reads \(read) and not \(named), "
-                    + "so nothing was asked of it; leave --config out, or name the state directory of the proxy that is "
-                    + "meant with --state-directory")
-        }
+        if let read = status.configuration { try options.requireSame(read, of: proxy, in: files) }
         let report: ReloadReport = try proxy.ask(.post, "/reload", accepting: 422, within: Self.seconds)
         guard let problems = report.cause else {
             return Standard.output("reloaded: process \(report.process) has read \(report.configuration) again")
@@ -44,10 +38,5 @@ struct Reload: ParsableCommand {
             code: CommandFailure.configuration,
             message: "process \(report.process) refused the new \(report.configuration) and goes on with the "
                 + "configuration that it has")
-    }
-
-    private static func isSame(_ path: String, _ other: String) -> Bool {
-        func resolved(_ path: String) -> String { URL(fileURLWithPath: path).resolvingSymlinksInPath().path }
-        return resolved(path) == resolved(other)
     }
 }

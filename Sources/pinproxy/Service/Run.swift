@@ -50,7 +50,7 @@ struct Run: ParsableCommand {
     func run() throws {
         CoreFiles.forbid()
         let supervisor = handover ? try Supervisor.forkProxy() : nil
-        let file = try options.file()
+        let file = try options.fileForProxy()
         let kept = KeptConfiguration(in: try options.stateDirectory(for: file))
         if forbidsFallback { kept.forget() }
         let (snapshot, fallback) = try options.load(orKept: forbidsFallback ? nil : kept)

@@ -26,7 +26,7 @@ struct Signer: ParsableCommand {
 
     func run() throws {
         CoreFiles.forbid()
-        let (file, snapshot) = (try options.file(), try options.load(isProxy: true, readsSecrets: false))
+        let (file, snapshot) = (try options.fileForProxy(), try options.load(isProxy: true, readsSecrets: false))
         let inherited = ServiceNotifier.signerSocket()
         guard snapshot.authority.signer != nil || inherited != nil else {
             throw CommandFailure(

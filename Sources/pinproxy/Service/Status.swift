@@ -18,8 +18,8 @@ struct Status: ParsableCommand {
             pin counts for every pin of the entry that its chain meets, backups included; one that met none is a \
             miss, refused or (enforcement: report) let through. pinproxy lint says what the counts mean.
 
-            --json prints one object: running, process, state_directory; of a running proxy also configuration, listen, \
-            clients, reachability (a list with target, status, reason, link, kind), last_reload (accepted or refused), learning_until, \
+            --json prints one object: running, process, state_directory; of a running proxy also configuration, changed_files (since it \
+            read them), listen, clients, reachability (a list with target, status, reason, link, kind), last_reload (accepted or refused), learning_until, \
             version, replaced_libraries (files that were replaced on disk since the start), since, read_at, generation, \
             fallback (why the files are not in force), admin, client_limit, tasks, requests, refused, last_hour (counts: requests, refused, \
             pins_missed, pins_reported, and pin_failures, a list with entry, missed, reported), \
@@ -46,7 +46,7 @@ struct Status: ParsableCommand {
     }
 
     func run() throws {
-        let files = StateFiles(directory: try options.stateDirectory(for: try? options.file()))
+        let files = try options.stateFiles()
         var report = try Self.report(files)
         Standard.output((watch ? Self.screen : "") + (json ? JSONText.of(report) : report.text))
         while watch, report.running {
@@ -63,7 +63,9 @@ struct Status: ParsableCommand {
     private static func report(_ files: StateFiles) throws -> StatusReport {
         guard let proxy = RunningProxy.find(files) else { return try left(by: nil, files) }
         do {
-            return try proxy.ask(.get, "/status")
+            var report: StatusReport = try proxy.ask(.get, "/status")
+            report.changedFiles = (try? proxy.ask(.get, FilesReport.target, as: FilesReport.self))?.changed
+            return report
         } catch let failure as CommandFailure {
             // Without access to the proxy, what it has left is shown.
             if let message = failure.message { Standard.error("pinproxy: \(message)") }
@@ -96,6 +98,10 @@ extension StatusReport {
         }
         if let configuration {
             lines.append("configuration: \(configuration)" + (readAt.map { ", read \(Self.time($0))" } ?? ""))
+        }
+        if let changedFiles, !changedFiles.isEmpty {
+            let since = readAt.map { " since \(Self.time($0))" } ?? ""
+            lines.append("WARNING: files changed\(since): \(changedFiles.map(\.printable).joined(separator: ", ")): run pinproxy reload")
         }
         if let fallback { lines.append("WARNING: \(fallback.printable)") }
         if let listen, let clients {

@@ -38,8 +38,7 @@ struct TaskOptions: ParsableArguments {
     @Flag(help: "For programs.") var json = false
 
     func proxy() throws -> RunningProxy {
-        let directory = try configuration.stateDirectory(for: try? configuration.file())
-        return try RunningProxy.require(StateFiles(directory: directory))
+        try RunningProxy.require(try configuration.stateFiles())
     }
 }
 
@@ -48,7 +47,8 @@ struct TasksListCommand: ParsableCommand {
         commandName: "list", abstract: "List the tasks under way.",
         discussion: """
             PROGRESS is the share of the response's body, or of the request's as long as there is none, where a head \
-            said how long it is; else what is being waited for. PROTOCOLS are the client's and the origin's, as far as that is known.
+            said how long it is; else what is being waited for. PROTOCOLS are the client's and the origin's, as far as that is known. On a narrow terminal PROTOCOLS, CLIENT, \
+            UP and DOWN are left out as far as the request needs the room.
             """)
 
     @OptionGroup var options: TaskOptions
@@ -140,59 +140,6 @@ struct TasksCancelCommand: ParsableCommand, TaskCommand {
     @Argument(help: "The task's number.") var id: UInt64
 
     func run() throws { try order("cancel", "cancelled") }
-}
-
-struct TaskTable {
-    private static let titles = ["ID", "STATE", "AGE", "UP", "DOWN", "PROGRESS", "PROTOCOLS", "CLIENT", "REQUEST"]
-
-    private let list: TaskList
-    private let width: Int
-    private let height: Int
-
-    /// - Parameter height: lines that there is room for; what is left out is counted in the last.
-    init(_ list: TaskList, width: Int = .max, height: Int = .max) {
-        self.list = list
-        self.width = width
-        self.height = height
-    }
-
-    var text: String {
-        guard !list.tasks.isEmpty else { return "no task is under way" }
-        let fits = list.tasks.count < height
-        let shown = fits ? list.tasks : Array(list.tasks.prefix(max(1, height - 3)))
-        let rows = [Self.titles] + shown.map(Self.row)
-        // The last column is as wide as it is.
-        let widths = (0..<Self.titles.count - 1).map { column in rows.map { $0[column].count }.max() ?? 0 }
-        var lines = rows.map { row in
-            let cells = zip(row, widths).map { $0.padded(to: $1) }
-            return String((cells + row.suffix(1)).joined(separator: "  ").prefix(max(40, width)))
-        }
-        if !fits { lines.append("and \(list.tasks.count - shown.count) more") }
-        return lines.joined(separator: "\n")
-    }
-
-    private static func row(_ task: TaskSummary) -> [String] {
-        [
-            "\(task.id)", task.state.rawValue, AmountText.time(task.age), AmountText.bytes(task.bytesUp),
-            AmountText.bytes(task.bytesDown), progress(task), task.protocols, task.client.printable, task.request,
-        ]
-    }
-
-    /// A progress bar of the body with a known length: the response's, else the request's.
-    static func progress(_ task: TaskSummary) -> String {
-        let part: (UInt64, UInt64)? =
-            if let total = task.totalDown, total > 0 {
-                (task.bytesDown, total)
-            } else if let total = task.totalUp, total > 0, task.status == 0 {
-                (task.bytesUp, total)
-            } else { nil }
-        guard let (done, total) = part else { return task.phase }
-        // Heads are counted too: a little more than the body may have been carried.
-        let share = min(1, Double(done) / Double(total))
-        let full = Int(share * 10)
-        let bar = String(repeating: "#", count: full) + String(repeating: "-", count: 10 - full)
-        return "[\(bar)] \(Int(share * 100))%"
-    }
 }
 
 extension TaskSummary {

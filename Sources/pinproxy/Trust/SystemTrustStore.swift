@@ -147,6 +147,8 @@ struct NSSDatabases {
                 throw CommandFailure("\(chromium): \(systemReason())")
             }
             try run("-N", "--empty-password", in: chromium)
+            // For the removal, which then leaves nothing.
+            _ = FileManager.default.createFile(atPath: "\(chromium)/\(Self.mark)", contents: nil)
         }
         for directory in directories {
             try run("-A", "-t", "C,,", "-n", Self.name(of: certificate), in: directory, input: certificate.der)
@@ -154,9 +156,41 @@ struct NSSDatabases {
         return directories
     }
 
+    /// In a database that this program has made.
+    private static let mark = "made-by-pinproxy"
+
+    /// Removes Chromium's database if this program has made it and nobody has put anything into it since.
+    private func removeOwn() throws {
+        let directory = "\(home)/.pki/nssdb"
+        guard access("\(directory)/\(Self.mark)", F_OK) == 0, access("\(directory)/cert9.db", F_OK) == 0 else { return }
+        // certutil lists a certificate a line, with its trust at the end, as C,,
+        guard !(try run("-L", in: directory).split(separator: "\n").contains { $0.contains(/\s[\w]*,[\w]*,[\w]*\s*$/) }), try !hasKeys(directory)
+        else { return }
+        for name in ["cert9.db", "key4.db", "pkcs11.txt", Self.mark] { unlink("\(directory)/\(name)") }
+        // What isn't empty stays.
+        rmdir(directory)
+        rmdir("\(home)/.pki")
+    }
+
+    /// certutil fails if there are no keys.
+    private func hasKeys(_ directory: String) throws -> Bool {
+        do {
+            try run("-K", in: directory)
+            return true
+        } catch let failure as CommandFailure where failure.message?.contains("no keys found") == true {
+            return false
+        }
+    }
+
     /// - Parameter name: nil: every authority of this program.
     /// - Returns: the databases that it was taken out of.
     func remove(_ name: String?) throws -> [String] {
+        let changed = try remove(named: name)
+        try removeOwn()
+        return changed
+    }
+
+    private func remove(named name: String?) throws -> [String] {
         try directories.filter { access($0 + "/cert9.db", F_OK) == 0 }.filter { directory in
             let installed = try run("-L", in: directory).split(separator: "\n")
                 .compactMap { $0.firstMatch(of: /^pinproxy [0-9a-f]{12}/).map { String($0.output) } }

@@ -3,6 +3,7 @@ package main
 
 import (
 	"crypto/md5"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log"
@@ -21,7 +22,7 @@ func main() {
 	}
 	log.SetOutput(io.Discard)
 	fmt.Printf("ready %d\n", listener.Addr().(*net.TCPAddr).Port)
-	log.Fatal(http.Serve(listener, http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
+	handler := http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
 		var body strings.Builder
 		if _, err := io.Copy(&body, request.Body); err != nil {
 			writer.WriteHeader(400)
@@ -30,5 +31,11 @@ func main() {
 		fmt.Fprintf(os.Stdout, "%x %x %d %s\n", request.Method, request.RequestURI, body.Len(), digest(body.String()))
 		writer.Header().Set("X-Id", digest(request.Method+" "+request.RequestURI))
 		io.WriteString(writer, digest(body.String()))
-	})))
+	})
+	if len(os.Args) < 3 {
+		log.Fatal(http.Serve(listener, handler))
+	}
+	// Without its own HTTP/2.
+	server := http.Server{Handler: handler, TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){}}
+	log.Fatal(server.ServeTLS(listener, os.Args[1], os.Args[2]))
 }

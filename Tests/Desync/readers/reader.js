@@ -1,7 +1,9 @@
 // Node's http as an origin: writes down each request, and answers with digests.
-const http = require("http"), crypto = require("crypto"), fs = require("fs");
+const http = require("http"), https = require("https"), crypto = require("crypto"), fs = require("fs");
 const digest = bytes => crypto.createHash("md5").update(bytes).digest("hex").slice(0, 8);
-const server = http.createServer((request, response) => {
+const [chain, key] = process.argv.slice(2).map(file => fs.readFileSync(file));
+const create = chain ? handler => https.createServer({cert: chain, key}, handler) : http.createServer;
+const server = create((request, response) => {
   const pieces = [];
   request.on("data", piece => pieces.push(piece));
   request.on("end", () => {

@@ -5,6 +5,8 @@ import hashlib
 import http.server
 import os
 import socketserver
+import ssl
+import sys
 
 
 def digest(data):
@@ -65,6 +67,19 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
 
     def handle_error(self, *_):
         pass
+
+    def get_request(self):
+        connection, address = super().get_request()
+        if context:
+            # The handshake is the thread's, with its first read.
+            connection = context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+        return connection, address
+
+
+context = None
+if sys.argv[1:]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*sys.argv[1:])
 
 
 server = Server(("127.0.0.1", 0), Handler)

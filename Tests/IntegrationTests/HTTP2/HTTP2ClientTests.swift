@@ -84,7 +84,7 @@ struct HTTP2ClientTests {
 
     private func proxychains(_ arguments: String...) async throws -> Run {
         let configuration = try shared.bed.file(
-            "proxychains.conf", "strict_chain\nproxy_dns\n[ProxyList]\nhttp 127.0.0.1 \(shared.proxy.port)\n")
+            "proxychains-\(UUID()).conf", "strict_chain\nproxy_dns\n[ProxyList]\nhttp 127.0.0.1 \(shared.proxy.port)\n")
         return try await shared.bed.run(["proxychains4", "-q", "-f", configuration] + arguments)
     }
 
@@ -92,12 +92,14 @@ struct HTTP2ClientTests {
         let url = "https://\(shared.authority(of: host))"
         let run = try await proxychains("nghttp", "-v", "-n", "-m", "10", "\(url)/large/\(Self.length)", "\(url)/echo")
         #expect(run.succeeded && run.output.contains("The negotiated protocol: h2"), "\(run)")
-        #expect(!run.output.contains("RST_STREAM") && run.output.components(separatedBy: ":status: 200").count == 12, "\(run)")
+        #expect(!run.output.contains("RST_STREAM") && run.output.components(separatedBy: ":status: 200").count == 21, "\(run)")
         // Trailers, and a body with padding.
         let body = try shared.bed.file("nghttp-\(host)", Pattern.bytes(100_000))
         let echo = try await proxychains(
             "nghttp", "-d", body, "--trailer=x-sum: 5", "-b", "100", "\(url)/echo")
-        #expect(echo.output.contains("\"length\": 100000") && echo.output.lowercased().contains("\"x-sum: 5\""), "\(echo)")
+        #expect(echo.output.contains("\"length\": 100000"), "\(echo)")
+        // A body of HTTP/1.1 has no trailers after a Content-Length (RFC 9112 section 6.3), which nghttp sends.
+        #expect(echo.output.contains("\"trailers\": \(host == "h1.test" ? "[]" : "[\"x-sum: 5\"]")"), "\(echo)")
         #expect(echo.output.contains(try await shared.sha256(body)), "\(echo)")
         #expect(!(try await proxychains("nghttp", "https://\(shared.authority(of: "other.test"))/echo")).output.contains("{"))
     }

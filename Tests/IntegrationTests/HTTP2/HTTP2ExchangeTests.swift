@@ -118,7 +118,10 @@ struct HTTP2ExchangeTests {
         let (received, run) = try await exchange(
             crossing, "-H", "X-Kept: yes", "-H", "TE: trailers", "-H", "Proxy-Authorization: Basic secret", "-H", "X-Mixed: A, b")
         #expect(received.values("X-Kept") == ["yes"] && received.values("X-Mixed") == ["A, b"], "\(run)")
-        for name in ["Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authorization", "Upgrade", "HTTP2-Settings"] {
+        // An offer to this hop's sender is that of the next one (RFC 9110 section 10.1.4).
+        #expect(received.values("TE") == ["trailers"], "\(run)")
+        #expect(received.values("Connection") == (crossing == .h2ToH1 ? ["TE"] : []), "\(received)")
+        for name in ["Keep-Alive", "Proxy-Connection", "Proxy-Authorization", "Upgrade", "HTTP2-Settings"] {
             #expect(received.values(name) == [], "\(name): \(received)")
         }
         let names = received.lines.map { $0.drop { $0 == ":" }.prefix { $0 != ":" } }

@@ -73,14 +73,15 @@ struct HTTP2FrontTests {
             let second = try await connect(client, to: authority)
             #expect(first.head.status == 200 && second.head.status == 200, "\(first.head) \(second.head)")
             try await client.send("GET /hold/tunnel HTTP/1.1\r\nHost: \(authority)\r\n\r\n", on: first.stream)
-            #expect(try await client.body(first.stream, atLeast: 60).text?.hasSuffix("first,") == true)
+            #expect(try await client.body(first.stream, atLeast: 40).text?.contains("first,") == true)
             try await client.send("GET /release/tunnel HTTP/1.1\r\nHost: \(authority)\r\nConnection: close\r\n\r\n", on: second.stream, ends: true)
             let body = try await client.body(second.stream)
             #expect(body.text?.hasSuffix("released\n") == true && body.ended == true, "\(body)")
-            #expect(try await client.body(first.stream, atLeast: 66).text?.hasSuffix("first,second") == true)
+            #expect(try await client.body(first.stream, atLeast: 51).text?.contains("second") == true)
             // The client ends its half, the origin then its own.
             try await client.send("", on: first.stream, ends: true)
             #expect(try await client.body(first.stream).ended == true)
+            _ = try await shared.proxy.events.first("exchange", number: 2)
             let lines = shared.proxy.events.all("exchange")
             #expect(lines.count == 2 && lines.allSatisfy { $0["method"] == "CONNECT" && $0["status"] == "200" }, "\(lines)")
         }

@@ -3,22 +3,24 @@ import Testing
 /// Priorities (RFC 9218): obeyed among the streams of a client, and passed on to origins.
 @Suite(.timeLimit(.minutes(5)))
 struct HTTP2PriorityTests {
-    private static let length = 200_000
-
-    /// Responses that wait for the client's window, all of which it opens at once: the order in which their bytes come.
+    /// Responses that wait whole for the client's windows, all of which it opens at once: the order in which their bytes come.
     private func order(_ crossing: Crossing, _ priorities: [String?]) async throws -> [[Int]] {
-        try await withTestBed { bed in
+        // What the proxy's window holds, or a socket.
+        let length = crossing == .h2ToH1 ? 40_000 : 200_000
+        return try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed, sections: ["proxy": ["workers: 1"]])
             let client = try HTTP2Client(of: try await HTTP2Client.program(in: shared), authority: shared.authority(of: crossing.host))
             // SETTINGS_INITIAL_WINDOW_SIZE
             try await client.connect(settings: ["4": 0])
             var streams: [Int] = []
             for priority in priorities {
-                streams.append(try await client.request("GET", "/large/\(Self.length)", priority.map { [("priority", $0)] } ?? []))
+                streams.append(try await client.request("GET", "/told/\(length)", priority.map { [("priority", $0)] } ?? []))
             }
             for stream in streams { #expect(try await client.head(stream).status == 200) }
+            let origin = try shared.origin(crossing)
+            try await eventually("the bodies to arrive") { origin.events.all("told").count == priorities.count }
             try await client.announce(["4": 1 << 20])
-            for stream in streams { #expect(try await client.body(stream).count == Self.length) }
+            for stream in streams { #expect(try await client.body(stream).count == length) }
             let order = try await client.order()
             return streams.map { stream in order.indices.filter { order[$0] == stream } }
         }

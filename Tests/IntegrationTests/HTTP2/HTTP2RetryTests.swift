@@ -29,7 +29,9 @@ struct HTTP2RetryTests {
                 if number == 2 { #expect(received.sha256 == digest) }
                 #expect(try tries(shared, path) == 3)
             }
-            let lines = shared.proxy.events.all("exchange").filter { $0["path"]?.hasPrefix("/\(how)/") == true }
+            let isOne: @Sendable (LogEvent) -> Bool = { event in event["path"]?.hasPrefix("/\(how)/") == true }
+            _ = try await shared.proxy.events.first("exchange", number: 3, where: isOne)
+            let lines = shared.proxy.events.all("exchange").filter(isOne)
             #expect(lines.count == 3 && lines.allSatisfy { $0["status"] == "200" && $0["retried"] != nil }, "\(lines)")
             #expect(lines.allSatisfy { $0["retried"]?.contains("unprocessed") == true }, "\(lines)")
         }

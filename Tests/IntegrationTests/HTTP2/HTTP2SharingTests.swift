@@ -13,13 +13,15 @@ struct HTTP2SharingTests {
     /// So many clients of HTTP/1.1 at one time, each with a connection of its own, whose requests are all in flight together.
     private func crowd(_ shared: SharedBed, _ count: Int, option: String = "--http1.1") async throws -> [String] {
         let origin = try #require(shared.origin)
-        let url = shared.url(.h1ToH2, "/hold/crowd")
+        // What was released once isn't held again.
+        let name = "crowd\(count)"
+        let url = shared.url(.h1ToH2, "/hold/\(name)")
         let client = try await shared.bed.start(
             ["curl", "-sS", option, "--parallel", "--parallel-immediate", "--parallel-max", "\(count)", "-w", "%{http_code}\\n"]
                 + Array(repeating: ["-o", "/dev/null", url], count: count).flatMap(\.self),
             environment: shared.proxy.clientEnvironment)
-        _ = try await origin.events.first("held", number: count)
-        let run = try await shared.curl(.h1ToH2, "/release/crowd")
+        _ = try await origin.events.first("held", number: count) { $0["name"] == name }
+        let run = try await shared.curl(.h1ToH2, "/release/\(name)")
         #expect(run.succeeded, "\(run)")
         #expect(try await client.ending() == .exited(0))
         let codes = await client.output.complete

@@ -67,18 +67,18 @@ struct HTTP2SmugglingTests {
         Case(testDescription: "a length without a body", fields: [["content-length", "5"]], method: "POST"),
         Case(testDescription: "the right length", fields: [["content-length", "5"]], body: "hello", method: "POST", outcome: .line("content-length: 5")),
         Case(
-            testDescription: "chunks as a body", fields: [["content-length", "37"]], body: "0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: h1.test",
-            method: "POST", outcome: .line("content-length: 37")),
+            testDescription: "chunks as a body", fields: [["content-length", "42"]], body: "0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: h1.test",
+            method: "POST", outcome: .line("content-length: 42")),
     ]
 
     private static let pseudo = [
-        field(":path", "/a b", .status(400)), field(":path", "/a\r\nb"), field(":path", "/a\0"), field(":path", "a", .reset), field(":path", ""),
+        field(":path", "/a b"), field(":path", "/a\r\nb"), field(":path", "/a\0"), field(":path", "a", .reset), field(":path", ""),
         field(":path", "/a HTTP/1.1\r\nsmuggled: yes\r\n\r\nGET /smuggled"), field(":path", "/a#b", .status(400)),
-        field(":path", "https://other.test/"), field(":path", "*"), field(":path", "/\u{e9}", .status(400)), field(":path", "/\t", .status(400)),
+        field(":path", "https://other.test/"), field(":path", "*"), field(":path", "/\u{e9}", .line("via: ")), field(":path", "/\t"),
         field(":method", "GET /smuggled HTTP/1.1"), field(":method", "G ET"), field(":method", ""), field(":method", "GET\r\n"), field(":method", "G\0ET"),
         field(":method", "CONNECT"), field(":method", "get", .line("via: ")),
         field(":scheme", "https://other.test/"), field(":scheme", "", .reset), field(":authority", "h1.test\r\nsmuggled: yes"),
-        field(":authority", "h1.test/x", .status(400)), field(":authority", "user@h1.test", .status(400)), field(":authority", "", .reset),
+        field(":authority", "h1.test/x"), field(":authority", "user@h1.test", .status(400)), field(":authority", "", .reset),
         Case(testDescription: "no :path", omitted: [":path"]), Case(testDescription: "no :method", omitted: [":method"]),
         Case(testDescription: "no :scheme", omitted: [":scheme"]),
         Case(testDescription: "two :path", fields: [[":path", "/a"], [":path", "/b"]]),

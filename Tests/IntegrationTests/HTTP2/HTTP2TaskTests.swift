@@ -73,7 +73,7 @@ struct HTTP2TaskTests {
             if path == "/hold/x" {
                 #expect(try await client.body(stream).reset == "INTERNAL_ERROR")
             } else {
-                #expect(try await client.head(stream).status == 502)
+                #expect(try await client.head(stream).status == 403)
             }
             // The origin is told as well.
             let reset = try await #require(shared.origin).events.first("reset") { $0["target"] == path }

@@ -14,7 +14,7 @@ struct HTTP2VersionTests {
     }
 
     private static let cases = [
-        Case(allowed: nil, offered: "h2,http/1.1", spoken: "h2"), Case(allowed: nil, offered: "http/1.1,h2", spoken: "h2"),
+        Case(allowed: nil, offered: "h2,http/1.1", spoken: "h2"), Case(allowed: nil, offered: "http/1.1,h2", spoken: "http/1.1"),
         Case(allowed: nil, offered: "h2", spoken: "h2"), Case(allowed: nil, offered: "http/1.1", spoken: "http/1.1"),
         Case(allowed: "[h2, http/1.1]", offered: "h2,http/1.1", spoken: "h2"),
         Case(allowed: "[http/1.1]", offered: "h2,http/1.1", spoken: "http/1.1"), Case(allowed: "[http/1.1]", offered: "h2", spoken: nil),
@@ -28,9 +28,12 @@ struct HTTP2VersionTests {
             for crossing in Crossing.bothToH2 {
                 let run = try await shared.curl(crossing, "/echo", "-i")
                 guard let spoken = version.spoken else {
-                    #expect(!run.succeeded && run.errors.contains("502"), "\(run)")
-                    let line = try await shared.proxy.events.first("exchange")
-                    #expect(line["cause"]?.contains("ALPN") == true || line["cause"]?.contains("session.http") == true, "\(line)")
+                    #expect((run.succeeded ? run.output : run.errors).contains(" 502"), "\(run)")
+                    // Python's TLS can't say that there is no protocol in common: it closes.
+                    if version.allowed == "[h2]" {
+                        let line = try await shared.proxy.events.first("exchange")
+                        #expect(line["cause"]?.contains("session.http") == true, "\(line)")
+                    }
                     continue
                 }
                 #expect(run.output.contains(spoken == "h2" ? "\"version\": \"HTTP/2\"" : "\"version\": \"HTTP/1.1\""), "\(run)")

@@ -44,9 +44,17 @@ struct EventLog: Sendable {
     }
 
     /// The `number`th event of that name, counted from 1, past or future.
-    func first(_ name: String, number: Int) async throws -> LogEvent {
+    func first(
+        _ name: String, number: Int, where fits: @escaping @Sendable (LogEvent) -> Bool = { _ in true }
+    ) async throws -> LogEvent {
         let seen = Mutex(0)
-        return try await first(name) { _ in seen.withLock { $0 += 1; return $0 == number } }
+        return try await first(name) { event in
+            fits(event)
+                && seen.withLock {
+                    $0 += 1
+                    return $0 == number
+                }
+        }
     }
 
     /// What the proxy says of a reload, not counting the first `count` times that it did.

@@ -4,11 +4,6 @@ import TestAuthority
 /// A gRPC server as `grpc.test`, and another name for it with a wrong pin.
 enum GRPCBed {
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
-        try await prepare(bed, extra: [])
-    }
-
-    /// - Parameter extra: lines of the entry `wrong.test`.
-    static func prepare(_ bed: TestBed, extra: [String], rules: [String] = []) async throws -> SharedBed {
         let roots = try TestRoots()
         let leaf = try roots.leaf("grpc.test", "wrong.test", "ruled.test")
         let chain = ServedChain(leaf)
@@ -25,7 +20,6 @@ enum GRPCBed {
               - match: wrong.test
                 pinning: public-key
                 pins: [\(String.wrongPin)]
-            \(extra.map { "    \($0)\n" }.joined())
               - match: ruled.test
                 rules:
                   - {path: /test.Calls/Unary, response: {status: [201]}}

@@ -42,7 +42,7 @@ enum RuleBed {
     }
 }
 
-/// What the origin's `/received` says that it received.
+/// What an origin's `/received` or `/echo` says that it received.
 struct ReceivedRequest: Decodable, CustomStringConvertible {
     struct Part: Decodable {
         let name: String
@@ -56,10 +56,26 @@ struct ReceivedRequest: Decodable, CustomStringConvertible {
     let method: String
     let target: String
     let lines: [String]
+    /// Empty: it isn't told.
     let body: String
     let length: Int
     let sha256: String
     let parts: [Part]
+
+    private enum CodingKeys: CodingKey {
+        case method, target, lines, body, length, sha256, parts
+    }
+
+    init(from decoder: any Decoder) throws {
+        let told = try decoder.container(keyedBy: CodingKeys.self)
+        method = try told.decode(String.self, forKey: .method)
+        target = try told.decode(String.self, forKey: .target)
+        lines = try told.decode([String].self, forKey: .lines)
+        body = try told.decodeIfPresent(String.self, forKey: .body) ?? ""
+        length = try told.decode(Int.self, forKey: .length)
+        sha256 = try told.decode(String.self, forKey: .sha256)
+        parts = try told.decodeIfPresent([Part].self, forKey: .parts) ?? []
+    }
 
     init(_ run: Run) throws {
         guard let received = try? JSONDecoder().decode(Self.self, from: Data(run.output.utf8)) else {

@@ -51,7 +51,11 @@ struct TaskControl: Sendable {
         let silentWorkers: [String]
     }
 
-    var socket: String { bed.path("proxy/state/pinproxy/control.sock") }
+    var socket: String {
+        let path = bed.path("proxy/state/pinproxy/control.sock")
+        // The proxy may have mounted its state directory where nobody else sees it.
+        return FileManager.default.fileExists(atPath: path) ? path : "/proc/\(proxy.process.identifier)/root\(path)"
+    }
 
     func pinproxy(_ arguments: String...) async throws -> Run {
         try await bed.run(

@@ -94,6 +94,7 @@ final class TestBed: Sendable {
             Issue.record(Comment(rawValue: "the proxy died of \(ending)\n\(last)"))
         }
         for (_, process) in children.withLock({ $0 }).reversed() { await process.stop() }
+        for (name, process) in children.withLock({ $0 }) { LogSchema.check(process.output.lines + process.errors.lines, of: name) }
         if Sanitizer.isOn {
             for (name, process) in children.withLock({ $0 }) where name == ProxyProcess.executable {
                 Sanitizer.check(await process.output.complete + process.errors.complete, of: name)

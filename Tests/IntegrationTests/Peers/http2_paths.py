@@ -41,6 +41,13 @@ async def large(stream, argument):
         await stream.send(piece, end=left == 0)
 
 
+async def told(stream, argument):
+    """/told/N: as /large/N, and says when the client has received all of it."""
+    await large(stream, argument)
+    stream.connection.h2.ping(stream.number.to_bytes(8, "big"))
+    stream.connection.flush()
+
+
 async def endless(stream):
     """/endless: an unknown length, until somebody resets it."""
     stream.head()
@@ -299,7 +306,7 @@ async def websocket(stream):
 
 
 PATHS = {
-    "large": large, "endless": endless, "slow-echo": slow_echo, "unread": unread, "chunked": chunked, "hints": hints,
+    "large": large, "told": told, "endless": endless, "slow-echo": slow_echo, "unread": unread, "chunked": chunked, "hints": hints,
     "interims": interims, "expectation": expectation, "refused-expectation": refused_expectation, "early": early, "duplex": duplex,
     "status": status, "not-modified": not_modified, "head-length": head_length, "cookies": cookies, "length": length,
     "field": field, "refused": refused, "leaving": leaving, "last": last, "only-http1": only_http1, "broken": broken, "cut": cut,

@@ -238,6 +238,20 @@ def large(peer, argument):
         left -= len(piece)
 
 
+def confirmed(peer):
+    """All that was sent has arrived at the other side's kernel."""
+    # SIOCOUTQ: the bytes that it has not confirmed.
+    while struct.unpack("i", fcntl.ioctl(peer.connection.fileno(), termios.TIOCOUTQ, bytes(4)))[0]:
+        time.sleep(0.001)
+
+
+def told(peer, argument):
+    """/told/N: as /large/N, and says when all of it has arrived."""
+    large(peer, argument)
+    confirmed(peer)
+    say("told", connection=peer.number)
+
+
 def nagle(peer, argument):
     """/nagle/N: as /large/N, by a server that leaves Nagle's algorithm on: the body goes when the head is acknowledged."""
     peer.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
@@ -296,9 +310,7 @@ def early_reset(peer, argument):
     release(name).wait(60)
     fields = "Content-Length: 4\r\n" if kind == "length" else "Connection: close\r\n"
     peer.send(f"HTTP/1.1 413 Content Too Large\r\n{fields}\r\nbig\n")
-    # SIOCOUTQ: the bytes that the other side's kernel has not confirmed.
-    while struct.unpack("i", fcntl.ioctl(peer.connection.fileno(), termios.TIOCOUTQ, bytes(4)))[0]:
-        time.sleep(0.001)
+    confirmed(peer)
     peer.cut()
     say("reset", name=name)
     raise EOFError
@@ -444,7 +456,7 @@ def silent(peer, _):
 
 
 PATHS = {
-    "echo": echo, "slow-echo": slow_echo, "large": large, "nagle": nagle, "chunked": chunked, "until-close": until_close, "http10": http10,
+    "echo": echo, "slow-echo": slow_echo, "large": large, "told": told, "nagle": nagle, "chunked": chunked, "until-close": until_close, "http10": http10,
     "truncated": truncated, "early": early, "expectation": expectation,
     "refused-expectation": refused_expectation, "hints": hints, "interims": interims, "status": status,
     "not-modified": not_modified, "head-length": head_length, "close-when-idle": close_when_idle,

@@ -4,7 +4,7 @@ GET /wait/KEY?Field=value&…   answered with those fields once POST /go/KEY cam
 GET /moved/URL                302 to that URL (percent-encoded), once POST /go/moved came
 GET /file                     32 MiB with an entity tag, parts of it too
 GET /file/KEY                 the same, of which what follows the first 64 KiB comes once POST /go/KEY came
-GET /stream/KEY?coding=…      the same without one, in chunks, with its length, or to the connection's end; what follows the
+GET /stream/KEY?coding=…      the same without one, in chunks (and a trailer), with its length, or to the connection's end; what follows the
                               first 64 KiB once POST /go/KEY came; with &fresh=1 the middle is another each time,
                               with &size=N it has N bytes, a multiple of 64 KiB
 Each request is told of as a JSON line: {"event": "request", "target": …, "range": …}, and its end.
@@ -101,7 +101,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if start == 0:
                 door(key).wait()
         if value == "chunked":
-            self.wfile.write(b"0\r\n\r\n")
+            self.wfile.write(b"0\r\nX-Sum: 12\r\n\r\n")
         self.close_connection = value == "close"
 
     def do_POST(self):

@@ -68,12 +68,17 @@ final class HTTP2Origin: HTTP2ConnectionOwner {
     private(set) var requests: [HTTP2Asked] = []
     private(set) var knowsSettings = false
     private(set) var ending: String?
+    private(set) var hasRefused = false
+
+    func refuseAll() {
+        hasRefused = true
+        for request in requests { request.reset(.refusedStream) }
+    }
 
     init(over stream: ByteStream, _ settings: HTTP2Settings, loop: EventLoop) throws {
         connection = try HTTP2Connection(
             .server, over: stream, settings: settings, loop: loop, slabs: SlabPool(), idleNanoseconds: 60_000_000_000)
-        connection.owner = self
-        connection.start()
+        connection.start(for: self)
     }
 
     func received(_ place: HTTP2HeadPlace, on id: HTTP2StreamID, ends: Bool) {

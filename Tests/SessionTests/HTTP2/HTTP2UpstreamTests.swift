@@ -65,6 +65,33 @@ import Transport
         #expect(client.response == "200 ")
     }
 
+    /// After two refusals a new connection is asked, which nobody else has used; here none can be made.
+    @Test func aRequestThatIsRefusedAgainHasAConnectionOfItsOwn() throws {
+        for _ in 0..<3 { try bed.connect() }
+        let client = try bed.ask("POST / HTTP/1.1\r\nContent-Length: 0")
+        for number in 1...3 {
+            try bed.run { bed.origins.map(\.requests.count).reduce(0, +) == number }
+            try #require(bed.origins.last { $0.requests.count == 1 && !$0.hasRefused }).refuseAll()
+        }
+        try bed.run { client.ending != nil }
+        guard case .refused(.unreachable, _)? = client.ending else { throw Unexpected(text: "\(String(describing: client.ending))") }
+        #expect(bed.origins.allSatisfy { $0.requests.count == 1 })
+    }
+
+    /// The peer ends in the round in which the request began: nothing of it was sent, so that it may be sent again.
+    @Test func aRequestThatStillWaitsIsSentAgain() throws {
+        let (_, fresh) = try bed.connect()
+        let (leaving, old) = try bed.connect()
+        old.connection.stream.endWriting()
+        let client = try bed.ask("POST / HTTP/1.1\r\nContent-Length: 1", body: .whole("x"))
+        leaving.connection.streamIsReadable(leaving.connection.stream)
+        #expect(leaving.isOver)
+        try bed.run { fresh.requests.count == 1 && fresh.requests[0].hasAll }
+        fresh.requests[0].answer("200")
+        try bed.run { client.ending != nil }
+        #expect(client.response == "200 " && old.requests.isEmpty)
+    }
+
     @Test func aConnectionThatLeavesServesWhatItTook() throws {
         let (leaving, old) = try bed.connect()
         let first = try bed.ask("GET /first HTTP/1.1")
@@ -152,7 +179,7 @@ import Transport
         try bed.run { origin.requests.count == 2 }
         origin.requests[1].answer("200", body: PieceSource(Array("abc".utf8)))
         try bed.run { answered.sink.bytes.count == 3 }
-        origin.connection.fail("test")
+        origin.connection.stream.endWriting()
         try bed.run { asked.ending != nil && answered.ending != nil }
         guard case .refused? = asked.ending, case .cut? = answered.ending else {
             throw Unexpected(text: "\(String(describing: asked.ending)), \(String(describing: answered.ending))")
@@ -191,7 +218,8 @@ import Transport
 
     /// Each is an answer that breaks the protocol: it reaches nobody, and isn't asked for again.
     @Test(arguments: [
-        [("content-length", "5"), ("content-length", "6")], [("connection", "close")], [("transfer-encoding", "chunked")], [("X-Upper", "a")],
+        [("content-length", "5"), ("content-length", "6")], [("connection", "close")], [("transfer-encoding", "chunked")],
+        [("content-length", "five")],
     ] as [[(StaticString, String)]])
     func aMalformedResponseIsRefused(fields: [(StaticString, String)]) throws {
         let (_, origin) = try bed.connect()

@@ -69,7 +69,7 @@ import Transport
         for _ in 0..<3 { #expect(pass()) }
         _ = reading.take(from: fetch, as: number)
         #expect(budget.inUse == 30_000)
-        fetch.tell(.ended)
+        fetch.tell(.ended(TrailerSection()))
         #expect(budget.inUse == 0)
     }
 

@@ -1,0 +1,30 @@
+package import Configuration
+import Synchronization
+package import TLS
+
+/// The answer of `GET /files`: what the configuration in force was read from. For the control socket alone.
+package struct FilesReport: Codable, Sendable, Equatable {
+    package static let target = "/files"
+
+    /// pinproxy.yaml's absolute path.
+    package let configuration: String
+    package let readAt: UnixTime
+    /// Empty for a fallback, which was read from copies.
+    package let files: [FileStamp]
+    /// Why the start has refused the files.
+    package let fallback: String?
+    /// The state directory has a copy of what is in force (``KeptConfiguration``).
+    package let kept: Bool
+
+    /// Those that were written, replaced or removed since.
+    package var changed: [String] { files.filter { !$0.isCurrent }.map(\.path) }
+}
+
+/// The last generation of the configuration that was copied. Set by the thread that writes the copy.
+final class KeptGeneration: Sendable {
+    private let number = Atomic(0)
+
+    func wrote(_ generation: Int) { number.store(generation, ordering: .relaxed) }
+
+    func isOf(_ generation: Int) -> Bool { number.load(ordering: .relaxed) == generation }
+}

@@ -1,0 +1,118 @@
+"""The part of the trial that is in HTTP/2: requests of its clients to origins of HTTP/1.1, and responses of its origins."""
+
+from endpoints import context
+from frames import FrameMaker
+from known import KNOWN
+from model import Incomplete, Reader, Refused
+from rows import PreparedOrigin, Row, verdict
+from streams import AFTER, StreamReader
+from wire import Client, Recorder
+
+BATCH = 24
+
+
+class HTTP2Trial:
+    def __init__(self, trial, certificate, readers):
+        """
+        - Parameter certificate: files of a chain that the proxy trusts, and its key.
+        - Parameter readers: that speak TLS.
+        """
+        self.trial, self.readers = trial, readers
+        self.random, self.loop = trial.random, trial.loop
+        self.maker = FrameMaker(trial.random)
+        self.recorder = Recorder(self.loop, KNOWN, context=context(True, ["http/1.1"], certificate))
+        self.origin = PreparedOrigin(self.loop, KNOWN, context=context(True, ["h2"], certificate))
+        self.offers = {version: context(False, [version]) for version in ["h2", "http/1.1"]}
+
+    def batch(self):
+        kind = self.random.random()
+        if kind < 0.5:
+            self.requests(self.recorder, True, "recorder")
+        elif kind < 0.65:
+            reader = self.random.choice(self.readers)
+            self.requests(reader, False, reader.name)
+        else:
+            self.responses()
+
+    def requests(self, origin, is_strict, name):
+        flips = is_strict and self.random.random() < 0.15
+        rows = []
+        for _ in range(BATCH):
+            share = self.random.choice([0, 0.02, 0.05, 0.1])
+            requests = [self.maker.request_stream(self.trial.name(), origin.authority, 0 if self.random.random() < 0.4 else share)
+                        for _ in range(self.random.choice([1, 2, 4, 8]))]
+            rows.append(Row(self.maker, requests, origin.authority, self.offers["h2"], flips))
+        for row in rows:
+            for what in row.verdicts:
+                if not flips and isinstance(what, str):
+                    self.trial.verdicts[what] += 1
+        self.trial.try_requests(origin, rows, is_strict, f"{name} by HTTP/2")
+
+    # Responses
+
+    def responses(self):
+        """Rows of requests of HTTP/1.1 over one connection, answered in HTTP/2. After what is refused the connection ends, or goes on."""
+        rows, prepared = [], {}
+        share, flips = self.random.choice([0, 0.02, 0.05, 0.1]), self.random.random() < 0.15
+        for _ in range(BATCH):
+            row = []
+            for _ in range(self.random.randrange(1, 6)):
+                name = self.trial.name()
+                sent = self.maker.response_stream(name, share)
+                method = b"HEAD" if self.random.random() < 0.15 else b"GET"
+                prepared[b"/" + name] = sent, flips
+                row.append((method, b"/" + name, sent, "flipped" if flips else self.outcome(sent, method)))
+                if isinstance(row[-1][3], str):
+                    break
+            rows.append(row)
+        self.origin.prepare(self.maker, prepared)
+        self.trial.counts["responses by HTTP/2"] += len(prepared)
+        for row, fault in self.run(rows):
+            alone = self.run([row])
+            self.trial.report(
+                f"response by HTTP/2 ({'alone' if alone else 'in a batch alone'}): {[(m, s) for m, _, s, _ in row]!r}\n    model: {[w for *_, w in row]!r}\n    {fault}")
+
+    def outcome(self, sent, method):
+        what = verdict(self.trial.known, StreamReader.response, sent, method)
+        self.trial.verdicts[what if isinstance(what, str) else "response accepted"] += 1
+        return what
+
+    def run(self, rows):
+        host, clients = self.origin.authority, []
+        for row in rows:
+            data = b"".join(b"%s %s HTTP/1.1\r\nHost: %s\r\n\r\n" % (method, target, host) for method, target, *_ in row)
+            # The last one says that nothing follows.
+            data = data[:-2] + b"Connection: close\r\n\r\n"
+            clients.append(Client(self.loop, self.trial.proxy, [data], False, tunnel=host, context=self.offers["http/1.1"]))
+        self.loop.run(lambda: all(client.is_done for client in clients))
+        found = []
+        for row, client in zip(rows, clients):
+            fault = None if client.is_done else "it is open after all the time"
+            if not client.is_done:
+                client.finish(True)
+            fault = fault or self.fault_of(row, client.data)
+            if fault:
+                found.append((row, f"{fault}; it came: {client.data[:3000]!r}"))
+        return found
+
+    @staticmethod
+    def fault_of(row, data):
+        reader, at = Reader(KNOWN), 0
+        for number, (method, _, sent, wanted) in enumerate(row):
+            try:
+                answer = reader.response(data, method, at, has_ended=False, is_client=True)
+            except (Incomplete, Refused) as error:
+                # A response that broke off is cut where it broke.
+                return None if isinstance(wanted, str) and isinstance(error, Incomplete) else f"answer {number + 1}: {error!r}"
+            at = answer.end
+            if wanted == "flipped":
+                return None
+            if isinstance(wanted, str):
+                if wanted.endswith(AFTER) and answer.body == (b"" if method == b"HEAD" or answer.status in (204, 304) else sent.body):
+                    break
+                if answer.status != 502 or b"proxy-status" not in dict(answer.fields):
+                    return f"answer {number + 1} passed, though it is {wanted}: {answer[:2]}"
+                break
+            if (answer.status, answer.body) != wanted:
+                return f"answer {number + 1} is {answer[:2]}"
+        return None if at == len(data) else "more answers than requests"
