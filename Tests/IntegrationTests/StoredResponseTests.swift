@@ -57,7 +57,8 @@ struct StoredResponseTests {
                 #expect(stored.succeeded, "\(stored)")
                 let explained = try await bed.run(
                     [
-                        ProxyProcess.executable, "explain", "--json", "--config", bed.path("proxy/pinproxy.yaml"), "json.test",
+                        ProxyProcess.executable, "explain", "--json", "--config", bed.path("proxy/pinproxy.yaml"),
+                        "json.test:\(origin.port)",
                         "--path", path, "--response", bed.path("stored-\(number)"),
                     ], environment: ProxyProcess.environment(in: bed))
                 let judged = try JSONDecoder().decode(Account.self, from: Data(explained.output.utf8)).response

@@ -104,7 +104,7 @@ struct TaskListTests {
                 ("first_byte", shown.firstByte),
             ] {
                 let logged = try #require(line[field].flatMap { Double($0) })
-                #expect(abs(logged / 1000 - seconds!) < 0.000_002, "\(field)")
+                #expect(abs(logged - seconds!) < 0.000_002, "\(field)")
             }
             #expect(line["bytes_down"] == "\(task.bytesDown)")
         }

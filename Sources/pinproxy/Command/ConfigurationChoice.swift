@@ -41,7 +41,8 @@ extension ConfigurationOptions {
         var failure: String?
         if let running = runningProxy {
             do throws(CommandFailure) {
-                let file = try Self.file(of: running.proxy, in: running.files, isNamed: stateDirectory != nil)
+                let read = try Self.file(of: running.proxy, in: running.files, isNamed: stateDirectory != nil)
+                let file = Self.present.first { ConfigurationChoice.isSame($0, read) } ?? read
                 let other = Self.present.first { !ConfigurationChoice.isSame($0, file) }
                 return ConfigurationChoice(
                     file: file, stateDirectory: running.files.directory,

@@ -84,7 +84,7 @@ struct HTTP2ShutdownTests {
 
     @Test func anIdleClientIsClosed() async throws {
         try await withTestBed { bed in
-            let shared = try await HTTP2Bed.prepare(bed, sections: ["timeouts": ["idle_client: 1s"]])
+            let shared = try await HTTP2Bed.prepare(bed, sections: ["timeouts": ["idle_client: 4s"]])
             let client = try await HTTP2Client(in: shared, authority: shared.authority(of: "h2.test"))
             #expect(try await client.get("/echo").head.status == 200)
             try await client.closed()
