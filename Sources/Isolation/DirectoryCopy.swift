@@ -7,6 +7,7 @@ final class DirectoryCopy {
     /// Where the covered directory can be reached in the other.
     private static let original = ".original"
 
+    /// Without what another cover has put there for itself.
     let names: Set<String>
     private let path: String
     private let descriptor: CInt
@@ -35,7 +36,7 @@ final class DirectoryCopy {
                 throw MountError(at: path)
             }
         }
-        return names.subtracting([".", ".."])
+        return names.subtracting([".", "..", original])
     }
 
     deinit { close(descriptor) }

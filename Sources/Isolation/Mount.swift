@@ -32,6 +32,9 @@ enum Mount {
         guard mount("pinproxy", target, "tmpfs", noSetUserID | noDevices, "mode=0755") == 0 else { throw MountError(at: target) }
     }
 
+    /// Removes what was mounted there last, with all below.
+    static func remove(at target: String) { umount2(target, CInt(MNT_DETACH)) }
+
     /// Makes what is mounted there read-only. What else it may not do stays so, which the kernel insists on.
     static func protect(_ target: String) throws(MountError) {
         var status = statvfs()

@@ -69,17 +69,31 @@ package struct SystemTrust: Sendable {
         let original = try DirectoryCopy(of: directory)
         let stage = Self.stage
         try Mount.memory(at: stage)
-        try original.fill(stage)
-        var taken = original.names
-        for (number, authority) in authorities.enumerated() {
-            let file = "pinproxy-\(number).pem"
-            try DirectoryCopy.write(authority.pem, to: "\(stage)/\(file)")
-            let link = (0...).lazy.map { "\(authority.hash).\($0)" }.first { !taken.contains($0) } ?? ""
-            taken.insert(link)
-            guard symlink(file, "\(stage)/\(link)") == 0 else { throw MountError(at: "\(directory)/\(link)") }
+        do throws(MountError) {
+            try original.fill(stage)
+            try addAuthorities(to: stage, besides: original.names)
+            try Mount.move(stage, to: directory)
+        } catch {
+            Mount.remove(at: stage)
+            throw error
         }
-        try Mount.move(stage, to: directory)
         try Mount.protect(directory)
+    }
+
+    /// As openssl-rehash(1) does, by names that are not `taken`.
+    private func addAuthorities(to directory: String, besides taken: Set<String>) throws(MountError) {
+        var taken = taken
+        func free(_ name: (Int) -> String) -> String {
+            var number = 0
+            while !taken.insert(name(number)).inserted { number += 1 }
+            return name(number)
+        }
+        for authority in authorities {
+            let file = free { "pinproxy-\($0).pem" }
+            try DirectoryCopy.write(authority.pem, to: "\(directory)/\(file)")
+            let link = free { "\(authority.hash).\($0)" }
+            guard symlink(file, "\(directory)/\(link)") == 0 else { throw MountError(at: "\(directory)/\(link)") }
+        }
     }
 
     /// Those that exist, without links, each once.

@@ -59,7 +59,7 @@ import Testing
         said.say("one")
         #expect(try bed.read("state/\(SaidOnce.name)") == "one\n")
         said.say("other")
-        #expect(try bed.read("state/\(SaidOnce.name)") == "other\n")
+        #expect(try bed.read("state/\(SaidOnce.name)") == "one\nother\n")
     }
 
     // MARK: A new line

@@ -138,8 +138,10 @@ struct TrustFiles: Equatable {
         systemBundle.flatMap { try? SmallFile.read($0, limit: limit).bytes } ?? []
     }
 
-    /// Certificates and nothing else: what else stands in a file of certificates is not passed on.
+    /// Certificates and nothing else: what else stands in a file of certificates is not passed on. Each of our own stands
+    /// there once, also where the system has it already, as within another run.
     private static func combine(_ roots: [UInt8], _ own: [Certificate]) -> [UInt8] {
-        PEM.certificates(in: roots) + pem(own)
+        let roots = PEM.certificates(in: roots)
+        return roots + pem(own.filter { !roots.contains(Array($0.pem.utf8)) })
     }
 }

@@ -21,9 +21,10 @@ final class DoctorCrew {
     private var members: [Member] = []
 
     init(_ options: ConfigurationOptions, timeout: Int) throws {
-        var arguments = ["pinproxy", "doctor", "--json", "--timeout", "\(timeout)", "--config", try options.file()]
-        if let directory = options.stateDirectory { arguments += ["--state-directory", directory] }
-        self.arguments = arguments
+        let choice = try options.choice()
+        arguments = [
+            "pinproxy", "doctor", "--json", "--timeout", "\(timeout)", "--config", choice.file, "--state-directory", choice.stateDirectory,
+        ]
     }
 
     /// On those that are installed.

@@ -75,18 +75,20 @@ struct CommandTrust {
 /// What has been said to this user, so that it is not said again.
 struct SaidOnce {
     static let name = "exec.said"
+    /// Beyond it the oldest line may be said again.
+    private static let limit = 16
 
     /// Those in which it may stand: the first that can be written has it.
     let directories: [TrustedDirectory]
 
-    /// Says it, unless it was the last that was said.
     func say(_ line: String) {
-        let bytes = Array((line + "\n").utf8)
-        for directory in directories {
-            if let said = try? directory.read(Self.name), said.bytes == bytes { return }
+        let said = directories.map { directory in
+            ((try? directory.read(Self.name))?.bytes).map { String(decoding: $0, as: UTF8.self).split(separator: "\n").map(String.init) } ?? []
         }
+        guard !said.contains(where: { $0.contains(line) }) else { return }
         Standard.error(line)
-        for directory in directories {
+        for (directory, lines) in zip(directories, said) {
+            let bytes = (lines.suffix(Self.limit - 1) + [line]).flatMap { Array("\($0)\n".utf8) }
             guard (try? directory.create()) != nil, (try? directory.requireOwn()) != nil,
                 (try? directory.write(bytes, to: Self.name, mode: 0o644)) != nil
             else { continue }
