@@ -8,8 +8,9 @@ import Testing
 
 /// Who seems not to trust the proxy's authority, and who has shown that he does.
 @Suite struct TrustTests {
-    private func client(_ executable: String?, user: UInt32 = 1000) -> KnownClient {
-        KnownClient(claimant: .user(user), executable: executable)
+    private func client(_ executable: String?, user: UInt32 = 1000, agent: String? = nil) -> KnownClient {
+        KnownClient(
+            claimant: .user(user), executable: executable, agent: agent.map { ClientAgent(Array($0.utf8).span) } ?? .none)
     }
 
     private func at(_ seconds: UInt64) -> MonotonicTime { MonotonicTime(nanoseconds: seconds * 1_000_000_000) }
@@ -34,6 +35,19 @@ import Testing
         signs.trusts(client(nil, user: 1001), at: at(5))
         #expect(signs.includes(client("/usr/bin/aria2c", user: 1001), since: at(5)))
         #expect(!signs.includes(client("/usr/bin/aria2c", user: 1001), since: at(6)))
+    }
+
+    /// As within a run, and from other machines.
+    @Test func programsOfUnknownExecutableAreDistinguishedByTheirAgent() {
+        var signs = TrustSigns()
+        signs.trusts(client(nil, agent: "curl/8"), at: at(5))
+        signs.trusts(client("/usr/bin/python3", agent: "pip/25"), at: at(5))
+        #expect(signs.includes(client(nil, agent: "curl/8"), since: at(5)) && signs.includes(client(nil, agent: "pip/25"), since: at(5)))
+        #expect(!signs.includes(client(nil, agent: "git/2"), since: nil) && !signs.includes(client(nil), since: nil))
+        // It may be the first one.
+        #expect(signs.includes(client("/usr/bin/curl", agent: "curl/8"), since: at(5)))
+        // It isn't the second.
+        #expect(!signs.includes(client("/usr/bin/pip", agent: "pip/25"), since: nil))
     }
 
     @Test func whatIsKeptIsBounded() {

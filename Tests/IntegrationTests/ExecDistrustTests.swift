@@ -41,6 +41,13 @@ struct ExecDistrustTests {
         #expect(run.succeeded && run.errors.isEmpty, "\(run)")
     }
 
+    /// What one program of a run asks says nothing of the next.
+    @Test func anotherProgramsRequestIsNoTrust() async throws {
+        let run = try await leave("agent:one/1 ask agent:other/1 close")
+        #expect(run.succeeded && run.told.count == 1, "\(run)")
+        #expect(run.told.first?.hasPrefix("pinproxy: \(host): \(ClientDeparture.cause)") == true, "\(run)")
+    }
+
     /// A real one: git with GnuTLS verifies after the handshake. Nobody else has asked this proxy for anything.
     @Test func gitIsToldInTheRunAndInTheLog() async throws {
         try await withTestBed { bed in

@@ -15,13 +15,15 @@ extension ClientConnection {
         record.entrySlot = route.slot
         record.kind = route.target.key.layer.isShared ? .interception : .tunnel
         worker.session.begin(&record)
+        // An overtaken attempt has dropped the head.
+        let agent = overtaken == nil ? server.readRequest { ClientAgent.of($0) } : tunnel?.agent ?? .none
         let isForGRPC = overtaken?.isForGRPC ?? server.readRequest { RefusalForm.isAskedForByGRPC($0) }
         server.dropHead()
         if let refusal = refusalWithoutAuthority(route) { return server.refuseRequest(refusal) }
         guard let attempt = ConnectAttempt(to: asked, route, worker: worker, isForGRPC: isForGRPC, inPlaceOf: overtaken) else {
             return server.refuseRequest(.overtaken(host: route.authority.host))
         }
-        tunnel = ClientTunnel(asked, by: identity, route: route, attempt: attempt)
+        tunnel = ClientTunnel(asked, by: identity, agent, route: route, attempt: attempt)
         happened(.connect)
     }
 

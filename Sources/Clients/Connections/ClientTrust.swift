@@ -38,7 +38,7 @@ extension ClientConnection {
     }
 
     private var knownClient: KnownClient {
-        KnownClient(claimant: Claimant(peer, source: source), executable: peer.traits?.executable)
+        KnownClient(claimant: Claimant(peer, source: source), executable: peer.traits?.executable, agent: tunnel?.agent ?? .none)
     }
 
     /// The connection is closed.

@@ -8,6 +8,7 @@ final class ClientTunnel {
     /// As the client wrote it: SNI, Host and the client's certificate name it.
     let asked: Authority
     let identity: ClientIdentity
+    let agent: ClientAgent
     var route: Route
     var attempt: ConnectAttempt?
     /// Why the first attempt failed, while plain HTTP is tried.
@@ -28,9 +29,10 @@ final class ClientTunnel {
     /// The client's SNI isn't the authority: its requests are answered 421.
     var misdirectedName: String?
 
-    init(_ asked: Authority, by identity: ClientIdentity, route: Route, attempt: ConnectAttempt) {
+    init(_ asked: Authority, by identity: ClientIdentity, _ agent: ClientAgent, route: Route, attempt: ConnectAttempt) {
         self.asked = asked
         self.identity = identity
+        self.agent = agent
         self.route = route
         self.attempt = attempt
     }

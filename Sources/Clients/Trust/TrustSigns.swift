@@ -1,24 +1,50 @@
 import EventLoop
+import HTTPWire
 
 /// A client as far as it can be distinguished from others.
 struct KnownClient: Hashable, Sendable {
     let claimant: Claimant
     /// Nil: unknown.
     let executable: String?
+    /// Of the CONNECT's User-Agent: it distinguishes the programs of a run and of other machines.
+    var agent = ClientAgent.none
+}
+
+/// The value of a field User-Agent, as far as it distinguishes programs.
+struct ClientAgent: Hashable, Sendable {
+    /// There is no such field.
+    static let none = ClientAgent(hash: 0)
+
+    private let hash: Int
+
+    private init(hash: Int) { self.hash = hash }
+
+    init(_ value: Span<UInt8>) {
+        var hasher = Hasher()
+        for index in value.indices { hasher.combine(value[index]) }
+        hash = hasher.finalize()
+    }
+
+    static func of(_ request: borrowing RequestView) -> ClientAgent {
+        request.head.first(.userAgent).map { ClientAgent(request.bytes.extracting($0.offsets)) } ?? .none
+    }
 }
 
 /// The clients that have shown that they trust the proxy's authority, by a request inside TLS with it.
 struct TrustSigns: Sendable {
     private struct Shown {
         var executables: Set<String> = []
+        var agents: Set<ClientAgent> = []
+        /// Of clients whose executable is unknown.
+        var agentsAlone: Set<ClientAgent> = []
         var latest: MonotonicTime
-        /// By a client of unknown executable, or by too many to distinguish.
+        /// By too many to distinguish.
         var isAnybodys = false
     }
 
     /// Claimants; the oldest makes room.
     private static let limit = 1024
-    private static let executableLimit = 64
+    private static let limitOfEach = 64
 
     private var shown: [Claimant: Shown] = [:]
     private var order: [Claimant] = []
@@ -30,20 +56,26 @@ struct TrustSigns: Sendable {
         }
         var own = shown[client.claimant] ?? Shown(latest: now)
         own.latest = now
-        if let executable = client.executable, own.executables.count < Self.executableLimit {
+        if let executable = client.executable {
             own.executables.insert(executable)
         } else {
-            own.isAnybodys = true
+            own.agentsAlone.insert(client.agent)
+        }
+        own.agents.insert(client.agent)
+        // Two at most are added at a time.
+        if max(own.executables.count, own.agents.count) > Self.limitOfEach {
+            (own.executables, own.agents, own.agentsAlone, own.isAnybodys) = ([], [], [], true)
         }
         shown[client.claimant] = own
     }
 
-    /// Whether it has shown trust. One of unknown executable may be any of its claimant's.
+    /// Whether it has shown trust. One of unknown executable may be any of its claimant's with that User-Agent.
     /// - Parameter instant: between clients that can't be distinguished, only trust shown since then counts; nil: any.
     func includes(_ client: KnownClient, since instant: MonotonicTime?) -> Bool {
         guard let own = shown[client.claimant] else { return false }
         if let executable = client.executable, own.executables.contains(executable) { return true }
-        guard client.executable == nil || own.isAnybodys else { return false }
+        let agents = client.executable == nil ? own.agents : own.agentsAlone
+        guard own.isAnybodys || agents.contains(client.agent) else { return false }
         return instant.map { $0 <= own.latest } ?? true
     }
 }

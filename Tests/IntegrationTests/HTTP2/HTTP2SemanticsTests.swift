@@ -106,9 +106,13 @@ struct HTTP2SemanticsTests {
     // MARK: Early responses
 
     /// The client still uploads; its answer comes whole.
+    ///
+    /// Over HTTP/2 without Content-Length: curl 7.88 ends an answered request short of it, which makes the stream malformed
+    /// (RFC 9113 section 8.1.1), and nghttp2 resets that.
     @Test(arguments: Crossing.allCases) func anEarlyAnswerArrives(crossing: Crossing) async throws {
         let file = try shared.bed.file("early-\(crossing)", Pattern.bytes(8_000_000))
-        let run = try await shared.curl(crossing, "/early", "-i", "-T", file, "-H", "Expect:")
+        let length = crossing.isClientHTTP2 ? "Content-Length:" : "Content-Length: 8000000"
+        let run = try await shared.curl(crossing, "/early", "-i", "-T", file, "-H", "Expect:", "-H", length)
         #expect(run.output.contains("HTTP/\(crossing.version) 413") && run.output.hasSuffix("\r\n\r\nbig"), "\(run)")
     }
 

@@ -6,11 +6,13 @@ leave.py HOST:PORT STEP... with the steps
     vanish                  leaves within the handshake, once the certificate has come
 and before them, for all that follow
     tls1.2, h2
+    agent:NAME              the User-Agent of CONNECT
 """
 import base64, os, socket, ssl, struct, sys, urllib.parse
 
 proxy = urllib.parse.urlsplit(os.environ["HTTPS_PROXY"])
 target = sys.argv[1]
+agent = None
 context = ssl.create_default_context()
 context.check_hostname = False
 context.verify_mode = ssl.CERT_NONE
@@ -19,7 +21,8 @@ context.verify_mode = ssl.CERT_NONE
 def tunnel():
     raw = socket.create_connection((proxy.hostname, proxy.port))
     token = base64.b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
-    raw.sendall(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nProxy-Authorization: Basic {token}\r\n\r\n".encode())
+    named = f"User-Agent: {agent}\r\n" if agent else ""
+    raw.sendall(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nProxy-Authorization: Basic {token}\r\n{named}\r\n".encode())
     answer = b""
     while b"\r\n\r\n" not in answer:
         answer += raw.recv(4096)
@@ -34,6 +37,8 @@ def secured():
 for step in sys.argv[2:]:
     if step == "tls1.2":
         context.maximum_version = ssl.TLSVersion.TLSv1_2
+    elif step.startswith("agent:"):
+        agent = step.removeprefix("agent:")
     elif step == "h2":
         context.set_alpn_protocols(["h2"])
     elif step == "notify":
