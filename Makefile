@@ -39,7 +39,7 @@ TO_TEST := nginx lighttpd lighttpd-mod-openssl openssl curl wget python3 python3
 	prometheus chromium chromium-driver haproxy socat groff-base nghttp2-client nghttp2-server proxychains4
 # What `make test-clients` tries besides.
 TO_TEST_CLIENTS := aria2 lftp git-lfs mercurial subversion composer python3-pip libio-socket-ssl-perl ruby php-cli php-curl \
-	openjdk-17-jdk-headless golang-go lynx w3m
+	openjdk-17-jdk-headless golang-go lynx w3m maven yarnpkg skopeo firefox-esr
 TO_DESYNC := nginx curl python3 nodejs golang-go
 TO_PACKAGE := dpkg-dev debhelper lintian python3
 TO_COUNT := valgrind nginx openssl python3

@@ -79,10 +79,26 @@ import Testing
         #expect(text == "1970-01-01T00:00:00.000Z warning config.error\n")
     }
 
-    @Test func dropsLinesThatCannotBeWritten() throws {
-        // A descriptor that was never open: nothing to write to, and nothing happens.
-        let output = try LogOutput(descriptor: -1, format: .text)
-        output.write(Array("x\n".utf8)[...], count: 1)
+    /// A datagram that is too large is lost at once, and what comes after it says so.
+    @Test func countsLinesThatCannotBeWritten() throws {
+        var ends: [CInt] = [-1, -1]
+        try #require(socketpair(AF_UNIX, CInt(SOCK_DGRAM.rawValue), 0, &ends) == 0)
+        defer { ends.forEach { close($0) } }
+        var least: CInt = 0
+        setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &least, socklen_t(MemoryLayout<CInt>.size))
+        var patience = timeval(tv_sec: 60, tv_usec: 0)
+        setsockopt(ends[1], SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        let output = try LogOutput(descriptor: ends[0], format: .text)
+        output.write(([UInt8](repeating: UInt8(ascii: "x"), count: 100_000) + Array("\n".utf8))[...], count: 1)
+        func next() -> String {
+            var bytes = [UInt8](repeating: 0, count: 1000)
+            let count = recv(ends[1], &bytes, bytes.count, 0)
+            return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+        }
+        let notice = next()
+        #expect(notice.contains(" warning log.dropped lines=1 "), "\(notice)")
+        output.write(Array("y\n".utf8)[...], count: 1)
+        #expect(next() == "y\n")
         output.finish()
     }
 }

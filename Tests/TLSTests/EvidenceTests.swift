@@ -110,14 +110,17 @@ import Testing
         withExtendedLifetime(evidence) {}
     }
 
+    /// What nobody judges, here no OCSP response at all, keeps no connection from being used.
     @Test(arguments: versions)
-    func withoutConfirmNothingIsAsked(_ version: TLSVersion) throws {
+    func withoutConfirmEvidenceIsIgnored(_ version: TLSVersion) throws {
         let evidence = ServerEvidence(response: [1, 2])
         var options = TLSClientContext.Options()
         options.requestsStatus = true
         let pair = try ConnectionPair(
             client: TLSClientContext(options: options), server: server(version, evidence), identity: peers.identity)
         try pair.connect()
+        try pair.exchange()
+        #expect(evidence.requests == 1)
         withExtendedLifetime(evidence) {}
     }
 

@@ -1,11 +1,15 @@
 import COpenSSL
 import CShims
 import Glibc
+import Synchronization
 
 /// What a test server staples to its chain, for clients that ask for it.
 public final class ServerEvidence: Sendable {
     private let response: [UInt8]?
     private let timestamps: [UInt8]?
+    private let asked = Atomic(0)
+    /// How many handshakes have asked for an OCSP response.
+    public var requests: Int { asked.load(ordering: .relaxed) }
 
     /// - Parameters:
     ///   - response: an OCSP response as DER, or anything else.
@@ -21,7 +25,9 @@ public final class ServerEvidence: Sendable {
         try require(shim_SSL_CTX_set_status_argument(context, me), "stapling")
         try require(
             shim_SSL_CTX_set_status_callback(context) { connection, me in
-                guard let connection, let bytes = ServerEvidence.of(me)?.response,
+                guard let connection, let evidence = ServerEvidence.of(me) else { return SSL_TLSEXT_ERR_NOACK }
+                evidence.asked.add(1, ordering: .relaxed)
+                guard let bytes = evidence.response,
                     let copy = CRYPTO_malloc(max(bytes.count, 1), nil, 0)
                 else { return SSL_TLSEXT_ERR_NOACK }
                 memcpy(copy, bytes, bytes.count)

@@ -25,7 +25,9 @@ extension ClientProgram {
             settings: settings("<proxy|<proxies", in: "~/.m2/settings.xml /etc/maven/settings.xml")),
         ClientProgram(
             name: "yarn", package: "yarnpkg", version: "\(yarn); \"$yarn\" --version",
-            call: #"\#(yarn); "$yarn" info --registry "$SITE/npm/" pinproxy-test version"#,
+            // It ends well whatever happens.
+            call: yarn + "; " + reaching(
+                "1.0.0", #""$yarn" info --registry "$SITE/npm/" --network-timeout 3000 pinproxy-test version"#),
             settings: settings("(https?-)?proxy|cafile|strict-ssl", in: "~/.yarnrc ~/.npmrc")),
         ClientProgram(
             name: "skopeo", package: "skopeo", version: "skopeo --version",

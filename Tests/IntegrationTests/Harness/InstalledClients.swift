@@ -20,7 +20,8 @@ enum InstalledClients {
         let home = ProcessInfo.processInfo.environment["HOME"] ?? "/root"
         let packages = "\(Documentation.repository)/.build/clients/bin"
         let path = [areAll ? packages : nil, bed.environment["PATH"], areAll ? "\(home)/.cargo/bin" : nil].compactMap(\.self)
-        return ["PATH": path.joined(separator: ":"), "RUSTUP_HOME": "\(home)/.rustup"]
+        // Debian's yarn finds its modules there, whatever node is first in PATH.
+        return ["PATH": path.joined(separator: ":"), "RUSTUP_HOME": "\(home)/.rustup", "NODE_PATH": "/usr/share/nodejs"]
     }
 }
 
