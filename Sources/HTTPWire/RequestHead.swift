@@ -42,6 +42,7 @@ package struct RequestHead: Sendable {
     }
 
     mutating func clear() {
+        method = .other
         fields.removeAll(keepingCapacity: true)
         host = nil
         lastVia = nil

@@ -36,6 +36,11 @@ def tunnelled(loop, number):
         return None
 
 
+def last_words(folder):
+    """The end of what the proxy wrote: why it has ended."""
+    return "".join((folder / name).read_text(errors="replace")[-6000:] for name in ("proxy.out", "proxy.log"))
+
+
 def lane(number, options, go, queue):
     with tempfile.TemporaryDirectory(prefix="pinproxy-desync.") as name:
         programs = Programs(pathlib.Path(name))
@@ -52,7 +57,7 @@ def lane(number, options, go, queue):
             while sum(trial.counts.values()) < options.count / options.lanes and len(trial.faults) < FAULTS:
                 trial.batch()
                 if proxy.poll() is not None:
-                    trial.report(f"the proxy has ended: {proxy.returncode}")
+                    trial.report(f"the proxy has ended: {proxy.returncode}\n{last_words(programs.folder)}")
                     break
                 if time.monotonic() - told > 60:
                     told = time.monotonic()

@@ -111,6 +111,7 @@ class HTTP2Origin:
         origin.loop.add(connection, self)
 
     def close(self):
+        self.origin.connections.discard(self)
         self.origin.loop.remove(self.socket)
         self.socket.close()
 

@@ -43,6 +43,8 @@ KNOWN = {
         "The same number several times may be refused or counted once. nghttp2 refuses two fields, and a list, in HTTP/2."),
     "length in trailers of HTTP/2": Known(
         True, "RFC 9110 section 6.5.1", "It may not be sent there. Recipients may ignore it, and nghttp2 refuses it."),
+    "host repeated in trailers of HTTP/2": Known(
+        True, "RFC 9110 section 6.5.1", "It may not be sent there. Recipients may ignore it, and nghttp2 refuses it beside another one."),
     "205": Known(
         False, "RFC 9110 section 15.3.6",
         "205 has no content. RFC 9112 section 6.3 doesn't list it: pinproxy passes the head on, and reads no body."),
@@ -50,7 +52,8 @@ KNOWN = {
 
 #: Not differences in HTTP/2, as what is wrong comes after what was passed on. A length that isn't that of DATA (RFC 9113 section 8.1.1) is
 #: seen at the body's end: an origin that was sent as much as the length says has a whole message by then, and the client's stream is
-#: reset all the same. So it is with bad trailers after such a body, and with what follows a response's head that has no body (HEAD, 204, 304).
+#: reset all the same. So it is with bad trailers after such a body, with what follows a response's head that has no body (HEAD, 204, 304),
+#: and with DATA after a response's length: a client of HTTP/1.1 was sent as much as the length says, and no byte of the rest.
 
 #: What real readers do by their own design, whatever sends to them.
 READERS = {

@@ -24,6 +24,8 @@ EXTENSIONS = re.compile(
 #: What pinproxy's configuration and its own fixed limits allow.
 HEAD_LIMIT, FIELD_LIMIT, OPTION_LIMIT, CHUNK_LINE_LIMIT, TRAILER_LIMIT = 65536, 1000, 32, 4096, 16384
 RESPONSE_HEAD_LIMIT = 262144
+#: Trailers from HTTP/2 have the limit of the head before them.
+RELAYED_TRAILER_LIMIT = RESPONSE_HEAD_LIMIT
 
 
 class Refused(Exception):
@@ -58,8 +60,12 @@ class Answer(NamedTuple):
 class Reader:
     """Reads messages. `known` are the reasons of known.py; those that were needed are counted in `used`."""
 
-    def __init__(self, known):
+    def __init__(self, known, trailer_limit=TRAILER_LIMIT):
+        """
+        - Parameter trailer_limit: of the bytes of trailers, and of each line.
+        """
         self.known = known
+        self.trailer_limit = trailer_limit
         self.used = {}
         #: The body of the last message whose trailers were read.
         self.whole = None
@@ -187,12 +193,12 @@ class Reader:
         start = at
         self.whole = b"".join(body)
         while True:
-            line, at = self.line(data, at, TRAILER_LIMIT)
+            line, at = self.line(data, at, self.trailer_limit)
             if not line:
                 return self.whole, at
             if not FIELD.match(line):
                 raise Refused("trailer")
-            if at - start > TRAILER_LIMIT:
+            if at - start > self.trailer_limit:
                 raise Refused("trailers too long")
 
     @staticmethod

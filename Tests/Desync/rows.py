@@ -1,8 +1,10 @@
 """What one connection of HTTP/2 carries, and what the model expects of it: a `Stream` of many streams."""
 
 import collections
+import random
 
 from endpoints import HTTP2Client, HTTP2Origin
+from frames import FrameMaker
 from known import KNOWN
 from model import Refused
 from mutate import MARK
@@ -48,8 +50,13 @@ class Row:
         return allowed
 
     def begun(self, sent):
-        """The message that one begins with which is refused for its trailers, or for its length; nil: none."""
-        length = dict(sent.fields).get(b"content-length", b"")
+        """The message that one begins with which is refused for its trailers, or for its length; nil: none. An extended CONNECT is an upgrade
+        at an origin of HTTP/1.1 (RFC 8441), which no origin here accepts."""
+        said = dict(sent.fields)
+        if said.get(b":method") == b"CONNECT" and b":protocol" in said:
+            fields = [(name, b"GET" if name == b":method" else value) for name, value in sent.fields if name not in (b":protocol", b"content-length")]
+            sent, said = sent._replace(fields=fields, pieces=[]), {b"content-length": b"0"}
+        length = said.get(b"content-length", b"")
         if not length.isdigit() or int(length) > len(sent.body):
             return None
         try:
@@ -119,16 +126,27 @@ def interleaved(random, rows):
 class PreparedOrigin(Recorder):
     """An origin of HTTP/2 whose responses are frames, by path."""
 
-    def prepare(self, maker, responses):
-        self.maker, self.responses = maker, responses
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.connections = set()
+
+    def prepare(self, responses, seed):
+        self.responses, self.seed = responses, seed
 
     def accepted(self, connection):
-        HTTP2Origin(self, connection)
+        self.connections.add(HTTP2Origin(self, connection))
+
+    def hang_up(self):
+        """Ends all connections."""
+        for connection in list(self.connections):
+            connection.close()
 
     def answer(self, stream, path):
         sent, flips = self.responses[path]
-        data = b"".join(self.maker.frames(stream, sent))
-        return self.maker.flipped(data) if flips else data
+        # Not from the trial's own source of random numbers: requests arrive in an order that nobody chose.
+        maker = FrameMaker(random.Random(f"{self.seed} {path}"))
+        data = b"".join(maker.frames(stream, sent))
+        return maker.flipped(data) if flips else data
 
 
 def is_smuggled(key):

@@ -4,7 +4,7 @@ proxy, as model.py doesn't."""
 import re
 from typing import NamedTuple
 
-from model import CONTROL, FIELD_LIMIT, TRAILER_LIMIT, URI, Reader, Refused
+from model import CONTROL, FIELD_LIMIT, URI, Reader, Refused
 
 NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+\Z")
 TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
@@ -79,12 +79,13 @@ class StreamReader(Reader):
             self.doubt("length repeated in HTTP/2", False)
         return number
 
-    def trailers(self, trailers):
-        pseudo, others = self.section(trailers or [], TRAILER_LIMIT)
+    def trailers(self, trailers, limit):
+        pseudo, others = self.section(trailers or [], limit)
         if any(name == b"content-length" for name, _ in others):
             self.doubt("length in trailers of HTTP/2", False)
         if pseudo:
             raise Refused("pseudo-field in trailers")
+        return others
 
     def request(self, sent, authority):
         """What a request is inside of CONNECT to an authority."""
@@ -117,7 +118,9 @@ class StreamReader(Reader):
         if [value for name, value in others if name == b"max-forwards"]:
             raise Refused("Max-Forwards isn't tried here")
         number = self.length(others, sent)
-        self.trailers(sent.trailers)
+        others = self.trailers(sent.trailers, HEAD_LIMIT)
+        if len(hosts) + sum(name == b"host" for name, _ in others) > 1:
+            self.doubt("host repeated in trailers of HTTP/2", False)
         if number is not None and number != len(sent.body):
             raise Refused(LENGTH)
         return Asked(method, target, sent.body)
@@ -142,7 +145,7 @@ class StreamReader(Reader):
         if has_body and number is not None and number != len(sent.body):
             raise Refused(LENGTH)
         try:
-            self.trailers(sent.trailers)
+            self.trailers(sent.trailers, RESPONSE_HEAD_LIMIT)
             if sent.reset is not None:
                 raise Refused("reset")
             if not has_body and sent.body:
@@ -153,6 +156,15 @@ class StreamReader(Reader):
             self.doubt("205", False)
             return status, b""
         return status, sent.body if has_body else b""
+
+    @staticmethod
+    def said(sent, method):
+        """The body of a response as far as its head says where it ends: of what is refused for its end, a client of HTTP/1.1 has a whole
+        message by then. Nil: it can't be whole."""
+        status, length = dict(sent.fields)[b":status"], dict(sent.fields).get(b"content-length", b"")
+        if method == b"HEAD" or status in (b"204", b"304"):
+            return b""
+        return sent.body[:int(length)] if length.isdigit() and int(length) <= len(sent.body) else None
 
     def head(self, fields):
         pseudo, others = self.section(fields, RESPONSE_HEAD_LIMIT)

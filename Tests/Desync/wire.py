@@ -6,10 +6,10 @@ import socket
 import ssl
 import time
 
-from model import Incomplete, Reader, Refused
+from model import RELAYED_TRAILER_LIMIT, Incomplete, Reader, Refused
 
 #: A batch that isn't over by then is a failure.
-PATIENCE = 15
+PATIENCE = 60
 
 
 def digest(*parts):
@@ -42,9 +42,9 @@ class Loop:
             key.data.ready()
         return bool(ready)
 
-    def run(self, is_done):
+    def run(self, is_done, patience=PATIENCE):
         """Until it is done, and nothing more comes. False: it took too long."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + patience
         while not is_done():
             if time.monotonic() > end:
                 return False
@@ -119,7 +119,7 @@ class Recorder:
         """
         self.loop = loop
         self.context = context
-        self.reader = Reader(known)
+        self.reader = Reader(known, RELAYED_TRAILER_LIMIT)
         self.seen = []
         #: What arrived and isn't acceptable.
         self.refused = []

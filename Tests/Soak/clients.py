@@ -1,6 +1,8 @@
 """Clients of the proxy: they ask, read what comes and judge it; some break off in the middle."""
 
 import asyncio
+import collections
+import re
 import socket
 import time
 
@@ -15,6 +17,33 @@ REFUSED_HOSTS = ["wrong.test", "denied.test", "pinned.test", "nowhere.free.test"
 HTTP2 = 0.5
 #: Beyond all time-outs and retries of the proxy.
 PATIENCE = 120
+#: Seconds by which the trial's own programs may be late before a time-out of the proxy is theirs, and not its.
+LATE = 2
+#: The log's words for time-outs, and for what a peer of HTTP/2 doesn't take within one.
+CAUSE = re.compile('"cause":"([^"]*)"')
+TIMED_OUT = re.compile("timed out|timeouts[.]|within [0-9]|no answer|nothing moved|nothing for too long|sent nothing|took nothing")
+
+
+class Lateness:
+    """How late the trial's own programs are: they share an event loop, and a busy machine gives it no processor for seconds."""
+
+    STEP = 0.1
+
+    def __init__(self):
+        #: When the loop was late, and by how many seconds.
+        self.times = []
+
+    async def watch(self):
+        while True:
+            begin = time.monotonic()
+            await asyncio.sleep(self.STEP)
+            end = time.monotonic()
+            if end - begin > self.STEP + 0.5:
+                self.times.append((end, end - begin - self.STEP))
+
+    def since(self, begin):
+        """Seconds of lateness since then, all told."""
+        return sum(seconds for end, seconds in self.times if end >= begin)
 
 
 class Clients:
@@ -25,6 +54,11 @@ class Clients:
         self.lane, self.chance, self.proxy, self.contexts, self.report = lane, chance, proxy, contexts, report
         self.number = 0
         self.begun = {}
+        #: What went wrong though nobody breaks anything: path, words, and how late the trial was. Judged with the log, which comes later.
+        self.puzzles = []
+        #: Time-outs that were the trial's own, by the log's cause.
+        self.late = collections.Counter()
+        self.lateness = Lateness()
         self.right = self.refused = self.broken = self.left = 0
         self.failed_kinds = {}
 
@@ -88,6 +122,7 @@ class Clients:
         refused_host = None
         if not exchanges and not self.is_calm and chance.random() < 0.01:
             refused_host = chance.choice(REFUSED_HOSTS)
+        begin = time.monotonic()
         connection = await self.connect()
         door = None
         try:
@@ -98,7 +133,7 @@ class Clients:
                     host = refused_host or f"n{chance.randrange(10)}.{zone}.test"
                 status = await asyncio.wait_for(self.tunnel(connection, host), PATIENCE)
                 if status != 200:
-                    return self.refused_tunnel(host, status)
+                    return self.refused_tunnel(host, status, begin)
             door = await asyncio.wait_for(self.enter(connection, host, secure), PATIENCE)
 
             async def row():
@@ -114,11 +149,11 @@ class Clients:
                         return
             await asyncio.gather(*(row() for _ in range(door.most)))
         except TimeoutError:
-            self.report(f"{host}: nothing came for {PATIENCE} s to CONNECT or in the handshake")
+            self.timed_out(begin, f"{host}: nothing came for {PATIENCE} s to CONNECT or in the handshake")
         except (Break, *CLOSED) as error:
             # Before the first request inside: nothing was promised.
             if self.is_calm:
-                self.report(f"{host}: no connection though nobody breaks one: {error!r}")
+                self.timed_out(begin, f"{host}: no connection though nobody breaks one: {error!r}")
         finally:
             if door:
                 door.abort()
@@ -149,17 +184,18 @@ class Clients:
         zone = ZONE_OF.get(exchange.kind) or self.chance.choice(ZONES)
         return f"n{self.chance.randrange(10)}.{zone}.plain.test"
 
-    def refused_tunnel(self, host, status):
+    def refused_tunnel(self, host, status, begin):
         if status < 400:
             self.report(f"{status} to CONNECT {host}")
         elif self.is_calm and "turning" not in host:
-            self.report(f"{status} to CONNECT {host}, though nobody breaks anything")
+            told = self.report if status != 504 else lambda text: self.timed_out(begin, text)
+            told(f"{host}: {status} to CONNECT though nobody breaks anything")
 
     async def ask(self, exchange, host, door):
         """One exchange; false: the connection can't be used any more."""
         entry = self.begun.setdefault(exchange.path, [0, 0, 0.0])
         entry[0] += 1
-        was_heard = False
+        begin, was_heard = time.monotonic(), False
 
         def heard():
             nonlocal was_heard
@@ -170,12 +206,12 @@ class Clients:
         try:
             result = await asyncio.wait_for(door.ask(exchange, host, habit, self.chance, heard), PATIENCE)
         except TimeoutError:
-            self.report(f"{host}{exchange.path}: nothing for {PATIENCE} s")
+            self.timed_out(begin, f"{host}{exchange.path}: nothing for {PATIENCE} s")
             return False
         except (Break, *CLOSED) as error:
             self.broken += 1
             if self.is_calm:
-                self.report(f"{host}{exchange.path}: broken off though nobody breaks anything: {error!r}")
+                self.puzzle(exchange.path, begin, f"{host}{exchange.path}: broken off though nobody breaks anything: {error!r}")
             return door.is_usable
         except (ValueError, IndexError) as error:
             self.report(f"{host}{exchange.path}: a response that isn't one: {error}")
@@ -183,18 +219,27 @@ class Clients:
         finally:
             entry[2] = time.monotonic()
         if result:
-            self.judge(exchange, host, result)
+            self.judge(exchange, host, result, begin)
         else:
             self.left += 1
         return door.is_usable
 
-    def judge(self, exchange, host, result):
+    def puzzle(self, path, begin, text):
+        self.puzzles.append((path, text, self.lateness.since(begin)))
+
+    def timed_out(self, begin, text):
+        """Nobody but the clock says why."""
+        if self.lateness.since(begin) < LATE:
+            return self.report(text)
+        self.late[text.split(": ")[-1]] += 1
+
+    def judge(self, exchange, host, result, begin):
         what = f"{host}{exchange.path}: {result.status}"
         if "x-origin" not in result.fields:
             if result.status < 400 or "pinproxy" not in result.fields.get("proxy-status", ""):
                 self.report(f"{what} is neither the origin's nor an error of the proxy's")
             elif self.is_calm and exchange.kind not in REFUSED and "turning" not in host:
-                self.report(f"{what} though nobody breaks anything: {result.fields.get('proxy-status')}")
+                self.puzzle(exchange.path, begin, f"{what} though nobody breaks anything: {result.fields.get('proxy-status')}")
             self.refused += 1
             return
         problem = None
@@ -215,8 +260,18 @@ class Clients:
             self.report(f"{what} {problem}; {result.fields}")
         self.right += 1
 
-    def compare(self, lines, gaps):
+    def compare(self, proxy):
         """Every exchange is in the log once."""
+        lines, gaps = proxy.lines, proxy.gaps
+        for path, text, late in self.puzzles:
+            words = proxy.words.get(path, [])
+            causes = [cause for line in words for cause in CAUSE.findall(line) if TIMED_OUT.search(cause)]
+            if late >= LATE and causes:
+                self.late[causes[0]] += 1
+            else:
+                self.report(f"{text}; the trial was late by {late:.1f} s meanwhile; the log: {words}")
+        self.puzzles = []
+        proxy.words.clear()
         for path, (most, least, ended) in self.begun.items():
             seen = lines.pop(path, 0)
             if seen > most:

@@ -71,6 +71,8 @@ class Proxy:
         self.uses_faketime = uses_faketime
         self.pin = issue(folder)
         self.lines = collections.Counter()
+        #: By path: the lines of its exchanges in this round.
+        self.words = collections.defaultdict(list)
         #: From when to when lines may be missing, in seconds of the monotonic clock.
         self.gaps = []
         self.events = collections.Counter()
@@ -177,6 +179,8 @@ class Proxy:
                 continue
             self.events[name] += 1
             if name == "exchange":
+                if "path" in event:
+                    self.words[event["path"]].append(line.decode())
                 self.life_lines += 1
                 self.life_kinds[event["method"]] += 1
                 if event["task"] in self.tasks:
@@ -236,6 +240,13 @@ class Proxy:
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
+    def described(self):
+        """What its descriptors are."""
+        folder = pathlib.Path(f"/proc/{self.process.pid}/fd")
+        kinds = collections.Counter(re.sub(r":\[?\d+\]?$", "", os.readlink(path)) for path in folder.iterdir())
+        sockets = subprocess.run(["ss", "-aHOnp"], capture_output=True, text=True).stdout.splitlines()
+        return dict(kinds), [" ".join(line.split()[:6]) for line in sockets if f"pid={self.process.pid}," in line]
+
     def memory(self):
         text = pathlib.Path(f"/proc/{self.process.pid}/smaps_rollup").read_text()
         return int(re.search(r"Anonymous:\s+(\d+)", text)[1])
@@ -283,7 +294,7 @@ class Proxy:
             return self.trouble(f"{name}: the proxy has ended: {self.process.returncode}")
         metrics = await self.is_quiet()
         if metrics is None:
-            return self.trouble(f"{name}: this stays of clients that have gone: {self.held}")
+            return self.trouble(f"{name}: this stays of clients that have gone: {self.held}; {self.described()}")
         self.memories.append(self.memory())
         if len(self.memories) >= ROUNDS:
             quarter = len(self.memories) // 4

@@ -72,13 +72,15 @@ class Lane:
                 contexts[offered] = ssl.create_default_context(cafile=authority)
                 contexts[offered].set_alpn_protocols([offered])
             clients = Clients(options.lane, self.random("clients"), proxy, contexts, self.report)
+            watch = asyncio.ensure_future(clients.lateness.watch())
             await self.rounds(clients, proxy, origin, names, trouble)
             await proxy.end(signal.SIGTERM)
-            clients.compare(proxy.lines, proxy.gaps)
+            clients.compare(proxy)
         finally:
             proxy.programs.stop()
         print(f"{self.name}: {clients.count:,} exchanges: {clients.right:,} right, {clients.refused:,} refused, "
-              f"{clients.broken:,} visibly broken, {clients.left:,} left by their clients; troubles {trouble.done}; "
+              f"{clients.broken:,} visibly broken, {clients.left:,} left by their clients; "
+              f"{clients.late.total():,} time-outs while the trial itself was late: {dict(clients.late)}; troubles {trouble.done}; "
               f"{origin.reports:,} reports; {names.asked:,} names asked; own memory in the last life {proxy.memories} KiB; "
               f"events {dict(proxy.events)}", flush=True)
         if clients.count and clients.right < clients.count / 2:
@@ -111,7 +113,7 @@ class Lane:
             await proxy.checkpoint(f"round {number}")
             # The log's lines come a moment later.
             await asyncio.sleep(0.3)
-            clients.compare(proxy.lines, proxy.gaps)
+            clients.compare(proxy)
             if time.monotonic() - told > 60:
                 told = time.monotonic()
                 print(f"{self.name}: {clients.count:,} exchanges, {self.faults} faults", flush=True)

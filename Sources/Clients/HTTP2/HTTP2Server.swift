@@ -173,7 +173,11 @@ final class HTTP2Server: HTTP2ConnectionOwner {
 
     func connectionEnded(_ connection: HTTP2Connection, _ cause: String) {
         deadline.clear()
-        for served in serving { served.request.endRelay("the client \(cause)") }
+        // The doors' server ends here: none may outlive it.
+        for served in serving {
+            served.request.endRelay("the client \(cause)")
+            served.door.connectionEnded(cause)
+        }
         owner.take()?.ended(self, cause)
     }
 }

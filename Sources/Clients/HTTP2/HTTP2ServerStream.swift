@@ -99,6 +99,7 @@ final class HTTP2ServerStream: ServerDoor {
         }
     }
 
+    override var unreadableMethod: Method { head.method }
     override var receivedBody: any BodySource { stream }
     override func hold() { phase = .held }
     override func beginGathering() { phase = .gathering }
@@ -154,8 +155,9 @@ final class HTTP2ServerStream: ServerDoor {
         var head = ResponseHead()
         guard case .complete = parser.parseResponse(bytes.span, to: self.head.method, into: &head) else { return abort() }
         HeadWriter.write(own: head, from: bytes.span, into: &connection.block)
-        let body = HeldBody(Array(bytes[Int(head.length)...]))
-        submit(.final, hasBody: !head.bodyLength.isEmpty)
+        let rest = bytes[Int(head.length)...]
+        let body = HeldBody(Array(rest))
+        submit(.final, hasBody: !rest.isEmpty)
         deadline.set(afterNanoseconds: settings.idleNanoseconds)
         phase = .answering(body)
         continueAnswer(body)
@@ -221,6 +223,9 @@ final class HTTP2ServerStream: ServerDoor {
         stream.leave(code, delivering: delivering)
         server.left(self, reusable: well && isPlain)
     }
+
+    /// Called for each door that is left. A stream with both messages complete doesn't know of its connection's end.
+    func connectionEnded(_ cause: String) { gone(.connection(cause)) }
 
     /// The client has reset the stream, or its connection has ended.
     private func gone(_ failure: HTTP2Break) {

@@ -57,6 +57,8 @@ package class ServerDoor: Downstream {
     package var stage: Stage { .closed }
     /// Whether the connection serves on after this request is answered without its body being read.
     package var servesOn: Bool { true }
+    /// The method of a head that is refused, as far as it is known: a response to HEAD has no body.
+    var unreadableMethod: Method { .get }
     var receivedBody: any BodySource { HeldBody() }
     /// The body was gathered: the handler decides again.
     func hold() {}
@@ -154,7 +156,7 @@ package class ServerDoor: Downstream {
     /// Answers malformed bytes, and ends the connection.
     package final func refuseUnreadable(_ error: ProxyError) {
         complete(with: error)
-        refuse(error, method: .get, servesOn: false)
+        refuse(error, method: unreadableMethod, servesOn: false)
     }
 
     private func complete(with error: ProxyError) {

@@ -52,6 +52,8 @@ package final class HTTP2Connection {
     /// Doors are asked for more, in their turns.
     @exclusivity(unchecked) private(set) var isPumping = false
     @exclusivity(unchecked) private var isTakingEvents = false
+    /// The session and its events refer to the input, which must stay.
+    @exclusivity(unchecked) private(set) var isAbsorbing = false
     /// Streams with a door that waits for room.
     @exclusivity(unchecked) private var stuck: [HTTP2Stream] = []
     /// Streams with a door that looks again after this round.
@@ -160,15 +162,18 @@ package final class HTTP2Connection {
             }
         } while !isClosed && !session.isClogged && stream.holdsBytes
         input.releaseIfEmpty()
+        if isClosed, stream.holdsBytes { discard() }
     }
 
     private func absorb() {
         lastReceived = loop.now
+        isAbsorbing = true
         while !input.isEmpty, !isClosed {
             let count = input.withUnread { session.receive($0, at: lastReceived.nanoseconds) }
             takeEvents()
             input.consume(count)
         }
+        isAbsorbing = false
         input.compact()
     }
 

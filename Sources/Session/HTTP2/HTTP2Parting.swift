@@ -45,7 +45,7 @@ extension HTTP2Connection {
     }
 
     func discard() {
-        guard parting.delivery != nil else { return }
+        guard parting.delivery != nil, !isAbsorbing else { return }
         repeat {
             input.consume(input.count)
             switch stream.read(into: &input) {

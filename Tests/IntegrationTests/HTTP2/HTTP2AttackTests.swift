@@ -115,6 +115,23 @@ struct HTTP2AttackTests {
         return try JSONDecoder().decode(Details.self, from: Data(line.utf8))
     }
 
+    /// A frame that ends the connection, and more in the same records than one read takes: the rest is dropped.
+    @Test func moreFollowsAFailure() async throws {
+        try await withTestBed { bed in
+            let shared = try await HTTP2Bed.prepare(bed)
+            let client = try await HTTP2Client(in: shared, authority: shared.authority(of: "h2.test"))
+            // All of it is there at the first read.
+            shared.proxy.process.send(signal: SIGSTOP)
+            // HEADERS with the index 0 (RFC 7541 section 6.1).
+            try await client.raw("000001" + "01" + "05" + "00000001" + "80" + String(repeating: "00", count: 200_000))
+            shared.proxy.process.send(signal: SIGCONT)
+            #expect(try await client.goaways(1).first?.code == "COMPRESSION_ERROR")
+            try await client.close()
+            #expect(try await shared.curl(.h2ToH2, "/echo").succeeded)
+            #expect(shared.proxy.process.unaskedEnding == nil)
+        }
+    }
+
     /// It reads nothing at all: the connection ends when the time for a reader has passed.
     @Test func whoReadsNothingIsEnded() async throws {
         try await withTestBed { bed in

@@ -105,6 +105,41 @@ struct HTTP2SilenceTests {
         }
     }
 
+    /// The client's stream is complete, and the origin's isn't. The client's connection ends, and the exchange with it.
+    @Test func aResponseThatDoesNotEnd() async throws {
+        try await withTestBed { bed in
+            let shared = try await HTTP2Bed.prepare(bed, sections: ["timeouts": ["idle_client: 2s", "idle_upstream: 100ms"]])
+            let before = try await shared.footprint()
+            let client = try await HTTP2Client(in: shared, authority: shared.authority(of: "h2.test"))
+            let (head, body) = try await client.get("/silent/end")
+            #expect(head.status == 200 && body.ended == true && body.count == 0, "\(head) \(body)")
+            try await client.close()
+            let line = try await shared.proxy.events.first("exchange") { $0["path"] == "/silent/end" }
+            #expect(line["cause"]?.contains("client") == true, "\(line)")
+            try await shared.hasGivenBack(since: before)
+            try await shared.servesOthers()
+        }
+    }
+
+    /// A refusal answers HEAD without a body. It is complete, and no deadline of it outlives the client's connection.
+    @Test func aHeadThatIsRefused() async throws {
+        try await withTestBed { bed in
+            let shared = try await HTTP2Bed.prepare(bed, sections: ["timeouts": ["idle_client: 1s"], "limits": ["request_head: 2KiB"]])
+            let client = try await HTTP2Client(in: shared, authority: shared.authority(of: "h2.test"))
+            let refused: [(Int, HTTP2Client.Fields)] = [(400, [(":scheme", "ftp")]), (431, [("x-long", String(repeating: "x", count: 3000))])]
+            for (status, fields) in refused {
+                let stream = try await client.request("HEAD", "/x", fields)
+                let (head, body) = (try await client.head(stream), try await client.body(stream))
+                #expect(head.status == status && body.ended == true && body.count == 0, "\(head) \(body)")
+            }
+            try await client.close()
+            // Longer than idle_client.
+            try await Task.sleep(for: .seconds(2))
+            try await shared.servesOthers()
+            #expect(shared.proxy.process.unaskedEnding == nil)
+        }
+    }
+
     /// A request whose body doesn't come ends for itself; the connection stays with what else it does.
     @Test(arguments: [Crossing.h2ToH1, .h2ToH2]) func aBodyThatDoesNotCome(crossing: Crossing) async throws {
         try await withTestBed { bed in

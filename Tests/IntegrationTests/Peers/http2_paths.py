@@ -235,9 +235,9 @@ async def release_held(stream, name):
 
 
 async def silent(stream, stage):
-    """/silent/STAGE: nothing more after the request, head or data. The connection goes on."""
+    """/silent/STAGE: nothing more after the request, head or data, or no end of a response without content (end). The connection goes on."""
     if stage != "request":
-        stream.head(200, ("content-length", "9999"))
+        stream.head(200, ("content-length", "0" if stage == "end" else "9999"))
     if stage == "data":
         await stream.send(b"first")
     say("silent", connection=stream.connection.number)
