@@ -52,7 +52,7 @@ KNOWN = {
 
 #: Not differences in HTTP/2, as what is wrong comes after what was passed on. A length that isn't that of DATA (RFC 9113 section 8.1.1) is
 #: seen at the body's end: an origin that was sent as much as the length says has a whole message by then, and the client's stream is
-#: reset all the same. So it is with bad trailers after such a body, with what follows a response's head that has no body (HEAD, 204, 304),
+#: reset all the same. So it is with bad trailers after such a body, with what follows a response's head that has no body (HEAD, 204, 205, 304),
 #: and with DATA after a response's length: a client of HTTP/1.1 was sent as much as the length says, and no byte of the rest.
 
 #: What real readers do by their own design, whatever sends to them.

@@ -151,7 +151,7 @@ class StreamReader(Reader):
             if not has_body and sent.body:
                 raise Refused("DATA")
         except Refused as refused:
-            raise refused if has_body and number is None else Refused(AFTER)
+            raise refused if has_body and status != 205 and number is None else Refused(AFTER)
         if status == 205:
             self.doubt("205", False)
             return status, b""
@@ -162,7 +162,7 @@ class StreamReader(Reader):
         """The body of a response as far as its head says where it ends: of what is refused for its end, a client of HTTP/1.1 has a whole
         message by then. Nil: it can't be whole."""
         status, length = dict(sent.fields)[b":status"], dict(sent.fields).get(b"content-length", b"")
-        if method == b"HEAD" or status in (b"204", b"304"):
+        if method == b"HEAD" or status in (b"204", b"205", b"304"):
             return b""
         return sent.body[:int(length)] if length.isdigit() and int(length) <= len(sent.body) else None
 

@@ -124,7 +124,8 @@ package final class HTTP2Upstream: UpstreamConnection {
 
     /// An exchange has left.
     func giveBack(_ stream: HTTP2UpstreamStream? = nil) {
-        if let stream, spare.count < Self.mostSpare { spare.append(stream) }
+        // Each keeps this object: one that is over keeps none, and is released.
+        if let stream, !isOver, spare.count < Self.mostSpare { spare.append(stream) }
         leases -= 1
         guard leases == 0 else { return }
         if isLeaving || !isShared { return shut() }
