@@ -203,6 +203,7 @@ else
 	python3 Benchmarks/bench.py --pinproxy $(RELEASE) --peers pinproxy,nginx,haproxy,squid,mitmproxy
 	python3 Benchmarks/http2.py --pinproxy $(RELEASE)
 	python3 Benchmarks/start.py --pinproxy $(RELEASE)
+	python3 Benchmarks/commands.py --pinproxy $(RELEASE)
 	python3 Benchmarks/pieces.py --pinproxy $(RELEASE)
 	python3 Benchmarks/rules.py --pinproxy $(RELEASE)
 	swift build -c release --product HostBenchmark $(STATIC) $(RELEASE_FLAGS)

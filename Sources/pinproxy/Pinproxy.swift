@@ -41,6 +41,7 @@ enum Main {
     }
 }
 
+/// Each command spells its name out: to find it by reflection takes ArgumentParser a quarter of a start.
 struct Pinproxy: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pinproxy",

@@ -77,7 +77,7 @@ extension ConfigurationOptions {
 
     /// The proxy of `--state-directory`, else this user's.
     private var runningProxy: (proxy: RunningProxy, files: StateFiles)? {
-        guard let directory = stateDirectory ?? StateDirectory.path(environment: ProcessInfo.processInfo.environment) else { return nil }
+        guard let directory = stateDirectory ?? StateDirectory.path(environment: StartEnvironment.variables) else { return nil }
         let files = StateFiles(directory: directory)
         return RunningProxy.find(files).map { ($0, files) }
     }

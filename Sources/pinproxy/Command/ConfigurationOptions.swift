@@ -43,7 +43,7 @@ struct ConfigurationOptions: ParsableArguments {
 
     func stateDirectory(for file: String?) throws -> String {
         if let stateDirectory { return stateDirectory }
-        let environment = ProcessInfo.processInfo.environment
+        let environment = StartEnvironment.variables
         if environment["STATE_DIRECTORY"] == nil, let state = Self.serviceState(of: file), access(state, F_OK) == 0 { return state }
         guard let path = StateDirectory.path(environment: environment) else {
             throw CommandFailure(

@@ -58,7 +58,7 @@ struct ProxyURL: CustomStringConvertible {
         let known = known(settings, inherited)
         let hosts = known.map(\.ip)
         for name in variables {
-            guard let value = ProcessInfo.processInfo.environment[name], let url = URLComponents(string: value),
+            guard let value = StartEnvironment.variables[name], let url = URLComponents(string: value),
                 let user = url.percentEncodedUser, let password = url.percentEncodedPassword, let host = url.host,
                 hosts.contains(host.filter { $0 != "[" && $0 != "]" }) || ["127.0.0.1", "localhost", "[::1]", "::1"].contains(host),
                 known.contains(where: { Int($0.port) == url.port })

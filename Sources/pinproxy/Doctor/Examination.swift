@@ -24,7 +24,7 @@ struct Examination {
         self.patience = patience
         self.options = options
         self.snapshot = snapshot
-        own = ProcessInfo.processInfo.environment
+        own = StartEnvironment.variables
         var template = Array("\(own["TMPDIR"] ?? "/tmp")/pinproxy-doctor.XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else {
             throw CommandFailure("no directory can be made in \(own["TMPDIR"] ?? "/tmp"): \(systemReason())")

@@ -8,6 +8,7 @@ internal import Security
 
 struct Env: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "env",
         abstract: "Print the variables that make programs use the proxy and trust its authority.",
         discussion: """
             Prints export lines for a POSIX shell: the proxy's address in upper and lower case, and \
@@ -31,7 +32,7 @@ struct Env: ParsableCommand {
 
     func run() throws {
         if unset {
-            return Standard.output(ClientEnvironment.removal(from: ProcessInfo.processInfo.environment, in: shell))
+            return Standard.output(ClientEnvironment.removal(from: StartEnvironment.variables, in: shell))
         }
         do {
             let snapshot = try options.load(readsPins: false)
@@ -56,7 +57,7 @@ extension ConfigurationOptions {
     func clientEnvironment(
         _ snapshot: Snapshot, session: ProxySession? = nil, isPlain: Bool = false
     ) throws -> ClientEnvironment {
-        let environment = ProcessInfo.processInfo.environment
+        let environment = StartEnvironment.variables
         let directories = directories(snapshot)
         let settings = snapshot.authority
         let authority = AuthorityFiles(
@@ -75,7 +76,7 @@ extension ConfigurationOptions {
 
     /// Where files for this user's commands may lie. A service's directory is read-only for its users: the last is their own.
     func directories(_ snapshot: Snapshot) -> [StateFiles] {
-        let own = StateDirectory.path(environment: ProcessInfo.processInfo.environment)
+        let own = StateDirectory.path(environment: StartEnvironment.variables)
         let others = own.map { $0 == snapshot.stateDirectory ? [] : [$0] } ?? []
         return ([snapshot.stateDirectory] + others).map { StateFiles(directory: absolute($0)) }
     }

@@ -10,6 +10,7 @@ internal import LocalPeers
 
 struct Exec: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "exec",
         abstract: "Run one command with the environment that env prints, and say what the proxy refused for it.",
         discussion: """
             What the proxy refuses for the command is printed on standard error when the command ends, since most \
@@ -151,7 +152,7 @@ struct Exec: ParsableCommand {
     ) throws -> (ChildCommand, ExecDoor?) {
         let commandTrust = CommandTrust(wish: trust.map { $0 ? .required : .refused } ?? .unasked, command: command[0])
         var surroundings = CommandSurroundings()
-        surroundings.trust = commandTrust.stores(environment.trust, ProcessInfo.processInfo.environment)
+        surroundings.trust = commandTrust.stores(environment.trust, StartEnvironment.variables)
         surroundings.keepsRights = trust == nil
         let network = try network(environment.proxy)
         surroundings.network = network

@@ -7,7 +7,7 @@ struct Palette {
 
     /// On a terminal that can, unless NO_COLOR (no-color.org) is set.
     static var standardOutput: Palette {
-        let environment = ProcessInfo.processInfo.environment
+        let environment = StartEnvironment.variables
         let isUnwanted = environment["NO_COLOR"]?.isEmpty == false || environment["TERM"] == "dumb"
         return Palette(isColoured: isatty(STDOUT_FILENO) == 1 && !isUnwanted)
     }

@@ -9,6 +9,7 @@ internal import Security
 
 struct Run: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "run",
         abstract: "Run the proxy in the foreground.",
         discussion: """
             Creates its local authority on the first start. The log goes to standard error: text on a \

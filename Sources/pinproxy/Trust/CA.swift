@@ -24,6 +24,7 @@ struct CA: ParsableCommand {
 extension CA {
     struct Create: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "create",
             abstract: "Create the authority.",
             discussion: """
                 pinproxy run does this by itself on its first start. An existing authority is never \
@@ -54,7 +55,7 @@ extension CA {
     }
 
     struct Show: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Describe the authority and say where its files are.")
+        static let configuration = CommandConfiguration(commandName: "show", abstract: "Describe the authority and say where its files are.")
 
         @OptionGroup var options: ConfigurationOptions
         @Flag(help: "Print the certificate itself instead, as PEM; during a rotation, all to be trusted.") var pem = false
@@ -72,6 +73,7 @@ extension CA {
 
     struct Install: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "install",
             abstract: "Add the authority to a trust store: the system's (needs root), the browsers', a JVM's.",
             discussion: """
                 Copies the certificate to \(SystemTrustStore().directory) and runs \
@@ -93,7 +95,7 @@ extension CA {
                 Standard.output("installed: \(databases.joined(separator: ", "))")
             }
             if stores.java {
-                let store = try JVMStore(ProcessInfo.processInfo.environment)
+                let store = try JVMStore(StartEnvironment.variables)
                 let isNew = try store.install(certificate)
                 Standard.output("\(isNew ? "installed" : "already installed"): \(store.home)")
             }
@@ -106,6 +108,7 @@ extension CA {
 
     struct Remove: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "remove",
             abstract: "Remove the authority from a trust store: the system's (needs root), the browsers', a JVM's.",
             discussion: "The authority's own files stay where they are.")
 
@@ -135,7 +138,7 @@ extension CA {
                     removed += try OtherStores.databases().remove(certificate.map(NSSDatabases.name))
                 }
                 if stores.java {
-                    let store = try JVMStore(ProcessInfo.processInfo.environment)
+                    let store = try JVMStore(StartEnvironment.variables)
                     removed += try store.remove(certificate.map(JVMStore.name)).map { "\(store.home): \($0)" }
                 }
             }
@@ -153,7 +156,7 @@ struct OtherStores: ParsableArguments {
     var isAny: Bool { nss || java }
 
     static func databases() throws -> NSSDatabases {
-        let environment = ProcessInfo.processInfo.environment
+        let environment = StartEnvironment.variables
         guard let home = environment["HOME"], !home.isEmpty else {
             throw CommandFailure("HOME is not set, so the browsers' databases can't be found")
         }

@@ -7,6 +7,7 @@ internal import TLS
 extension CA {
     struct Rotate: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "rotate",
             abstract: "Replace the authority, with a time in which the old and the new one are trusted.",
             discussion: """
                 Three steps, days or weeks apart:

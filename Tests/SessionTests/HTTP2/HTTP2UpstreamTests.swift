@@ -187,6 +187,27 @@ import Transport
         #expect(upstream.isOver && bed.origin.shared.isEmpty && bed.bench.pool.idleCount == 0)
     }
 
+    /// An exchange with a whole response outlives it, and leaves it nothing to be kept by.
+    @Test func aConnectionThatEndsBeforeItsLastExchangeIsReleased() throws {
+        weak var connection: HTTP2Upstream?
+        do {
+            let (upstream, origin) = try bed.connect()
+            connection = upstream
+            let client = try bed.ask()
+            client.sink.room = 1
+            try bed.run { origin.requests.count == 1 }
+            origin.requests[0].answer("200", body: PieceSource.whole("abc"))
+            try bed.run { client.sink.bytes.count == 1 }
+            origin.connection.stream.endWriting()
+            try bed.run { upstream.isOver }
+            client.sink.room = .max
+            client.exchange.downstreamIsWritable()
+            try bed.run { client.ending != nil }
+            #expect(client.response == "200 abc")
+        }
+        try bed.run("it is released") { connection == nil }
+    }
+
     @Test func aStreamThatWasNotUsedIsReturned() throws {
         var settings = HTTP2Settings()
         settings.maxConcurrentStreams = 1
