@@ -53,6 +53,8 @@ package struct TaskRecord: ~Copyable {
         init(_ verdict: Verdict) { self.verdict = verdict }
     }
     package var verification: String?
+    /// CONNECT: the group of the client's TLS inside it.
+    package var clientGroup: String?
 
     package private(set) var method = Method.other
     private var otherMethod: [UInt8] = []
@@ -141,6 +143,7 @@ package struct TaskRecord: ~Copyable {
         if errorType != nil { errorType = nil }
         isPinFailure = false
         if verification != nil { verification = nil }
+        if clientGroup != nil { clientGroup = nil }
         method = .other
         if !otherMethod.isEmpty { otherMethod = [] }
         path.removeAll(keepingCapacity: true)
