@@ -25,7 +25,7 @@ struct KeyExchangeTests {
                     "groups.test:\(server.port)", "-servername", "groups.test", "-CAfile", proxy.authority, "-verify_return_error", "-quiet",
                 ] + options, input: Array("GET / HTTP/1.1\r\nHost: groups.test:\(server.port)\r\nConnection: close\r\n\r\n".utf8))
             #expect(client.output.contains("s_server"), "\(client)")
-            let line = try await proxy.events.first("exchange") { $0["method"] == "CONNECT" }
+            let line = try await proxy.events.first("exchange") { $0["method"] == "GET" }
             #expect(line["client_tls_group"] == name, "\(line)")
             #expect(line["tls_group"] == name, "\(line)")
 
