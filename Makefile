@@ -2,10 +2,11 @@
 # make install  the release, its configuration and its systemd units below $(DESTDIR)$(PREFIX), /usr if nothing
 #             else is said, and $(DESTDIR)$(SYSCONFDIR), /etc
 # make deb    the Debian package, in .build/deb
-# make test   every test; with SANITIZE=address under the address sanitizer, with CONFINED=yes under the unit's filter of
+# make test   every test; with RELEASE=trixie inside a Debian 13 that is made for it; with SANITIZE=address under the address sanitizer, with CONFINED=yes under the unit's filter of
 #             system calls (docs/testing.md)
-#             and test-system, where that can be done
-# make test-system  the Debian package, installed, used, upgraded and purged on a booted Debian 12 (docs/testing.md)
+#             and test-system of that release, where that can be done
+# make test-system  the Debian package, installed, used, upgraded and purged on a booted Debian 12 and 13, and a machine that goes from
+#             one to the other (docs/testing.md); RELEASE=bookworm or trixie: that one alone
 # make test-clients  every program of docs/clients.md against the proxy; writes that page's table (docs/testing.md)
 # make fuzz   every parser and state machine that reads a peer's bytes, under libFuzzer and the address sanitizer, TIME=60
 #             seconds each; TARGET=name: one of them. make fuzz-minimize merges what was found into Tests/Fuzz/Corpus
@@ -23,23 +24,26 @@
 # make bench-check  instructions and allocations of the inner loop, against those that are expected; WRITE=yes expects
 #             what is counted now
 #
-# Each does its own set-up on Debian 12 with a Swift toolchain, as root or with sudo, says what it
+# Each does its own set-up on Debian 12 or 13 with a Swift toolchain, as root or with sudo, says what it
 # installs, and does nothing twice.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
+# Names of packages that are the same on both releases, and bring what differs: the -dev packages depend on the libraries that are
+# loaded at run time (libavif15, libavif16), default-jdk-headless on the release's Java.
 TO_BUILD := git pkg-config libevent-dev libssl-dev libc-ares-dev libsystemd-dev libcrypt-dev \
 	libidn2-dev libpsl-dev libmnl-dev libnghttp2-dev libseccomp-dev libyaml-dev libxml2-dev zlib1g-dev libbrotli-dev libzstd-dev libpng-dev \
 	libturbojpeg0-dev libgif-dev libwebp-dev libtiff-dev libavif-dev
-# A machine without a toolchain needs the libraries of these packages (those without -dev), libstdc++6 and the next.
-TO_RUN := ca-certificates publicsuffix libxml2 libpng16-16 libturbojpeg0 libgif7 libwebpdemux2 libtiff6 libavif15
+# A machine without a toolchain needs the libraries of these packages (those without -dev), libstdc++6 and the next. The package's
+# dependencies are found while it is built (debian/rules).
+TO_RUN := ca-certificates publicsuffix
 TO_TEST := nginx lighttpd lighttpd-mod-openssl openssl curl wget python3 python3-venv nodejs dnsmasq-base patch \
 	ca-certificates publicsuffix iproute2 faketime libnss3-tools fish zsh tcsh libwww-perl liblwp-protocol-https-perl \
 	prometheus chromium chromium-driver haproxy socat groff-base nghttp2-client nghttp2-server proxychains4
 # What `make test-clients` tries besides.
 TO_TEST_CLIENTS := aria2 lftp git-lfs mercurial subversion composer python3-pip libio-socket-ssl-perl ruby php-cli php-curl \
-	openjdk-17-jdk-headless golang-go lynx w3m maven yarnpkg skopeo firefox-esr
+	default-jdk-headless golang-go lynx w3m maven yarnpkg skopeo firefox-esr
 TO_DESYNC := nginx curl python3 nodejs golang-go
 TO_PACKAGE := dpkg-dev debhelper lintian python3
 TO_COUNT := valgrind nginx openssl python3
@@ -55,7 +59,7 @@ RELEASE_FLAGS += -Xlinker -z -Xlinker now -Xlinker -z -Xlinker pack-relative-rel
 RELEASE_FLAGS += -Xswiftc -ld-path=$(CURDIR)/.ci/link
 # The Swift runtime and its libraries go into the program: it runs on machines that have none.
 STATIC := --static-swift-stdlib
-RELEASE := .build/release/pinproxy
+PROGRAM := .build/release/pinproxy
 MANUAL := .build/manual
 PREFIX ?= /usr
 SYSCONFDIR ?= /etc
@@ -91,21 +95,27 @@ TO_TEST += python3-seccomp systemd
 export PINPROXY_TEST_LAUNCHER := /usr/bin/python3 $(CURDIR)/Tests/System/confined.py $(CURDIR)/systemd/pinproxy.service
 endif
 
-.PHONY: run release install manual deb test test-clients test-system bench bench-many soak bench-check faults fuzz fuzz-minimize desync
+# This machine's Debian. For another one things are built inside it, into .build-NAME.
+HERE := $(shell . /etc/os-release && echo $$VERSION_CODENAME)
+RELEASES := bookworm trixie
+in = $(if $(filter-out $(HERE),$(1)),python3 -B Tests/System/release.py $(1) )
+folder = $(if $(filter-out $(HERE),$(1)),.build-$(1),.build)
+
+.PHONY: suite run release install manual deb test test-clients test-system bench bench-many soak bench-check faults fuzz fuzz-minimize desync
 
 run: release
 	@.ci/first-steps
-	@exec $(RELEASE) run --config config/pinproxy.yaml
+	@exec $(PROGRAM) run --config config/pinproxy.yaml
 
 release:
 	@.ci/install-packages $(TO_BUILD) $(TO_RUN)
-	@test -e $(RELEASE) || echo "The first build compiles everything: 3 to 8 minutes on two cores, longer on a busy machine. Later ones take" \
+	@test -e $(PROGRAM) || echo "The first build compiles everything: 3 to 8 minutes on two cores, longer on a busy machine. Later ones take" \
 		"what has changed. Swift counts the steps, as [12/190]; the last ones are the longest."
 	swift build -c release --product pinproxy $(STATIC) $(RELEASE_FLAGS)
 
 # Files of yours below $(SYSCONFDIR) are left as they are.
 install: release
-	install -D -m 755 $(RELEASE) $(DESTDIR)$(PREFIX)/bin/pinproxy
+	install -D -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/pinproxy
 	strip $(DESTDIR)$(PREFIX)/bin/pinproxy
 	install -d $(DESTDIR)$(SYSCONFDIR)/pinproxy $(DESTDIR)$(UNITDIR)
 	for file in pinproxy.yaml pins.yaml; do \
@@ -123,9 +133,9 @@ install: release
 	install -d $(DESTDIR)$(PREFIX)/share/pinproxy/monitoring
 	install -m 644 docs/monitoring/alerts.yml docs/monitoring/grafana.json $(DESTDIR)$(PREFIX)/share/pinproxy/monitoring
 	install -d $(DESTDIR)$(BASHDIR) $(DESTDIR)$(ZSHDIR) $(DESTDIR)$(FISHDIR)
-	$(RELEASE) --generate-completion-script bash | sed 1d > $(DESTDIR)$(BASHDIR)/pinproxy
-	$(RELEASE) --generate-completion-script zsh > $(DESTDIR)$(ZSHDIR)/_pinproxy
-	$(RELEASE) --generate-completion-script fish > $(DESTDIR)$(FISHDIR)/pinproxy.fish
+	$(PROGRAM) --generate-completion-script bash | sed 1d > $(DESTDIR)$(BASHDIR)/pinproxy
+	$(PROGRAM) --generate-completion-script zsh > $(DESTDIR)$(ZSHDIR)/_pinproxy
+	$(PROGRAM) --generate-completion-script fish > $(DESTDIR)$(FISHDIR)/pinproxy.fish
 
 # The man pages: one for each command, from what --help is made of, and of the shipped files, from their comments.
 manual: release
@@ -133,13 +143,13 @@ manual: release
 		--product generate-manual
 	rm -rf $(MANUAL)
 	mkdir -p $(MANUAL)/pages
-	.build/generate-manual/debug/generate-manual $(RELEASE) --multi-page --output-directory $(MANUAL)
+	.build/generate-manual/debug/generate-manual $(PROGRAM) --multi-page --output-directory $(MANUAL)
 	@# The pages of subcommands are named as git's are: pinproxy-ca(1), which "man pinproxy ca" shows too.
 	for page in $(MANUAL)/*.1; do name=$$(basename $$page .1); \
 		sed -e 's/^$$/.Pp/' -e 's/^[.]Nd "\(.*\)"$$/.Nd \1/' -e "/^.Sh SYNOPSIS/,/^.Sh DESC/s/^[.]Nm$$/.Nm \"$${name//./ }\"/" \
 			-e "/^.Sh NAME/,/^.Nd/s/^[.]Nm .*/.Nm $${name//./-}/" -e '/^[.]\(Dt\|Xr\) /s/[.]/-/2g' \
 			$$page > $(MANUAL)/pages/$${name//./-}.1; done
-	$(RELEASE) --experimental-dump-help | python3 -B docs/commands.py $(MANUAL)/pages/pinproxy.1
+	$(PROGRAM) --experimental-dump-help | python3 -B docs/commands.py $(MANUAL)/pages/pinproxy.1
 	python3 -B docs/manual.py config/pinproxy.yaml config/pins.yaml $(MANUAL)/pages
 
 # The package. An error or a warning of lintian that debian/pinproxy.lintian-overrides doesn't explain is a failure.
@@ -152,17 +162,23 @@ deb: release
 		--changes-file=.build/deb/pinproxy.changes --changes-option=-u.build/deb
 	lintian --fail-on error,warning --no-cfg --display-info --allow-root .build/deb/pinproxy_*.deb
 
-test: $(PYTHON)/installed
+test: $(if $(SANITIZE)$(CONFINED),,test-system-$(or $(RELEASE),$(HERE))) suite
+
+# Without the booted machine; SKIP=IntegrationTests leaves those out.
+ifneq ($(filter-out $(HERE),$(RELEASE)),)
+suite:
+	@.ci/install-packages python3 debootstrap
+	$(call in,$(RELEASE))make suite SANITIZE=$(SANITIZE) CONFINED=$(CONFINED) SKIP=$(SKIP)
+else
+suite: $(PYTHON)/installed
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST)
 	python3 -B Tests/Faults/plant.py --check
 	swift build --build-tests $(CHECKED) $(SANITIZED)
-ifeq ($(SANITIZE)$(CONFINED),)
-	$(MAKE) test-system
-endif
 	@# What failed is said once more at the end, where a log that was cut short still has it, with the runner's closing line.
-	swift test --skip-build $(SANITIZED) --experimental-maximum-parallelization-width $(AT_ONCE) |& tee .build/tests.log || \
+	swift test --skip-build $(SANITIZED) $(SKIP:%=--skip %) --experimental-maximum-parallelization-width $(AT_ONCE) |& tee .build/tests.log || \
 		{ awk '/^(◇|✔|✘) / { n = /^✘ Test .* recorded an issue/ ? 30 : 0 } n-- > 0' .build/tests.log | cut -c 1-400; \
 		grep -a '^✘ Test run with' .build/tests.log; exit 1; }
+endif
 
 test-clients: $(CLIENTS)/installed $(PYTHON)/installed
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST) $(TO_TEST_CLIENTS)
@@ -191,21 +207,21 @@ fuzz-minimize:
 
 desync: release $(PYTHON)/installed
 	@.ci/install-packages $(TO_DESYNC)
-	$(PYTHON)/bin/python3 -B Tests/Desync/desync.py --pinproxy $(RELEASE) --count $(or $(COUNT),20000) \
+	$(PYTHON)/bin/python3 -B Tests/Desync/desync.py --pinproxy $(PROGRAM) --count $(or $(COUNT),20000) \
 		$(if $(SEED),--seed $(SEED)) $(if $(LANES),--lanes $(LANES))
 
 bench: release
 	@.ci/install-packages $(TO_BENCH)
 ifdef QUICK
-	python3 Benchmarks/bench.py --pinproxy $(RELEASE) --quick
+	python3 Benchmarks/bench.py --pinproxy $(PROGRAM) --quick
 else
 	@$(MAKE) --no-print-directory $(MITMPROXY)/installed
-	python3 Benchmarks/bench.py --pinproxy $(RELEASE) --peers pinproxy,nginx,haproxy,squid,mitmproxy
-	python3 Benchmarks/http2.py --pinproxy $(RELEASE)
-	python3 Benchmarks/start.py --pinproxy $(RELEASE)
-	python3 Benchmarks/commands.py --pinproxy $(RELEASE)
-	python3 Benchmarks/pieces.py --pinproxy $(RELEASE)
-	python3 Benchmarks/rules.py --pinproxy $(RELEASE)
+	python3 Benchmarks/bench.py --pinproxy $(PROGRAM) --peers pinproxy,nginx,haproxy,squid,mitmproxy
+	python3 Benchmarks/http2.py --pinproxy $(PROGRAM)
+	python3 Benchmarks/start.py --pinproxy $(PROGRAM)
+	python3 Benchmarks/commands.py --pinproxy $(PROGRAM)
+	python3 Benchmarks/pieces.py --pinproxy $(PROGRAM)
+	python3 Benchmarks/rules.py --pinproxy $(PROGRAM)
 	swift build -c release --product HostBenchmark $(STATIC) $(RELEASE_FLAGS)
 	.build/release/HostBenchmark
 	swift build -c release --product SerializationBenchmark $(STATIC) $(RELEASE_FLAGS)
@@ -214,28 +230,35 @@ endif
 
 bench-many: release $(PYTHON)/installed
 	@.ci/install-packages $(TO_BENCH)
-	python3 Benchmarks/many.py --pinproxy $(RELEASE)
-	python3 Benchmarks/memory.py --pinproxy $(RELEASE)
-	python3 Benchmarks/workers.py --pinproxy $(RELEASE)
-	python3 Benchmarks/loris.py --pinproxy $(RELEASE)
+	python3 Benchmarks/many.py --pinproxy $(PROGRAM)
+	python3 Benchmarks/memory.py --pinproxy $(PROGRAM)
+	python3 Benchmarks/workers.py --pinproxy $(PROGRAM)
+	python3 Benchmarks/loris.py --pinproxy $(PROGRAM)
 
 soak: release $(PYTHON)/installed
 	@.ci/install-packages $(TO_BENCH) $(TO_SOAK)
-	$(PYTHON)/bin/python3 -B Tests/Soak/soak.py --pinproxy $(RELEASE) --count $(or $(COUNT),1000000) \
+	$(PYTHON)/bin/python3 -B Tests/Soak/soak.py --pinproxy $(PROGRAM) --count $(or $(COUNT),1000000) \
 		$(if $(SEED),--seed $(SEED)) $(if $(LANES),--lanes $(LANES)) $(if $(CLIENTS),--clients $(CLIENTS))
-	python3 Benchmarks/flat.py --pinproxy $(RELEASE) $(if $(COUNT),--exchanges $(COUNT) --reloads $(shell expr $(COUNT) / 100))
+	python3 Benchmarks/flat.py --pinproxy $(PROGRAM) $(if $(COUNT),--exchanges $(COUNT) --reloads $(shell expr $(COUNT) / 100))
 
 bench-check: release
 	@.ci/install-packages $(TO_COUNT)
-	python3 Benchmarks/check.py --pinproxy $(RELEASE) $(if $(TOLERANCE),--tolerance $(TOLERANCE)) $(if $(WRITE),--write)
+	python3 Benchmarks/check.py --pinproxy $(PROGRAM) $(if $(TOLERANCE),--tolerance $(TOLERANCE)) $(if $(WRITE),--write)
 
-# The package, installed on a Debian 12 that is booted for it. Where that can't be done, it says so and does nothing.
-test-system:
+# The package, installed on a Debian that is booted for it. Where that can't be done, it says so and does nothing.
+test-system: $(if $(RELEASE),test-system-$(RELEASE),$(RELEASES:%=test-system-%) test-system-upgrade)
+
+$(RELEASES:%=test-system-%): test-system-%:
 	@.ci/install-packages python3
-	@reason=$$(python3 Tests/System/machine.py); \
+	@reason=$$(python3 -B Tests/System/machine.py $*); \
 	if [ -n "$$reason" ]; then echo "SKIP  the package on a booted machine: $$reason"; exit 0; fi; \
-	.ci/install-packages debootstrap systemd-container && $(MAKE) deb && \
-	python3 Tests/System/run.py .build/deb/pinproxy_*.deb
+	.ci/install-packages debootstrap systemd-container && $(call in,$*)make deb && \
+	python3 -B Tests/System/run.py $* $(call folder,$*)/deb/pinproxy_*.deb
+
+# The first release's package, on a machine that becomes the second.
+test-system-upgrade: $(RELEASES:%=test-system-%)
+	@packages=$$(ls $(foreach release,$(RELEASES),$(call folder,$(release))/deb/pinproxy_*.deb)) || exit 0; \
+	python3 -B Tests/System/run.py $(firstword $(RELEASES)) $$packages
 
 # The packages from PyPI that the tests use as clients, in a folder of their own.
 $(PYTHON)/installed: $(REQUIREMENTS)

@@ -5,12 +5,14 @@
 #include <dlfcn.h>
 #include <stdbool.h>
 
-// The shared object that these headers describe. With it come a dozen codecs, which few processes need: it is loaded
-// when the first image is to be decoded.
+// The shared object that these headers describe, and Debian's package of it. With it come a dozen codecs, which few
+// processes need: it is loaded when the first image is to be decoded.
 #if AVIF_VERSION_MAJOR == 0 && AVIF_VERSION_MINOR == 11
 #define SHIM_AVIF_FILE "libavif.so.15"
+#define SHIM_AVIF_PACKAGE "libavif15"
 #elif AVIF_VERSION_MAJOR == 1
 #define SHIM_AVIF_FILE "libavif.so.16"
+#define SHIM_AVIF_PACKAGE "libavif16"
 #else
 #error "name the shared object of this version of libavif"
 #endif

@@ -12,7 +12,7 @@ struct HostsFile: ~Copyable {
             options.lookups = UnsafeMutablePointer(mutating: lookups)
             return ares_init_options(&channel, &options, ARES_OPT_LOOKUPS)
         }
-        guard status == ARES_SUCCESS else { throw ResolutionError(status: status, name: "resolver") }
+        guard status == shim_ARES_SUCCESS else { throw ResolutionError(status: status, name: "resolver") }
     }
 
     deinit {
@@ -26,14 +26,14 @@ struct HostsFile: ~Copyable {
         var hints = ares_addrinfo_hints()
         hints.ai_family = AF_UNSPEC
         hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
-        // ENVHOSTS: the variable CARES_HOSTS may name another hosts file.
-        hints.ai_flags = ARES_AI_ENVHOSTS
+        // The variable CARES_HOSTS may name another hosts file. Without it c-ares 1.34 reads no file at all if asked for that.
+        hints.ai_flags = getenv("CARES_HOSTS") == nil ? 0 : ARES_AI_ENVHOSTS
         // Without I/O the callback comes before the call returns.
         ares_getaddrinfo(
             channel, name, nil, &hints,
             { context, status, _, info in
                 guard let context else { return }
-                if status == ARES_SUCCESS {
+                if status == shim_ARES_SUCCESS {
                     Unmanaged<Answer>.fromOpaque(context).takeUnretainedValue().addresses = AddressInfo.addresses(info)
                 }
                 ares_freeaddrinfo(info)
@@ -44,10 +44,11 @@ struct HostsFile: ~Copyable {
     /// `name` and its search list, in the order of `ndots` (resolv.conf(5)). A final dot means `name` alone.
     func candidates(for name: String) -> [String] {
         if name.hasSuffix(".") { return [name] }
-        var options = ares_options()
-        var mask: CInt = 0
-        guard ares_save_options(channel, &options, &mask) == ARES_SUCCESS else { return [name] }
-        defer { ares_destroy_options(&options) }
+        let saved = UnsafeMutablePointer<shim_ares_options>.allocate(capacity: 1)
+        defer { saved.deallocate() }
+        guard shim_ares_save_options(channel, saved) == shim_ARES_SUCCESS else { return [name] }
+        defer { shim_ares_destroy_options(saved) }
+        let options = saved.pointee.known
         let domains = (0..<Int(max(options.ndomains, 0))).compactMap { index in
             options.domains[index].map { String(cString: $0) }
         }

@@ -37,11 +37,11 @@ package enum ResolutionError: Error, Hashable, Sendable, CustomStringConvertible
     /// From a c-ares status other than ARES_SUCCESS.
     init(status: CInt, name: String) {
         switch status {
-        case ARES_ENOTFOUND: self = .notFound(name)
-        case ARES_ENODATA: self = .noAddresses(name)
-        case ARES_EBADNAME: self = .invalidName(name)
-        case ARES_ETIMEOUT: self = .timedOut(name)
-        case ARES_ECANCELLED, ARES_EDESTRUCTION: self = .cancelled
+        case shim_ARES_ENOTFOUND: self = .notFound(name)
+        case shim_ARES_ENODATA: self = .noAddresses(name)
+        case shim_ARES_EBADNAME: self = .invalidName(name)
+        case shim_ARES_ETIMEOUT: self = .timedOut(name)
+        case shim_ARES_ECANCELLED, shim_ARES_EDESTRUCTION: self = .cancelled
         default: self = .serverFailure(name: name, reason: String(cString: ares_strerror(status)))
         }
     }

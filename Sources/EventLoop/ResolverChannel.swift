@@ -31,32 +31,32 @@ final class ResolverChannel {
         self.settings = settings
         try Self.prepareLibrary()
         hosts = try HostsFile()
-        var options = ares_options()
-        options.timeout = settings.attemptMilliseconds
-        options.tries = settings.attempts
+        var options = shim_ares_options()
+        options.known.timeout = settings.attemptMilliseconds
+        options.known.tries = settings.attempts
         // No search list: both families must be queried under one name.
-        options.ndomains = 0
-        options.sock_state_cb = { context, descriptor, readable, writable in
+        options.known.ndomains = 0
+        options.known.sock_state_cb = { context, descriptor, readable, writable in
             guard let context else { return }
             Unmanaged<ResolverChannel>.fromOpaque(context).takeUnretainedValue()
                 .watch(descriptor, read: readable != 0, write: writable != 0)
         }
         // Unretained: the last callback comes in ares_destroy, before our end.
         let context = Unmanaged.passUnretained(self).toOpaque()
-        options.sock_state_cb_data = context
+        options.known.sock_state_cb_data = context
         let mask = ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_DOMAINS | ARES_OPT_SOCK_STATE_CB | ARES_OPT_LOOKUPS
         // Hosts file, then DNS, whatever nsswitch.conf says: c-ares knows no other source, such as "resolve".
         let status = "b".withCString { lookups in
-            options.lookups = UnsafeMutablePointer(mutating: lookups)
-            return ares_init_options(&channel, &options, mask)
+            options.known.lookups = UnsafeMutablePointer(mutating: lookups)
+            return shim_ares_init_options(&channel, &options, mask)
         }
-        guard status == ARES_SUCCESS, let channel else {
+        guard status == shim_ARES_SUCCESS, let channel else {
             throw ResolutionError(status: status, name: "resolver")
         }
         ares_set_socket_functions(channel, ResolverSockets.functions, context)
         if let servers = settings.servers {
             let status = ares_set_servers_ports_csv(channel, servers)
-            guard status == ARES_SUCCESS else { throw ResolutionError(status: status, name: servers) }
+            guard status == shim_ARES_SUCCESS else { throw ResolutionError(status: status, name: servers) }
         }
         timeout = Deadline(loop: loop, owner: self) { $0.process(read: ARES_SOCKET_BAD, write: ARES_SOCKET_BAD) }
     }
@@ -191,8 +191,8 @@ final class ResolverChannel {
         }
 
         private func reply(_ status: CInt, _ info: UnsafeMutablePointer<ares_addrinfo>?) -> NameLookup.Reply {
-            if status == ARES_ECONNREFUSED, channel.lacksDescriptors { return .failed(.noDescriptors(name)) }
-            guard status == ARES_SUCCESS else { return .failed(ResolutionError(status: status, name: name)) }
+            if status == shim_ARES_ECONNREFUSED, channel.lacksDescriptors { return .failed(.noDescriptors(name)) }
+            guard status == shim_ARES_SUCCESS else { return .failed(ResolutionError(status: status, name: name)) }
             let addresses = AddressInfo.addresses(info)
             if addresses.isEmpty { return .failed(.noAddresses(name)) }
             return .addresses(addresses, timeToLive: AddressInfo.timeToLive(of: info))
@@ -203,7 +203,7 @@ final class ResolverChannel {
     private static let libraryStatus = ares_library_init(ARES_LIB_INIT_ALL)
 
     private static func prepareLibrary() throws(ResolutionError) {
-        guard libraryStatus == ARES_SUCCESS else { throw ResolutionError(status: libraryStatus, name: "resolver") }
+        guard libraryStatus == shim_ARES_SUCCESS else { throw ResolutionError(status: libraryStatus, name: "resolver") }
     }
 }
 

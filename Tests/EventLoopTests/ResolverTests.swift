@@ -354,6 +354,23 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         #expect(try texts(fixture.cache.answer(for: "moved.test", at: .now())) == ["192.0.2.1"])
     }
 
+    /// c-ares has a cache since 1.31, which remembers for an hour what isn't there.
+    @Test func `what is known is known to the cache alone`() throws {
+        let fixture = try Fixture { _ in addresses("192.0.2.1") }
+        let channel = try ResolverChannel(loop: fixture.loop, settings: fixture.settings)
+        for count in [2, 4] {
+            var answers = 0
+            channel.lookUp("again.test", begun: { _ in }) { _ in
+                answers += 1
+                fixture.loop.afterThisTurn { fixture.loop.stop() }
+            }
+            run(fixture.loop)
+            #expect(answers == 1)
+            #expect(fixture.server.count("again.test") == count)
+        }
+        channel.close()
+    }
+
     @Test func `the hosts file comes before DNS, and localhost is there without either`() throws {
         let fixture = try Fixture { _ in .failure }
         let resolver = try fixture.resolver()

@@ -73,6 +73,7 @@ struct ExplainCommandTests {
         #expect(account.also_matching?.map(\.pattern) == ["*.test"])
         #expect(account.action == "intercept")
         #expect(account.tls_version == "TLS 1.3")
+        #expect(account.tls_group?.contains("25519") == true)
         #expect(account.chain.map(\.role) == ["leaf", "issuer", "root"])
         #expect(account.matched_depth == 2)
         #expect(account.checks.contains { $0.name == "pins" && $0.outcome == "passed" })
@@ -138,6 +139,7 @@ struct ExplainCommandTests {
             let account = try ExplainedHost(run)
             #expect(account.verified && account.let_through)
             #expect(account.tls_version == "TLS 1.2")
+            #expect(account.tls_group == nil)
         }
     }
 
@@ -183,6 +185,7 @@ struct ExplainedHost: Decodable {
     let also_matching: [Entry]?
     let action: String
     let tls_version: String?
+    let tls_group: String?
     let verified: Bool
     let chain: [Certificate]
     let checks: [Check]

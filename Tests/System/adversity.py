@@ -139,6 +139,7 @@ def twenty_descriptors_are_too_few_and_that_is_said(machine):
 @case
 def a_decoder_that_is_missing_is_named(machine):
     """What is judged with it is refused; all else goes on."""
+    avif = {"bookworm": 15, "trixie": 16}[machine.suite]
     decoders = {
         "libxml2.so.2": ("xml", "application/xml", "<a/>", "libxml2"),
         "libpng16.so.16": ("image", "image/png", "\\211PNG\\r\\n\\032\\n", "libpng16-16"),
@@ -146,7 +147,7 @@ def a_decoder_that_is_missing_is_named(machine):
         "libgif.so.7": ("image", "image/gif", "GIF89a", "libgif7"),
         "libwebpdemux.so.2": ("image", "image/webp", "RIFF\\0\\0\\0\\0WEBPVP8 ", "libwebpdemux2"),
         "libtiff.so.6": ("image", "image/tiff", "II*\\0more", "libtiff6"),
-        "libavif.so.15": ("image", "image/avif", "\\0\\0\\0\\034ftypavif\\0\\0\\0\\0more", "libavif15"),
+        f"libavif.so.{avif}": ("image", "image/avif", "\\0\\0\\0\\034ftypavif\\0\\0\\0\\0more", f"libavif{avif}"),
     }
     pins(machine, "hosts:\n  - match: origin.test\n    rules:\n" + "".join(
         f"      - path: /{name}\n        response: {{serializer: {name}}}\n" for name in ("xml", "image")))

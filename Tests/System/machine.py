@@ -1,22 +1,23 @@
-"""A Debian 12 that boots: bootstrapped once into a cache, then an overlay of it for each run."""
+"""A Debian that boots: bootstrapped once into a cache, then an overlay of it for each run."""
 
 import contextlib
 import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
 
-SUITE = "bookworm"
+SUITES = {"bookworm": "Debian 12", "trixie": "Debian 13"}
 MIRROR = os.environ.get("DEBIAN_MIRROR", "http://deb.debian.org/debian")
 PACKAGES = ["systemd-sysv", "ca-certificates", "curl", "iproute2", "python3-minimal", "libpython3-stdlib", "openssl"]
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "pinproxy"
 
 
-def missing():
-    """Why no machine can be booted here, or None. The tools are packages, which whoever is root can install."""
+def missing(suite):
+    """Why no machine can be made here, or None. The tools are packages, which whoever is root can install."""
     if os.geteuid() != 0:
         return "needs root"
     probe = subprocess.run(
@@ -26,28 +27,34 @@ def missing():
         return f"this machine lets nobody make namespaces and mounts: {probe.stderr.strip()}"
     if "overlay" not in pathlib.Path("/proc/filesystems").read_text() and subprocess.run(["modprobe", "overlay"]).returncode != 0:
         return "this kernel has no overlayfs"
-    if not (CACHE / SUITE).exists() and (problem := mirror_problem()):
+    if not (CACHE / suite).exists() and (problem := mirror_problem(suite)):
         return f"no base system is kept in {CACHE}, and {MIRROR} can't be reached: {problem}"
     return None
 
 
-def mirror_problem():
+def mirror_problem(suite):
     try:
-        urllib.request.urlopen(f"{MIRROR}/dists/{SUITE}/Release", timeout=30).close()
+        urllib.request.urlopen(f"{MIRROR}/dists/{suite}/Release", timeout=30).close()
     except OSError as error:
         return str(error)
     return None
 
 
-def bootstrapped():
+def apt_settings():
+    """Whatever this machine needs to reach the registry, another one does too; and the cache is root's."""
+    settings = subprocess.run(["apt-config", "dump", "Acquire"], capture_output=True, text=True, check=True).stdout
+    return settings + 'APT::Sandbox::User "root";\n'
+
+
+def bootstrapped(suite):
     """The folder of the base system; a bootstrap that was broken off is begun again."""
-    base = CACHE / SUITE
+    base = CACHE / suite
     if base.exists():
         return base
     CACHE.mkdir(parents=True, exist_ok=True)
-    new = pathlib.Path(tempfile.mkdtemp(prefix=f"{SUITE}.", dir=CACHE))
+    new = pathlib.Path(tempfile.mkdtemp(prefix=f"{suite}.", dir=CACHE))
     try:
-        command = ["debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", SUITE, str(new), MIRROR]
+        command = ["debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", suite, str(new), MIRROR]
         run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if run.returncode != 0:
             raise SystemExit(f"{' '.join(command)} failed:\n{run.stdout[-2000:]}")
@@ -61,31 +68,36 @@ def bootstrapped():
 class Machine:
     """Has a network of its own, with a way out that leads nowhere."""
 
-    def __init__(self, root, folder):
+    def __init__(self, suite, root, folder):
+        self.suite = suite
+        # What apt knows of one release it forgets with the lists of another.
+        self.lists = "lists" if suite == "bookworm" else f"lists-{suite}"
         self.root = root
         self.folder = folder
         self.leader = None
 
     # apt's lists and packages are the cache's: after the first run nothing is fetched.
     def binds(self):
-        for name in ["archives", "archives/partial", "lists", "lists/partial"]:
+        for name in ["archives", "archives/partial", self.lists, f"{self.lists}/partial"]:
             (CACHE / name).mkdir(parents=True, exist_ok=True)
-        return [f"--bind={CACHE}/archives:/var/cache/apt/archives", f"--bind={CACHE}/lists:/var/lib/apt/lists"]
+        return [f"--bind={CACHE}/archives:/var/cache/apt/archives", f"--bind={CACHE}/{self.lists}:/var/lib/apt/lists"]
 
     def fetch_dependencies(self, package):
         """Of a package file on this machine; it is at /root/pinproxy.deb from then on."""
         shutil.copy(package, self.root / "root/pinproxy.deb")
-        # Whatever this machine needs to reach the registry, that one does too; and the cache is root's.
-        settings = subprocess.run(["apt-config", "dump", "Acquire"], capture_output=True, text=True, check=True).stdout
-        (self.root / "etc/apt/apt.conf.d/90host").write_text(settings + 'APT::Sandbox::User "root";\n')
+        (self.root / "etc/apt/apt.conf.d/90host").write_text(apt_settings())
         install = "apt-get install --yes --quiet --download-only"
-        script = f"{install} --no-download /root/pinproxy.deb || {{ apt-get update && {install} /root/pinproxy.deb; }}"
+        self.before_boot(f"{install} --no-download /root/pinproxy.deb || {{ apt-get update && {install} /root/pinproxy.deb; }}",
+                         "the package's dependencies can't be fetched")
+
+    def before_boot(self, script, problem):
+        """With this machine's network."""
         run = subprocess.run(
             ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--console=pipe", "-D", str(self.root)]
-            + self.binds() + ["/bin/sh", "-c", script],
+            + self.binds() + ["/usr/bin/env", "DEBIAN_FRONTEND=noninteractive", "/bin/sh", "-c", script],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if run.returncode != 0:
-            raise SystemExit(f"the package's dependencies can't be fetched:\n{run.stdout[-2000:]}")
+            raise SystemExit(f"{problem}:\n{run.stdout[-2000:]}")
 
     @contextlib.contextmanager
     def groups(self):
@@ -118,7 +130,9 @@ class Machine:
         enter = "".join(f"echo $$ > {group}/cgroup.procs && " for group in groups.values()) + 'exec "$@"'
         container = subprocess.Popen(
             ["/bin/sh", "-c", enter, "sh", "systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", "--console=pipe",
-             "--private-network", f"--machine=pinproxy-{os.getpid()}", "-D", str(self.root)] + self.binds(),
+             "--private-network", f"--machine=pinproxy-{os.getpid()}", "-D", str(self.root)] + self.binds()
+            # Of init: systemd 257 boots with control groups of the first version, as this machine may have them, only if told to.
+            + ["SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1"],
             stdin=subprocess.DEVNULL, stdout=console, stderr=console)
         try:
             until("the machine has booted", 120, lambda: self.is_up(container))
@@ -173,8 +187,9 @@ def until(what, seconds, condition):
 
 
 @contextlib.contextmanager
-def machine(package):
-    base = bootstrapped()
+def machine(suite, package, prepare=None):
+    """- prepare: what is done with it before it boots."""
+    base = bootstrapped(suite)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="pinproxy-system."))
     root = folder / "root"
     for name in ["root", "changes", "work"]:
@@ -185,8 +200,10 @@ def machine(package):
         ["mount", "-t", "overlay", "overlay", "-o",
          f"lowerdir={base},upperdir={folder}/changes,workdir={folder}/work", str(root)], check=True)
     try:
-        machine = Machine(root, folder)
+        machine = Machine(suite, root, folder)
         machine.fetch_dependencies(package)
+        if prepare:
+            prepare(machine)
         with machine.booted():
             yield machine
     finally:
@@ -195,4 +212,4 @@ def machine(package):
 
 
 if __name__ == "__main__":
-    print(missing() or "", end="")
+    print(missing(sys.argv[1]) or "", end="")

@@ -1,6 +1,8 @@
-"""The Debian package on a booted Debian 12: each line says PASS, FAIL or SKIP, and the exit status is 1 if one failed.
+"""The Debian package on a booted Debian: each line says PASS, FAIL or SKIP, and the exit status is 1 if one failed.
 
-run.py PACKAGE.deb
+run.py RELEASE PACKAGE.deb [LATER.deb]
+
+With a second package, that of the next release, the machine is upgraded to that release.
 """
 
 import sys
@@ -10,16 +12,18 @@ import machine as machines
 import steps
 # In this order: each finds the machine as those before have left it.
 import service, restarts, adversity, shortage, sockets, signing, instances, leaving  # noqa: E401, F401
+import upgrade
 
 
-def main(package):
-    reason = machines.missing()
+def main(release, package, later=None):
+    reason = machines.missing(release)
     if reason:
         print(f"SKIP  the system test: {reason}")
         return 0
     passed = failed = 0
-    with machines.machine(package) as machine:
-        for function in steps.CASES:
+    cases = upgrade.CASES if later else steps.CASES
+    with machines.machine(release, package, upgrade.prepare(later) if later else None) as machine:
+        for function in cases:
             name = function.__name__.replace("_", " ")
             try:
                 said = function(machine)
@@ -32,7 +36,7 @@ def main(package):
                 print(f"FAIL  {name}\n      {error}", flush=True)
                 if not isinstance(error, AssertionError):
                     traceback.print_exc()
-                if function is steps.CASES[0]:
+                if function is cases[0]:
                     break  # What isn't installed has nothing to show.
         if failed:
             print(machine("journalctl --unit pinproxy --no-pager -n 60").stdout)
@@ -41,4 +45,4 @@ def main(package):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))

@@ -1,11 +1,10 @@
 """The service in use: installed, reloaded, restarted, upgraded, watched."""
 
 import json
-import shutil
 
 import machine as machines
 from steps import (
-    HERE, PROXIED, RESTARTS, SECURE, STATE, URL, case, contains, equal, events, main_process, pins, properties,
+    PROXIED, RESTARTS, SECURE, STATE, URL, an_origin, case, contains, equal, events, main_process, pins, properties,
     proxy_process, served, under_load)
 
 
@@ -54,22 +53,7 @@ def its_readiness_is_in_the_journal(machine):
 
 @case
 def a_reload_takes_up_the_configuration(machine):
-    for name in ["idle.py", "load.py", "origin.py"]:
-        shutil.copy(HERE / name, machine.root / "root" / name)
-    machine("""
-        cd /etc/pinproxy
-        openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj '/CN=root.test' \
-            -keyout /root/root.key -out test-root.pem -addext basicConstraints=critical,CA:TRUE \
-            -addext keyUsage=critical,keyCertSign
-        openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=origin.test -keyout /root/origin.key \
-            -out /root/origin.csr
-        printf 'subjectAltName=DNS:origin.test\nextendedKeyUsage=serverAuth\n' > /root/extensions
-        openssl x509 -req -in /root/origin.csr -CA test-root.pem -CAkey /root/root.key -CAcreateserial -days 20 \
-            -CAserial /root/serial -extfile /root/extensions -out /root/origin.pem
-        echo '127.0.0.1 origin.test' >> /etc/hosts
-        sed -i 's/^  trust: system$/  trust: [system, test-root.pem]/' pinproxy.yaml
-        systemd-run --unit origin --property LimitNOFILE=65536 python3 /root/origin.py /root/origin.pem /root/origin.key
-        """, check=True)
+    an_origin(machine)
     before = proxy_process(machine)
     machine("systemctl reload pinproxy", check=True)
     equal(len(events(machine, "config.reload")), 1, "config.reload")

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import pathlib
+import shutil
 
 import machine as machines
 
@@ -44,6 +45,26 @@ def events(machine, name):
     machine("journalctl --sync", check=True)
     lines = machine(f"journalctl --unit pinproxy PINPROXY_EVENT={name} --output json --no-pager", check=True).stdout
     return [json.loads(line) for line in lines.splitlines() if line.startswith("{")]
+
+
+def an_origin(machine):
+    """Starts one, whose name is in the hosts file, and has the configuration trust its authority from the next reload on."""
+    for name in ["idle.py", "load.py", "origin.py"]:
+        shutil.copy(HERE / name, machine.root / "root" / name)
+    machine("""
+        cd /etc/pinproxy
+        openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj '/CN=root.test' \
+            -keyout /root/root.key -out test-root.pem -addext basicConstraints=critical,CA:TRUE \
+            -addext keyUsage=critical,keyCertSign
+        openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=origin.test -keyout /root/origin.key \
+            -out /root/origin.csr
+        printf 'subjectAltName=DNS:origin.test\nextendedKeyUsage=serverAuth\n' > /root/extensions
+        openssl x509 -req -in /root/origin.csr -CA test-root.pem -CAkey /root/root.key -CAcreateserial -days 20 \
+            -CAserial /root/serial -extfile /root/extensions -out /root/origin.pem
+        echo '127.0.0.1 origin.test' >> /etc/hosts
+        sed -i 's/^  trust: system$/  trust: [system, test-root.pem]/' pinproxy.yaml
+        systemd-run --unit origin --property LimitNOFILE=65536 python3 /root/origin.py /root/origin.pem /root/origin.key
+        """, check=True)
 
 
 def served(machine, url=SECURE):

@@ -22,8 +22,10 @@ import Testing
 
     @Test func versionsGroupsAndSignatures() throws {
         #expect(try hello.numbers(of: 43, countBytes: 1) == [0x0304, 0x0303])
-        // X25519, P-256, P-384.
-        #expect(try hello.numbers(of: 10, countBytes: 2) == [29, 23, 24])
+        // X25519MLKEM768 where the library has it, X25519, P-256, P-384.
+        let hybrid: [UInt16] = try OpenSSLCommand.knowsPostQuantumGroups ? [0x11EC] : []
+        #expect(try hello.numbers(of: 10, countBytes: 2) == hybrid + [29, 23, 24])
+        #expect(try hello.keyShares() == hybrid + [29])
         let signatures = try hello.numbers(of: 13, countBytes: 2)
         #expect(signatures.prefix(3) == [0x0403, 0x0804, 0x0401])
         // Neither MD5, SHA-1 nor SHA-224 as digest, nor DSA as signature.
@@ -100,6 +102,18 @@ struct ClientHello {
     func numbers(of kind: UInt16, countBytes: Int) throws -> [UInt16] {
         var wire = Wire(try #require(extensions[kind])[...])
         return try Wire.numbers(in: wire.vector(countBytes))
+    }
+
+    /// The groups that a key share is sent of (RFC 8446 section 4.2.8).
+    func keyShares() throws -> [UInt16] {
+        var extensionBytes = Wire(try #require(extensions[51])[...])
+        var list = Wire(try extensionBytes.vector(2))
+        var groups: [UInt16] = []
+        while !list.isAtEnd {
+            groups.append(UInt16(try list.number(2)))
+            _ = try list.vector(2)
+        }
+        return groups
     }
 
     struct Wire {

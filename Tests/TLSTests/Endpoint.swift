@@ -8,6 +8,7 @@ final class Endpoint {
 
     var version: TLSVersion { connection.version }
     var cipherName: String { connection.cipherName }
+    var groupName: String? { connection.groupName }
     var alpn: String? { connection.alpn }
     var isResumed: Bool { connection.isResumed }
     var hasPending: Bool { connection.hasPending }

@@ -16,6 +16,9 @@ import Testing
         #expect(pair.client.version == .tls13)
         #expect(pair.server.version == .tls13)
         #expect(pair.client.cipherName == "TLS_AES_128_GCM_SHA256")
+        let group = try OpenSSLCommand.knowsPostQuantumGroups ? "X25519MLKEM768" : "x25519"
+        #expect(pair.client.groupName == group)
+        #expect(pair.server.groupName == group)
         #expect(pair.client.alpn == "http/1.1")
         #expect(pair.server.alpn == "http/1.1")
         #expect(pair.server.clientServerName == "api.test")

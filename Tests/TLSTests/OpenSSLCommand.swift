@@ -2,6 +2,11 @@ import Foundation
 
 /// The openssl command, as a second opinion.
 enum OpenSSLCommand {
+    /// X25519MLKEM768 came with OpenSSL 3.5.
+    static var knowsPostQuantumGroups: Bool {
+        get throws { try text(["list", "-kem-algorithms"], input: []).contains("X25519MLKEM768") }
+    }
+
     /// What it prints for the arguments and the input.
     static func run(_ arguments: [String], input: [UInt8]) throws -> [UInt8] {
         let (status, output) = try execute(arguments, input: input, errors: .nullDevice)

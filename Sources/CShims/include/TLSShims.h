@@ -29,6 +29,11 @@ static inline int shim_SSL_CTX_set_max_proto_version(SSL_CTX *context, int versi
 static inline int shim_SSL_CTX_set1_groups_list(SSL_CTX *context, const char *list) {
     return (int)SSL_CTX_set1_groups_list(context, list);
 }
+// The TLS registry's name of the negotiated group; NULL before. SSL_get0_group_name is of OpenSSL 3.2.
+static inline const char *shim_SSL_group_name(SSL *connection) {
+    long group = SSL_get_negotiated_group(connection);
+    return group > 0 ? SSL_group_to_name(connection, (int)group) : NULL;
+}
 static inline int shim_SSL_CTX_set1_sigalgs_list(SSL_CTX *context, const char *list) {
     return (int)SSL_CTX_set1_sigalgs_list(context, list);
 }

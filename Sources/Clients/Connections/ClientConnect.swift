@@ -257,6 +257,7 @@ extension ClientConnection {
         // Over TLS with the first request, or its absence.
         if tunnel?.securedAt == nil { handshakeEnded() }
         record.status = 200
+        record.clientGroup = server.stream.withTLS { $0.groupName } ?? nil
         if let refusal = tunnel?.refusalInside {
             record.failed(
                 refusal.cause, errorType: refusal.proxyStatusError, isPinFailure: refusal.report.isPinFailure)

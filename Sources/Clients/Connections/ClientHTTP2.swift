@@ -19,6 +19,7 @@ extension ClientConnection: HTTP2ServerOwner {
     func handler(of door: HTTP2ServerStream) -> ClientRequest {
         door.exchange.record.client = source
         door.exchange.record.traits = peer.traits
+        door.exchange.record.clientGroup = record.clientGroup
         let request = ClientRequest(door, worker: worker)
         request.connection = self
         request.identity = tunnel?.identity ?? self.request.identity
@@ -28,6 +29,7 @@ extension ClientConnection: HTTP2ServerOwner {
     func note(_ record: inout TaskRecord) {
         record.client = source
         record.traits = peer.traits
+        record.clientGroup = self.record.clientGroup
         if let route = tunnel?.route {
             record.authority = route.authority
             record.entrySlot = route.slot

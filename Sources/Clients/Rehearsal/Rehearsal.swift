@@ -28,6 +28,8 @@ package struct Rehearsal {
         package let version: TLSVersion?
         /// OpenSSL's name of the cipher suite; nil in a tunnel.
         package let cipher: String?
+        /// The TLS registry's name of the key exchange's group, e.g. `X25519MLKEM768`; nil in a tunnel.
+        package let group: String?
         /// Nil: the origin asked for no client certificate.
         package var certificateRequest: ClientCertificateRequest?
         /// Nil in a tunnel.
@@ -153,7 +155,7 @@ package struct Rehearsal {
                 switch outcome {
                 case .found(let finding, _):
                     let found = Connection(
-                        address: "\(address)", verdict: finding.verdict, version: finding.version, cipher: nil)
+                        address: "\(address)", verdict: finding.verdict, version: finding.version, cipher: nil, group: nil)
                     end(index, .success(found))
                 case .failed(let failure): end(index, .failure(failure))
                 }
@@ -211,6 +213,7 @@ extension Rehearsal.Connection {
         verdict = connection.verdict
         version = connection.stream.withTLS { $0.version }
         cipher = connection.stream.withTLS { $0.cipherName }
+        group = connection.stream.withTLS { $0.groupName } ?? nil
         certificateRequest = connection.stream.withTLS { $0.certificateRequest } ?? nil
         if connection.stream.isSecure {
             let chosen = (connection.stream.withTLS { $0.alpn } ?? nil).flatMap(HTTPProtocol.init)

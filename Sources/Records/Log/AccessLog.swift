@@ -64,6 +64,7 @@ extension EventLineWriter {
         if let traits = record.traits { put(traits) }
         if let name = record.clientProtocol { field("protocol", name) }
         if let stream = record.stream { field("stream", stream) }
+        if let group = record.clientGroup { field("client_tls_group", group) }
         record.withMethodName { field("method", bytes: $0) }
         if let authority = record.authority {
             field("host", authority.host)
@@ -83,6 +84,7 @@ extension EventLineWriter {
                 field("lookup", nanoseconds: metrics.nameLookup)
                 field("connect", nanoseconds: metrics.connect)
                 field("tls", nanoseconds: metrics.tls)
+                if let group = metrics.group { field("tls_group", group) }
                 field("address", transaction.upstream.address)
                 if let local = transaction.upstream.localAddress { field("local", local) }
             }

@@ -34,7 +34,7 @@ package enum DecoderLibraries {
         [
             ("PNG", "libpng16-16", PNGImage.isAvailable), ("JPEG", "libturbojpeg0", JPEGImage.isAvailable),
             ("GIF", "libgif7", GIFImage.isAvailable), ("WebP", "libwebpdemux2", WebPImage.isAvailable),
-            ("TIFF", "libtiff6", TIFFImage.isAvailable), ("AVIF", "libavif15", AVIFImage.isAvailable),
+            ("TIFF", "libtiff6", TIFFImage.isAvailable), ("AVIF", AVIFImage.package, AVIFImage.isAvailable),
         ].filter { !$0.2 }.map { Missing(format: $0.0, package: $0.1) }
     }
 

@@ -274,7 +274,12 @@ package final class UpstreamAttempt: ByteStreamOwner {
 
     private func finish(_ verdict: Verdict?, _ scope: AddressScope?) {
         guard let stream, let address, let completion else { return }
-        if verdict == nil { metrics.connect = lap() } else { metrics.tls = lap() }
+        if verdict == nil {
+            metrics.connect = lap()
+        } else {
+            metrics.tls = lap()
+            metrics.group = stream.withTLS { $0.groupName } ?? nil
+        }
         let isPlain = target.key.layer == .plain
         self.completion = nil
         self.stream = nil

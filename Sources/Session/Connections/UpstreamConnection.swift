@@ -3,11 +3,13 @@ package import Security
 import TLS
 package import Transport
 
-/// Nanoseconds that each step of a connection took; as in URLSessionTaskMetrics.
+/// Nanoseconds that each step of a connection took, and what TLS agreed on; as in URLSessionTaskMetrics.
 package struct ConnectMetrics: Sendable {
     package var nameLookup: UInt64 = 0
     package var connect: UInt64 = 0
     package var tls: UInt64 = 0
+    /// The TLS key exchange's group; nil in the clear.
+    package var group: String?
 
     package init() {}
 }

@@ -22,6 +22,8 @@ package struct TaskRecord: ~Copyable {
     /// The client's address and identity: the connection's, so it is kept from task to task.
     package var client: Endpoint?
     package var traits: ClientTraits?
+    /// The group of the client's TLS inside CONNECT: the connection's too.
+    package var clientGroup: String?
     package var authority: Authority?
     /// The pattern of the matched entry.
     package var entry: String?
@@ -53,7 +55,6 @@ package struct TaskRecord: ~Copyable {
         init(_ verdict: Verdict) { self.verdict = verdict }
     }
     package var verification: String?
-
     package private(set) var method = Method.other
     private var otherMethod: [UInt8] = []
     private var isAnnounced = false

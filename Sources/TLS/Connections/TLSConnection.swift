@@ -137,6 +137,9 @@ package struct TLSConnection: ~Copyable {
         return String(cString: SSL_CIPHER_get_name(cipher))
     }
 
+    /// The key exchange's group as TLS names it, e.g. `X25519MLKEM768`, `x25519` or `secp256r1`; nil before the choice.
+    package var groupName: String? { shim_SSL_group_name(ssl).map { String(cString: $0) } }
+
     /// Client side: whether the server's signature proved its key, even if the handshake failed later.
     package var isServerKeyProved: Bool {
         var kind: CInt = 0

@@ -238,7 +238,7 @@ extension ClientProgram {
                     stream_context_set_default(["http" => ["proxy" => "tcp://$p[host]:$p[port]"]]);
                     """))),
         ClientProgram(
-            name: "java", package: "openjdk-17-jdk-headless",
+            name: "java", package: "default-jdk-headless",
             version: "java -version && java --list-modules | grep -q jdk.compiler",
             call: """
                 cat > Fetch.java <<'END'

@@ -107,7 +107,7 @@ extension Account {
                 entry: decision.entry.map(Report.Entry.init), alsoMatching: others.map(Report.Entry.init), clients: decision.entry?.clients.map(Report.Clients.init),
                 action: decision.action.rawValue, request: rules.request, rules: rules.rules,
                 pathRules: rules.pathRules, address: connection?.address,
-                tlsVersion: connection?.version?.description, cipher: connection?.cipher,
+                tlsVersion: connection?.version?.description, cipher: connection?.cipher, tlsGroup: connection?.group,
                 offeredProtocols: connection?.http?.offered.map(\.rawValue), protocol: connection?.http?.spoken.rawValue,
                 extendedConnect: connection?.http?.takesExtendedConnect,
                 clientCertificate: connection?.certificateRequest.map(Report.ClientCertificate.init),
@@ -168,6 +168,7 @@ extension Account {
         let address: String?
         let tlsVersion: String?
         let cipher: String?
+        let tlsGroup: String?
         let offeredProtocols: [String]?
         let `protocol`: String?
         let extendedConnect: Bool?
@@ -210,7 +211,7 @@ extension Account {
         }
         if let request = rules.decidingLine { lines.append(row("request", request)) }
         if let connection {
-            let tls = [connection.version?.description, connection.cipher].compactMap(\.self).joined(separator: " ")
+            let tls = [connection.version?.description, connection.cipher, connection.group].compactMap(\.self).joined(separator: " ")
             lines.append(row("connected", connection.address + (tls.isEmpty ? "" : ", \(tls)")))
         }
         if let http = connection?.http { lines.append(row("protocol", http.account)) }

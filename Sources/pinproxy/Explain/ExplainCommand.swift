@@ -46,8 +46,8 @@ struct ExplainCommand: ParsableCommand {
             refusal if the rules refuse it); expected, where responses are judged \
             (status, content_types, serializers, remove_null_values, max_body, oversize, enforcement); with \
             --response: response (file, status, outcome: passed, rewritten, refused, reported or unjudged; reason, \
-            finding, refusal, remark); address, tls_version, cipher; offered_protocols, protocol (h2 or http/1.1, as the host \
-            chose by ALPN), extended_connect (whether it takes WebSockets over HTTP/2; left out if that is unknown); \
+            finding, refusal, remark); address, tls_version, cipher, tls_group; offered_protocols, protocol (h2 or http/1.1, \
+            as the host chose by ALPN), extended_connect (whether it takes WebSockets over HTTP/2; left out if that is unknown); \
             client_certificate (acceptable_issuers, shown, not_after; left out if the host asks for none); \
             verified; chain \
             (as pinproxy pin --json has it); checks, a list with name, outcome (passed, failed, \

@@ -4,6 +4,9 @@ internal import CAVIF
 enum AVIFImage {
     static var isAvailable: Bool { library != nil }
 
+    /// Debian's.
+    static let package = SHIM_AVIF_PACKAGE
+
     private static let library = DecoderLibraries.load(SHIM_AVIF_FILE, shim_avif(), shim_avif_load)
 
     static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
@@ -11,7 +14,7 @@ enum AVIFImage {
     }
 
     private static func decode(_ bytes: UnsafeBufferPointer<UInt8>, _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
-        guard let library else { throw ImageDefect("can't be judged: \(SHIM_AVIF_FILE) is not installed (Debian package libavif15)") }
+        guard let library else { throw ImageDefect("can't be judged: \(SHIM_AVIF_FILE) is not installed (Debian package \(package))") }
         try AVIFLayout.check(bytes)
         guard let decoder = library.decoderCreate() else { throw ImageDefect("no memory for a decoder") }
         defer { library.decoderDestroy(decoder) }

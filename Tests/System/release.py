@@ -1,0 +1,109 @@
+"""Runs a command for this repository inside another release of Debian: release.py trixie make deb
+
+Its system is kept in the cache, and packages that are installed there stay. Of this machine it has the repository, with .build-trixie
+instead of .build, the Swift toolchain, read-only, and the network. No process outlives the command.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import machine
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+# What the toolchain needs besides what `make` installs.
+PACKAGES = ["build-essential", "git", "libcurl4-openssl-dev", "libncurses6", "libsqlite3-0", "procps", "tzdata"]
+# What this machine has to say about registries.
+SETTINGS = ["/etc/pip.conf", "/etc/resolv.conf"]
+AUTHORITIES = pathlib.Path("/usr/local/share/ca-certificates")
+# In separate namespaces. The root is changed by pivot_root(2): in one that chroot(2) changed nobody may make a user namespace.
+ENTER = """
+set -e
+root=$1 repository=$2 build=$3 toolchain=$4
+shift 4
+mount --bind "$root" "$root"
+mount -t proc proc "$root/proc"
+mount --rbind /sys "$root/sys"
+mount --rbind /dev "$root/dev"
+mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
+mount -t tmpfs -o mode=755 tmpfs "$root/run"
+mkdir -p "$root$repository" "$root$toolchain" "$repository/.build"
+mount --bind "$repository" "$root$repository"
+mount --bind "$build" "$root$repository/.build"
+mount --bind "$toolchain" "$root$toolchain"
+mount -o remount,bind,ro "$root$toolchain"
+cd "$root"
+pivot_root . .
+umount -l .
+cd "$repository"
+exec "$@"
+"""
+
+
+def prepared(suite):
+    """The folder of the system that things are built in."""
+    root = machine.CACHE / f"{suite}-build"
+    if not root.exists():
+        new = pathlib.Path(tempfile.mkdtemp(prefix=f"{suite}-build.", dir=machine.CACHE))
+        try:
+            subprocess.run(["cp", "-a", "--reflink=auto", f"{machine.bootstrapped(suite)}/.", str(new)], check=True)
+            new.chmod(0o755)
+            new.rename(root)
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
+    (root / "etc/apt/apt.conf.d/90host").write_text(machine.apt_settings())
+    (root / "etc/dpkg/dpkg.cfg.d/90host").write_text("force-unsafe-io\n")
+    for file in map(pathlib.Path, SETTINGS):
+        if file.exists():
+            shutil.copy(file, root / str(file).lstrip("/"))
+    authorities = root / str(AUTHORITIES).lstrip("/")
+    authorities.mkdir(parents=True, exist_ok=True)
+    known = {file.name for file in authorities.iterdir()}
+    if AUTHORITIES.exists():
+        shutil.copytree(AUTHORITIES, authorities, dirs_exist_ok=True)
+    return root, known != {file.name for file in authorities.iterdir()}
+
+
+def toolchain():
+    """The folder that holds usr/bin/swiftc."""
+    compiler = shutil.which("swiftc")
+    if not compiler:
+        raise SystemExit("no swiftc on the PATH")
+    folder = pathlib.Path(compiler).resolve().parents[2]
+    if folder == pathlib.Path("/"):
+        raise SystemExit(f"{compiler} is among this machine's own programs; the toolchain has to be in a folder of its own")
+    return folder
+
+
+def inside(suite, command):
+    """The exit status of the command."""
+    if reason := machine.missing(suite):
+        raise SystemExit(f"Debian's {suite} can't be entered: {reason}")
+    root, has_news = prepared(suite)
+    tools = toolchain()
+    build = REPOSITORY / f".build-{suite}"
+    build.mkdir(exist_ok=True)
+    # Here, where git knows how to reach the dependencies.
+    subprocess.run(["swift", "package", "resolve", "--scratch-path", str(build)], cwd=REPOSITORY, check=True, stdout=sys.stderr)
+    environment = {name: value for name, value in os.environ.items() if name.startswith(("PINPROXY_", "ASAN_", "LSAN_", "DEBIAN_"))}
+    environment |= {
+        "PATH": f"{tools}/usr/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8",
+        "DEBIAN_FRONTEND": "noninteractive"}
+
+    def run(command):
+        return subprocess.run(
+            ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private", "/bin/sh", "-c", ENTER, "sh", str(root),
+             str(REPOSITORY), str(build), str(tools)] + command, env=environment).returncode
+
+    if has_news:
+        run(["update-ca-certificates"])
+    # The first finishes an interrupted installation.
+    steps = [["dpkg", "--configure", "-a"], [".ci/install-packages"] + PACKAGES, command]
+    return next(filter(None, map(run, steps)), 0)
+
+
+if __name__ == "__main__":
+    sys.exit(inside(sys.argv[1], sys.argv[2:]))
