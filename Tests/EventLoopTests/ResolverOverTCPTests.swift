@@ -4,7 +4,7 @@ import Testing
 
 @testable import EventLoop
 
-/// Against a real name server, dnsmasq: what a scripted one over UDP can't show.
+/// Against a real name server, dnsmasq: what a scripted one over UDP can't show. No hosts file has these names.
 @Suite struct ResolverOverTCPTests {
     private func resolve(_ name: String, with options: [String]) throws -> Result<[IPAddress], ResolutionError> {
         let server = try Dnsmasq(options)
@@ -23,8 +23,8 @@ import Testing
 
     @Test func `an answer too long for UDP comes over TCP, whole`() throws {
         // 16 bytes each: more than the 512 bytes of an answer over UDP can hold.
-        let records = (1...100).map { "--host-record=many.test,198.51.100.\($0)" }
-        let addresses = try resolve("many.test", with: records).get()
+        let records = (1...100).map { "--host-record=many.name-server.test,198.51.100.\($0)" }
+        let addresses = try resolve("many.name-server.test", with: records).get()
         #expect(Set(addresses.map(\.description)) == Set((1...100).map { "198.51.100.\($0)" }))
     }
 
@@ -38,7 +38,7 @@ import Testing
 
     @Test func `a name that isn't there and one of another type are told apart`() throws {
         let records = ["--txt-record=text.test,hello"]
-        #expect(try resolve("none.test", with: records) == .failure(.notFound("none.test")))
+        #expect(try resolve("none.name-server.test", with: records) == .failure(.notFound("none.name-server.test")))
         #expect(try resolve("text.test", with: records) == .failure(.noAddresses("text.test")))
     }
 
@@ -49,7 +49,7 @@ import Testing
         let resolver = try Resolver(
             loop: loop, cache: ResolverCache(), settings: .init(servers: address, attemptMilliseconds: 50, attempts: 1))
         var answer: Result<[IPAddress], ResolutionError>?
-        resolver.resolve("any.test") {
+        resolver.resolve("any.name-server.test") {
             answer = $0
             loop.stop()
         }
@@ -58,7 +58,7 @@ import Testing
             Issue.record("a dead server answered")
             return
         }
-        #expect(error.description.hasPrefix("any.test: "))
+        #expect(error.description.hasPrefix("any.name-server.test: "))
     }
 }
 

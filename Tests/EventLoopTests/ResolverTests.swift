@@ -358,16 +358,16 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
     @Test func `what is known is known to the cache alone`() throws {
         let fixture = try Fixture { _ in addresses("192.0.2.1") }
         let channel = try ResolverChannel(loop: fixture.loop, settings: fixture.settings)
-        for count in [2, 4] {
-            var answers = 0
+        var counts: [Int] = []
+        func ask() {
             channel.lookUp("again.test", begun: { _ in }) { _ in
-                answers += 1
-                fixture.loop.afterThisTurn { fixture.loop.stop() }
+                counts.append(fixture.server.count("again.test"))
+                fixture.loop.afterThisTurn { if counts.count < 2 { ask() } else { fixture.loop.stop() } }
             }
-            run(fixture.loop)
-            #expect(answers == 1)
-            #expect(fixture.server.count("again.test") == count)
         }
+        ask()
+        run(fixture.loop)
+        #expect(counts == [2, 4])
         channel.close()
     }
 
