@@ -40,11 +40,26 @@ struct TrustSigns: Sendable {
         var latest: MonotonicTime
         /// By too many to distinguish.
         var isAnybodys = false
+
+        private static let limitOfEach = 64
+
+        init(latest: MonotonicTime) { self.latest = latest }
+
+        mutating func note(_ client: KnownClient, at now: MonotonicTime) {
+            latest = now
+            guard !isAnybodys else { return }
+            if let executable = client.executable {
+                executables.insert(executable)
+            } else {
+                agentsAlone.insert(client.agent)
+            }
+            agents.insert(client.agent)
+            if max(executables.count, agents.count) > Self.limitOfEach { (executables, agents, agentsAlone, isAnybodys) = ([], [], [], true) }
+        }
     }
 
     /// Claimants; the oldest makes room.
     private static let limit = 1024
-    private static let limitOfEach = 64
 
     private var shown: [Claimant: Shown] = [:]
     private var order: [Claimant] = []
@@ -54,19 +69,8 @@ struct TrustSigns: Sendable {
             if order.count >= Self.limit { shown[order.removeFirst()] = nil }
             order.append(client.claimant)
         }
-        var own = shown[client.claimant] ?? Shown(latest: now)
-        own.latest = now
-        if let executable = client.executable {
-            own.executables.insert(executable)
-        } else {
-            own.agentsAlone.insert(client.agent)
-        }
-        own.agents.insert(client.agent)
-        // Two at most are added at a time.
-        if max(own.executables.count, own.agents.count) > Self.limitOfEach {
-            (own.executables, own.agents, own.agentsAlone, own.isAnybodys) = ([], [], [], true)
-        }
-        shown[client.claimant] = own
+        // In place: a copy would copy the sets, for each connection.
+        shown[client.claimant, default: Shown(latest: now)].note(client, at: now)
     }
 
     /// Whether it has shown trust. One of unknown executable may be any of its claimant's with that User-Agent.
