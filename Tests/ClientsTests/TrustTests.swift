@@ -69,6 +69,13 @@ import Testing
         for number in 0..<3000 { #expect(watch.distrusts(client("/bin/many-\(number)"), since: at(9))) }
     }
 
+    @Test func agentsDoNotFillTheLog() {
+        let watch = TrustWatch()
+        let news = (0..<1000).count { watch.distrusts(client(nil, agent: "agent/\($0)"), since: at(0)) }
+        #expect(news == 16)
+        #expect(watch.distrusts(client(nil, user: 1001, agent: "agent/0"), since: at(0)))
+    }
+
     // MARK: Of a run
 
     private func departure(_ executable: String?) throws -> ClientDeparture {

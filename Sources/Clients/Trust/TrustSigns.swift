@@ -2,7 +2,7 @@ import EventLoop
 import HTTPWire
 
 /// A client as far as it can be distinguished from others.
-struct KnownClient: Hashable, Sendable {
+struct KnownClient: Sendable {
     let claimant: Claimant
     /// Nil: unknown.
     let executable: String?

@@ -20,18 +20,28 @@ struct ClientDeparture {
 final class TrustWatch: Sendable {
     private struct State {
         var signs = TrustSigns()
-        var told: Set<KnownClient> = []
+        var told: [Program: Set<ClientAgent>] = [:]
+    }
+
+    /// Without the User-Agent, which the client chooses.
+    private struct Program: Hashable {
+        let claimant: Claimant
+        let executable: String?
+
+        init(_ client: KnownClient) { (claimant, executable) = (client.claimant, client.executable) }
     }
 
     /// Beyond it the same may be logged again.
     private static let toldLimit = 1024
+    /// Of one program. Further ones aren't logged: the log is not the client's to fill.
+    private static let agentLimit = 16
 
     private let state = Mutex(State())
 
     func trusts(_ client: KnownClient, at now: MonotonicTime) {
         state.withLock { state in
             state.signs.trusts(client, at: now)
-            state.told.remove(client)
+            if !state.told.isEmpty { state.told[Program(client)]?.remove(client.agent) }
         }
     }
 
@@ -40,8 +50,10 @@ final class TrustWatch: Sendable {
     func distrusts(_ client: KnownClient, since instant: MonotonicTime) -> Bool {
         state.withLock { state in
             guard !state.signs.includes(client, since: instant) else { return false }
-            if state.told.count >= Self.toldLimit { state.told = [] }
-            return state.told.insert(client).inserted
+            if state.told.count >= Self.toldLimit { state.told = [:] }
+            let program = Program(client)
+            guard state.told[program, default: []].count < Self.agentLimit else { return false }
+            return state.told[program, default: []].insert(client.agent).inserted
         }
     }
 }
