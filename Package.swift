@@ -88,7 +88,10 @@ let package = Package(
         room("Isolation", ["Transport", "HTTPWire", "EventLoop", "CMNL", "CShims"]),
         room(
             "Session",
-            ["Transport", "Security", "Serialization", "HTTPWire", "HTTP2", "Reachability", "EventLoop", "TLS", "Addresses"]),
+            [
+                "Transport", "Security", "Serialization", "HTTPWire", "HTTP2", "Reachability", "EventLoop", "TLS",
+                "Addresses",
+            ]),
         // What programs see of the session manager.
         safeRoom(
             "PinnedSession",
@@ -100,27 +103,33 @@ let package = Package(
         room(
             "Records",
             [
-                "Configuration", "Session", "Serialization", "Security", "Transport", "HTTPWire", "HTTP2", "TLS", "EventLoop",
+                "Configuration", "Session", "Serialization", "Security", "Transport", "HTTPWire", "HTTP2", "TLS",
+                "EventLoop",
                 .product(name: "Logging", package: "swift-log"),
             ]),
         room(
             "Clients",
             [
-                "Records", "Configuration", "Session", "Serialization", "Security", "Transport", "HTTPWire", "HTTP2", "TLS", "LocalPeers",
+                "Records", "Configuration", "Session", "Serialization", "Security", "Transport", "HTTPWire", "HTTP2",
+                "TLS", "LocalPeers",
                 "EventLoop", "Addresses", "CCrypt", .product(name: "Logging", package: "swift-log"),
             ]),
         room(
             "Daemon",
             [
-                "Clients", "Records", "Configuration", "Decoding", "Session", "Security", "Transport", "HTTPWire", "HTTP2", "TLS",
+                "Clients", "Records", "Configuration", "Decoding", "Session", "Security", "Transport", "HTTPWire",
+                "HTTP2", "TLS",
                 "Reachability", "LocalPeers", "EventLoop", .product(name: "Logging", package: "swift-log"),
             ],
             // The status page, within the program.
-            resources: ["index.html", "page.css", "page.js", "pins.js", "refusals.js", "icon.svg"].map { .embedInCode("Page/\($0)") }),
+            resources: ["index.html", "page.css", "page.js", "pins.js", "refusals.js", "icon.svg"].map {
+                .embedInCode("Page/\($0)")
+            }),
         .executableTarget(
             name: "pinproxy",
             dependencies: [
-                "Daemon", "Clients", "Records", "Isolation", "LocalPeers", "Configuration", "Decoding", "Session", "Serialization", "Security",
+                "Daemon", "Clients", "Records", "Isolation", "LocalPeers", "Configuration", "Decoding", "Session",
+                "Serialization", "Security",
                 "HTTPWire", "EventLoop", "TLS", "CSystemd",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
@@ -132,7 +141,8 @@ let package = Package(
             swiftSettings: settings),
 
         .executableTarget(
-            name: "SerializationBenchmark", dependencies: ["Serialization"], path: "Benchmarks/Serialization", swiftSettings: settings),
+            name: "SerializationBenchmark", dependencies: ["Serialization"], path: "Benchmarks/Serialization",
+            swiftSettings: settings),
 
         // Chains for the tests are minted here, by code that the product does not contain.
         .target(
@@ -153,13 +163,20 @@ let package = Package(
         tests("Isolation", ["HTTPWire", "EventLoop"]),
         tests(
             "Session",
-            ["Transport", "Security", "Serialization", "HTTPWire", "HTTP2", "Reachability", "EventLoop", "TLS", "CLibevent", "TestAuthority"]),
+            [
+                "Transport", "Security", "Serialization", "HTTPWire", "HTTP2", "Reachability", "EventLoop", "TLS",
+                "CLibevent", "TestAuthority",
+            ]),
         // Tries what a confined process may not do.
         .executableTarget(
-            name: "ConfinementProbe", dependencies: ["Decoding", "CSeccomp"], path: "Tests/ConfinementProbe", swiftSettings: settings),
+            name: "ConfinementProbe", dependencies: ["Decoding", "CSeccomp"], path: "Tests/ConfinementProbe",
+            swiftSettings: settings),
         .testTarget(
             name: "DecodingTests",
-            dependencies: ["Decoding", "ConfinementProbe", "pinproxy", "Session", "Serialization", "EventLoop", "TestBodies", "CSeccomp"],
+            dependencies: [
+                "Decoding", "ConfinementProbe", "pinproxy", "Session", "Serialization", "EventLoop", "TestBodies",
+                "CSeccomp",
+            ],
             exclude: ["Peers"], swiftSettings: settings),
         tests("Configuration", ["Security", "Serialization", "Session", "HTTPWire", "TLS", "TestAuthority"]),
         tests(
@@ -181,20 +198,26 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ]),
         .testTarget(
-            name: "CommandTests", dependencies: [
-                "pinproxy", "Daemon", "Clients", "Records", "Session", "Configuration", "Serialization", "Security", "Isolation", "TLS", "TestAuthority",
+            name: "CommandTests",
+            dependencies: [
+                "pinproxy", "Daemon", "Clients", "Records", "Session", "Configuration", "Serialization", "Security",
+                "Isolation", "TLS", "TestAuthority",
             ],
             swiftSettings: settings),
         .testTarget(
             name: "IntegrationTests",
-            dependencies: ["pinproxy", "Clients", "PinnedSession", "Security", "Serialization", "TestAuthority", "TestBodies"], exclude: ["Peers"],
+            dependencies: [
+                "pinproxy", "Clients", "PinnedSession", "Security", "Serialization", "TestAuthority", "TestBodies",
+            ], exclude: ["Peers"],
             swiftSettings: settings),
         // What peers send, as functions of bytes: for `make fuzz`, and once for each committed file in `make test`.
         .target(
             name: "FuzzTargets",
             dependencies: [
-                "Daemon", "Clients", "Records", "Configuration", "Decoding", "Isolation", "Session", "Serialization", "Security",
-                "Transport", "HTTP2", "HTTPWire", "TLS", "EventLoop", "Addresses", .product(name: "Logging", package: "swift-log"),
+                "Daemon", "Clients", "Records", "Configuration", "Decoding", "Isolation", "Session", "Serialization",
+                "Security",
+                "Transport", "HTTP2", "HTTPWire", "TLS", "EventLoop", "Addresses",
+                .product(name: "Logging", package: "swift-log"),
             ],
             path: "Tests/FuzzTargets", swiftSettings: settings),
         .testTarget(name: "FuzzTests", dependencies: ["FuzzTargets"], swiftSettings: settings),
@@ -205,6 +228,7 @@ let package = Package(
 if Context.environment["PINPROXY_FUZZ"] != nil {
     package.targets.append(
         .executableTarget(
-            name: "Fuzz", dependencies: ["FuzzTargets"], path: "Tests/Fuzz", exclude: ["Corpus", "Regressions", "Dictionaries"],
+            name: "Fuzz", dependencies: ["FuzzTargets"], path: "Tests/Fuzz",
+            exclude: ["Corpus", "Regressions", "Dictionaries"],
             swiftSettings: settings))
 }

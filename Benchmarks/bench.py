@@ -13,39 +13,45 @@ from names import Names
 from peers import Bench, HAProxy, Mitmproxy, Nginx, Origin, Pinproxy, Shipped, Squid
 
 #: "shipped" is pinproxy with its access log.
-KINDS = {"shipped": Shipped, "pinproxy": Pinproxy, "nginx": Nginx, "haproxy": HAProxy, "squid": Squid,
-         "mitmproxy": Mitmproxy}
+KINDS = {
+    "shipped": Shipped,
+    "pinproxy": Pinproxy,
+    "nginx": Nginx,
+    "haproxy": HAProxy,
+    "squid": Squid,
+    "mitmproxy": Mitmproxy,
+}
 
 #: Each returns how much was done; or the processor time that counts, and how much was done in it.
 WORKS = {
-    "keep-alive 1 KiB, 32 connections (µs/request)":
-        lambda o, b, s, g: load.keep_alive(b, s, g, 32, "1k", o.seconds),
-    "keep-alive 16 KiB, 32 connections (µs/request)":
-        lambda o, b, s, g: load.keep_alive(b, s, g, 32, "16k", o.seconds),
-    "keep-alive 1 KiB, 1 connection (µs/request)":
-        lambda o, b, s, g: load.keep_alive(b, s, g, 1, "1k", o.seconds),
-    "keep-alive 1 KiB, 256 connections (µs/request)":
-        lambda o, b, s, g: load.keep_alive(b, s, g, 256, "1k", o.seconds),
-    "keep-alive 1 KiB, 1,000 connections (µs/request)":
-        lambda o, b, s, g: load.keep_alive(b, s, g, 1000, "1k", o.seconds),
-    "keep-alive 1 KiB, 5,000 connections (µs/request)":
-        lambda o, b, s, g: load.keep_alive(b, s, g, 5000, "1k", o.seconds),
-    "new upstream connection for each request, resumed (µs/request)":
-        lambda o, b, s, g: load.keep_alive(b, s, g, 8, "once/1k", o.seconds),
-    "new upstream connection for each request, whole handshake (µs/request)":
-        lambda o, b, s, g: load.keep_alive(b, s, g, 8, "forgetful/1k", o.seconds),
-    "new connection, one GET, warm leaf (µs/connection)":
-        lambda o, b, s, g: load.new_connections(b, s, g, o.connections),
-    "new connection, resumed session (µs/connection)":
-        lambda o, b, s, g: load.new_connections(b, s, g, o.connections, resumes=True),
-    "new connection, new name (µs/connection)":
-        lambda o, b, s, g: load.new_connections(b, s, g, o.connections // 4, new_names=True),
-    "bulk 100 MB down (s/GB)":
-        lambda o, b, s, g: load.bulk(b, s, g, 3),
-    "bulk 100 MB up (s/GB)":
-        lambda o, b, s, g: load.bulk(b, s, g, 3, "up"),
-    "bulk 100 MB through a tunnel (s/GB)":
-        lambda o, b, s, g: load.bulk(b, s, g, 3, "tunnel"),
+    "keep-alive 1 KiB, 32 connections (µs/request)": lambda o, b, s, g: load.keep_alive(b, s, g, 32, "1k", o.seconds),
+    "keep-alive 16 KiB, 32 connections (µs/request)": lambda o, b, s, g: load.keep_alive(b, s, g, 32, "16k", o.seconds),
+    "keep-alive 1 KiB, 1 connection (µs/request)": lambda o, b, s, g: load.keep_alive(b, s, g, 1, "1k", o.seconds),
+    "keep-alive 1 KiB, 256 connections (µs/request)": lambda o, b, s, g: load.keep_alive(b, s, g, 256, "1k", o.seconds),
+    "keep-alive 1 KiB, 1,000 connections (µs/request)": lambda o, b, s, g: load.keep_alive(
+        b, s, g, 1000, "1k", o.seconds
+    ),
+    "keep-alive 1 KiB, 5,000 connections (µs/request)": lambda o, b, s, g: load.keep_alive(
+        b, s, g, 5000, "1k", o.seconds
+    ),
+    "new upstream connection for each request, resumed (µs/request)": lambda o, b, s, g: load.keep_alive(
+        b, s, g, 8, "once/1k", o.seconds
+    ),
+    "new upstream connection for each request, whole handshake (µs/request)": lambda o, b, s, g: load.keep_alive(
+        b, s, g, 8, "forgetful/1k", o.seconds
+    ),
+    "new connection, one GET, warm leaf (µs/connection)": lambda o, b, s, g: load.new_connections(
+        b, s, g, o.connections
+    ),
+    "new connection, resumed session (µs/connection)": lambda o, b, s, g: load.new_connections(
+        b, s, g, o.connections, resumes=True
+    ),
+    "new connection, new name (µs/connection)": lambda o, b, s, g: load.new_connections(
+        b, s, g, o.connections // 4, new_names=True
+    ),
+    "bulk 100 MB down (s/GB)": lambda o, b, s, g: load.bulk(b, s, g, 3),
+    "bulk 100 MB up (s/GB)": lambda o, b, s, g: load.bulk(b, s, g, 3, "up"),
+    "bulk 100 MB through a tunnel (s/GB)": lambda o, b, s, g: load.bulk(b, s, g, 3, "tunnel"),
 }
 
 #: Until so many clients have come, a first look is over.
@@ -59,7 +65,7 @@ def measure(options, bench, origin, servers):
     for server in servers.values():
         load.new_connections(bench, server, origin, 40)
     for round_number in range(options.rounds):
-        order = names[round_number % len(names):] + names[:round_number % len(names)]
+        order = names[round_number % len(names) :] + names[: round_number % len(names)]
         for work, perform in WORKS.items():
             if options.only and options.only not in work or options.quick and any(kind in work for kind in NOT_QUICK):
                 continue
@@ -76,21 +82,32 @@ def measure(options, bench, origin, servers):
 
 def latencies(options, bench, origin, servers):
     """What a proxy adds to the time of a request, at half of what nginx's worker can do at most on this machine."""
-    timed = {"origin": origin, **{name: servers[name] for name in ("shipped", "pinproxy", "nginx", "haproxy") if name in servers}}
+    timed = {
+        "origin": origin,
+        **{name: servers[name] for name in ("shipped", "pinproxy", "nginx", "haproxy") if name in servers},
+    }
     busiest = servers.get("nginx") or next(iter(servers.values()))
     spent, answered = load.keep_alive(bench, busiest, origin, 32, "1k", options.seconds)
     rate = answered / options.seconds / 2
     figures = {name: [] for name in timed}
     names = list(timed)
     for round_number in range(options.rounds):
-        for name in names[round_number % len(names):] + names[:round_number % len(names)]:
+        for name in names[round_number % len(names) :] + names[: round_number % len(names)]:
             times = load.latency(bench, timed[name], origin, rate, options.seconds + 1)
             figures[name].append((times[len(times) // 2], times[len(times) * 99 // 100]))
-    median = {name: [statistics.median(each[place] for each in rounds) for place in (0, 1)] for name, rounds in figures.items()}
-    print(f"\n{rate:.0f} requests a second over 32 connections, beyond what the origin takes without a proxy "
-          f"(p50 {median['origin'][0]:.0f} µs, p99 {median['origin'][1]:.0f}):")
+    median = {
+        name: [statistics.median(each[place] for each in rounds) for place in (0, 1)]
+        for name, rounds in figures.items()
+    }
+    print(
+        f"\n{rate:.0f} requests a second over 32 connections, beyond what the origin takes without a proxy "
+        f"(p50 {median['origin'][0]:.0f} µs, p99 {median['origin'][1]:.0f}):"
+    )
     for name in names[1:]:
-        print(f"  {name}: p50 +{median[name][0] - median['origin'][0]:.0f} µs, p99 +{median[name][1] - median['origin'][1]:.0f}")
+        print(
+            f"  {name}: p50 +{median[name][0] - median['origin'][0]:.0f} µs, p99 "
+            f"+{median[name][1] - median['origin'][1]:.0f}"
+        )
 
 
 def table(figures, names):
@@ -115,11 +132,23 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=4, help="of each keep-alive run")
     parser.add_argument("--connections", type=int, default=1200, help="of each new-connection run")
-    parser.add_argument("--subject", default="shipped", choices=["shipped", "pinproxy"],
-                        help="with its access log, or without, as the peers are")
-    parser.add_argument("--peers", default="pinproxy,nginx,haproxy,squid", help="comma-separated; mitmproxy too, if make bench has installed it")
+    parser.add_argument(
+        "--subject",
+        default="shipped",
+        choices=["shipped", "pinproxy"],
+        help="with its access log, or without, as the peers are",
+    )
+    parser.add_argument(
+        "--peers",
+        default="pinproxy,nginx,haproxy,squid",
+        help="comma-separated; mitmproxy too, if make bench has installed it",
+    )
     parser.add_argument("--idle", type=int, default=10000, help="idle clients whose memory is measured; 0: none")
-    parser.add_argument("--quick", action="store_true", help="two short rounds beside nginx and HAProxy alone, in two minutes: for a first look")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="two short rounds beside nginx and HAProxy alone, in two minutes: for a first look",
+    )
     parser.add_argument("--only", help="a part of the name of the works to do")
     options = parser.parse_args()
     Pinproxy.executable = os.path.abspath(options.pinproxy)
@@ -153,14 +182,19 @@ def main():
 
     with open("/proc/cpuinfo") as information:
         model = next((line.split(":")[1].strip() for line in information if "model name" in line), "?")
-    print(f"\n{model}, Linux {platform.release()}; medians of {options.rounds} rounds, "
-          "processor time (user and system) of the proxy's processes\n")
+    print(
+        f"\n{model}, Linux {platform.release()}; medians of {options.rounds} rounds, "
+        "processor time (user and system) of the proxy's processes\n"
+    )
     print("\n".join(table(figures, names)))
     if idle:
-        print(f"\n{options.idle} idle clients, KiB each: "
-              + ", ".join(f"{name} {kib:.1f}" for name, kib in idle.items()))
-    print("\nresident memory after the runs: "
-          + ", ".join(f"{name} {kib / 1024:.1f} MiB" for name, kib in resident.items()))
+        print(
+            f"\n{options.idle} idle clients, KiB each: " + ", ".join(f"{name} {kib:.1f}" for name, kib in idle.items())
+        )
+    print(
+        "\nresident memory after the runs: "
+        + ", ".join(f"{name} {kib / 1024:.1f} MiB" for name, kib in resident.items())
+    )
 
 
 if __name__ == "__main__":

@@ -66,6 +66,11 @@ def named(executable, pattern):
     """The mangled names of the functions whose Swift name fits a pattern as a whole."""
     symbols = subprocess.check_output(["nm", executable], text=True)
     mangled = [line.split()[2] for line in symbols.splitlines() if len(line.split()) == 3 and line.split()[1] in "tT"]
-    said = subprocess.run(["swift", "demangle", "--compact", "--simplified"], input="\n".join(mangled), text=True,
-                          capture_output=True, check=True).stdout.splitlines()
+    said = subprocess.run(
+        ["swift", "demangle", "--compact", "--simplified"],
+        input="\n".join(mangled),
+        text=True,
+        capture_output=True,
+        check=True,
+    ).stdout.splitlines()
     return {name for name, text in zip(mangled, said) if re.fullmatch(pattern, text)}

@@ -33,8 +33,11 @@ def per_unit(short, long, units):
     openssl = [profile.called(ALLOCATORS) - count for profile, count in zip((short, long), own)]
     if not own[0] or not openssl[0]:
         raise SystemExit("no allocation was seen at all: callgrind doesn't know the allocators by name")
-    return {"instructions": round((long.instructions - short.instructions) / units),
-            "allocations": round((own[1] - own[0]) / units, 2), "allocations of OpenSSL": round((openssl[1] - openssl[0]) / units, 2)}
+    return {
+        "instructions": round((long.instructions - short.instructions) / units),
+        "allocations": round((own[1] - own[0]) / units, 2),
+        "allocations of OpenSSL": round((openssl[1] - openssl[0]) / units, 2),
+    }
 
 
 def counted(executable):
@@ -65,7 +68,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pinproxy", required=True, help="the release binary, not stripped")
     parser.add_argument("--expected", default=EXPECTED, type=pathlib.Path)
-    parser.add_argument("--tolerance", type=float, help="the part by which a count may be larger; else what the file says")
+    parser.add_argument(
+        "--tolerance", type=float, help="the part by which a count may be larger; else what the file says"
+    )
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     counts = counted(options.pinproxy)
@@ -85,7 +90,9 @@ def main():
             failed += verdict == "DEARER"
             print(f"{what + ', ' + kind:44} {count:>12,} expected {wanted or 0:>12,}  {verdict}")
     if failed:
-        print(f"{failed} of these are more than {options.expected.name} allows: see Benchmarks/README.md, \"What it costs\"")
+        print(
+            f'{failed} of these are more than {options.expected.name} allows: see Benchmarks/README.md, "What it costs"'
+        )
     return 1 if failed else 0
 
 

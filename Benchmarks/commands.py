@@ -1,4 +1,5 @@
-"""What commands that people wait for take beside a running proxy: `exec`, `env`, and the start of the program alone. See README.md here."""
+"""What commands that people wait for take beside a running proxy: `exec`, `env`, and the start of the program alone.
+See README.md here."""
 
 import argparse
 import os
@@ -55,8 +56,10 @@ def main():
             origin.stop()
     for name, rows in figures.items():
         wall, processor = ([1000 * value for value in column] for column in zip(*rows))
-        print(f"{name}: {statistics.median(wall):.1f} ms (shortest {min(wall):.1f}), "
-              f"{statistics.mean(processor):.1f} ms of processor time; {options.runs} runs")
+        print(
+            f"{name}: {statistics.median(wall):.1f} ms (shortest {min(wall):.1f}), "
+            f"{statistics.mean(processor):.1f} ms of processor time; {options.runs} runs"
+        )
 
 
 if __name__ == "__main__":

@@ -31,10 +31,11 @@ class Crowd:
     def __init__(self, server, origin):
         context = multiprocessing.get_context("fork")
         self.members = []
-        for number in range(PROCESSES):
+        for _ in range(PROCESSES):
             ours, theirs = context.Pipe()
-            process = context.Process(target=_serve, args=(theirs, server.way, server.port, server.tunnel_port(), origin.port),
-                                      daemon=True)
+            process = context.Process(
+                target=_serve, args=(theirs, server.way, server.port, server.tunnel_port(), origin.port), daemon=True
+            )
             process.start()
             theirs.close()
             self.members.append((process, ours))
@@ -54,7 +55,8 @@ class Crowd:
     def come(self, count, kind="inside", path="/1k", names=None, waits=True):
         """More clients, each with a connection and a request.
 
-        - kind: "inside" TLS that the proxy opens, "h2" the same with HTTP/2, "tunnel" of TLS that it doesn't, "plain" TCP alone.
+        - kind: "inside" TLS that the proxy opens, "h2" the same with HTTP/2, "tunnel" of TLS that it doesn't, "plain"
+          TCP alone.
         - names: a format of the host name of each, by a number.
         - waits: for the response to each, before the next comes."""
         return self._all("come", count, kind=kind, path=path, names=names, waits=waits)
@@ -73,7 +75,8 @@ class Crowd:
         return sum(good for good, _ in answers), [bad for _, some in answers for bad in some]
 
     def burst(self, count):
-        """So many TCP connections begun at once, each with a request to the proxy itself, and the seconds until each was answered."""
+        """So many TCP connections begun at once, each with a request to the proxy itself, and the seconds until each
+        was answered."""
         return sorted(second for part in self._all("burst", count) for second in part)
 
     def leave(self):
@@ -140,7 +143,8 @@ class _Members:
         secure.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
 
     def _ask_by_streams(self, connection, name, path):
-        """A connection of HTTP/2 (RFC 9113) that has had one response: its head by literals, which need no table of HPACK."""
+        """A connection of HTTP/2 (RFC 9113) that has had one response: its head by literals, which need no table of
+        HPACK."""
         context = load.context_without_trust()
         context.set_alpn_protocols(["h2"])
         secure = context.wrap_socket(connection, server_hostname=name)
@@ -149,9 +153,12 @@ class _Members:
         host = f"{name}:{self.origin_port}" if self.way == "connect" else name
         head = b"\x82\x87" + b"".join(
             bytes([0, len(key)]) + key.encode() + bytes([len(value)]) + value.encode()
-            for key, value in ((":path", path), (":authority", host)))
-        frame = lambda kind, flags, stream, payload: (
-            len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload)
+            for key, value in ((":path", path), (":authority", host))
+        )
+
+        def frame(kind, flags, stream, payload):
+            return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+
         secure.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b"") + frame(1, 5, 1, head))
         received = b""
         while True:
@@ -162,7 +169,7 @@ class _Members:
                 received += some
             length, kind, flags = int.from_bytes(received[:3], "big"), received[3], received[4]
             stream = int.from_bytes(received[5:9], "big")
-            received = received[9 + length:]
+            received = received[9 + length :]
             if kind == 4 and not flags & 1:
                 secure.sendall(frame(4, 1, 0, b""))
             if kind in (3, 7):
@@ -181,7 +188,9 @@ class _Members:
         head, _, body = response.partition(b"\r\n\r\n")
         if not head.startswith(b"HTTP/1.1 200"):
             raise OSError(f"odd response: {(head + body)[:400]!r}")
-        length = next(int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length"))
+        length = next(
+            int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length")
+        )
         left = length - len(body)
         while left > 0:
             left -= len(secure.recv(65536)) or left + 1
@@ -208,6 +217,7 @@ class _Members:
 
     def burst(self, count, part):
         import selectors
+
         selector = selectors.DefaultSelector()
         # Not what a proxy is asked: it answers by itself, and names no host that would have to be looked up.
         request = b"GET / HTTP/1.1\r\nHost: nobody.test\r\n\r\n"

@@ -1,23 +1,20 @@
-"""Whether the memory of a proxy stays as it is: over a million exchanges, and over ten thousand reloads. Ends with 1 if it
-grows. See README.md here."""
+"""Whether the memory of a proxy stays as it is: over a million exchanges, and over ten thousand reloads. Ends with 1 if
+it grows. See README.md here."""
 
 import argparse
 import http.client
 import itertools
 import os
-import pathlib
 import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
-import time
 
 import crowd
 import load
 from names import Names
-from peers import HOST, Bench, Origin, Shipped
+from peers import Bench, Origin, Shipped
 
 #: What the last quarter may have beyond the second, in KiB: an allocator's own movements are of this size.
 ALLOWED = 1024
@@ -57,11 +54,15 @@ class Watched:
         done = [a for a, _ in self.samples]
         own = [b for _, b in self.samples]
         quarter = len(own) // 4
-        quarters = [statistics.median(own[i * quarter:(i + 1) * quarter]) for i in range(4)]
+        quarters = [statistics.median(own[i * quarter : (i + 1) * quarter]) for i in range(4)]
         slope = statistics.linear_regression(done[quarter:], own[quarter:]).slope
         grown = quarters[3] - quarters[1]
-        print(f"{what}: {done[-1]:,} in all; memory of its own, median of each quarter: "
-              + ", ".join(f"{q / 1024:.2f}" for q in quarters) + f" MiB; slope over the last three {slope * 1024:+.2f} bytes {unit}", flush=True)
+        print(
+            f"{what}: {done[-1]:,} in all; memory of its own, median of each quarter: "
+            + ", ".join(f"{q / 1024:.2f}" for q in quarters)
+            + f" MiB; slope over the last three {slope * 1024:+.2f} bytes {unit}",
+            flush=True,
+        )
         return grown <= ALLOWED
 
 
@@ -91,7 +92,9 @@ def reloads(bench, server, origin, count):
     pins = bench.path("shipped/pins.yaml")
     text = pins.read_text()
     changed = text + "".join(
-        f"  - match: h{number}.example.test\n    pinning: public-key\n    pins: [sha256/{bench.pin()}]\n" for number in range(20))
+        f"  - match: h{number}.example.test\n    pinning: public-key\n    pins: [sha256/{bench.pin()}]\n"
+        for number in range(20)
+    )
     clients = crowd.Crowd(server, origin)
     clients.come(40)
     stop = threading.Event()

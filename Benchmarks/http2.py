@@ -24,10 +24,14 @@ class HTTP2Origin(Origin):
         self.status = free_port()
         self.old = free_port()
         listens = "".join(
-            f"server {{ listen 127.0.0.1:{each} ssl{kind} backlog=4096; root {bench.path('documents')}; http2_max_concurrent_streams 512; }}"
-            for each, kind in ((port, " http2"), (self.old, "")))
+            f"server {{ listen 127.0.0.1:{each} ssl{kind} backlog=4096; root {bench.path('documents')}; "
+            "http2_max_concurrent_streams 512; }"
+            for each, kind in ((port, " http2"), (self.old, ""))
+        )
         body = f"{listens} server {{ listen 127.0.0.1:{self.status}; stub_status; }}"
-        configuration = bench.write("origin.conf", NGINX.format(directory=bench.directory, name="origin", workers=1, body=body))
+        configuration = bench.write(
+            "origin.conf", NGINX.format(directory=bench.directory, name="origin", workers=1, body=body)
+        )
         Server.__init__(self, bench, ["nginx", "-p", bench.directory, "-c", configuration], port)
 
 
@@ -43,11 +47,13 @@ class Reverse(Nginx):
         location / {{
             proxy_pass https://origin; proxy_http_version 1.1; proxy_set_header Connection "";
             proxy_set_header Host {HOST}; proxy_ssl_name {HOST}; proxy_ssl_server_name on;
-            proxy_ssl_verify on; proxy_ssl_trusted_certificate {bench.path('ca.pem')};
+            proxy_ssl_verify on; proxy_ssl_trusted_certificate {bench.path("ca.pem")};
             proxy_ssl_session_reuse on; proxy_max_temp_file_size 0; proxy_request_buffering off;
         }}
     }}"""
-        configuration = bench.write("nginx.conf", NGINX.format(directory=bench.directory, name="nginx", workers=1, body=body))
+        configuration = bench.write(
+            "nginx.conf", NGINX.format(directory=bench.directory, name="nginx", workers=1, body=body)
+        )
         Server.__init__(self, bench, ["nginx", "-p", bench.directory, "-c", configuration], port)
 
 
@@ -62,10 +68,22 @@ class Nghttpx(Server):
 
     def __init__(self, bench, origin):
         port = free_port()
-        super().__init__(bench, [
-            "nghttpx", "--workers=1", "--no-ocsp", "--accesslog-file=/dev/null", f"--cacert={bench.path('ca.pem')}",
-            f"--frontend=127.0.0.1,{port}", f"--backend=127.0.0.1,{origin.port};;tls;proto=h2;sni={HOST}",
-            "--frontend-http2-max-concurrent-streams=512", str(bench.path("origin.key")), str(bench.path("origin.pem"))], port)
+        super().__init__(
+            bench,
+            [
+                "nghttpx",
+                "--workers=1",
+                "--no-ocsp",
+                "--accesslog-file=/dev/null",
+                f"--cacert={bench.path('ca.pem')}",
+                f"--frontend=127.0.0.1,{port}",
+                f"--backend=127.0.0.1,{origin.port};;tls;proto=h2;sni={HOST}",
+                "--frontend-http2-max-concurrent-streams=512",
+                str(bench.path("origin.key")),
+                str(bench.path("origin.pem")),
+            ],
+            port,
+        )
 
 
 KINDS = {"shipped": Shipped, "pinproxy": Pinproxy, "nginx": Reverse, "haproxy": Bridge, "nghttpx": Nghttpx}
@@ -77,7 +95,21 @@ def streams(bench, server, origin, count, document, seconds, old=False, clients=
     if old and server.way == "connect":
         url = url.replace(f":{origin.port}/", f":{origin.old}/")
         host = f"{HOST}:{origin.old}"
-    command = [*prefix, "h2load", "-t", "1", "-c", str(clients), "-m", str(count), "-D", "600", "-H", f":authority: {host}", url]
+    command = [
+        *prefix,
+        "h2load",
+        "-t",
+        "1",
+        "-c",
+        str(clients),
+        "-m",
+        str(count),
+        "-D",
+        "600",
+        "-H",
+        f":authority: {host}",
+        url,
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as client:
         try:
             load.await_connections(server, clients, client)
@@ -95,16 +127,19 @@ def streams(bench, server, origin, count, document, seconds, old=False, clients=
 
 
 WORKS = {
-    "h2, 32 streams on one connection, 1 KiB, h2 to the origin where it is spoken (µs/request)":
-        lambda o, b, s, g: streams(b, s, g, 32, "1k", o.seconds),
-    "h2, 32 streams on one connection, 1 KiB, HTTP/1.1 to the origin where that can be chosen (µs/request)":
-        lambda o, b, s, g: streams(b, s, g, 32, "1k", o.seconds, old=True),
-    "HTTP/1.1, 32 connections, 1 KiB (µs/request)":
-        lambda o, b, s, g: load.keep_alive(b, s, g, 32, "1k", o.seconds),
-    "h2, 100 streams on one connection, 1 MiB each (µs/request)":
-        lambda o, b, s, g: streams(b, s, g, 100, "1m", o.seconds),
-    "h2, 10 connections of 100 streams, 1 KiB (µs/request)":
-        lambda o, b, s, g: streams(b, s, g, 100, "1k", o.seconds, clients=10),
+    "h2, 32 streams on one connection, 1 KiB, h2 to the origin where it is spoken (µs/request)": lambda o, b, s, g: (
+        streams(b, s, g, 32, "1k", o.seconds)
+    ),
+    "h2, 32 streams on one connection, 1 KiB, HTTP/1.1 to the origin where that can be chosen (µs/request)": (
+        lambda o, b, s, g: streams(b, s, g, 32, "1k", o.seconds, old=True)
+    ),
+    "HTTP/1.1, 32 connections, 1 KiB (µs/request)": lambda o, b, s, g: load.keep_alive(b, s, g, 32, "1k", o.seconds),
+    "h2, 100 streams on one connection, 1 MiB each (µs/request)": lambda o, b, s, g: streams(
+        b, s, g, 100, "1m", o.seconds
+    ),
+    "h2, 10 connections of 100 streams, 1 KiB (µs/request)": lambda o, b, s, g: streams(
+        b, s, g, 100, "1k", o.seconds, clients=10
+    ),
 }
 
 
@@ -113,8 +148,12 @@ def main():
     parser.add_argument("--pinproxy", default=".build/release/pinproxy", help="the release executable")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=4, help="of each run")
-    parser.add_argument("--peers", default="shipped,nginx,haproxy,nghttpx", help="comma-separated; pinproxy comes first")
-    parser.add_argument("--idle", type=int, default=1000, help="idle clients of HTTP/2 whose memory is measured; 0: none")
+    parser.add_argument(
+        "--peers", default="shipped,nginx,haproxy,nghttpx", help="comma-separated; pinproxy comes first"
+    )
+    parser.add_argument(
+        "--idle", type=int, default=1000, help="idle clients of HTTP/2 whose memory is measured; 0: none"
+    )
     parser.add_argument("--only", help="a part of the name of the works to do")
     options = parser.parse_args()
     Pinproxy.executable = os.path.abspath(options.pinproxy)
@@ -129,23 +168,33 @@ def main():
         try:
             for name in names:
                 servers[name] = KINDS[name](bench, origin)
-            idle = {name: memory.idle(servers[name], origin, options.idle, kind="h2") for name in names} if options.idle else {}
+            idle = (
+                {name: memory.idle(servers[name], origin, options.idle, kind="h2") for name in names}
+                if options.idle
+                else {}
+            )
             figures = {work: {name: [] for name in names} for work in WORKS}
             for number in range(options.rounds):
                 for work, perform in WORKS.items():
                     if options.only and options.only not in work:
                         continue
-                    for name in names[number % len(names):] + names[:number % len(names)]:
+                    for name in names[number % len(names) :] + names[: number % len(names)]:
                         spent, units = perform(options, bench, servers[name], origin)
                         figures[work][name].append(spent / units * 1e6)
                 print(f"round {number + 1} of {options.rounds} done", flush=True)
         finally:
             for server in [*servers.values(), origin, bench.names]:
                 server.stop()
-    print(f"\nLinux {platform.release()}; medians of {options.rounds} rounds, processor time (user and system) of the proxy's processes\n")
+    print(
+        f"\nLinux {platform.release()}; medians of {options.rounds} rounds, processor time (user and system) of the "
+        "proxy's processes\n"
+    )
     print("\n".join(table(figures, names)))
     if idle:
-        print(f"\n{options.idle} idle clients of HTTP/2, KiB each: " + ", ".join(f"{name} {kib:.1f}" for name, kib in idle.items()))
+        print(
+            f"\n{options.idle} idle clients of HTTP/2, KiB each: "
+            + ", ".join(f"{name} {kib:.1f}" for name, kib in idle.items())
+        )
 
 
 if __name__ == "__main__":

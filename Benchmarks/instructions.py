@@ -20,9 +20,21 @@ class Counted(Pinproxy):
 
     def __init__(self, bench, origin, name):
         self.results = bench.path(f"{name}.callgrind")
-        super().__init__(bench, origin, name=name, patience=120, wrapper=[
-            "valgrind", "--tool=callgrind", "--separate-threads=yes", "--demangle=no", "--compress-strings=no", "--compress-pos=no",
-            f"--callgrind-out-file={self.results}"])
+        super().__init__(
+            bench,
+            origin,
+            name=name,
+            patience=120,
+            wrapper=[
+                "valgrind",
+                "--tool=callgrind",
+                "--separate-threads=yes",
+                "--demangle=no",
+                "--compress-strings=no",
+                "--compress-pos=no",
+                f"--callgrind-out-file={self.results}",
+            ],
+        )
 
     def count(self):
         self.process.send_signal(signal.SIGTERM)

@@ -13,12 +13,13 @@ from peers import HOST, TUNNELLED
 
 
 def forward(bench, server, origin, document):
-    """How a program that knows no proxy is led through CONNECT where the server is a forward proxy: a prefix, URL and Host."""
+    """How a program that knows no proxy is led through CONNECT where the server is a forward proxy: a prefix, URL and
+    Host."""
     if server.way == "direct":
         return [], f"https://127.0.0.1:{server.port}/{document}", HOST
     configuration = bench.write(
-        "proxychains.conf",
-        f"strict_chain\nproxy_dns\nquiet_mode\n[ProxyList]\nhttp 127.0.0.1 {server.port}\n")
+        "proxychains.conf", f"strict_chain\nproxy_dns\nquiet_mode\n[ProxyList]\nhttp 127.0.0.1 {server.port}\n"
+    )
     if document.startswith("forgetful/"):
         host, document = f"{HOST}:{origin.forgetful}", document.partition("/")[2]
     else:
@@ -27,10 +28,25 @@ def forward(bench, server, origin, document):
 
 
 def keep_alive(bench, server, origin, connections, document, seconds):
-    """wrk; through CONNECT under proxychains4, where the server is a forward proxy. Returns the server's processor time and the
-    requests that were answered in it, once all connections have come and served: what they cost to begin isn't counted."""
+    """wrk; through CONNECT under proxychains4, where the server is a forward proxy. Returns the server's processor time
+    and the requests that were answered in it, once all connections have come and served: what they cost to begin isn't
+    counted."""
     prefix, url, host = forward(bench, server, origin, document)
-    command = [*prefix, "wrk", "-t", "1", "-c", str(connections), "-d", "600s", "--timeout", "60s", "-H", f"Host: {host}", url]
+    command = [
+        *prefix,
+        "wrk",
+        "-t",
+        "1",
+        "-c",
+        str(connections),
+        "-d",
+        "600s",
+        "--timeout",
+        "60s",
+        "-H",
+        f"Host: {host}",
+        url,
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as wrk:
         try:
             await_connections(server, connections, wrk)
@@ -64,19 +80,42 @@ def await_connections(server, count, client):
 
 
 def latency(bench, server, origin, rate, seconds, connections=32):
-    """h2load over connections that stay, each with requests at fixed times, whatever became of those before: returns how long
-    each took, in microseconds, ascending. A request waits for the one before it on its connection, which at these rates is over."""
+    """h2load over connections that stay, each with requests at fixed times, whatever became of those before: returns
+    how long each took, in microseconds, ascending. A request waits for the one before it on its connection, which at
+    these rates is over."""
     prefix, url, _ = forward(bench, server, origin, "1k")
     log = bench.path("latency.log")
     log.unlink(missing_ok=True)
     output = subprocess.run(
-        [*prefix, "h2load", "--h1", "-t", "1", "-c", str(connections), "-D", str(seconds), "--warm-up-time", "1",
-         "--rps", f"{rate / connections:.3f}", "--log-file", str(log), url],
-        capture_output=True, text=True, check=True, timeout=60 + 2 * seconds).stdout
+        [
+            *prefix,
+            "h2load",
+            "--h1",
+            "-t",
+            "1",
+            "-c",
+            str(connections),
+            "-D",
+            str(seconds),
+            "--warm-up-time",
+            "1",
+            "--rps",
+            f"{rate / connections:.3f}",
+            "--log-file",
+            str(log),
+            url,
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60 + 2 * seconds,
+    ).stdout
     rows = [line.split("\t") for line in log.read_text().splitlines()]
     times = sorted(int(row[2]) for row in rows if row[1] == "200")
     if len(times) < 0.9 * len(rows) or len(times) < 0.8 * rate * seconds:
-        raise SystemExit(f"{type(server).__name__}: {len(times)} of {rate * seconds:.0f} requests were answered:\n{output}")
+        raise SystemExit(
+            f"{type(server).__name__}: {len(times)} of {rate * seconds:.0f} requests were answered:\n{output}"
+        )
     return times
 
 
@@ -145,13 +184,21 @@ def _connect_many(way, port, origin_port, names, resumes):
 def bulk(bench, server, origin, times, kind="down"):
     """100 MB by curl, one after the other, `down`, `up`, or down through a `tunnel`; returns gigabytes."""
     name, port = (TUNNELLED, server.tunnel_port()) if kind == "tunnel" else (HOST, server.port)
-    way = ["--proxy", f"http://127.0.0.1:{port}"] if server.way == "connect" else [
-        "--noproxy", "*", "--connect-to", f"{name}:{origin.port}:127.0.0.1:{port}"]
+    way = (
+        ["--proxy", f"http://127.0.0.1:{port}"]
+        if server.way == "connect"
+        else ["--noproxy", "*", "--connect-to", f"{name}:{origin.port}:127.0.0.1:{port}"]
+    )
     command = ["curl", "--silent", "--show-error", "--fail", "--insecure", "--http1.1", *way]
     for _ in range(times):
         if kind == "up":
-            command += ["--expect100-timeout", "5", "--upload-file", bench.path("documents/100m"),
-                        f"https://{name}:{origin.port}/up"]
+            command += [
+                "--expect100-timeout",
+                "5",
+                "--upload-file",
+                bench.path("documents/100m"),
+                f"https://{name}:{origin.port}/up",
+            ]
         else:
             command += ["--output", "/dev/null", f"https://{name}:{origin.port}/100m"]
     subprocess.run(command, check=True)

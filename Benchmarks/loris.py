@@ -1,5 +1,5 @@
-"""How long honest clients wait while attackers hold connections in every slow way there is, or attack by HTTP/2; attackers come and go by
-turns in one run, and both figures stand beside each other. See README.md here."""
+"""How long honest clients wait while attackers hold connections in every slow way there is, or attack by HTTP/2;
+attackers come and go by turns in one run, and both figures stand beside each other. See README.md here."""
 
 import argparse
 import json
@@ -22,7 +22,8 @@ PAUSE = 0.5
 
 
 class Attack:
-    """So many connections of one kind. One thread lets each move a little, and opens again what the proxy has closed."""
+    """So many connections of one kind. One thread lets each move a little, and opens again what the proxy has
+    closed."""
 
     def __init__(self, kind, server, origin, count):
         self.kind, self.server, self.origin, self.count = kind, server, origin, count
@@ -48,8 +49,10 @@ class Attack:
             member.sendall(b"CONNECT a.test:443 HTTP/1.1\r\nX-A: ")
         elif self.kind == "slow body":
             # The target speaks TLS: the origin answers 400 only when the body is there.
-            member.sendall(f"POST http://{self.authority}/up HTTP/1.1\r\nHost: {self.authority}\r\n"
-                           "Content-Length: 100000\r\n\r\n".encode())
+            member.sendall(
+                f"POST http://{self.authority}/up HTTP/1.1\r\nHost: {self.authority}\r\n"
+                "Content-Length: 100000\r\n\r\n".encode()
+            )
         elif self.kind in ("slow handshake", "slow reading"):
             member.sendall(connect)
             member.recv(4096)
@@ -90,14 +93,27 @@ class Attack:
 
 
 class Flood:
-    """Connections of HTTP/2 that attack as fast as they can (http2_attack.py), in a process of their own with the lowest priority."""
+    """Connections of HTTP/2 that attack as fast as they can (http2_attack.py), in a process of their own with the
+    lowest priority."""
 
     #: Connections at one time: of one that floods, and of one that waits, each with a hundred streams.
     FLOODS, WAITING = 8, 10
     KINDS = {
-        "rapid-reset": FLOODS, "window-of-zero": FLOODS, "window-overflow": FLOODS, "bodies-that-are-too-long": FLOODS, "continuations": FLOODS,
-        "settings": FLOODS, "pings": FLOODS, "empty-data": FLOODS, "priorities": FLOODS, "window-updates": FLOODS, "hpack-bomb": FLOODS,
-        "closed-windows": WAITING, "unread-responses": WAITING, "slow-bodies": WAITING}
+        "rapid-reset": FLOODS,
+        "window-of-zero": FLOODS,
+        "window-overflow": FLOODS,
+        "bodies-that-are-too-long": FLOODS,
+        "continuations": FLOODS,
+        "settings": FLOODS,
+        "pings": FLOODS,
+        "empty-data": FLOODS,
+        "priorities": FLOODS,
+        "window-updates": FLOODS,
+        "hpack-bomb": FLOODS,
+        "closed-windows": WAITING,
+        "unread-responses": WAITING,
+        "slow-bodies": WAITING,
+    }
     ROOT = pathlib.Path(__file__).parents[1]
 
     def __init__(self, kind, server, origin, authority):
@@ -107,9 +123,29 @@ class Flood:
         self.count = self.KINDS[kind]
         self.closed = 0
         self.process = subprocess.Popen(
-            ["nice", "-n", "19", self.ROOT / ".build/python/bin/python3", "-uB", self.ROOT / "Tests/IntegrationTests/Peers/http2_attack.py",
-             "--proxy", str(server.port), "--ca", authority, "--authority", f"{HOST}:{origin.port}", "--connections", str(self.count),
-             "--large", "/100m", kind], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            [
+                "nice",
+                "-n",
+                "19",
+                self.ROOT / ".build/python/bin/python3",
+                "-uB",
+                self.ROOT / "Tests/IntegrationTests/Peers/http2_attack.py",
+                "--proxy",
+                str(server.port),
+                "--ca",
+                authority,
+                "--authority",
+                f"{HOST}:{origin.port}",
+                "--connections",
+                str(self.count),
+                "--large",
+                "/100m",
+                kind,
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
         for _ in range(self.count):
             self.process.stdout.readline()
         self.thread = threading.Thread(target=self.read)
@@ -126,7 +162,8 @@ class Flood:
 
 
 def honest(server, origin, count):
-    """Milliseconds that each of so many exchanges takes, every tenth over a new connection. They pause, so that attackers have their time."""
+    """Milliseconds that each of so many exchanges takes, every tenth over a new connection. They pause, so that
+    attackers have their time."""
     context, taken = load.context_without_trust(), []
     connection = None
     for number in range(count):
@@ -135,7 +172,8 @@ def honest(server, origin, count):
             if connection:
                 connection.close()
             connection = context.wrap_socket(
-                load.connect(server.way, server.port, origin.port, HOST), server_hostname=HOST)
+                load.connect(server.way, server.port, origin.port, HOST), server_hostname=HOST
+            )
         connection.sendall(f"GET /1k HTTP/1.1\r\nHost: {HOST}:{origin.port}\r\n\r\n".encode())
         received = b""
         while b"\r\n\r\n" not in received or len(received.split(b"\r\n\r\n", 1)[1]) < 1024:
@@ -159,7 +197,9 @@ def main():
     parser.add_argument("--attackers", type=int, default=1000)
     parser.add_argument("--exchanges", type=int, default=1000, help="of honest clients, in each turn")
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--kinds", default=",".join(["idle,slow head,slow CONNECT,slow handshake,slow body,slow reading", *Flood.KINDS]))
+    parser.add_argument(
+        "--kinds", default=",".join(["idle,slow head,slow CONNECT,slow handshake,slow body,slow reading", *Flood.KINDS])
+    )
     options = parser.parse_args()
     Shipped.executable = os.path.abspath(options.pinproxy)
     crowd.raise_descriptor_limit()
@@ -182,9 +222,12 @@ def main():
                     beside += honest(server, origin, options.exchanges)
                     attack.end()
                     closed += attack.closed
-                print(f"{kind}: p99 {p99(without):.1f} ms alone, {p99(beside):.1f} ms beside {attack.count:,}; "
-                      f"median {statistics.median(without):.2f} and {statistics.median(beside):.2f} ms; "
-                      f"{closed:,} attackers were cut off", flush=True)
+                print(
+                    f"{kind}: p99 {p99(without):.1f} ms alone, {p99(beside):.1f} ms beside {attack.count:,}; "
+                    f"median {statistics.median(without):.2f} and {statistics.median(beside):.2f} ms; "
+                    f"{closed:,} attackers were cut off",
+                    flush=True,
+                )
         finally:
             server.stop()
             origin.stop()

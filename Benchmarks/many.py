@@ -1,5 +1,5 @@
-"""Many connections at one time: as many exchanges in flight as the shipped configuration allows clients, each with an upstream
-connection of its own; thousands of connections begun at once; and too few descriptors. See README.md here."""
+"""Many connections at one time: as many exchanges in flight as the shipped configuration allows clients, each with an
+upstream connection of its own; thousands of connections begun at once; and too few descriptors. See README.md here."""
 
 import argparse
 import os
@@ -12,7 +12,7 @@ import time
 
 import crowd
 from names import Names
-from peers import HOST, NGINX, Bench, Origin, Pinproxy, Server, free_port
+from peers import HOST, NGINX, Bench, Pinproxy, Server, free_port
 
 
 class Gate:
@@ -85,20 +85,24 @@ class GatedOrigin(Server):
         port = free_port()
         self.gate = Gate(bench.path("gate.sock"))
         body = f"""
-    upstream gate {{ server unix:{bench.path('gate.sock')}; keepalive 32768; }}
+    upstream gate {{ server unix:{bench.path("gate.sock")}; keepalive 32768; }}
     proxy_read_timeout 900s;
     server {{
-        listen 127.0.0.1:{port} ssl backlog=4096; root {bench.path('documents')};
+        listen 127.0.0.1:{port} ssl backlog=4096; root {bench.path("documents")};
         location /gate {{ proxy_http_version 1.1; proxy_set_header Connection ""; proxy_pass http://gate; }}
     }}"""
-        configuration = NGINX.format(directory=bench.directory, name="gated", workers=2, body=body).replace("16384", "65000")
+        configuration = NGINX.format(directory=bench.directory, name="gated", workers=2, body=body).replace(
+            "16384", "65000"
+        )
         super().__init__(bench, ["nginx", "-p", bench.directory, "-c", bench.write("gated.conf", configuration)], port)
 
 
 def overflows():
     """Connections that the kernel turned away for want of room in a listener's queue (ListenOverflows, ListenDrops)."""
     lines = pathlib.Path("/proc/net/netstat").read_text().splitlines()
-    names, values = next((a.split(), b.split()) for a, b in zip(lines, lines[1:]) if a.startswith("TcpExt:") and b.startswith("TcpExt:"))
+    names, values = next(
+        (a.split(), b.split()) for a, b in zip(lines, lines[1:]) if a.startswith("TcpExt:") and b.startswith("TcpExt:")
+    )
     return int(values[names.index("ListenOverflows")])
 
 
@@ -136,10 +140,16 @@ def full(bench, origin, count):
         origin.gate.open()
         good, bad = clients.hear()
         again = clients.ask("/gate")
-        print(f"{count:,} clients, each with an upstream connection of its own: {held:,} requests in flight at one time, {good:,} answered"
-              f"{f', {len(bad)} not ({bad[:3]})' if bad else ''}, {again:,} asked once more and answered; {used:,} descriptors, "
-              f"{resident / 1024:.0f} MiB resident; {took:.0f} s for all to come, {spent:.1f} s of processor time")
-        print("  the log: " + str(log_lines(server, "clients.limit", "accept.failed", "descriptors.lack", "proxy.crash")))
+        print(
+            f"{count:,} clients, each with an upstream connection of its own: {held:,} requests in flight at one time, "
+            f"{good:,} answered"
+            f"{f', {len(bad)} not ({bad[:3]})' if bad else ''}, {again:,} asked once more and answered; {used:,} "
+            "descriptors, "
+            f"{resident / 1024:.0f} MiB resident; {took:.0f} s for all to come, {spent:.1f} s of processor time"
+        )
+        print(
+            "  the log: " + str(log_lines(server, "clients.limit", "accept.failed", "descriptors.lack", "proxy.crash"))
+        )
     finally:
         origin.gate.close()
         clients.end()
@@ -151,13 +161,15 @@ def burst(bench, origin, count, times=3):
     server = Pinproxy(bench, origin, name="burst", workers="auto", more=PATIENT)
     clients = crowd.Crowd(server, origin)
     try:
-        for number in range(times):
+        for _ in range(times):
             lost = overflows()
-            began = time.monotonic()
             seconds = clients.burst(count)
-            print(f"{count:,} connections in one go: {len(seconds):,} answered, the first after {seconds[0] * 1000:.0f} ms, half after "
-                  f"{seconds[len(seconds) // 2] * 1000:.0f} ms, the last after {seconds[-1] * 1000:.0f} ms; "
-                  f"{overflows() - lost} turned away by the kernel at first")
+            print(
+                f"{count:,} connections in one go: {len(seconds):,} answered, the first after {seconds[0] * 1000:.0f} "
+                "ms, half after "
+                f"{seconds[len(seconds) // 2] * 1000:.0f} ms, the last after {seconds[-1] * 1000:.0f} ms; "
+                f"{overflows() - lost} turned away by the kernel at first"
+            )
     finally:
         clients.end()
         server.stop()
@@ -165,15 +177,19 @@ def burst(bench, origin, count, times=3):
 
 def short(bench, origin, limit, count):
     """More clients than there are descriptors for."""
-    server = Pinproxy(bench, origin, name="short", workers="auto", more=PATIENT,
-                      wrapper=("prlimit", f"--nofile={limit}:{limit}"))
+    server = Pinproxy(
+        bench, origin, name="short", workers="auto", more=PATIENT, wrapper=("prlimit", f"--nofile={limit}:{limit}")
+    )
     first = crowd.Crowd(server, origin)
     second = crowd.Crowd(server, origin)
     try:
         # Clients that rest, and the connections that they leave in the pool, of names of their own.
         rest = limit // 4
         first.come(rest, names=f"n{{}}.{HOST}")
-        print(f"{limit:,} descriptors; {rest:,} clients rest with a pooled upstream connection each: {descriptors(server):,} used")
+        print(
+            f"{limit:,} descriptors; {rest:,} clients rest with a pooled upstream connection each: "
+            f"{descriptors(server):,} used"
+        )
         try:
             second.come(count, names=f"m{{}}.{HOST}", path="/1k")
             print(f"  {count:,} more came and were answered")
@@ -181,12 +197,18 @@ def short(bench, origin, limit, count):
             print(f"  of {count:,} more one was not served: {error}")
         before, began = server.processor_seconds(), time.monotonic()
         time.sleep(3)
-        print(f"  {descriptors(server):,} used; while nothing is asked: {(server.processor_seconds() - before) / (time.monotonic() - began):.3f} of a processor")
+        print(
+            f"  {descriptors(server):,} used; while nothing is asked: "
+            f"{(server.processor_seconds() - before) / (time.monotonic() - began):.3f} of a processor"
+        )
         first.leave()
         second.leave()
         third = crowd.Crowd(server, origin)
         third.come(100)
-        print(f"  after all have gone: {third.ask()} clients served; " + str(log_lines(server, "accept.failed", "descriptors.lack", "proxy.crash")))
+        print(
+            f"  after all have gone: {third.ask()} clients served; "
+            + str(log_lines(server, "accept.failed", "descriptors.lack", "proxy.crash"))
+        )
         third.end()
     finally:
         first.end()
@@ -207,7 +229,9 @@ def main():
     # The proxy has some for itself.
     most = (limit - 100) // 2
     if options.clients > most:
-        print(f"the hard limit of {limit:,} descriptors leaves room for {most:,} clients with an upstream connection each")
+        print(
+            f"the hard limit of {limit:,} descriptors leaves room for {most:,} clients with an upstream connection each"
+        )
         options.clients = most
 
     with tempfile.TemporaryDirectory(prefix="pinproxy-many.") as directory:

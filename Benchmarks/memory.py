@@ -28,8 +28,8 @@ def settled(server):
 
 
 def warm(servers, origin):
-    """Each serves clients, which are gone at the end, so that what its first requests take once is not counted for a client: the
-    code that they run is most of it, and 5 MiB by 1,000 clients would look like 5 KiB each."""
+    """Each serves clients, which are gone at the end, so that what its first requests take once is not counted for a
+    client: the code that they run is most of it, and 5 MiB by 1,000 clients would look like 5 KiB each."""
     for server in servers:
         first = crowd.Crowd(server, origin)
         first.come(200)
@@ -80,8 +80,11 @@ def measure(subject, sizes, **options):
 
 
 def visited(bench, origin, count, idle):
-    """KiB of a proxy's own that stay of a host name which one client has asked for, whose upstream connection may rest so long."""
-    server = Pinproxy(bench, origin, name=f"visited{idle}", more=PATIENT.replace("idle_upstream: 15m", f"idle_upstream: {idle}"))
+    """KiB of a proxy's own that stay of a host name which one client has asked for, whose upstream connection may rest
+    so long."""
+    server = Pinproxy(
+        bench, origin, name=f"visited{idle}", more=PATIENT.replace("idle_upstream: 15m", f"idle_upstream: {idle}")
+    )
     try:
         warm([server], origin)
         subject = Subject(server, origin)
@@ -97,16 +100,20 @@ def visited(bench, origin, count, idle):
 
 def entries(bench, origin, count):
     """Bytes that an entry of the pin file with one pin holds in a proxy that has read so many, and rested."""
+
     def own(number):
         text = "".join(
-            f"  - match: h{n}.team{n % 1000}.company{n % 37}.test\n    pinning: public-key\n    pins: [sha256/{100000 + n}{'A' * 37}=]\n"
-            for n in range(number))
+            f"  - match: h{n}.team{n % 1000}.company{n % 37}.test\n    pinning: public-key\n    pins: "
+            f"[sha256/{100000 + n}{'A' * 37}=]\n"
+            for n in range(number)
+        )
         server = Pinproxy(bench, origin, name=f"entries{number}", rules=text, patience=120)
         try:
             time.sleep(2)
             return settled(server)[1]
         finally:
             server.stop()
+
     return (own(count) - own(0)) * 1024 / count
 
 
@@ -150,12 +157,21 @@ def main():
                         subject.end()
                         server.stop()
                     base = f"{subject.base[0] / 1024:.1f} MiB before"
-                    print(f"{what}, {name} ({base}): " + "; ".join(
-                        f"{size:,}: {resident:.1f} KiB ({own:.1f} own)" for size, (resident, own) in found.items()), flush=True)
+                    print(
+                        f"{what}, {name} ({base}): "
+                        + "; ".join(
+                            f"{size:,}: {resident:.1f} KiB ({own:.1f} own)" for size, (resident, own) in found.items()
+                        ),
+                        flush=True,
+                    )
             if not options.only or options.only in "name":
                 both, leaf = (visited(bench, origin, 2000, idle) for idle in ("15m", "1s"))
-                print(f"a name that 2,000 clients have asked for, one after the other: {both:.1f} KiB own with an idle upstream "
-                      f"connection and a leaf, {leaf:.1f} without the connection", flush=True)
+                print(
+                    f"a name that 2,000 clients have asked for, one after the other: {both:.1f} KiB own with an idle "
+                    "upstream "
+                    f"connection and a leaf, {leaf:.1f} without the connection",
+                    flush=True,
+                )
             if not options.only or options.only in "entry":
                 print(f"an entry with one pin, of 100,000: {entries(bench, origin, 100_000):.0f} bytes")
         finally:

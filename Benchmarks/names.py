@@ -16,10 +16,27 @@ class Names:
         # resolv.conf has no place for a port. An address of its own, so that runs don't meet.
         self.address = f"127.{60 + os.getpid() // 65536 % 60}.{os.getpid() // 256 % 256}.{os.getpid() % 254 + 1}"
         self.process = subprocess.Popen(
-            ["dnsmasq", "--keep-in-foreground", "--no-resolv", "--no-hosts", "--no-poll", "--bind-interfaces", f"--listen-address={self.address}",
-             "--port=53", "--pid-file=", "--user=root", "--local-ttl=600", "--max-ttl=600", "--dns-forward-max=1000",
-             f"--address=/{HOST}/127.0.0.1", f"--address=/{TUNNELLED}/127.0.0.1", "--local=/test/"],
-            stdout=subprocess.DEVNULL, stderr=open(bench.path("dnsmasq.log"), "wb"))
+            [
+                "dnsmasq",
+                "--keep-in-foreground",
+                "--no-resolv",
+                "--no-hosts",
+                "--no-poll",
+                "--bind-interfaces",
+                f"--listen-address={self.address}",
+                "--port=53",
+                "--pid-file=",
+                "--user=root",
+                "--local-ttl=600",
+                "--max-ttl=600",
+                "--dns-forward-max=1000",
+                f"--address=/{HOST}/127.0.0.1",
+                f"--address=/{TUNNELLED}/127.0.0.1",
+                "--local=/test/",
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=open(bench.path("dnsmasq.log"), "wb"),
+        )
         self.file = bench.write("resolv.conf", f"nameserver {self.address}\n")
         self._await(bench)
 
@@ -43,7 +60,8 @@ class Names:
 
     @property
     def wrapper(self):
-        """In front of a command: it sees the run's resolv.conf in the place of the machine's, in a mount namespace of its own."""
+        """In front of a command: it sees the run's resolv.conf in the place of the machine's, in a mount namespace of
+        its own."""
         return ("unshare", "--mount", "sh", "-c", f'mount --bind "{self.file}" /etc/resolv.conf && exec "$@"', "sh")
 
     def stop(self):

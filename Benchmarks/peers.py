@@ -47,27 +47,82 @@ class Bench:
         return self.path(name)
 
     def authority(self, name):
-        run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-            "-subj", f"/CN=Bench {name}", "-days", "30", "-keyout", f"{name}.key", "-out", f"{name}.pem",
-            "-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign",
-            "-addext", "subjectKeyIdentifier=hash",
-            cwd=self.directory)
+        run(
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-subj",
+            f"/CN=Bench {name}",
+            "-days",
+            "30",
+            "-keyout",
+            f"{name}.key",
+            "-out",
+            f"{name}.pem",
+            "-addext",
+            "basicConstraints=critical,CA:TRUE",
+            "-addext",
+            "keyUsage=critical,keyCertSign",
+            "-addext",
+            "subjectKeyIdentifier=hash",
+            cwd=self.directory,
+        )
         both = self.path(f"{name}.key").read_text() + self.path(f"{name}.pem").read_text()
         self.write(f"{name}-with-key.pem", both)
 
     def leaf(self):
-        run("openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
-            f"/CN={HOST}", "-keyout", "origin.key", "-out", "origin.csr", cwd=self.directory)
-        self.write("origin.ext", f"subjectAltName=DNS:{HOST},DNS:*.{HOST},DNS:{TUNNELLED}\nextendedKeyUsage=serverAuth\n"
-                   "authorityKeyIdentifier=keyid\nsubjectKeyIdentifier=hash\n")
-        run("openssl", "x509", "-req", "-in", "origin.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-days",
-            "30", "-extfile", "origin.ext", "-out", "origin.pem", cwd=self.directory)
+        run(
+            "openssl",
+            "req",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-subj",
+            f"/CN={HOST}",
+            "-keyout",
+            "origin.key",
+            "-out",
+            "origin.csr",
+            cwd=self.directory,
+        )
+        self.write(
+            "origin.ext",
+            f"subjectAltName=DNS:{HOST},DNS:*.{HOST},DNS:{TUNNELLED}\nextendedKeyUsage=serverAuth\n"
+            "authorityKeyIdentifier=keyid\nsubjectKeyIdentifier=hash\n",
+        )
+        run(
+            "openssl",
+            "x509",
+            "-req",
+            "-in",
+            "origin.csr",
+            "-CA",
+            "ca.pem",
+            "-CAkey",
+            "ca.key",
+            "-days",
+            "30",
+            "-extfile",
+            "origin.ext",
+            "-out",
+            "origin.pem",
+            cwd=self.directory,
+        )
         both = self.path("origin.key").read_text() + self.path("origin.pem").read_text()
         self.write("origin-with-key.pem", both)
 
     def pin(self):
-        script = ("openssl x509 -in origin.pem -noout -pubkey | openssl pkey -pubin -outform der | "
-                  "openssl dgst -sha256 -binary | base64")
+        script = (
+            "openssl x509 -in origin.pem -noout -pubkey | openssl pkey -pubin -outform der | "
+            "openssl dgst -sha256 -binary | base64"
+        )
         return subprocess.check_output(["sh", "-c", script], cwd=self.directory, text=True).strip()
 
 
@@ -87,8 +142,9 @@ class Server:
     def __init__(self, bench, command, port, environment=None, patience=20):
         self.port = port
         self.log = open(bench.path(f"{type(self).__name__}.log"), "wb")
-        self.process = subprocess.Popen(command, cwd=bench.directory, stdout=self.log, stderr=self.log,
-                                        env={**os.environ, **(environment or {})})
+        self.process = subprocess.Popen(
+            command, cwd=bench.directory, stdout=self.log, stderr=self.log, env={**os.environ, **(environment or {})}
+        )
         deadline = time.monotonic() + patience
         while True:
             try:
@@ -96,8 +152,9 @@ class Server:
                 return
             except OSError:
                 if self.process.poll() is not None or time.monotonic() > deadline:
-                    raise SystemExit(f"{command[0]} did not start:\n"
-                                     + pathlib.Path(self.log.name).read_text()[-2000:])
+                    raise SystemExit(
+                        f"{command[0]} did not start:\n" + pathlib.Path(self.log.name).read_text()[-2000:]
+                    ) from None
                 time.sleep(0.02)
 
     def tunnel_port(self):
@@ -126,9 +183,12 @@ class Server:
         total = 0
         for process in self.processes():
             try:
-                # Of children that have ended there are clock ticks, 10 ms each; of a process its own clock tells nanoseconds.
+                # Of children that have ended there are clock ticks, 10 ms each; of a process its own clock tells
+                # nanoseconds.
                 fields = pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
-                total += sum(int(field) for field in fields[13:15]) / TICKS + time.clock_gettime(processor_clock(process))
+                total += sum(int(field) for field in fields[13:15]) / TICKS + time.clock_gettime(
+                    processor_clock(process)
+                )
             except OSError:
                 pass
         return total
@@ -142,7 +202,8 @@ class Server:
         return total
 
     def memory(self):
-        """KiB: all that is resident, and of it what is the processes' own and not of a file (smaps_rollup of proc(5))."""
+        """KiB: all that is resident, and of it what is the processes' own and not of a file (smaps_rollup of
+        proc(5))."""
         resident = own = 0
         for process in self.processes():
             for line in pathlib.Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
@@ -165,7 +226,8 @@ NGINX = """
 daemon off; worker_processes {workers}; pid {directory}/{name}.pid; error_log stderr error;
 events {{ worker_connections 16384; }}
 http {{
-    access_log off; client_max_body_size 0; sendfile on; tcp_nodelay on; keepalive_requests 100000000; keepalive_timeout 900s;
+    access_log off; client_max_body_size 0; sendfile on; tcp_nodelay on;
+    keepalive_requests 100000000; keepalive_timeout 900s;
     client_body_temp_path {directory}/{name}-body; proxy_temp_path {directory}/{name}-proxy;
     fastcgi_temp_path {directory}/{name}-f; uwsgi_temp_path {directory}/{name}-u; scgi_temp_path {directory}/{name}-s;
     ssl_certificate {directory}/origin.pem; ssl_certificate_key {directory}/origin.key;
@@ -183,18 +245,19 @@ class Origin(Server):
         self.forgetful = free_port()
         body = f"""
     server {{
-        listen 127.0.0.1:{port} ssl backlog=4096; root {bench.path('documents')};
-        location /once/ {{ alias {bench.path('documents')}/; keepalive_timeout 0; }}
-        location /up {{ client_body_buffer_size 101m; proxy_pass http://unix:{bench.path('up.sock')}:; }}
+        listen 127.0.0.1:{port} ssl backlog=4096; root {bench.path("documents")};
+        location /once/ {{ alias {bench.path("documents")}/; keepalive_timeout 0; }}
+        location /up {{ client_body_buffer_size 101m; proxy_pass http://unix:{bench.path("up.sock")}:; }}
     }}
-    server {{ listen unix:{bench.path('up.sock')}; return 204; }}
+    server {{ listen unix:{bench.path("up.sock")}; return 204; }}
     server {{
-        listen 127.0.0.1:{self.forgetful} ssl backlog=4096; root {bench.path('documents')}; keepalive_timeout 0;
+        listen 127.0.0.1:{self.forgetful} ssl backlog=4096; root {bench.path("documents")}; keepalive_timeout 0;
         ssl_session_tickets off; ssl_session_cache off;
     }}
     server {{ listen 127.0.0.1:{self.status}; stub_status; }}"""
-        configuration = bench.write("origin.conf", NGINX.format(
-            directory=bench.directory, name="origin", workers=1, body=body))
+        configuration = bench.write(
+            "origin.conf", NGINX.format(directory=bench.directory, name="origin", workers=1, body=body)
+        )
         super().__init__(bench, ["nginx", "-p", bench.directory, "-c", configuration], port)
 
     def answered(self):
@@ -218,17 +281,18 @@ class Nginx(Server):
         location /forgetful/ {{
             proxy_pass https://forgetful/; proxy_http_version 1.1; proxy_set_header Connection "";
             proxy_set_header Host {HOST}; proxy_ssl_name {HOST}; proxy_ssl_server_name on;
-            proxy_ssl_verify on; proxy_ssl_trusted_certificate {bench.path('ca.pem')};
+            proxy_ssl_verify on; proxy_ssl_trusted_certificate {bench.path("ca.pem")};
         }}
         location / {{
             proxy_pass https://origin; proxy_http_version 1.1; proxy_set_header Connection "";
             proxy_set_header Host {HOST}; proxy_ssl_name {HOST}; proxy_ssl_server_name on;
-            proxy_ssl_verify on; proxy_ssl_trusted_certificate {bench.path('ca.pem')};
+            proxy_ssl_verify on; proxy_ssl_trusted_certificate {bench.path("ca.pem")};
             proxy_ssl_session_reuse on; proxy_max_temp_file_size 0; proxy_request_buffering off;
         }}
     }}"""
-        configuration = bench.write("nginx.conf", NGINX.format(
-            directory=bench.directory, name="nginx", workers=1, body=body))
+        configuration = bench.write(
+            "nginx.conf", NGINX.format(directory=bench.directory, name="nginx", workers=1, body=body)
+        )
         super().__init__(bench, ["nginx", "-p", bench.directory, "-c", configuration], port)
 
 
@@ -243,7 +307,11 @@ class HAProxy(Server):
     def __init__(self, bench, origin):
         port = free_port()
         self.tunnel = free_port()
-        configuration = bench.write("haproxy.cfg", f"""
+        minting = f"generate-certificates ca-sign-file {bench.path('ca-with-key.pem')}{self.bind}"
+        verified = f"ca-file {bench.path('ca.pem')} sni str({HOST}) verifyhost {HOST}{self.server}"
+        configuration = bench.write(
+            "haproxy.cfg",
+            f"""
 global
     nbthread 1
     maxconn {min(20000, (resource.getrlimit(resource.RLIMIT_NOFILE)[1] - 100) // 2)}
@@ -255,15 +323,16 @@ defaults
     timeout server 900s
     http-reuse always
 frontend front
-    bind 127.0.0.1:{port} ssl crt {bench.path('origin-with-key.pem')} generate-certificates ca-sign-file {bench.path('ca-with-key.pem')}{self.bind}
+    bind 127.0.0.1:{port} ssl crt {bench.path("origin-with-key.pem")} {minting}
     default_backend back
 listen tunnel
     mode tcp
     bind 127.0.0.1:{self.tunnel}
     server origin 127.0.0.1:{origin.port}
 backend back
-    server origin 127.0.0.1:{origin.port} ssl verify required ca-file {bench.path('ca.pem')} sni str({HOST}) verifyhost {HOST}{self.server}
-""")
+    server origin 127.0.0.1:{origin.port} ssl verify required {verified}
+""",
+        )
         super().__init__(bench, ["haproxy", "-db", "-f", configuration], port)
 
     def tunnel_port(self):
@@ -284,14 +353,18 @@ class Squid(Server):
         home.mkdir()
         run("/usr/lib/squid/security_file_certgen", "-c", "-s", home / "certificates", "-M", "16MB")
         run("chown", "-R", "proxy:proxy", home)
-        configuration = bench.write("squid.conf", f"""
-http_port 127.0.0.1:{port} ssl-bump tls-cert={bench.path('ca-with-key.pem')} generate-host-certificates=on dynamic_cert_mem_cache_size=16MB
+        certificate = f"tls-cert={bench.path('ca-with-key.pem')}"
+        minting = f"{certificate} generate-host-certificates=on dynamic_cert_mem_cache_size=16MB"
+        configuration = bench.write(
+            "squid.conf",
+            f"""
+http_port 127.0.0.1:{port} ssl-bump {minting}
 http_port 127.0.0.1:{self.tunnel}
 acl SSL_ports port 1-65535
 sslcrtd_program /usr/lib/squid/security_file_certgen -s {home}/certificates -M 16MB
 sslcrtd_children 2 startup=1 idle=1
 ssl_bump bump all
-tls_outgoing_options cafile={bench.path('ca.pem')}
+tls_outgoing_options cafile={bench.path("ca.pem")}
 {f"dns_nameservers {bench.names.address}" if bench.names else f"hosts_file {bench.path('hosts')}"}
 http_access allow all
 cache deny all
@@ -308,7 +381,8 @@ workers 1
 server_persistent_connections on
 client_persistent_connections on
 shutdown_lifetime 1 seconds
-""")
+""",
+        )
         os.chmod(bench.path("ca-with-key.pem"), 0o644)
         super().__init__(bench, ["squid", "-N", "-f", configuration], port)
 
@@ -317,8 +391,8 @@ shutdown_lifetime 1 seconds
 
 
 class Mitmproxy(Server):
-    """As PyPI has it, with the options that it needs to pass bodies on and to verify the origin. It is a tool for looking into
-    traffic, and not made for speed."""
+    """As PyPI has it, with the options that it needs to pass bodies on and to verify the origin. It is a tool for
+    looking into traffic, and not made for speed."""
 
     way = "connect"
     lacks = ("256", "1,000", "5,000", "resumed", "tunnel", "MB up", "new upstream")
@@ -330,9 +404,29 @@ class Mitmproxy(Server):
         home.mkdir()
         bench.write("mitmproxy/mitmproxy-ca.pem", bench.path("ca-with-key.pem").read_text())
         super().__init__(
-            bench, [*(bench.names.wrapper if bench.names else ()), os.path.abspath(self.executable), "--quiet", "--listen-host", "127.0.0.1", "--listen-port", str(port),
-                    "--set", f"confdir={home}", "--set", f"ssl_verify_upstream_trusted_ca={bench.path('ca.pem')}",
-                    "--set", "stream_large_bodies=1m", "--set", "connection_strategy=lazy", "--set", "http2=false"], port, patience=60)
+            bench,
+            [
+                *(bench.names.wrapper if bench.names else ()),
+                os.path.abspath(self.executable),
+                "--quiet",
+                "--listen-host",
+                "127.0.0.1",
+                "--listen-port",
+                str(port),
+                "--set",
+                f"confdir={home}",
+                "--set",
+                f"ssl_verify_upstream_trusted_ca={bench.path('ca.pem')}",
+                "--set",
+                "stream_large_bodies=1m",
+                "--set",
+                "connection_strategy=lazy",
+                "--set",
+                "http2=false",
+            ],
+            port,
+            patience=60,
+        )
 
 
 class Pinproxy(Server):
@@ -347,7 +441,9 @@ class Pinproxy(Server):
         port = free_port()
         home = bench.path(name)
         home.mkdir()
-        bench.write(f"{name}/pins.yaml", f"""
+        bench.write(
+            f"{name}/pins.yaml",
+            f"""
 hosts:
   - match: "*.{HOST}"
     pinning: public-key
@@ -357,19 +453,25 @@ hosts:
   - match: {HOST}
     pinning: public-key
     pins: [sha256/{bench.pin()}]
-{rules.lstrip(chr(10))}""")
-        configuration = bench.write(f"{name}/pinproxy.yaml", f"""
+{rules.lstrip(chr(10))}""",
+        )
+        configuration = bench.write(
+            f"{name}/pinproxy.yaml",
+            f"""
 proxy: {{listen: "127.0.0.1:{port}", workers: {workers}}}
-upstream: {{trust: [{bench.path('ca.pem')}]}}
+upstream: {{trust: [{bench.path("ca.pem")}]}}
 log: {{access: {self.access}}}
 pins: pins.yaml
-{more}""")
+{more}""",
+        )
         environment = {"XDG_STATE_HOME": str(home / "state")}
         if bench.names:
             wrapper = (*bench.names.wrapper, *wrapper)
         else:
             environment["CARES_HOSTS"] = str(bench.path("hosts"))
-        super().__init__(bench, [*wrapper, self.executable, "run", "--config", configuration], port, environment, patience)
+        super().__init__(
+            bench, [*wrapper, self.executable, "run", "--config", configuration], port, environment, patience
+        )
 
 
 class Shipped(Pinproxy):

@@ -1,5 +1,5 @@
-"""How long a request takes whose origin writes head and body apart, without TCP_NODELAY, as Python's http.server does: through each
-proxy, and without one. See README.md here."""
+"""How long a request takes whose origin writes head and body apart, without TCP_NODELAY, as Python's http.server does:
+through each proxy, and without one. See README.md here."""
 
 import argparse
 import http.server
@@ -55,7 +55,9 @@ def times(way, port, origin, count):
     host = f"{HOST}:{origin.port}" if way == "connect" else HOST
     request = f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
     found = []
-    with load.context_without_trust().wrap_socket(load.connect(way, port, origin.port, HOST), server_hostname=HOST) as client:
+    with load.context_without_trust().wrap_socket(
+        load.connect(way, port, origin.port, HOST), server_hostname=HOST
+    ) as client:
         for _ in range(count):
             began = time.monotonic()
             client.sendall(request)
@@ -87,7 +89,9 @@ def main():
             for name in ["pinproxy", *filter(None, options.peers.split(","))]:
                 servers[name] = KINDS[name](bench, origin)
             found = {"no proxy": times("direct", origin.port, origin, options.requests)}
-            found.update((name, times(server.way, server.port, origin, options.requests)) for name, server in servers.items())
+            found.update(
+                (name, times(server.way, server.port, origin, options.requests)) for name, server in servers.items()
+            )
         finally:
             for server in [*servers.values(), origin, bench.names]:
                 server.stop()

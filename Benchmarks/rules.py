@@ -118,8 +118,10 @@ def judged(plain, ruled, origin, options):
             client.close()
             waits[name].append(p99(server, origin, options.seconds, "json"))
     for name in costs:
-        print(f"1 MiB of JSON {name}: {statistics.median(costs[name]):.2f} ms of processor time; p99 of small requests "
-              f"beside it {statistics.median(waits[name]):.2f} ms")
+        print(
+            f"1 MiB of JSON {name}: {statistics.median(costs[name]):.2f} ms of processor time; p99 of small requests "
+            f"beside it {statistics.median(waits[name]):.2f} ms"
+        )
 
 
 def main():

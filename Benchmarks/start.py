@@ -1,4 +1,5 @@
-"""How long a proxy takes from exec to its first client, and what it holds then, beside nginx and HAProxy. See README.md here."""
+"""How long a proxy takes from exec to its first client, and what it holds then, beside nginx and HAProxy. See README.md
+here."""
 
 import argparse
 import os
@@ -37,7 +38,8 @@ def command_of(kind, bench, origin):
 
 
 def start(bench, found, notifies):
-    """Milliseconds until READY=1 (nil where nobody says so), until a connection is taken, and MiB resident a second later."""
+    """Milliseconds until READY=1 (nil where nobody says so), until a connection is taken, and MiB resident a second
+    later."""
     notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     path = str(bench.path("notify"))
     if os.path.exists(path):
@@ -46,8 +48,13 @@ def start(bench, found, notifies):
     notify.settimeout(20)
     environment = {**os.environ, **found["environment"], **({"NOTIFY_SOCKET": path} if notifies else {})}
     began = time.monotonic()
-    process = subprocess.Popen(found["command"], cwd=bench.directory, env=environment, stdout=subprocess.DEVNULL,
-                               stderr=open(bench.path("start.log"), "wb"))
+    process = subprocess.Popen(
+        found["command"],
+        cwd=bench.directory,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=open(bench.path("start.log"), "wb"),
+    )
     ready = None
     if notifies:
         while b"READY=1" not in notify.recv(4096):
@@ -59,7 +66,9 @@ def start(bench, found, notifies):
             break
         except OSError:
             if process.poll() is not None:
-                raise SystemExit(f"{found['command'][0]} did not start: {bench.path('start.log').read_text()[-1000:]}")
+                raise SystemExit(
+                    f"{found['command'][0]} did not start: {bench.path('start.log').read_text()[-1000:]}"
+                ) from None
             time.sleep(0.0005)
     taken = (time.monotonic() - began) * 1000
     time.sleep(1)

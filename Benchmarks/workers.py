@@ -21,7 +21,9 @@ WORKS = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pinproxy", default=".build/release/pinproxy", help="the release executable")
-    parser.add_argument("--workers", default="1,2", help="comma-separated; the first is what the others are compared with")
+    parser.add_argument(
+        "--workers", default="1,2", help="comma-separated; the first is what the others are compared with"
+    )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=int, default=2)
     parser.add_argument("--connections", type=int, default=400)
@@ -39,11 +41,13 @@ def main():
                 load.new_connections(bench, server, origin, 80)
             for turn in range(options.rounds):
                 for work, perform in WORKS.items():
-                    for count in counts[turn % len(counts):] + counts[:turn % len(counts)]:
+                    for count in counts[turn % len(counts) :] + counts[: turn % len(counts)]:
                         before, began = servers[count].processor_seconds(), time.monotonic()
                         units = perform(options, bench, servers[count], origin)
                         took = time.monotonic() - began
-                        figures[work, count].append(((servers[count].processor_seconds() - before) / units * 1e6, units / took))
+                        figures[work, count].append(
+                            ((servers[count].processor_seconds() - before) / units * 1e6, units / took)
+                        )
         finally:
             for server in [*servers.values(), origin, bench.names]:
                 server.stop()
@@ -52,9 +56,13 @@ def main():
             spent, rate = zip(*figures[work, count])
             ratios = [a / b[0] for a, b in zip(spent, figures[work, counts[0]])]
             rates = [a / b[1] for a, b in zip(rate, figures[work, counts[0]])]
-            print(f"{work}, {count} worker{'s' if count > 1 else ''}: {statistics.median(spent):.1f} µs each, {statistics.median(rate):,.0f} a second; "
-                  f"to {counts[0]}: processor time {statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f}), "
-                  f"rate {statistics.median(rates):.2f} ({min(rates):.2f}–{max(rates):.2f})")
+            print(
+                f"{work}, {count} worker{'s' if count > 1 else ''}: {statistics.median(spent):.1f} µs each, "
+                f"{statistics.median(rate):,.0f} a second; "
+                f"to {counts[0]}: processor time {statistics.median(ratios):.2f} "
+                f"({min(ratios):.2f}–{max(ratios):.2f}), "
+                f"rate {statistics.median(rates):.2f} ({min(rates):.2f}–{max(rates):.2f})"
+            )
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 manual.py FILE.yaml... FOLDER   writes FOLDER/FILE.yaml.5 for each
 
-The comment at the top of a file becomes its description, and each section a part of its own, as it stands in the file. The
-page of pins.yaml also has every key of the rules, from rules.md.
+The comment at the top of a file becomes its description, and each section a part of its own, as it stands in the file.
+The page of pins.yaml also has every key of the rules, from rules.md.
 """
 
 import datetime
@@ -15,10 +15,12 @@ import sys
 TEXTS = {
     "pinproxy.yaml": (
         "configuration of pinproxy",
-        ["pinproxy 1", "pinproxy-run 1", "pinproxy-check 1", "pins.yaml 5", "systemd.exec 5", "systemd.socket 5"]),
+        ["pinproxy 1", "pinproxy-run 1", "pinproxy-check 1", "pins.yaml 5", "systemd.exec 5", "systemd.socket 5"],
+    ),
     "pins.yaml": (
         "pins of pinproxy",
-        ["pinproxy 1", "pinproxy-pin 1", "pinproxy-explain 1", "pinproxy-lint 1", "pinproxy.yaml 5"]),
+        ["pinproxy 1", "pinproxy-pin 1", "pinproxy-explain 1", "pinproxy-lint 1", "pinproxy.yaml 5"],
+    ),
 }
 
 
@@ -96,18 +98,40 @@ def page(path):
     epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or path.stat().st_mtime)
     date = datetime.datetime.fromtimestamp(epoch, datetime.timezone.utc)
     out = [
-        f".Dd {date:%B} {date.day}, {date.year}", f".Dt {name.upper()} 5", ".Os", ".Sh NAME", f".Nm {name}", f".Nd {what}",
-        ".Sh SYNOPSIS", f".Pa /etc/pinproxy/{name}", ".Sh DESCRIPTION", *prose(comment), ".Pp",
-        "It is YAML.", "Unknown keys are errors.", "What follows is the file as it is installed; a line that is not a comment shows",
-        "a default.", ".Sh SETTINGS",
+        f".Dd {date:%B} {date.day}, {date.year}",
+        f".Dt {name.upper()} 5",
+        ".Os",
+        ".Sh NAME",
+        f".Nm {name}",
+        f".Nd {what}",
+        ".Sh SYNOPSIS",
+        f".Pa /etc/pinproxy/{name}",
+        ".Sh DESCRIPTION",
+        *prose(comment),
+        ".Pp",
+        "It is YAML.",
+        "Unknown keys are errors.",
+        "What follows is the file as it is installed; a line that is not a comment shows",
+        "a default.",
+        ".Sh SETTINGS",
     ]
     for key, lines in sections:
         out += [f".Ss {key}", *literal(trimmed(lines))]
     if name == "pins.yaml":
         out += [
-            ".Sh RULES", "Every key of", ".Ic session , request , response", "and", ".Ic rules .",
-            "All may stand in", ".Ic defaults", "too, except", ".Ic base_url .",
-            "Unless its comment says otherwise, a line shows the default.", ".Pp", *literal(rules())]
+            ".Sh RULES",
+            "Every key of",
+            ".Ic session , request , response",
+            "and",
+            ".Ic rules .",
+            "All may stand in",
+            ".Ic defaults",
+            "too, except",
+            ".Ic base_url .",
+            "Unless its comment says otherwise, a line shows the default.",
+            ".Pp",
+            *literal(rules()),
+        ]
     out += [".Sh FILES", f".Pa /etc/pinproxy/{name} ,", ".Pa /usr/share/doc/pinproxy/", ".Sh SEE ALSO"]
     out += [f".Xr {reference}" + (" ," if reference != related[-1] else "") for reference in related]
     return "\n".join(out) + "\n"

@@ -2,8 +2,8 @@
 
 sudo docs/pictures.py PINPROXY [--minutes N] [--images DIRECTORY] [--looks DIRECTORY]
 
-The proxy, its servers and its clients run in separate namespaces. They work for --minutes before the pictures are taken. --looks
-keeps further pictures: the whole page, and as on a phone.
+The proxy, its servers and its clients run in separate namespaces. They work for --minutes before the pictures are
+taken. --looks keeps further pictures: the whole page, and as on a phone.
 """
 
 import argparse
@@ -38,23 +38,73 @@ def openssl(directory, *arguments):
 
 
 def authority(directory):
-    openssl(directory, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=Example Root",
-            "-keyout", "root.key", "-out", "root.pem", "-days", "3650", "-addext", "keyUsage=critical,keyCertSign,cRLSign")
+    openssl(
+        directory,
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-subj",
+        "/CN=Example Root",
+        "-keyout",
+        "root.key",
+        "-out",
+        "root.pem",
+        "-days",
+        "3650",
+        "-addext",
+        "keyUsage=critical,keyCertSign,cRLSign",
+    )
 
 
 def certify(directory, name, subject, days):
     """Issues a certificate for `subject` in NAME.pem, with its key."""
     extensions = f"subjectAltName=DNS:{subject}\nkeyUsage=critical,digitalSignature\nextendedKeyUsage=serverAuth\n"
     (directory / "extensions").write_text(extensions)
-    openssl(directory, "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={subject}",
-            "-keyout", f"{name}.key", "-out", f"{name}.csr")
-    openssl(directory, "x509", "-req", "-in", f"{name}.csr", "-CA", "root.pem", "-CAkey", "root.key", "-CAcreateserial",
-            "-days", str(days), "-extfile", "extensions", "-out", f"{name}.pem")
+    openssl(
+        directory,
+        "req",
+        "-new",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-subj",
+        f"/CN={subject}",
+        "-keyout",
+        f"{name}.key",
+        "-out",
+        f"{name}.csr",
+    )
+    openssl(
+        directory,
+        "x509",
+        "-req",
+        "-in",
+        f"{name}.csr",
+        "-CA",
+        "root.pem",
+        "-CAkey",
+        "root.key",
+        "-CAcreateserial",
+        "-days",
+        str(days),
+        "-extfile",
+        "extensions",
+        "-out",
+        f"{name}.pem",
+    )
 
 
 def pin(directory, name):
     key = openssl(directory, "x509", "-in", f"{name}.pem", "-noout", "-pubkey")
-    der = subprocess.run(["openssl", "pkey", "-pubin", "-outform", "DER"], input=key, check=True, capture_output=True).stdout
+    der = subprocess.run(
+        ["openssl", "pkey", "-pubin", "-outform", "DER"], input=key, check=True, capture_output=True
+    ).stdout
     return "sha256/" + base64.b64encode(hashlib.sha256(der).digest()).decode()
 
 
@@ -109,7 +159,10 @@ def configure(directory):
     root = pin(directory, "root")
     entries = []
     for name, expires in zip(PINNED, [150, 60, 210, 320, 12]):
-        entries.append(f"  - {{match: {name}, pinning: public-key, pins: ['{pin(directory, name)}', '{root}'], expires: {date(expires)}}}")
+        entries.append(
+            f"  - {{match: {name}, pinning: public-key, pins: ['{pin(directory, name)}', '{root}'], "
+            f"expires: {date(expires)}}}"
+        )
     unused = base64.b64encode(hashlib.sha256(b"unused").digest()).decode()
     entries += [
         f"  - {{match: legacy.example.com, pinning: public-key, pins: [sha256/{unused}]}}",
@@ -124,7 +177,8 @@ def configure(directory):
     (directory / "admin.token").chmod(0o600)
     (directory / "pinproxy.yaml").write_text(
         "proxy: {listen: 127.0.0.1:7467, workers: 2}\nadmin: {listen: 127.0.0.1:7468, token_file: admin.token}\n"
-        "upstream: {trust: [root.pem]}\npins: pins.yaml\n")
+        "upstream: {trust: [root.pem]}\npins: pins.yaml\n"
+    )
     hosts = NAMES + ["backup.example.com", "t1.ads.example.net", "t2.ads.example.net"]
     (directory / "hosts").write_text("".join(f"{SERVER} {name}\n" for name in hosts))
     # What a year of connections leaves behind.
@@ -132,8 +186,13 @@ def configure(directory):
     for number, name in enumerate(PINNED):
         since, count = int(now) - (365 - 40 * number) * DAY, 182_340 // (number + 1)
         used = {"since": since, "matches": count, "first": since, "last": int(now) - 600}
-        records[name] = {"since": since, "accepted": count, "misses": 0, "matchesSinceMiss": count,
-                         "pins": {pin(directory, name): used, root: used}}
+        records[name] = {
+            "since": since,
+            "accepted": count,
+            "misses": 0,
+            "matchesSinceMiss": count,
+            "pins": {pin(directory, name): used, root: used},
+        }
     state = directory / "state/pinproxy"
     state.mkdir(parents=True, mode=0o700)
     (state / "pins.json").write_text(json.dumps({"entries": records}))
@@ -146,7 +205,9 @@ class Client:
     def __init__(self, directory):
         context = ssl.create_default_context(cafile=directory / "state/pinproxy/authority.pem")
         self.opener = urllib.request.build_opener(
-            urllib.request.ProxyHandler({"https": "http://127.0.0.1:7467"}), urllib.request.HTTPSHandler(context=context))
+            urllib.request.ProxyHandler({"https": "http://127.0.0.1:7467"}),
+            urllib.request.HTTPSHandler(context=context),
+        )
 
     def ask(self, name):
         try:
@@ -158,8 +219,23 @@ class Client:
 def curl(directory, user, url):
     """A program of another user, which the proxy names."""
     return subprocess.Popen(
-        ["setpriv", f"--reuid={user}", "--clear-groups", "curl", "-sS", "-o", "/dev/null", "--proxy", "http://127.0.0.1:7467", "--cacert",
-         str(directory / "authority.pem"), url], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        [
+            "setpriv",
+            f"--reuid={user}",
+            "--clear-groups",
+            "curl",
+            "-sS",
+            "-o",
+            "/dev/null",
+            "--proxy",
+            "http://127.0.0.1:7467",
+            "--cacert",
+            str(directory / "authority.pem"),
+            url,
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
 
 
 def traffic(directory, ended):
@@ -189,16 +265,25 @@ def look(directory, images, looks):
     page = Page(str(directory / "profile"), "--no-proxy-server", "--hide-scrollbars", "--window-size=1280,900")
 
     def show(width, height, colours, section=None, phone=False):
-        page.command("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone})
+        page.command(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone},
+        )
         page.command("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": colours}]})
-        page.run("window.dispatchEvent(new Event('resize')); document.activeElement.blur();"
-                 "const e = arguments[0] && document.getElementById(arguments[0]);"
-                 "window.scrollTo({top: e ? e.getBoundingClientRect().top + scrollY - 100 : 0, behavior: 'instant'})", section)
+        page.run(
+            "window.dispatchEvent(new Event('resize')); document.activeElement.blur();"
+            "const e = arguments[0] && document.getElementById(arguments[0]);"
+            "window.scrollTo({top: e ? e.getBoundingClientRect().top + scrollY - 100 : 0, behavior: 'instant'})",
+            section,
+        )
 
     try:
         page.open("http://127.0.0.1:7468/")
         page.wait("return !document.getElementById('token').hidden")
-        page.run("document.getElementById('secret').value = arguments[0]; document.querySelector('#token button').click()", TOKEN)
+        page.run(
+            "document.getElementById('secret').value = arguments[0]; document.querySelector('#token button').click()",
+            TOKEN,
+        )
         page.wait("return document.querySelectorAll('#task-list > li').length >= 2")
         # A minute of requests for the line in the first tile.
         page.wait("return document.querySelectorAll('#tiles svg.spark path').length >= 2")
@@ -228,8 +313,15 @@ def main():
     options = parser.parse_args()
     if not options.inside:
         os.execvp("unshare", ["unshare", "--net", "--mount", sys.executable, *sys.argv, "--inside"])
-    for command in ["link set lo up", f"addr add {SERVER}/32 dev lo", "link add eth0 type veth peer name router", "addr add 192.0.2.2/24 dev eth0",
-                    "link set router up", "link set eth0 up", "route add default via 192.0.2.1"]:
+    for command in [
+        "link set lo up",
+        f"addr add {SERVER}/32 dev lo",
+        "link add eth0 type veth peer name router",
+        "addr add 192.0.2.2/24 dev eth0",
+        "link set router up",
+        "link set eth0 up",
+        "route add default via 192.0.2.1",
+    ]:
         subprocess.run(["ip", *command.split()], check=True)
     # The page shows paths: this one is seen by this process and its children alone.
     subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "pictures", "/srv"], check=True)
@@ -237,13 +329,23 @@ def main():
     directory.mkdir()
     authority(directory)
     for server in NAMES:
-        certify(directory, server, "smtp.example.org" if server == "mail.example.com" else server, 240 if server == "login.example.com" else 300)
+        certify(
+            directory,
+            server,
+            "smtp.example.org" if server == "mail.example.com" else server,
+            240 if server == "login.example.com" else 300,
+        )
     configure(directory)
     serve(directory)
-    environment = {"PATH": os.environ["PATH"], "XDG_STATE_HOME": str(directory / "state"), "CARES_HOSTS": str(directory / "hosts")}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "XDG_STATE_HOME": str(directory / "state"),
+        "CARES_HOSTS": str(directory / "hosts"),
+    }
     with open(directory / "log", "wb") as log:
         proxy = subprocess.Popen(
-            [options.pinproxy, "run", "--config", directory / "pinproxy.yaml"], env=environment, stdout=log, stderr=log)
+            [options.pinproxy, "run", "--config", directory / "pinproxy.yaml"], env=environment, stdout=log, stderr=log
+        )
     downloads, working, ended = [], None, threading.Event()
     try:
         end = time.time() + 60
@@ -252,8 +354,10 @@ def main():
                 sys.exit((directory / "log").read_text())
             time.sleep(0.1)
         (directory / "authority.pem").write_bytes((directory / "state/pinproxy/authority.pem").read_bytes())
-        downloads = [curl(directory, "_apt", "https://registry.example.net/images/base-12.9.img"),
-                     curl(directory, "backup", "https://api.example.com/images/nightly.tar")]
+        downloads = [
+            curl(directory, "_apt", "https://registry.example.net/images/base-12.9.img"),
+            curl(directory, "backup", "https://api.example.com/images/nightly.tar"),
+        ]
         working = threading.Thread(target=traffic, args=(directory, ended))
         working.start()
         ended.wait(options.minutes * 60)

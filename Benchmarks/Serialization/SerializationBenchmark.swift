@@ -19,15 +19,17 @@ import Serialization
         rules.serializers = [.json]
         let head = Serialization.ResponseHead(
             status: 200, contentType: ContentType("application/json"), body: .length(body.count))
-        guard let judge = ResponseJudge(rules), case .hold(let judgement, _) = judge.verdict(on: head, inspectedBody: 8 << 20)
+        guard let judge = ResponseJudge(rules),
+            case .hold(let judgement, _) = judge.verdict(on: head, inspectedBody: 8 << 20)
         else { fatalError("the rules ask for nothing") }
         let data = Data(body)
         var ours: [Double] = []
         var foundations: [Double] = []
         for _ in 0..<rounds {
-            ours.append(processorMilliseconds {
-                guard case .pass = judgement.verdict(on: body) else { fatalError("the document is refused") }
-            })
+            ours.append(
+                processorMilliseconds {
+                    guard case .pass = judgement.verdict(on: body) else { fatalError("the document is refused") }
+                })
             foundations.append(try processorMilliseconds { _ = try JSONSerialization.jsonObject(with: data) })
         }
         let ratios = zip(ours, foundations).map { $0 / $1 }
@@ -48,7 +50,8 @@ import Serialization
             var nanoseconds: [Double] = []
             var count = 0
             for _ in 0..<rounds {
-                nanoseconds.append(processorMilliseconds { count = QueryEncoder.encode(parameters).count } * 1e6 / Double(count))
+                nanoseconds.append(
+                    processorMilliseconds { count = QueryEncoder.encode(parameters).count } * 1e6 / Double(count))
             }
             print("query of \(name): \(median(nanoseconds)) ns a byte of \(count)")
         }
@@ -59,7 +62,10 @@ import Serialization
         var text = "["
         var number = 0
         while text.utf8.count < bytes {
-            text += #"{"id":\#(number),"name":"person \#(number)","score":\#(number).25,"tags":["a","b\u00e9"],"next":null},"#
+            text +=
+                #"""
+                {"id":\#(number),"name":"person \#(number)","score":\#(number).25,"tags":["a","b\u00e9"],"next":null},
+                """#
             number += 1
         }
         return Array((text.dropLast() + "]").utf8)

@@ -61,7 +61,8 @@ package struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         return unsafe Array(unsafeUninitializedCapacity: count) { bytes, initialized in
             for place in 0..<count {
                 let word = place + 8 < count ? high : low
-                unsafe bytes.initializeElement(at: place, to: UInt8(truncatingIfNeeded: word >> UInt64(8 * ((count - 1 - place) % 8))))
+                unsafe bytes.initializeElement(
+                    at: place, to: UInt8(truncatingIfNeeded: word >> UInt64(8 * ((count - 1 - place) % 8))))
             }
             initialized = count
         }
@@ -75,7 +76,9 @@ package struct IPAddress: Hashable, Sendable, CustomStringConvertible {
 
     /// The reverse of ``words``.
     package init(words: (UInt32, UInt32, UInt32, UInt32), isIPv6: Bool) {
-        func value(_ first: UInt32, _ second: UInt32) -> UInt64 { UInt64(UInt32(bigEndian: first)) << 32 | UInt64(UInt32(bigEndian: second)) }
+        func value(_ first: UInt32, _ second: UInt32) -> UInt64 {
+            UInt64(UInt32(bigEndian: first)) << 32 | UInt64(UInt32(bigEndian: second))
+        }
         high = isIPv6 ? value(words.0, words.1) : 0
         low = isIPv6 ? value(words.2, words.3) : UInt64(UInt32(bigEndian: words.0))
         self.isIPv6 = isIPv6

@@ -22,8 +22,8 @@ union shim_ares_options {
     char room[4096];
 };
 
-// ares_init_options() without the cache of answers that c-ares has since 1.31, with its own rules (qcache_max_ttl, which is 0
-// in what Swift has initialised). The resolver has one.
+// ares_init_options() without the cache of answers that c-ares has since 1.31, with its own rules (qcache_max_ttl,
+// which is 0 in what Swift has initialised). The resolver has one.
 static inline int shim_ares_init_options(ares_channel *channel, union shim_ares_options *options, int mask) {
     int version = 0;
     ares_version(&version);

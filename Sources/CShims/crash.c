@@ -25,7 +25,8 @@ static void handle(int number, siginfo_t *information, void *context) {
     for (int round = 0; round < 200 && !atomic_load(&is_saved); round++) poll(NULL, 0, 5);
     int index = 0;
     while (signals[index] != number) index++;
-    // Who was here before, such as the Swift runtime with its backtraces, may return and expect the fault to come again.
+    // Who was here before, such as the Swift runtime with its backtraces, may return and expect the fault to come
+    // again.
     if (before[index].sa_flags & SA_SIGINFO) {
         before[index].sa_sigaction(number, information, context);
     } else if (before[index].sa_handler != SIG_DFL) {

@@ -128,7 +128,8 @@ extension Snapshot {
     ///   - readsSecrets: false: what only the proxy's own user may read is left aside, whichever file names it.
     /// - Throws: every problem that was found, if at least one is an error.
     package static func load(
-        _ file: String, stateDirectory: String, readsPins: Bool = true, at unixTime: UnixTime? = nil, services: Set<UInt32> = [],
+        _ file: String, stateDirectory: String, readsPins: Bool = true, at unixTime: UnixTime? = nil,
+        services: Set<UInt32> = [],
         readsSecrets: Bool = true
     ) throws(ConfigurationProblems) -> Snapshot {
         try load(
@@ -182,7 +183,9 @@ extension Snapshot {
     package static func load(
         _ file: String, from copies: ConfigurationFiles, stateDirectory: String, services: Set<UInt32> = []
     ) throws(ConfigurationProblems) -> Snapshot {
-        try load(file, stateDirectory: stateDirectory, findings: Findings(services: services, sources: try FileSources(copies)))
+        try load(
+            file, stateDirectory: stateDirectory,
+            findings: Findings(services: services, sources: try FileSources(copies)))
     }
 }
 

@@ -59,7 +59,8 @@ struct DecoderStart: ~Copyable {
         var program = ProgramStart(executable, arguments, environment: [])
         // This order overwrites no descriptor before it is in place: all of them are above 2.
         program.descriptors = [
-            (STDERR_FILENO, .descriptor(errors)), (DecoderProgram.socket, .descriptor(socket)), (STDIN_FILENO, .nothing),
+            (STDERR_FILENO, .descriptor(errors)), (DecoderProgram.socket, .descriptor(socket)),
+            (STDIN_FILENO, .nothing),
             (STDOUT_FILENO, .nothing),
         ]
         program.closesFrom = DecoderProgram.socket + 1

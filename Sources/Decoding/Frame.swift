@@ -57,7 +57,9 @@ package struct FrameReader {
     }
 
     /// The message and the body once both are complete. Throws beyond the bounds, or if more has arrived.
-    package mutating func take(_ more: UnsafeRawBufferPointer) throws(Frame.Defect) -> (message: [UInt8], body: [UInt8])? {
+    package mutating func take(
+        _ more: UnsafeRawBufferPointer
+    ) throws(Frame.Defect) -> (message: [UInt8], body: [UInt8])? {
         bytes.append(contentsOf: more)
         guard let lengths = try Frame.lengths(bytes, longestMessage: longestMessage, longestBody: longestBody) else {
             return nil

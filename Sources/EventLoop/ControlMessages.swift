@@ -35,14 +35,16 @@ enum ControlMessages {
             guard length >= headerSize, length <= rest.count else { break }
             messages.append(
                 Message(
-                    level: header.cmsg_level, type: header.cmsg_type, data: Array(rest.dropFirst(headerSize).prefix(length - headerSize))))
+                    level: header.cmsg_level, type: header.cmsg_type,
+                    data: Array(rest.dropFirst(headerSize).prefix(length - headerSize))))
             rest = rest.dropFirst(aligned(length))
         }
         return messages
     }
 
     static func withMessage<Result>(
-        name: UnsafeMutableRawPointer?, _ nameLength: Int, _ bytes: UnsafeMutableRawBufferPointer, _ control: UnsafeMutableRawBufferPointer,
+        name: UnsafeMutableRawPointer?, _ nameLength: Int, _ bytes: UnsafeMutableRawBufferPointer,
+        _ control: UnsafeMutableRawBufferPointer,
         _ body: (inout msghdr) -> Result
     ) -> Result {
         var piece = iovec(iov_base: bytes.baseAddress, iov_len: bytes.count)

@@ -10,7 +10,8 @@ package enum DatagramSocket {
         package let local: IPAddress
     }
 
-    /// What linux/in6.h has, and the headers show under _GNU_SOURCE only: IPV6_RECVPKTINFO, IPV6_PKTINFO, IPV6_FREEBIND.
+    /// What linux/in6.h has, and the headers show under _GNU_SOURCE only: IPV6_RECVPKTINFO, IPV6_PKTINFO,
+    /// IPV6_FREEBIND.
     private static let (recvPacketInfo6, packetInfo6, freeBind6): (CInt, CInt, CInt) = (49, 50, 78)
 
     /// Not blocking, close-on-exec; an IPv6 socket takes IPv6 only.
@@ -24,7 +25,8 @@ package enum DatagramSocket {
         let options: [(CInt, CInt)] =
             address.ip.isIPv6
             // IPv6 needs FREEBIND to bind addresses that no interface has.
-            ? [IPV6_V6ONLY, recvPacketInfo6, freeBind6].map { (CInt(IPPROTO_IPV6), $0) } : [(CInt(IPPROTO_IP), IP_PKTINFO)]
+            ? [IPV6_V6ONLY, recvPacketInfo6, freeBind6].map { (CInt(IPPROTO_IPV6), $0) }
+            : [(CInt(IPPROTO_IP), IP_PKTINFO)]
         for (level, option) in options {
             guard setsockopt(raw, level, option, &on, size) == 0 else { throw SystemError.last("setsockopt") }
         }

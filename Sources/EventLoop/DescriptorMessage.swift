@@ -38,7 +38,8 @@ package enum DescriptorMessage {
     /// Waits for a message; nil at the end. The descriptors are close-on-exec, owned by the caller.
     package static func receive(from socket: CInt) throws(SystemError) -> (bytes: [UInt8], descriptors: [CInt])? {
         var bytes = [UInt8](repeating: 0, count: limit.bytes)
-        var control = [UInt8](repeating: 0, count: ControlMessages.space(for: limit.descriptors * MemoryLayout<CInt>.size))
+        var control = [UInt8](
+            repeating: 0, count: ControlMessages.space(for: limit.descriptors * MemoryLayout<CInt>.size))
         var controlLength = 0
         let count = bytes.withUnsafeMutableBytes { bytes in
             control.withUnsafeMutableBytes { control in

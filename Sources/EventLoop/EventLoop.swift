@@ -72,7 +72,8 @@ package final class EventLoop {
         deferred = []
     }
 
-    /// Handles what is ready now, without waiting: for a caller that decides itself when the loop turns, instead of `run()`.
+    /// Handles what is ready now, without waiting: for a caller that decides itself when the loop turns, instead of
+    /// `run()`.
     package func runReady() {
         inbox.belongsToThisThread()
         event_base_loop(base.raw, EVLOOP_NONBLOCK)

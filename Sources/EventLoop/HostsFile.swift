@@ -26,7 +26,8 @@ struct HostsFile: ~Copyable {
         var hints = ares_addrinfo_hints()
         hints.ai_family = AF_UNSPEC
         hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
-        // The variable CARES_HOSTS may name another hosts file. Without it c-ares 1.34 reads no file at all if asked for that.
+        // The variable CARES_HOSTS may name another hosts file. Without it c-ares 1.34 reads no file at all if asked
+        // for that.
         hints.ai_flags = getenv("CARES_HOSTS") == nil ? 0 : ARES_AI_ENVHOSTS
         // Without I/O the callback comes before the call returns.
         ares_getaddrinfo(

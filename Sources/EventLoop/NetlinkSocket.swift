@@ -29,7 +29,8 @@ package struct NetlinkSocket: ~Copyable {
 
     /// Begins a request with its fixed header, before attributes, in an aligned buffer.
     package static func question(
-        _ type: Int, flags: CInt = 0, sequence: UInt32, _ header: some BitwiseCopyable, in buffer: UnsafeMutableRawBufferPointer
+        _ type: Int, flags: CInt = 0, sequence: UInt32, _ header: some BitwiseCopyable,
+        in buffer: UnsafeMutableRawBufferPointer
     ) -> UnsafeMutablePointer<nlmsghdr> {
         // libmnl returns the given address.
         let message = mnl_nlmsg_put_header(buffer.baseAddress)!
@@ -37,7 +38,8 @@ package struct NetlinkSocket: ~Copyable {
         message.pointee.nlmsg_flags = UInt16(NLM_F_REQUEST | flags)
         message.pointee.nlmsg_seq = sequence
         withUnsafeBytes(of: header) { bytes in
-            mnl_nlmsg_put_extra_header(message, bytes.count).copyMemory(from: bytes.baseAddress!, byteCount: bytes.count)
+            mnl_nlmsg_put_extra_header(message, bytes.count).copyMemory(
+                from: bytes.baseAddress!, byteCount: bytes.count)
         }
         return message
     }

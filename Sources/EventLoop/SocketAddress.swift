@@ -22,10 +22,14 @@ package struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
         switch CInt(address.pointee.sa_family) {
         case AF_INET:
             let v4 = raw.loadUnaligned(as: sockaddr_in.self)
-            self.init(ip: IPAddress(words: (v4.sin_addr.s_addr, 0, 0, 0), isIPv6: false), port: UInt16(bigEndian: v4.sin_port))
+            self.init(
+                ip: IPAddress(words: (v4.sin_addr.s_addr, 0, 0, 0), isIPv6: false), port: UInt16(bigEndian: v4.sin_port)
+            )
         case AF_INET6:
             let v6 = raw.loadUnaligned(as: sockaddr_in6.self)
-            self.init(ip: IPAddress(words: v6.sin6_addr.__in6_u.__u6_addr32, isIPv6: true), port: UInt16(bigEndian: v6.sin6_port))
+            self.init(
+                ip: IPAddress(words: v6.sin6_addr.__in6_u.__u6_addr32, isIPv6: true),
+                port: UInt16(bigEndian: v6.sin6_port))
         default:
             return nil
         }

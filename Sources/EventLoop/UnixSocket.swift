@@ -49,9 +49,13 @@ package enum UnixSocket {
         defer { close(raw) }
         var status = stat()
         guard fstat(raw, &status) == 0 else { throw SystemError.last("fstat") }
-        guard status.st_mode & S_IFMT == S_IFSOCK, status.st_uid == geteuid() else { throw SystemError(code: EEXIST, call: "chmod") }
+        guard status.st_mode & S_IFMT == S_IFSOCK, status.st_uid == geteuid() else {
+            throw SystemError(code: EEXIST, call: "chmod")
+        }
         // Widened once the group is right.
-        if let group, fchownat(raw, "", uid_t.max, group, shim_AT_EMPTY_PATH) != 0 { throw SystemError.last("fchownat") }
+        if let group, fchownat(raw, "", uid_t.max, group, shim_AT_EMPTY_PATH) != 0 {
+            throw SystemError.last("fchownat")
+        }
         // The kernel has no fchmod(2) for such a descriptor.
         if status.st_mode & 0o777 != mode, chmod("/proc/self/fd/\(raw)", mode) != 0 { throw SystemError.last("chmod") }
     }

@@ -39,7 +39,11 @@ package struct HTTP2Priority: Hashable, Sendable, CustomStringConvertible {
 
 /// Iterates over the members of a structured dictionary (RFC 8941 section 3.2).
 private struct DictionaryReader {
-    enum Value { case digit(UInt8), boolean(Bool), other }
+    enum Value {
+        case digit(UInt8)
+        case boolean(Bool)
+        case other
+    }
 
     struct Member {
         var key: Range<Int>

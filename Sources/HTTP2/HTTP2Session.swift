@@ -142,7 +142,8 @@ package final class HTTP2Session {
 
     /// Whether the head of a request still waits here, so that the peer can have done nothing for it.
     package func isUnsent(_ stream: HTTP2StreamID) -> Bool {
-        role == .client && nghttp2_session_find_stream(handle.pointer, stream.rawValue) == nil && streams.place(of: stream) != nil
+        role == .client && nghttp2_session_find_stream(handle.pointer, stream.rawValue) == nil
+            && streams.place(of: stream) != nil
     }
 
     /// False: nothing can be received or sent any more; close the connection.

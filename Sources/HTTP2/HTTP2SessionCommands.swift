@@ -10,7 +10,9 @@ extension HTTP2Session {
     ///   - hasBody: the outlet supplies a body. Otherwise the head ends the stream.
     ///   - priority: schedules the body, and replaces the block's Priority field. Nil keeps the field.
     /// - Returns: nil if no stream can be opened: stream identifiers are exhausted, or a GOAWAY was sent or received.
-    package func submitRequest(_ head: borrowing FieldBlock, hasBody: Bool, priority: HTTP2Priority? = nil)
+    package func submitRequest(
+        _ head: borrowing FieldBlock, hasBody: Bool, priority: HTTP2Priority? = nil
+    )
         -> HTTP2StreamID?
     {
         guard takesRequests else { return nil }
@@ -95,7 +97,9 @@ extension HTTP2Session {
         return !streams[place].flags.contains(.isReset)
     }
 
-    private func withBody<Result>(_ hasBody: Bool, _ submit: (UnsafePointer<nghttp2_data_provider>?) -> Result)
+    private func withBody<Result>(
+        _ hasBody: Bool, _ submit: (UnsafePointer<nghttp2_data_provider>?) -> Result
+    )
         -> Result
     {
         guard hasBody else { return submit(nil) }
@@ -117,8 +121,8 @@ extension HTTP2Session {
         nghttp2_session_consume_connection(handle.pointer, count)
     }
 
-    /// Announces larger windows, up to ``HTTP2Limits/streamWindow``, of streams whose bytes are consumed: a slow reader's
-    /// stream keeps its own, which is what may have to be held for it. A smaller one is ignored.
+    /// Announces larger windows, up to ``HTTP2Limits/streamWindow``, of streams whose bytes are consumed: a slow
+    /// reader's stream keeps its own, which is what may have to be held for it. A smaller one is ignored.
     package func growStreamWindow(to size: Int) { streamWindow = max(streamWindow, min(size, limits.streamWindow)) }
 
     /// All streams together get at most ``HTTP2Limits/connectionWindow`` more than they began with.
@@ -130,7 +134,8 @@ extension HTTP2Session {
         streams[place].widened += more
         widened += more
         nghttp2_session_set_local_window_size(
-            handle.pointer, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.rawValue, Int32(clamping: initialWindow + given + more))
+            handle.pointer, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.rawValue,
+            Int32(clamping: initialWindow + given + more))
     }
 
     /// Announces a larger window of the connection, up to ``HTTP2Limits/connectionWindow``. A smaller one is ignored.

@@ -6,7 +6,8 @@ extension HTTP2Session {
     /// Resets a stream for a fault of the peer, or because a head can't be sent.
     func refuse(_ stream: HTTP2StreamID, _ defect: HTTP2Defect) {
         text.abandon()
-        nghttp2_submit_rst_stream(handle.pointer, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.rawValue, defect.code.rawValue)
+        nghttp2_submit_rst_stream(
+            handle.pointer, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.rawValue, defect.code.rawValue)
         noteMalformed(stream, defect)
     }
 

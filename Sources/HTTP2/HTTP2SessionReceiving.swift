@@ -8,8 +8,8 @@ extension HTTP2Session {
     ///   - bytes: continue those consumed before.
     ///   - now: monotonic nanoseconds.
     /// - Returns: the number of bytes consumed. Fewer than `bytes.count`: ``HTTP2Limits/events`` or
-    ///   ``HTTP2Limits/headText`` is reached; handle the events, then pass the other bytes. After `failed`, all bytes are
-    ///   ignored.
+    ///   ``HTTP2Limits/headText`` is reached; handle the events, then pass the other bytes. After `failed`, all bytes
+    ///   are ignored.
     package func receive(_ bytes: Span<UInt8>, at now: UInt64) -> Int {
         self.now = now
         text.nextRound()
@@ -25,9 +25,11 @@ extension HTTP2Session {
 
     /// Parses a request's head. Its text is copied into `bytes`; the ranges of `head` refer to them.
     ///
-    /// - Returns: `complete`, `malformed`, or for a head over the limits `tooManyFields` or `tooLarge`. After `tooLarge`,
-    ///   `head` holds the fields below the limit, for the refusal.
-    package func readRequest(_ place: HTTP2HeadPlace, into head: inout RequestHead, bytes: inout [UInt8])
+    /// - Returns: `complete`, `malformed`, or for a head over the limits `tooManyFields` or `tooLarge`. After
+    ///   `tooLarge`, `head` holds the fields below the limit, for the refusal.
+    package func readRequest(
+        _ place: HTTP2HeadPlace, into head: inout RequestHead, bytes: inout [UInt8]
+    )
         -> HeadProgress
     {
         guard text.read(place, into: &bytes) else { return .malformed(WireError(.requestLine, at: 0)) }
@@ -146,7 +148,9 @@ extension HTTP2Session {
         switch UInt32(header.type) {
         case NGHTTP2_DATA.rawValue:
             guard endsStream else {
-                guard header.length > 0, header.length == frame.pointee.data.padlen, let flood = floods.receivedPadding(at: now) else { return }
+                guard header.length > 0, header.length == frame.pointee.data.padlen,
+                    let flood = floods.receivedPadding(at: now)
+                else { return }
                 return fail(because: flood)
             }
             guard let place = place(of: stream.rawValue), streams[place].hearsPeer else { return }

@@ -2,7 +2,9 @@ import CNGHTTP2
 
 /// The library that is loaded.
 package enum HTTP2Library {
-    package static var version: String { nghttp2_version(0).map { String(cString: $0.pointee.version_str) } ?? "unknown" }
+    package static var version: String {
+        nghttp2_version(0).map { String(cString: $0.pointee.version_str) } ?? "unknown"
+    }
 }
 
 /// Owns a session of nghttp2.

@@ -145,7 +145,8 @@ package struct Authority: Sendable, Hashable, CustomStringConvertible {
 
     /// Whether a last label would be taken for (a part of) an address by inet_aton and browsers.
     private static func isNumber(_ label: ByteRange, in bytes: Span<UInt8>) -> Bool {
-        if label.count >= 2, bytes[label.start] == UInt8(ascii: "0"), bytes[label.start + 1] | 0x20 == UInt8(ascii: "x") {
+        if label.count >= 2, bytes[label.start] == UInt8(ascii: "0"), bytes[label.start + 1] | 0x20 == UInt8(ascii: "x")
+        {
             return ByteRange(label.start + 2, label.end).offsets.allSatisfy { bytes[$0].hexValue != nil }
         }
         return label.offsets.allSatisfy { bytes[$0].isDigit }

@@ -94,7 +94,8 @@ package struct ClientHello: Sendable, Equatable {
     private static func parse(
         _ reader: inout ByteReader, in bytes: Span<UInt8>, length: Int
     ) -> ClientHello? {
-        guard reader.skip(2), let random = reader.take(32), let session = reader.vector(lengthBytes: 1, in: bytes), session.count <= 32,
+        guard reader.skip(2), let random = reader.take(32), let session = reader.vector(lengthBytes: 1, in: bytes),
+            session.count <= 32,
             let suites = reader.vector(lengthBytes: 2, in: bytes), suites.count >= 2, suites.count % 2 == 0,
             let compression = reader.vector(lengthBytes: 1, in: bytes), compression.count >= 1
         else { return nil }

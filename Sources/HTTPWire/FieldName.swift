@@ -102,7 +102,9 @@ final class FieldNameTable: Sendable {
             let index = Int(name.rawValue)
             var hash = NameHash()
             for start in stride(from: 0, to: text.count, by: 8) {
-                let word = (start..<start + 8).reversed().reduce(0 as UInt64) { $0 << 8 | ($1 < text.count ? UInt64(text[$1]) : 0) }
+                let word = (start..<start + 8).reversed().reduce(0 as UInt64) {
+                    $0 << 8 | ($1 < text.count ? UInt64(text[$1]) : 0)
+                }
                 words[index * Self.wordLimit + start / 8] = word
                 hash.add(word)
             }
@@ -161,7 +163,9 @@ final class FieldNameTable: Sendable {
     func lookUp(_ range: ByteRange, in bytes: Span<UInt8>) -> FieldName {
         guard !range.isEmpty, range.count <= Self.longest else { return .other }
         var hash = NameHash()
-        for start in stride(from: range.start, to: range.end, by: 8) { hash.add(Self.word(start, of: range, in: bytes)) }
+        for start in stride(from: range.start, to: range.end, by: 8) {
+            hash.add(Self.word(start, of: range, in: bytes))
+        }
         while slots[hash.slot] != Self.vacant {
             let name = slots[hash.slot]
             if Int(counts[Int(name)]) == range.count, equals(name, range, in: bytes) {

@@ -64,7 +64,9 @@ struct FieldRules: Sendable {
             let text = bytes.trimmed(element)
             guard let length = decimal(text, in: bytes) else { return .invalidContentLength }
             // The same number in as many digits is the same text.
-            if let contentLength, contentLength != length || lengthDigits != text.count { return .repeatedContentLength }
+            if let contentLength, contentLength != length || lengthDigits != text.count {
+                return .repeatedContentLength
+            }
             contentLength = length
             lengthDigits = text.count
             start = element.end + 1
@@ -126,7 +128,9 @@ extension RequestHead {
     ) -> WireError? {
         if let defect = rules.framingDefect(version: version) { return WireError(defect, at: length) }
         // RFC 9112 section 3.2 wants one in any request. Some clients leave it out of CONNECT, whose target says all.
-        guard rules.host != nil || version == .http10 || method == .connect else { return WireError(.missingHost, at: length) }
+        guard rules.host != nil || version == .http10 || method == .connect else {
+            return WireError(.missingHost, at: length)
+        }
         framing.body =
             if rules.isChunked { .chunked } else if let count = rules.contentLength { .length(count) } else { .none }
         framing.keepsAlive = rules.keepsAlive(version: version)

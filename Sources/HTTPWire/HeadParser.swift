@@ -65,7 +65,9 @@ package struct HeadParser: Sendable {
                     stage = .fields
                 case .fields:
                     if line.isEmpty {
-                        if let error = head.finish(rules, length: lineStart, in: bytes, framing: &framing) { return .malformed(error) }
+                        if let error = head.finish(rules, length: lineStart, in: bytes, framing: &framing) {
+                            return .malformed(error)
+                        }
                         return .complete
                     }
                     let fault = takeField(line, in: bytes, into: &head.fields, lastVia: &head.lastVia, heedsHost: true)

@@ -40,8 +40,12 @@ package enum HeadWriter {
         if case (.absolute(let parts), .originForm) = (head.targetForm, target) {
             writeOriginForm(of: parts, method: head.method, from: bytes, into: &out)
         } else {
-            if target == .absoluteForm, uriAuthority == nil { writeURL(of: authority, defaultPort: defaultPort, into: &out) }
-            if target != .absoluteForm || head.targetForm != .asterisk { out.append(contentsOf: bytes, in: head.target) }
+            if target == .absoluteForm, uriAuthority == nil {
+                writeURL(of: authority, defaultPort: defaultPort, into: &out)
+            }
+            if target != .absoluteForm || head.targetForm != .asterisk {
+                out.append(contentsOf: bytes, in: head.target)
+            }
         }
         out.append(contentsOf: " HTTP/1.1\r\n")
 
@@ -147,7 +151,8 @@ package enum HeadWriter {
     /// Keeps fields by `rule` where ``FieldPassage`` doesn't decide; `replacing` writes what replaces the others.
     @inline(__always)
     static func writeFields(
-        _ fields: [HeadField], _ passage: FieldPassage, from bytes: Span<UInt8>, edits: HeadEdits, into out: inout [UInt8],
+        _ fields: [HeadField], _ passage: FieldPassage, from bytes: Span<UInt8>, edits: HeadEdits,
+        into out: inout [UInt8],
         keeping rule: (HeadField) -> Bool, replacing: (HeadField, inout [UInt8]) -> Void
     ) {
         var hasLength = false
@@ -159,7 +164,8 @@ package enum HeadWriter {
             case .connection, .keepAlive, .proxyConnection, .te, .transferEncoding, .http2Settings, .proxyAuthorization,
                 .proxyAuthenticate, .proxyAuthenticationInfo:
                 keeps = false
-            case .contentLength: keeps = passage.isFramed && !hasLength && bytes.lengthAsWritten(field.value) == field.value
+            case .contentLength:
+                keeps = passage.isFramed && !hasLength && bytes.lengthAsWritten(field.value) == field.value
             case .via: keeps = passage.via == nil || index != passage.lastVia
             case .other: keeps = !(passage.hasNominations && isNominated(field, by: fields, in: bytes))
             default: keeps = rule(field)
@@ -183,7 +189,9 @@ package enum HeadWriter {
         }
         run.flush(from: bytes, into: &out)
         if !edits.isEmpty { edits.write(beside: fields, in: bytes, into: &out) }
-        if let via = passage.via, passage.lastVia == nil { writeVia(via, after: .empty, passage.version, from: bytes, into: &out) }
+        if let via = passage.via, passage.lastVia == nil {
+            writeVia(via, after: .empty, passage.version, from: bytes, into: &out)
+        }
     }
 
     /// Appends the received request without secret fields, as the content of the answer to a TRACE (RFC 9110 section
@@ -263,7 +271,8 @@ package enum HeadWriter {
 
     /// Records this hop after the others, with the version of the received message (RFC 9110 section 7.6.3).
     private static func writeVia(
-        _ via: ViaPseudonym, after others: ByteRange, _ version: HTTPVersion, from bytes: Span<UInt8>, into out: inout [UInt8]
+        _ via: ViaPseudonym, after others: ByteRange, _ version: HTTPVersion, from bytes: Span<UInt8>,
+        into out: inout [UInt8]
     ) {
         out.append(contentsOf: "Via: ")
         if !others.isEmpty {

@@ -11,7 +11,8 @@ package struct RequestView: ~Escapable {
     }
 }
 
-/// A response's head that is only passed on. One generic type for both views costs a look-up of its metadata at each use.
+/// A response's head that is only passed on. One generic type for both views costs a look-up of its metadata at each
+/// use.
 package struct ResponseView: ~Escapable {
     package let head: ResponseHead
     package let bytes: Span<UInt8>
@@ -70,7 +71,9 @@ extension OwnedRequest {
 
     /// The same request with another target, body, or both (nil: its own). A new body drops the framing and digest
     /// fields of the old one.
-    package func rewritten(target: [UInt8]? = nil, contentType: String? = nil, bodyLength: Int? = nil) throws(WireError) -> OwnedRequest {
+    package func rewritten(
+        target: [UInt8]? = nil, contentType: String? = nil, bodyLength: Int? = nil
+    ) throws(WireError) -> OwnedRequest {
         var out = bytes[head.methodRange.offsets] + [UInt8(ascii: " ")]
         out += target.map { $0[...] } ?? bytes[head.target.offsets]
         out += (head.version == .http10 ? " HTTP/1.0\r\n" : " HTTP/1.1\r\n").utf8
@@ -138,7 +141,8 @@ extension OwnedResponse {
         for field in head.fields {
             switch field.id {
             case .contentLength, .transferEncoding, .trailer, .contentEncoding: continue
-            case .other where field.isDigest(in: bytes.span) || field.name.text(in: bytes.span).lowercased() == "accept-ranges":
+            case .other
+            where field.isDigest(in: bytes.span) || field.name.text(in: bytes.span).lowercased() == "accept-ranges":
                 continue
             case .etag where !field.value.text(in: bytes.span).hasPrefix("W/"):
                 out += "ETag: W/".utf8

@@ -47,7 +47,8 @@ package struct ViaPseudonym: Sendable, Hashable, CustomStringConvertible {
 extension RequestHead {
     package var hasVia: Bool { lastVia != nil }
 
-    /// Whether the request has passed this proxy before. Hardly any has a Via field, so the name isn't asked for before.
+    /// Whether the request has passed this proxy before. Hardly any has a Via field, so the name isn't asked for
+    /// before.
     package func hasPassed(_ proxy: @autoclosure () -> ViaPseudonym, in bytes: Span<UInt8>) -> Bool {
         guard lastVia != nil else { return false }
         let proxy = proxy()

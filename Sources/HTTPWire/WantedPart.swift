@@ -1,6 +1,7 @@
 /// The part of a resource that Range asks for (RFC 9110 section 14.2).
 ///
-/// A 206 to a request that didn't ask for it is malformed: what claims to be a part would escape the rules for whole bodies.
+/// A 206 to a request that didn't ask for it is malformed: what claims to be a part would escape the rules for whole
+/// bodies.
 package enum WantedPart: Sendable, Hashable {
     case whole
     /// `bytes=first-last`; nil: to the end.

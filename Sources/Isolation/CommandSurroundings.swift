@@ -18,7 +18,9 @@ package struct CommandSurroundings: Sendable {
         /// Why the trust stores are as they were, besides the network; nil: they aren't.
         package var untrusted: String?
 
-        package init(sockets: [CInt] = [], untrusted: String? = nil) { (self.sockets, self.untrusted) = (sockets, untrusted) }
+        package init(sockets: [CInt] = [], untrusted: String? = nil) {
+            (self.sockets, self.untrusted) = (sockets, untrusted)
+        }
     }
 
     /// Moves this process, which must have only one thread.

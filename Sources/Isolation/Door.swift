@@ -16,16 +16,19 @@ package final class Door {
 
     /// - Parameters:
     ///   - sockets: those that ``CommandSurroundings/enter()`` made; taken over.
-    ///   - connect: to the proxy, which is to know of the connection that it comes from a command's network; waits for nothing.
+    ///   - connect: to the proxy, which is to know of the connection that it comes from a command's network; waits for
+    ///     nothing.
     ///   - credentials: for the proxy, `Basic …`; nil: none.
     ///   - ask: the proxy for the addresses of a name; answers once, on the loop.
     package init(
-        loop: EventLoop, network: IsolatedNetwork, sockets: [CInt], connect: @escaping () throws(ProxyUnreachable) -> Descriptor,
+        loop: EventLoop, network: IsolatedNetwork, sockets: [CInt],
+        connect: @escaping () throws(ProxyUnreachable) -> Descriptor,
         credentials: String?, reports: DoorReports,
         ask: @escaping (_ name: String, _ answered: @escaping (NameAnswer) -> Void) -> Void
     ) {
         context = DoorContext(
-            loop: loop, network: network, connect: connect, credentials: credentials, reports: reports, names: Names(ask))
+            loop: loop, network: network, connect: connect, credentials: credentials, reports: reports,
+            names: Names(ask))
         for raw in sockets {
             if Socket.isStream(raw) {
                 listeners.append(DoorListener(loop: loop, raw: raw) { [weak self] in self?.accepted($0) })

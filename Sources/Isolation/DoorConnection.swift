@@ -60,7 +60,8 @@ final class DoorConnection: ByteStreamOwner {
     /// After the command's end: what it has sent is still delivered.
     func drain() {
         switch state {
-        case .relaying(let relay): relay.drain(quietNanoseconds: Self.quietNanoseconds, because: "the command has ended")
+        case .relaying(let relay):
+            relay.drain(quietNanoseconds: Self.quietNanoseconds, because: "the command has ended")
         case .opening:
             receive()
             if case .opening = state { abort() }
@@ -96,7 +97,9 @@ final class DoorConnection: ByteStreamOwner {
         stream.wantsRead = false
         guard let opening else { return abort() }
         state = .checking(authority)
-        door.names.check(opening.meant.ip, isOf: authority.host) { [weak self] verdict in self?.checked(authority, opening, verdict) }
+        door.names.check(opening.meant.ip, isOf: authority.host) { [weak self] verdict in
+            self?.checked(authority, opening, verdict)
+        }
     }
 
     private func checked(_ authority: Authority, _ opening: Opening, _ verdict: Names.Verdict) {
@@ -104,10 +107,15 @@ final class DoorConnection: ByteStreamOwner {
         switch verdict {
         case .isOfName: connect(for: authority)
         case .isNot(let others):
-            let has = others.isEmpty ? "it has none" : "it has \(others.prefix(4).map(\.description).joined(separator: ", "))"
-            refuse(opening, authority, "the program has connected to \(opening.meant.ip), which is not an address of this host: \(has)")
+            let has =
+                others.isEmpty ? "it has none" : "it has \(others.prefix(4).map(\.description).joined(separator: ", "))"
+            refuse(
+                opening, authority,
+                "the program has connected to \(opening.meant.ip), which is not an address of this host: \(has)")
         case .cannotTell(let cause):
-            refuse(opening, authority, "whether \(opening.meant.ip) is an address of this host can't be found out: \(cause)")
+            refuse(
+                opening, authority,
+                "whether \(opening.meant.ip) is an address of this host can't be found out: \(cause)")
         }
     }
 

@@ -20,7 +20,8 @@ final class DoorContext {
     var isDraining = false
 
     init(
-        loop: EventLoop, network: IsolatedNetwork, connect: @escaping () throws(ProxyUnreachable) -> Descriptor, credentials: String?,
+        loop: EventLoop, network: IsolatedNetwork, connect: @escaping () throws(ProxyUnreachable) -> Descriptor,
+        credentials: String?,
         reports: DoorReports, names: Names
     ) {
         self.loop = loop

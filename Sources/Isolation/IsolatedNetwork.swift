@@ -1,8 +1,8 @@
 // Isolation: a network of a command's own, in which only the proxy can be reached, and the door that leads there.
 //
-// The network is a network namespace (network_namespaces(7)) with nothing but its loopback. Sockets belong to the namespace in
-// which they were made: those that listen in there are made by the command's process before it becomes the command, and are
-// kept outside by a ``Door``, which passes on to the proxy what they accept.
+// The network is a network namespace (network_namespaces(7)) with nothing but its loopback. Sockets belong to the
+// namespace in which they were made: those that listen in there are made by the command's process before it becomes the
+// command, and are kept outside by a ``Door``, which passes on to the proxy what they accept.
 
 package import EventLoop
 internal import Glibc
@@ -41,7 +41,9 @@ package struct IsolatedNetwork: Sendable {
         if isTransparent {
             for port in [Self.secure, Self.plain, Self.names] { places += everywhere(port) }
         }
-        if !places.contains(where: { $0.port == proxy.port && $0.ip.isIPv6 == proxy.ip.isIPv6 }) { places.append(proxy) }
+        if !places.contains(where: { $0.port == proxy.port && $0.ip.isIPv6 == proxy.ip.isIPv6 }) {
+            places.append(proxy)
+        }
         for place in places {
             try add(to: &sockets, isOptional: place.ip.isIPv6 && place != proxy) { () throws(SystemError) in
                 try Socket.listen(on: place, backlog: 4096, reusePort: false)
@@ -49,7 +51,9 @@ package struct IsolatedNetwork: Sendable {
         }
         guard isTransparent else { return sockets }
         for place in everywhere(Self.names) {
-            try add(to: &sockets, isOptional: place.ip.isIPv6) { () throws(SystemError) in try DatagramSocket.bind(on: place) }
+            try add(to: &sockets, isOptional: place.ip.isIPv6) { () throws(SystemError) in
+                try DatagramSocket.bind(on: place)
+            }
         }
         return sockets
     }

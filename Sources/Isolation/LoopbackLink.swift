@@ -66,7 +66,8 @@ final class LoopbackLink {
         _ fill: (UnsafeMutablePointer<nlmsghdr>) -> Void
     ) throws(SystemError) {
         sequence += 1
-        let failure = try withUnsafeTemporaryAllocation(byteCount: 8192, alignment: 8) { buffer throws(SystemError) -> CInt in
+        let failure = try withUnsafeTemporaryAllocation(byteCount: 8192, alignment: 8) {
+            buffer throws(SystemError) -> CInt in
             let message = NetlinkSocket.question(type, flags: NLM_F_ACK | flags, sequence: sequence, header, in: buffer)
             fill(message)
             try socket.send(message)

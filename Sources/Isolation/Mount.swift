@@ -29,7 +29,9 @@ enum Mount {
 
     /// An empty file system in memory.
     static func memory(at target: String) throws(MountError) {
-        guard mount("pinproxy", target, "tmpfs", noSetUserID | noDevices, "mode=0755") == 0 else { throw MountError(at: target) }
+        guard mount("pinproxy", target, "tmpfs", noSetUserID | noDevices, "mode=0755") == 0 else {
+            throw MountError(at: target)
+        }
     }
 
     /// Removes what was mounted there last, with all below.
@@ -41,6 +43,8 @@ enum Mount {
         guard statvfs(target, &status) == 0 else { throw MountError(at: target) }
         // ST_NOSUID, ST_NODEV, ST_NOEXEC, ST_NOATIME, ST_NODIRATIME are the flags of mount(2); ST_RELATIME isn't.
         let kept = status.f_flag & (2 | 4 | 8 | 1024 | 2048) | (status.f_flag & 4096 != 0 ? relativeTimes : 0)
-        guard mount(nil, target, nil, remount | bindMount | readOnly | kept, nil) == 0 else { throw MountError(at: target) }
+        guard mount(nil, target, nil, remount | bindMount | readOnly | kept, nil) == 0 else {
+            throw MountError(at: target)
+        }
     }
 }

@@ -49,7 +49,9 @@ package struct NameMessage: Equatable {
         var labels: [String] = []
         var isName = true
         while true {
-            guard position < bytes.count, bytes[position] < 64, position - headerLength < 255 else { return answer(.malformed) }
+            guard position < bytes.count, bytes[position] < 64, position - headerLength < 255 else {
+                return answer(.malformed)
+            }
             let label = bytes[(position + 1)...].prefix(Int(bytes[position]))
             guard label.count == Int(bytes[position]) else { return answer(.malformed) }
             position += 1 + label.count
@@ -96,7 +98,10 @@ package struct NameMessage: Equatable {
 
     /// Not authoritative, with recursion.
     private static func answer(_ status: Status, start: [UInt8], section: [UInt8]) -> [UInt8] {
-        [start[0], start[1], 0x80 | (start[2] & 0x79), 0x80 | status.rawValue, 0, section.isEmpty ? 0 : 1, 0, 0, 0, 0, 0, 0] + section
+        [
+            start[0], start[1], 0x80 | (start[2] & 0x79), 0x80 | status.rawValue, 0, section.isEmpty ? 0 : 1, 0, 0, 0,
+            0, 0, 0,
+        ] + section
     }
 }
 

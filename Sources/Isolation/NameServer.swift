@@ -79,7 +79,8 @@ struct NameStream {
 
     static func answer(_ message: [UInt8], by names: Names, _ answered: @escaping ([UInt8]?) -> Void) {
         names.answer(message, longest: longest) { bytes in
-            answered(bytes.map { [UInt8(truncatingIfNeeded: $0.count >> 8), UInt8(truncatingIfNeeded: $0.count)] + $0 })
+            answered(
+                bytes.map { [UInt8(truncatingIfNeeded: $0.count >> 8), UInt8(truncatingIfNeeded: $0.count)] + $0 })
         }
     }
 }

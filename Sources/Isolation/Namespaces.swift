@@ -1,15 +1,17 @@
 internal import CShims
 internal import Glibc
 
-/// Moves this process, which must have only one thread, into namespaces of its own (namespaces(7)), where the kernel demands it
-/// into one of users as well (user_namespaces(7)), with the same numbers as outside.
+/// Moves this process, which must have only one thread, into namespaces of its own (namespaces(7)), where the kernel
+/// demands it into one of users as well (user_namespaces(7)), with the same numbers as outside.
 enum Namespaces {
     // <sched.h>, <sys/mount.h>
     private static let (newMounts, newUsers, newNetwork): (CInt, CInt, CInt) = (0x2_0000, 0x1000_0000, 0x4000_0000)
     private static let (recursive, slave): (UInt, UInt) = (16384, 1 << 19)
 
     /// Sockets of name services outside: nscd, systemd-resolved (nss-resolve(8)), Avahi. Paths leave the namespace.
-    static let nameServices = ["/run/nscd/socket", "/run/systemd/resolve/io.systemd.Resolve", "/run/avahi-daemon/socket"]
+    static let nameServices = [
+        "/run/nscd/socket", "/run/systemd/resolve/io.systemd.Resolve", "/run/avahi-daemon/socket",
+    ]
 
     /// - Parameter mounts: whether mounts are to follow.
     static func enterNetwork(mounts: Bool) throws(IsolationError) {

@@ -36,7 +36,12 @@ struct Opening {
         case .complete(let hello):
             guard let name = hello.serverName else {
                 return refused(
-                    nil, "its TLS hello names no host (SNI), so that the pins to hold it to can't be known: let it use HTTPS_PROXY")
+                    nil,
+                    """
+                    its TLS hello names no host (SNI), so that the pins to hold it to can't be known: let it use \
+                    HTTPS_PROXY
+                    """
+                )
             }
             guard let authority = Self.authority(named: name, onPort: meant.port) else {
                 return refused(nil, "its TLS hello names \(ShownText(name)), which is no host at port \(meant.port)")
@@ -70,23 +75,29 @@ struct Opening {
         case .origin, .asterisk: range = head.host
         }
         guard let range else {
-            return refused(nil, "its request names no host (Host), so that what it may do can't be known: let it use HTTP_PROXY")
+            return refused(
+                nil, "its request names no host (Host), so that what it may do can't be known: let it use HTTP_PROXY")
         }
-        guard case .success(let authority) = Authority.parse(bytes.extracting(range.offsets), defaultPort: 80), authority.port == meant.port
+        guard case .success(let authority) = Authority.parse(bytes.extracting(range.offsets), defaultPort: 80),
+            authority.port == meant.port
         else {
-            return refused(nil, "its request is for \(ShownText(range.text(in: bytes))), which is no host at port \(meant.port)")
+            return refused(
+                nil, "its request is for \(ShownText(range.text(in: bytes))), which is no host at port \(meant.port)")
         }
         return .wants(authority)
     }
 
     /// The length of the read head, and the proxy's version of it, for this one request on the connection.
-    func request(to authority: Authority, from bytes: Span<UInt8>, credentials: String?) -> (length: Int, bytes: [UInt8]) {
+    func request(
+        to authority: Authority, from bytes: Span<UInt8>, credentials: String?
+    ) -> (length: Int, bytes: [UInt8]) {
         var edits = HeadEdits()
         if !head.wantsUpgrade { edits.append(.set("close"), "Connection") }
         if let credentials { edits.append(.set(credentials), "Proxy-Authorization") }
         var out: [UInt8] = []
         HeadWriter.write(
-            request: head, from: bytes, target: .absoluteForm, authority: authority, defaultPort: 80, via: nil, forwardUpgrade: true,
+            request: head, from: bytes, target: .absoluteForm, authority: authority, defaultPort: 80, via: nil,
+            forwardUpgrade: true,
             edits: edits, into: &out)
         return (Int(head.length), out)
     }

@@ -1,8 +1,8 @@
 internal import CShims
 internal import Glibc
 
-/// The system's settings of ssh(1) that others include: it takes such a file from root or its user alone, and in a namespace of
-/// users root's files seem to be nobody's.
+/// The system's settings of ssh(1) that others include: it takes such a file from root or its user alone, and in a
+/// namespace of users root's files seem to be nobody's.
 enum SSHSettings {
     private static let directory = "/etc/ssh/ssh_config.d"
     /// Included from there on Fedora.

@@ -2,8 +2,9 @@ internal import Glibc
 
 /// The machine's trust stores as a command sees them: with the proxy's authority, by mounts of its own.
 ///
-/// Files are covered by the bundle. A directory in which OpenSSL looks a certificate up by the hash of its subject is covered by
-/// one that has the authority besides. Nothing outside changes, and nothing is left when the command has ended.
+/// Files are covered by the bundle. A directory in which OpenSSL looks a certificate up by the hash of its subject is
+/// covered by one that has the authority besides. Nothing outside changes, and nothing is left when the command has
+/// ended.
 package struct SystemTrust: Sendable {
     /// A certificate that directories get.
     package struct Authority: Sendable, Equatable {
@@ -14,20 +15,25 @@ package struct SystemTrust: Sendable {
         package init(hash: String, pem: String) { (self.hash, self.pem) = (hash, pem) }
     }
 
-    /// Where systems have their certificates in one PEM file: Debian and most others, Fedora, openSUSE, Alpine and Arch, and the
-    /// default of OpenSSL.
+    /// Where systems have their certificates in one PEM file: Debian and most others, Fedora, openSUSE, Alpine and
+    /// Arch, and the default of OpenSSL.
     package static let files = [
-        "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
-        "/etc/ssl/ca-bundle.pem", "/var/lib/ca-certificates/ca-bundle.pem", "/etc/ssl/cert.pem", "/etc/pki/tls/cert.pem",
+        "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
+        "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+        "/etc/ssl/ca-bundle.pem", "/var/lib/ca-certificates/ca-bundle.pem", "/etc/ssl/cert.pem",
+        "/etc/pki/tls/cert.pem",
         "/etc/pki/tls/cacert.pem", "/usr/lib/ssl/cert.pem", "/usr/local/ssl/cert.pem",
     ]
     /// Directories of hashed certificates.
     package static let directories = [
-        "/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted/pem/directory-hash", "/var/lib/ca-certificates/openssl",
+        "/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted/pem/directory-hash",
+        "/var/lib/ca-certificates/openssl",
         "/usr/lib/ssl/certs", "/usr/local/ssl/certs",
     ]
     /// Java's stores.
-    package static let javaStores = ["/etc/ssl/certs/java/cacerts", "/etc/pki/ca-trust/extracted/java/cacerts", "/etc/pki/java/cacerts"]
+    package static let javaStores = [
+        "/etc/ssl/certs/java/cacerts", "/etc/pki/ca-trust/extracted/java/cacerts", "/etc/pki/java/cacerts",
+    ]
 
     let bundle: String
     let javaStore: String?
@@ -46,7 +52,9 @@ package struct SystemTrust: Sendable {
     func cover() throws(IsolationError) {
         do throws(MountError) {
             // Symbolic links lead several of the names to one place.
-            for directory in Self.real(Self.directories) where Self.kind(of: directory) == S_IFDIR { try cover(directory: directory) }
+            for directory in Self.real(Self.directories) where Self.kind(of: directory) == S_IFDIR {
+                try cover(directory: directory)
+            }
             for file in Self.real(Self.files + bundled) { try cover(file: file, with: bundle) }
             if let javaStore { for file in Self.real(Self.javaStores) { try cover(file: file, with: javaStore) } }
             try SSHSettings.cover()

@@ -7,8 +7,12 @@ enum ControlGroup {
     /// users can't forge names of system units. Nil: none, or a group that isn't visible here.
     static func unit(in text: String) -> String? {
         // systemd's hierarchy first, if there are several.
-        let lines = text.split(separator: "\n").map { $0.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false) }
-        let line = lines.first { $0.count == 3 && $0[1] == "name=systemd" } ?? lines.first { $0.count == 3 && $0[0] == "0" && $0[1].isEmpty }
+        let lines = text.split(separator: "\n").map {
+            $0.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+        }
+        let line =
+            lines.first { $0.count == 3 && $0[1] == "name=systemd" }
+            ?? lines.first { $0.count == 3 && $0[0] == "0" && $0[1].isEmpty }
         guard let path = line?[2], path.hasPrefix("/") else { return nil }
         for part in path.split(separator: "/") {
             guard part != ".." else { return nil }

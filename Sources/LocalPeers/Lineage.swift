@@ -14,8 +14,10 @@ package enum Lineage {
         // The kernel may skip one while others end.
         for _ in 0..<2 where found.count < inodes.count {
             // Without CONFIG_PROC_CHILDREN all processes are examined.
-            let holders = ProcessTable.holders(of: inodes.subtracting(found), among: descendants(of: own).map { [own] + $0 }, limit: .max)
-                .processes
+            let holders = ProcessTable.holders(
+                of: inodes.subtracting(found), among: descendants(of: own).map { [own] + $0 }, limit: .max
+            )
+            .processes
             // A number may be reused by now.
             found.formUnion(holders.filter { $0.value.contains { descends($0.id, from: own) } }.keys)
         }
@@ -30,7 +32,9 @@ package enum Lineage {
         var next = 0
         while next < family.count {
             // Data read while processes come and go may be circular.
-            for child in self.children(of: family[next]) ?? [] where seen.insert(child).inserted { family.append(child) }
+            for child in self.children(of: family[next]) ?? [] where seen.insert(child).inserted {
+                family.append(child)
+            }
             next += 1
         }
         return family

@@ -3,7 +3,9 @@ package enum MappedFiles {
     private static let longest = 1 << 20
 
     /// Replaced or removed since they were loaded: this process still runs the old ones.
-    package static func replaced() -> [String] { ProcFile.read("/proc/self/maps", longest: longest).map(replaced) ?? [] }
+    package static func replaced() -> [String] {
+        ProcFile.read("/proc/self/maps", longest: longest).map(replaced) ?? []
+    }
 
     static func replaced(in maps: String) -> [String] {
         let mark = " (deleted)"

@@ -4,10 +4,14 @@ internal import Glibc
 enum ProcFile {
     static let longest = 16 << 10
 
-    static func read(_ path: String, longest: Int = longest) -> String? { read(open(path, O_RDONLY | O_CLOEXEC), longest) }
+    static func read(_ path: String, longest: Int = longest) -> String? {
+        read(open(path, O_RDONLY | O_CLOEXEC), longest)
+    }
 
     /// - Parameter directory: an open process directory.
-    static func read(_ name: String, in directory: CInt) -> String? { read(openat(directory, name, O_RDONLY | O_CLOEXEC), longest) }
+    static func read(_ name: String, in directory: CInt) -> String? {
+        read(openat(directory, name, O_RDONLY | O_CLOEXEC), longest)
+    }
 
     /// - Parameter raw: taken over.
     private static func read(_ raw: CInt, _ longest: Int) -> String? {

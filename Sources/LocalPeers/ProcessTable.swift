@@ -27,7 +27,9 @@ package enum ProcessTable {
         var found = SocketHolders()
         var allowance = DescriptorAllowance(limit: limit)
         for id in candidates ?? ProcFile.numbers(in: "/proc") {
-            for (inode, process) in sockets(of: id, among: inodes, &allowance) { found.processes[inode, default: []].append(process) }
+            for (inode, process) in sockets(of: id, among: inodes, &allowance) {
+                found.processes[inode, default: []].append(process)
+            }
         }
         found.processes = found.processes.mapValues { $0.sorted { ($0.started, $0.id) < ($1.started, $1.id) } }
         found.overlooked = allowance.overdrawn
@@ -63,7 +65,9 @@ package enum ProcessTable {
 
     /// The socket's number; nil: no socket.
     private static func socket(_ name: String, in descriptors: CInt) -> UInt64? {
-        guard let link = ProcFile.link(name, in: descriptors), link.hasPrefix("socket:["), link.hasSuffix("]") else { return nil }
+        guard let link = ProcFile.link(name, in: descriptors), link.hasPrefix("socket:["), link.hasSuffix("]") else {
+            return nil
+        }
         return UInt64(link.dropFirst(8).dropLast())
     }
 

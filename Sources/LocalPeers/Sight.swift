@@ -42,11 +42,14 @@ package enum UserNamespace {
 
     /// - Parameter map: `/proc/self/uid_map`
     static func isComplete(map: String) -> Bool {
-        map.split(separator: "\n").map { $0.split(whereSeparator: { $0 == " " || $0 == "\t" }) } == [["0", "0", "4294967295"]]
+        map.split(separator: "\n").map { $0.split(whereSeparator: { $0 == " " || $0 == "\t" }) } == [
+            ["0", "0", "4294967295"]
+        ]
     }
 
     /// The number of all unmapped users. The file can't be read with ProcSubset=pid.
-    private static let overflow = ProcFile.read("/proc/sys/kernel/overflowuid").flatMap { UInt32($0.prefix { $0.isNumber }) } ?? 65534
+    private static let overflow =
+        ProcFile.read("/proc/sys/kernel/overflowuid").flatMap { UInt32($0.prefix { $0.isNumber }) } ?? 65534
 
     /// Whether the number identifies a user.
     static func knows(_ user: UInt32) -> Bool { isInitial || user != overflow }

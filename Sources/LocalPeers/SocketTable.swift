@@ -23,7 +23,8 @@ package final class SocketTable {
     /// - Returns: nil: unknown, or not of this machine.
     package func peer(of accepted: CInt, from client: SocketAddress) -> LocalSocket? {
         let client = client.unmapped
-        guard client.ip.isLoopback, let own = Socket.localAddress(accepted)?.unmapped, client.ip.isIPv6 == own.ip.isIPv6 else { return nil }
+        guard client.ip.isLoopback, let own = Socket.localAddress(accepted)?.unmapped, client.ip.isIPv6 == own.ip.isIPv6
+        else { return nil }
         guard let found = owner(of: client, connectedTo: own), Self.isConnected(accepted) else { return nil }
         return found
     }
@@ -109,7 +110,9 @@ package final class SocketTable {
     private func receive<Found>(into buffer: UnsafeMutableRawBufferPointer, _ read: (Answer) -> Found?) -> Found? {
         let headerSize = MemoryLayout<nlmsghdr>.size
         while true {
-            guard let answer = (try? socket.receive(into: buffer)) ?? nil, answer.count >= headerSize else { return nil }
+            guard let answer = (try? socket.receive(into: buffer)) ?? nil, answer.count >= headerSize else {
+                return nil
+            }
             let header = answer.load(as: nlmsghdr.self)
             guard Int(header.nlmsg_len) <= answer.count, Int(header.nlmsg_len) >= headerSize else { return nil }
             // Of an earlier question.

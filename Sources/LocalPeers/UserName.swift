@@ -7,7 +7,9 @@ package enum UserName {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { room in
             var entry = passwd()
             var found: UnsafeMutablePointer<passwd>?
-            guard let base = room.baseAddress, getpwuid_r(user, &entry, base, room.count, &found) == 0 else { return nil }
+            guard let base = room.baseAddress, getpwuid_r(user, &entry, base, room.count, &found) == 0 else {
+                return nil
+            }
             return found?.pointee.pw_name.map { String(cString: $0) }
         }
     }

@@ -118,7 +118,9 @@ private final class FileWriter: @unchecked Sendable {
     private func store(_ bytes: [UInt8]) -> SessionError? {
         if descriptor < 0 {
             var status = stat()
-            if unsafe path.isEmpty || path.hasSuffix("/") || (stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR) {
+            if unsafe path.isEmpty || path.hasSuffix("/")
+                || (stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR)
+            {
                 return .file(path: path, "it is a directory; name the file")
             }
             // With the process's umask, as any other file.

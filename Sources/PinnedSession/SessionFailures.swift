@@ -44,7 +44,11 @@ extension SessionError {
             case .blocked(let address, _):
                 .cannotConnect("\(authority.host) is at \(address), which is link-local: not connected to")
             case .unknownAddress:
-                .cannotConnect("\(authority.host) can't be looked up here, and a redirect led there: it may be at a private address")
+                .cannotConnect(
+                    """
+                    \(authority.host) can't be looked up here, and a redirect led there: it may be at a private address
+                    """
+                )
             case .itself(let address, _): .cannotConnect("\(authority) is at \(address), which is this process")
             case .unreachable(let error): .cannotConnect("\(authority): \(error)")
             case .timedOut(let step): .timedOut("\(authority): timed out \(step.rawValue)")
@@ -59,7 +63,8 @@ extension SessionError {
             case .cellularForbidden(let link): .noNetwork("only over the cellular link \(link)")
             case .noDescriptors: .system("this process has no file descriptor left (ulimit -n)")
             case .otherProtocol(let offered):
-                .secureConnectionFailed("\(authority) does not speak \(offered.map(\.rawValue).joined(separator: ", "))")
+                .secureConnectionFailed(
+                    "\(authority) does not speak \(offered.map(\.rawValue).joined(separator: ", "))")
             case .local(let cause): .system("\(authority): \(cause)")
             }
     }

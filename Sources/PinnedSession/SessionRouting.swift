@@ -137,7 +137,8 @@ struct SessionRouting: Sendable {
     }
 
     /// As a proxy's client sends it; the next hop's form is decided later.
-    func head(of request: HTTPRequest, to url: RequestURL, bodyLength: BodyLength) throws(SessionError) -> OwnedRequest {
+    func head(of request: HTTPRequest, to url: RequestURL, bodyLength: BodyLength) throws(SessionError) -> OwnedRequest
+    {
         var head = Array("\(request.method) \(url) HTTP/1.1\r\nHost: \(url.origin.host)\r\n".utf8)
         let hasAgent = request.fields.contains { $0.name.description.lowercased() == "user-agent" }
         if !hasAgent, let userAgent { head += "User-Agent: \(userAgent)\r\n".utf8 }

@@ -50,7 +50,8 @@ final class StreamSource: UploadSource {
         switch piece {
         case .bytes where count > length:
             return .failed(.uploadFailed("the body's stream is longer than the \(length) bytes announced"))
-        case .ended where count < length: return .failed(.uploadFailed("the body's stream ended after \(count) of \(length) bytes"))
+        case .ended where count < length:
+            return .failed(.uploadFailed("the body's stream ended after \(count) of \(length) bytes"))
         default: return piece
         }
     }

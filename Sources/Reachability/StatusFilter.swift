@@ -33,7 +33,8 @@ struct StatusFilter {
         if candidate.map({ !$0.status.mayTurn(into: status) }) ?? true { candidate = (status, now) }
         let since = candidate?.since ?? now
         let settled = min(
-            since.advanced(byNanoseconds: Self.settlingNanoseconds), began.advanced(byNanoseconds: Self.longestNanoseconds))
+            since.advanced(byNanoseconds: Self.settlingNanoseconds),
+            began.advanced(byNanoseconds: Self.longestNanoseconds))
         guard current == .unknown || settled <= now else { return .unsettled(until: settled) }
         defer { self = StatusFilter(current: status) }
         return current.covers(status) ? .refined : .changed(from: current)

@@ -11,7 +11,8 @@ public struct HeaderName: Sendable, Hashable, CustomStringConvertible {
     public init(_ text: String) throws(InvalidValue) {
         guard !text.isEmpty else { throw InvalidValue("the name of a field is empty") }
         guard text.first != ":" else {
-            throw InvalidValue("\(text) is a pseudo field of HTTP/2, which the proxy writes itself; a rule can't change it")
+            throw InvalidValue(
+                "\(text) is a pseudo field of HTTP/2, which the proxy writes itself; a rule can't change it")
         }
         guard text.utf8.allSatisfy(\.isTokenCharacter) else {
             throw InvalidValue("\"\(text)\" is not a field name; it may contain letters, digits and !#$%&'*+-.^_`|~")
@@ -49,7 +50,10 @@ public struct HeaderName: Sendable, Hashable, CustomStringConvertible {
 
 /// The value of a header field, without control characters (RFC 9110 section 5.5); a secret one is never printed.
 public struct HeaderValue: Sendable, Hashable, CustomStringConvertible {
-    private enum Content: Hashable { case open(String), secret(Secret) }
+    private enum Content: Hashable {
+        case open(String)
+        case secret(Secret)
+    }
     private let content: Content
 
     /// - Throws: if it has a control character, or white space around it.

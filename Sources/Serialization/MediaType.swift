@@ -9,7 +9,9 @@ public struct MediaType: Sendable, Hashable, CustomStringConvertible {
         let parameters = text[essence.endIndex...].split(separator: ";").map(\.trimmed)
         guard let range = try? MediaRange(essence.trimmed), range.type != nil, range.subtype != nil,
             parameters.allSatisfy(Self.isParameter), !text.hasSuffix(";")
-        else { throw InvalidValue("\(text.debugDescription) is not a media type; write e.g. text/plain; charset=utf-8") }
+        else {
+            throw InvalidValue("\(text.debugDescription) is not a media type; write e.g. text/plain; charset=utf-8")
+        }
         description = text
     }
 
@@ -44,7 +46,8 @@ public struct MediaRange: Sendable, Hashable, CustomStringConvertible {
             return (isToken && !parts[index].isEmpty, parts[index].lowercased())
         }
         guard parts.count == 2, part(0).isValid, part(1).isValid, part(0).name != nil || part(1).name == nil else {
-            throw InvalidValue("\"\(text)\" is not a media type; write e.g. application/json, or image/* for all of a kind")
+            throw InvalidValue(
+                "\"\(text)\" is not a media type; write e.g. application/json, or image/* for all of a kind")
         }
         (type, subtype) = (part(0).name, part(1).name)
     }

@@ -44,14 +44,17 @@ package struct ByteBuffer: ~Copyable {
     /// Borrows the unread bytes, also of an object's property.
     @inline(__always) package func withUnread<Result>(_ body: (Span<UInt8>) -> Result) -> Result { body(span) }
 
-    package func withFront<Result, Failure>(_ count: Int, _ body: (RawSpan) throws(Failure) -> Result) throws(Failure) -> Result {
+    package func withFront<Result, Failure>(
+        _ count: Int, _ body: (RawSpan) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
         try body(span.bytes.extracting(first: count))
     }
 
     /// Borrows the unread bytes from `offset` on, for changes in place.
     package mutating func edit<Result>(from offset: Int, _ body: (inout MutableSpan<UInt8>) -> Result) -> Result {
         precondition(offset >= 0 && offset <= count)
-        let bytes = UnsafeMutableRawBufferPointer(start: base.map { $0 + start + offset }, count: base == nil ? 0 : count - offset)
+        let bytes = UnsafeMutableRawBufferPointer(
+            start: base.map { $0 + start + offset }, count: base == nil ? 0 : count - offset)
         var span = unsafe MutableSpan<UInt8>(_unsafeBytes: bytes)
         return body(&span)
     }

@@ -133,7 +133,10 @@ package final class Relay: ByteStreamOwner {
     }
 
     package func streamIsReadable(_ stream: ByteStream) {
-        if isSuspended { return stream.wantsRead = false }
+        if isSuspended {
+            stream.wantsRead = false
+            return
+        }
         if stream === downstream { carryUp(readable: true) } else { carryDown(readable: true) }
     }
 
@@ -141,7 +144,6 @@ package final class Relay: ByteStreamOwner {
         if isSuspended { return }
         if stream === downstream { carryDown(readable: false) } else { carryUp(readable: false) }
     }
-
 
     private func carryUp(readable: Bool) {
         guard upstreamFailure == nil else {

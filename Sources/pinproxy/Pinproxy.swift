@@ -3,8 +3,8 @@
 internal import ArgumentParser
 internal import Daemon
 internal import Decoding
-internal import Serialization
 internal import Glibc
+internal import Serialization
 
 @main
 enum Main {
@@ -36,7 +36,9 @@ enum Main {
     /// What this program runs of itself is no command of its users: neither the help nor a manual page shows it.
     private static func command() throws -> any ParsableCommand {
         let arguments = Array(CommandLine.arguments.dropFirst())
-        if arguments.first == ExecProxy.configuration.commandName { return try ExecProxy.parse(Array(arguments.dropFirst())) }
+        if arguments.first == ExecProxy.configuration.commandName {
+            return try ExecProxy.parse(Array(arguments.dropFirst()))
+        }
         return try Pinproxy.parseAsRoot()
     }
 }
@@ -64,7 +66,8 @@ struct Pinproxy: ParsableCommand {
 
     static let version = ProxyDaemon.version
 
-    /// `OpenSSL 3.0.17, libevent 2.1.12-stable, …`, the versions that are loaded. Only on request, since it loads some libraries.
+    /// `OpenSSL 3.0.17, libevent 2.1.12-stable, …`, the versions that are loaded. Only on request, since it loads some
+    /// libraries.
     static var libraries: String {
         (LibraryVersions.all + DecoderLibraries.versions).map { "\($0.name) \($0.version)" }.joined(separator: ", ")
     }

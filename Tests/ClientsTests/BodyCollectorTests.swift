@@ -16,7 +16,9 @@ import Transport
         if collector.refusal == nil, case .ended = HeldBody(body).move(to: collector, readable: false),
             case .complete(let gathered, let reservation) = collector.whole
         {
-            #expect(reservation.bytes >= gathered.count && reservation.bytes == budget.inUse && collector.carried == gathered.count)
+            #expect(
+                reservation.bytes >= gathered.count && reservation.bytes == budget.inUse
+                    && collector.carried == gathered.count)
             return ("complete", gathered)
         }
         return (collector.refusal.map { "\($0)" } ?? "incomplete", [])
@@ -38,7 +40,9 @@ import Transport
         #expect(taken != nil && budget.inUse == 70_000)
     }
 
-    @Test(arguments: [BodyLength.known(14), .known(.max), .unknown]) func aBodyBeyondTheLimitIsTooLong(length: BodyLength) {
+    @Test(arguments: [BodyLength.known(14), .known(.max), .unknown]) func aBodyBeyondTheLimitIsTooLong(
+        length: BodyLength
+    ) {
         #expect(collect(Self.text + [0], announced: length, limit: 13).outcome == "tooLong")
         if length != .unknown { #expect(BodyCollector(length, limit: 13, from: BodyBudget()).refusal != nil) }
     }

@@ -13,7 +13,8 @@ import Testing
         .connect, .connected(.inspected), .connected(.tunnel), .connected(.verifiedTunnel), .overtaken,
         .connectFailed(.mayBePlain), .connectFailed(.shown), .connectFailed(.told),
         .answered(isRetired: false), .answered(isRetired: true),
-        .spoke(.request), .spoke(.handshake(isServed: true)), .spoke(.handshake(isServed: false)), .spoke(.refusedHandshake),
+        .spoke(.request), .spoke(.handshake(isServed: true)), .spoke(.handshake(isServed: false)),
+        .spoke(.refusedHandshake),
         .spoke(.other), .secured(isWhole: true), .secured(isWhole: false),
         .judged(.verified), .judged(.refused), .judged(.failed),
         .upgraded, .deadline, .cancel, .suspend, .resume, .closed,
@@ -36,7 +37,9 @@ import Testing
             let before = state
             let action = state.received(event)
             if isEnded, action != .none { return "\(action) after the end" }
-            if isSuspended, ![.none, .goOn, .refuse, .cut, .giveUp].contains(action) { return "\(action) while suspended" }
+            if isSuspended, ![.none, .goOn, .refuse, .cut, .giveUp].contains(action) {
+                return "\(action) while suspended"
+            }
             note(event, before)
             return problem(of: action, event)
         }
@@ -121,29 +124,34 @@ import Testing
     private static let asked: [(Event, Action)] = [(.connect, .open(.asAsked))]
 
     @Test func aHostIsIntercepted() {
-        expect(Self.asked + [
-            (.connected(.inspected), .answer(.inspected)), (.answered(isRetired: false), .awaitHandshake),
-            (.spoke(.handshake(isServed: true)), .secure), (.secured(isWhole: true), .serve), (.upgraded, .relay),
-        ])
+        expect(
+            Self.asked + [
+                (.connected(.inspected), .answer(.inspected)), (.answered(isRetired: false), .awaitHandshake),
+                (.spoke(.handshake(isServed: true)), .secure), (.secured(isWhole: true), .serve), (.upgraded, .relay),
+            ])
     }
 
     @Test func aTunnelIsCarriedOnceItIsJudged() {
-        expect(Self.asked + [
-            (.connected(.verifiedTunnel), .answer(.verifiedTunnel)), (.answered(isRetired: false), .verify),
-            (.judged(.verified), .relay),
-        ])
-        expect(Self.asked + [
-            (.connected(.verifiedTunnel), .answer(.verifiedTunnel)), (.answered(isRetired: false), .verify), (.judged(.refused), .alert),
-        ])
+        expect(
+            Self.asked + [
+                (.connected(.verifiedTunnel), .answer(.verifiedTunnel)), (.answered(isRetired: false), .verify),
+                (.judged(.verified), .relay),
+            ])
+        expect(
+            Self.asked + [
+                (.connected(.verifiedTunnel), .answer(.verifiedTunnel)), (.answered(isRetired: false), .verify),
+                (.judged(.refused), .alert),
+            ])
     }
 
     /// The server spoke plain HTTP, the client speaks TLS.
     @Test func tlsIsNeverServedOverAPlainConnection() {
-        expect(Self.asked + [
-            (.connectFailed(.mayBePlain), .open(.plain)), (.connected(.inspected), .answer(.inspected)),
-            (.answered(isRetired: false), .awaitHandshake), (.spoke(.handshake(isServed: false)), .open(.secure)),
-            (.connected(.inspected), .awaitHandshake), (.spoke(.handshake(isServed: true)), .secure),
-        ])
+        expect(
+            Self.asked + [
+                (.connectFailed(.mayBePlain), .open(.plain)), (.connected(.inspected), .answer(.inspected)),
+                (.answered(isRetired: false), .awaitHandshake), (.spoke(.handshake(isServed: false)), .open(.secure)),
+                (.connected(.inspected), .awaitHandshake), (.spoke(.handshake(isServed: true)), .secure),
+            ])
     }
 
     /// A reload overtakes the attempt: it is decided about again, and can be made again.

@@ -11,7 +11,10 @@ import Testing
         ("api.test:80", "POST", "/x", "pinproxy explain api.test:80 --path /x --method POST"),
         ("[2001:db8::1]:443", "GET", "/", "pinproxy explain [2001:db8::1] --path /"),
         ("[2001:db8::1]:8443", "GET", "/", "pinproxy explain [2001:db8::1]:8443 --path /"),
-        ("api.test:443", "GET", "/it's $(here) & there", "pinproxy explain api.test --path '/it'\\''s $(here) & there'"),
+        (
+            "api.test:443", "GET", "/it's $(here) & there",
+            "pinproxy explain api.test --path '/it'\\''s $(here) & there'"
+        ),
         ("api.test:443", "M-'X", "", "pinproxy explain api.test --path PATH --method 'M-'\\''X'"),
     ])
     func itCanBePasted(_ authority: String, _ method: String, _ path: String, _ line: String) throws {

@@ -100,7 +100,9 @@ import Testing
         #expect(try claimant("192.0.2.1") != claimant("192.0.2.2"))
         #expect(try claimant("2001:db8:1:2::3") == claimant("2001:db8:1:2:ffff::"))
         #expect(try claimant("2001:db8:1:2::3") != claimant("2001:db8:1:3::3"))
-        #expect(try "\(claimant("2001:db8:1:2::3")), \(claimant("192.0.2.1")), \(claimant("::1", user: 0))" == "2001:db8:1:2::/64, 192.0.2.1, user 0")
+        #expect(
+            try "\(claimant("2001:db8:1:2::3")), \(claimant("192.0.2.1")), \(claimant("::1", user: 0))"
+                == "2001:db8:1:2::/64, 192.0.2.1, user 0")
         #expect(Claimant(user: nil, source: .unix("/x")) == .unknown)
     }
 }

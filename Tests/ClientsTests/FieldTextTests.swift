@@ -6,7 +6,9 @@ import Testing
 @Suite struct FieldTextTests {
     @Test func textsFromElsewhereBecomePrintableASCII() {
         #expect(FieldText.plain("a\r\nb\tc\u{0}\u{7F}ü", longest: 100) == "a  b c???")
-        #expect(FieldText.plain("“sha256/AAAA…” is not a valid pin", longest: 100) == "\"sha256/AAAA...\" is not a valid pin")
+        #expect(
+            FieldText.plain("“sha256/AAAA…” is not a valid pin", longest: 100)
+                == "\"sha256/AAAA...\" is not a valid pin")
         #expect(FieldText.quoted("“a\\b”", longest: 100) == #""\"a\\b\"""#)
     }
 
@@ -28,7 +30,8 @@ import Testing
         var count = 0
         for case let file as URL in files where file.pathExtension == "swift" && !file.path.hasSuffix(exempt) {
             count += 1
-            let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n", omittingEmptySubsequences: false)
+            let lines = try String(contentsOf: file, encoding: .utf8).split(
+                separator: "\n", omittingEmptySubsequences: false)
             for (number, line) in lines.enumerated() {
                 let code = line.drop { $0 == " " }
                 guard !code.hasPrefix("//"), code.contains("\"") else { continue }

@@ -36,7 +36,9 @@ import Testing
             while Self.spent() < until {}
             looks.ended.store(MonotonicTime.now().nanoseconds, ordering: .relaxed)
             var found = SocketHolders()
-            for inode in inodes { found.processes[inode] = [LocalProcess(id: Int32(inode), started: 1, executable: nil, unit: nil)] }
+            for inode in inodes {
+                found.processes[inode] = [LocalProcess(id: Int32(inode), started: 1, executable: nil, unit: nil)]
+            }
             return found
         }
     }
@@ -48,7 +50,9 @@ import Testing
         return time.tv_sec * 1_000_000_000 + time.tv_nsec
     }
 
-    private func peer(_ inode: UInt64, user: UInt32 = 0) -> ClientPeer { ClientPeer(LocalSocket(user: user, inode: inode)) }
+    private func peer(_ inode: UInt64, user: UInt32 = 0) -> ClientPeer {
+        ClientPeer(LocalSocket(user: user, inode: inode))
+    }
 
     private func process(_ peer: ClientPeer) -> Int32? {
         if case .found(let processes, _) = peer.processes { processes.first?.id } else { nil }

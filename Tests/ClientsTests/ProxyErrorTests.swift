@@ -140,7 +140,8 @@ private struct Answer {
 
     @Test(arguments: [RefusalForm.problem, .page])
     func theProxyItselfExplainsItsUse(_ form: RefusalForm) throws {
-        let bytes = ProxyError.askedForProxyItself(url: "https://192.0.2.1:9").response(to: .get, as: form, keepsConnection: false)
+        let bytes = ProxyError.askedForProxyItself(url: "https://192.0.2.1:9").response(
+            to: .get, as: form, keepsConnection: false)
         let answer = try #require(Answer(bytes, to: .get))
         #expect(answer.status == 400)
         #expect(answer.fields["Content-Length"] == "\(answer.body.count)")
@@ -172,7 +173,10 @@ private struct Answer {
     }
 
     /// As a status of gRPC, by the mapping that its clients apply themselves.
-    @Test(arguments: [(400, "13"), (401, "16"), (403, "7"), (404, "12"), (421, "2"), (429, "14"), (431, "2"), (502, "14"), (503, "14"), (504, "14")])
+    @Test(arguments: [
+        (400, "13"), (401, "16"), (403, "7"), (404, "12"), (421, "2"), (429, "14"), (431, "2"), (502, "14"),
+        (503, "14"), (504, "14"),
+    ])
     func aRefusalIsAStatusOfGRPC(_ status: Int, _ code: String) throws {
         var report = hostile
         report.status = status
@@ -185,8 +189,10 @@ private struct Answer {
     }
 
     @Test(arguments: [
-        ("application/grpc", RefusalForm.grpc), ("application/grpc+proto", .grpc), ("application/grpc;charset=x", .grpc),
-        ("Application/GRPC", .grpc), ("application/grpc-web", .problem), ("application/grpcx", .problem), ("application/grp", .problem),
+        ("application/grpc", RefusalForm.grpc), ("application/grpc+proto", .grpc),
+        ("application/grpc;charset=x", .grpc),
+        ("Application/GRPC", .grpc), ("application/grpc-web", .problem), ("application/grpcx", .problem),
+        ("application/grp", .problem),
         ("application/json", .problem), ("", .problem),
     ])
     func theContentTypeTellsGRPC(_ type: String, _ form: RefusalForm) throws {

@@ -16,9 +16,13 @@ import Testing
 
     private static let v4: [UInt8] = [192, 0, 2, 1, 192, 0, 2, 2, 0xDC, 0x04, 0x01, 0xBB]
     private static let v6: [UInt8] =
-        [0x20, 0x01, 0x0D, 0xB8] + Array(repeating: 0, count: 11) + [1] + Array(repeating: 0, count: 15) + [1, 0x12, 0x34, 0x01, 0xBB]
+        [0x20, 0x01, 0x0D, 0xB8] + Array(repeating: 0, count: 11) + [1] + Array(repeating: 0, count: 15) + [
+            1, 0x12, 0x34, 0x01, 0xBB,
+        ]
 
-    private static func field(_ type: UInt8, _ value: [UInt8]) -> [UInt8] { [type, UInt8(value.count >> 8), UInt8(value.count & 0xFF)] + value }
+    private static func field(_ type: UInt8, _ value: [UInt8]) -> [UInt8] {
+        [type, UInt8(value.count >> 8), UInt8(value.count & 0xFF)] + value
+    }
 
     private static func source(_ ip: String, _ port: UInt16) -> ProxyHeader.Source {
         .address(SocketAddress(ip: IPAddress(ip)!, port: port))
@@ -37,17 +41,24 @@ import Testing
         (Array("PROXY TCP4 192.0.2.1 192.0.2.2 56324 443\r\n".utf8), source("192.0.2.1", 56324)),
         (Array("PROXY TCP6 2001:db8::1 ::1 1 65535\r\n".utf8), source("2001:db8::1", 1)),
         (Array("PROXY TCP4 255.255.255.255 255.255.255.255 65535 65535\r\n".utf8), source("255.255.255.255", 65535)),
-        (Array("PROXY TCP6 ffff:f:f:f:f:f:f:ffff ffff:f:f:f:f:f:f:ffff 0 0\r\n".utf8), source("ffff:f:f:f:f:f:f:ffff", 0)),
+        (
+            Array("PROXY TCP6 ffff:f:f:f:f:f:f:ffff ffff:f:f:f:f:f:f:ffff 0 0\r\n".utf8),
+            source("ffff:f:f:f:f:f:f:ffff", 0)
+        ),
         (Array("PROXY UNKNOWN\r\n".utf8), .unknown),
         (Array("PROXY UNKNOWN ffff:f...f:ffff whatever is here\r\n".utf8), .unknown),
         (binary(v4), source("192.0.2.1", 56324)),
         (binary(0x21, 0x21, v6), source("2001:db8::1", 0x1234)),
         // Fields after the addresses, of types known and not.
-        (binary(v4 + field(2, Array("example.com".utf8)) + field(0x20, [1, 0, 0, 0, 0]) + field(0xEE, [])), source("192.0.2.1", 56324)),
+        (
+            binary(v4 + field(2, Array("example.com".utf8)) + field(0x20, [1, 0, 0, 0, 0]) + field(0xEE, [])),
+            source("192.0.2.1", 56324)
+        ),
         (checked(v4, field(1, Array("h2".utf8))), source("192.0.2.1", 56324)),
         (checked(v4 + field(4, [0, 0, 0]), []), source("192.0.2.1", 56324)),
         // LOCAL: whatever follows is passed over.
-        (binary(0x20, 0x00, []), .unknown), (binary(0x20, 0x11, v4), .unknown), (binary(0x20, 0xFF, [3, 0, 4, 1, 2, 3, 4, 9]), .unknown),
+        (binary(0x20, 0x00, []), .unknown), (binary(0x20, 0x11, v4), .unknown),
+        (binary(0x20, 0xFF, [3, 0, 4, 1, 2, 3, 4, 9]), .unknown),
         // A family that isn't told, and Unix sockets.
         (binary(0x21, 0x00, []), .unknown), (binary(0x21, 0x00, field(0xEE, [1])), .unknown),
         (binary(0x21, 0x31, [UInt8](repeating: 0x2F, count: 216)), .unknown), (binary(0x21, 0x10, v4), .unknown),
@@ -64,17 +75,22 @@ import Testing
     }
 
     private static let bad: [(String, ProxyHeader.Defect?)] = [
-        ("GET / HTTP/1.1\r\n", .noHeader), ("CONNECT", .noHeader), ("\u{16}\u{03}\u{01}", .noHeader), ("PROXY\t", .noHeader),
+        ("GET / HTTP/1.1\r\n", .noHeader), ("CONNECT", .noHeader), ("\u{16}\u{03}\u{01}", .noHeader),
+        ("PROXY\t", .noHeader),
         ("proxy TCP4 192.0.2.1 192.0.2.2 1 2\r\n", .noHeader), ("PROXY  TCP4 192.0.2.1 192.0.2.2 1 2\r\n", nil),
-        ("PROXY TCP4 192.0.2.1 192.0.2.2 1 2\n", nil), ("PROXY TCP4 192.0.2.1 192.0.2.2 1 2 \r\n", nil), ("PROXY TCP4\r\n", nil),
-        ("PROXY \r\n", nil), ("PROXY UNKNOWN\n", nil), ("PROXY UNKNOWNS\r\n", nil), ("PROXY UDP4 192.0.2.1 192.0.2.2 1 2\r\n", nil),
-        ("PROXY TCP4 ::1 ::1 1 2\r\n", nil), ("PROXY TCP6 192.0.2.1 192.0.2.2 1 2\r\n", nil), ("PROXY TCP4 192.0.2.1 ::1 1 2\r\n", nil),
+        ("PROXY TCP4 192.0.2.1 192.0.2.2 1 2\n", nil), ("PROXY TCP4 192.0.2.1 192.0.2.2 1 2 \r\n", nil),
+        ("PROXY TCP4\r\n", nil),
+        ("PROXY \r\n", nil), ("PROXY UNKNOWN\n", nil), ("PROXY UNKNOWNS\r\n", nil),
+        ("PROXY UDP4 192.0.2.1 192.0.2.2 1 2\r\n", nil),
+        ("PROXY TCP4 ::1 ::1 1 2\r\n", nil), ("PROXY TCP6 192.0.2.1 192.0.2.2 1 2\r\n", nil),
+        ("PROXY TCP4 192.0.2.1 ::1 1 2\r\n", nil),
         ("PROXY TCP4 192.0.2.01 192.0.2.2 1 2\r\n", nil), ("PROXY TCP4 192.0.2 192.0.2.2 1 2\r\n", nil),
         ("PROXY TCP4 localhost 192.0.2.2 1 2\r\n", nil), ("PROXY TCP6 fe80::1%lo ::1 1 2\r\n", nil),
         ("PROXY TCP4 192.0.2.1 192.0.2.2 65536 2\r\n", nil), ("PROXY TCP4 192.0.2.1 192.0.2.2 -1 2\r\n", nil),
         ("PROXY TCP4 192.0.2.1 192.0.2.2 +1 2\r\n", nil), ("PROXY TCP4 192.0.2.1 192.0.2.2 01 2\r\n", nil),
         ("PROXY TCP4 192.0.2.1 192.0.2.2 1 x\r\n", nil), ("PROXY TCP4 192.0.2.1\u{0} 192.0.2.2 1 2\r\n", nil),
-        ("PROXY " + String(repeating: "A", count: 101), nil), ("PROXY UNKNOWN " + String(repeating: "A", count: 200) + "\r\n", nil),
+        ("PROXY " + String(repeating: "A", count: 101), nil),
+        ("PROXY UNKNOWN " + String(repeating: "A", count: 200) + "\r\n", nil),
     ]
 
     @Test(arguments: bad.indices) func refusesWhatIsNot(_ index: Int) {
@@ -90,7 +106,8 @@ import Testing
     @Test func refusesAtOnce() {
         let early: [([UInt8], ProxyHeader.Defect)] = [
             (Self.signature + [0x11], .malformed("version 1")), (Self.signature + [0x22], .malformed("command 2")),
-            (Self.binary(0x21, 0x11, [], length: 8000), .tooLong), (Self.binary(0x21, 0x11, [], length: 0xFFFF), .tooLong),
+            (Self.binary(0x21, 0x11, [], length: 8000), .tooLong),
+            (Self.binary(0x21, 0x11, [], length: 0xFFFF), .tooLong),
             (Self.binary(0x21, 0x11, [], length: 11), .malformed("it ends within the addresses")),
             (Self.binary(0x21, 0x21, [], length: 35), .malformed("it ends within the addresses")),
             (Self.binary(0x21, 0x12, [], length: 12), .malformed("datagrams, where a stream is")),
@@ -102,8 +119,10 @@ import Testing
 
     @Test func refusesBrokenFields() {
         let broken: [([UInt8], ProxyHeader.Defect)] = [
-            (Self.v4 + [1], .malformed("it ends within a field")), (Self.v4 + [1, 0], .malformed("it ends within a field")),
-            (Self.v4 + [1, 0, 2, 9], .malformed("it ends within a field")), (Self.v4 + [1, 0xFF, 0xFF], .malformed("it ends within a field")),
+            (Self.v4 + [1], .malformed("it ends within a field")),
+            (Self.v4 + [1, 0], .malformed("it ends within a field")),
+            (Self.v4 + [1, 0, 2, 9], .malformed("it ends within a field")),
+            (Self.v4 + [1, 0xFF, 0xFF], .malformed("it ends within a field")),
             (Self.v4 + Self.field(3, [1, 2, 3]), .malformed("the checksum has 3 bytes")),
             (Self.v4 + Self.field(3, [1, 2, 3, 4]), .wrongChecksum),
         ]

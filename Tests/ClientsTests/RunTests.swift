@@ -1,4 +1,3 @@
-@testable import Configuration
 import FoundationEssentials
 import HTTPWire
 import Logging
@@ -6,10 +5,12 @@ import Synchronization
 import Testing
 
 @testable import Clients
+@testable import Configuration
 
 @Suite struct RunTests {
     private func begin(
-        _ register: RunRegister, _ token: RunToken = RunToken(), owner: UInt32 = 1000, isOwn: Bool = false, grant: Run.Grant = .nothing
+        _ register: RunRegister, _ token: RunToken = RunToken(), owner: UInt32 = 1000, isOwn: Bool = false,
+        grant: Run.Grant = .nothing
     ) throws -> Run {
         try register.begin(token, owner: owner, isOwn: isOwn, grant: grant) {}
     }
@@ -44,7 +45,9 @@ import Testing
 
     @Test func aThousandRefusalsAreFewLines() throws {
         let told = Atomic(0)
-        let run = try RunRegister().begin(RunToken(), owner: 1, isOwn: true, grant: .nothing) { told.add(1, ordering: .relaxed) }
+        let run = try RunRegister().begin(RunToken(), owner: 1, isOwn: true, grant: .nothing) {
+            told.add(1, ordering: .relaxed)
+        }
         let authority = try Authority.parse("bad.test", defaultPort: 443).get()
         for number in 0..<1000 { run.refused(number.isMultiple(of: 2) ? "even" : "odd", asking: authority) }
         #expect(told.load(ordering: .relaxed) == 2)
@@ -66,7 +69,9 @@ import Testing
 
     @Test func aQuestionIsAnsweredOnceAndOnlyOnceItWasAsked() throws {
         let (questions, answers) = (RunQuestions(), Answers())
-        func received(_ number: UInt64, _ isHeld: Bool) -> Bool { questions.received(RunAnswer(number: number, isHeld: isHeld)) }
+        func received(_ number: UInt64, _ isHeld: Bool) -> Bool {
+            questions.received(RunAnswer(number: number, isHeld: isHeld))
+        }
         #expect(!received(0, true) && !received(1, true))
         let first = try #require(questions.ask(about: 7) { answers.add($0) })
         // It can be guessed, and hasn't been sent.
@@ -113,7 +118,10 @@ import Testing
     /// A program that sends the token once it is asked for it was not refused.
     @Test func whatIsAskedForAPasswordIsToldAtTheEnd() throws {
         let run = try begin(RunRegister())
-        let (one, other) = (try Authority.parse("one.test", defaultPort: 443).get(), try Authority.parse("other.test:80", defaultPort: nil).get())
+        let (one, other) = (
+            try Authority.parse("one.test", defaultPort: 443).get(),
+            try Authority.parse("other.test:80", defaultPort: nil).get()
+        )
         for authority in [one, other, other] { run.challenged(asking: authority) }
         #expect(run.hasChallenges && run.refusals(from: 0).isEmpty)
         run.answeredChallenge(asking: one)
@@ -137,7 +145,9 @@ import Testing
 
     @Test func aTokenShowsNothingAndIsReadWhole() throws {
         let token = RunToken()
-        #expect("\(token) \(String(reflecting: token)) \(Mirror(reflecting: token).children.count)" == "a run's token a run's token 0")
+        #expect(
+            "\(token) \(String(reflecting: token)) \(Mirror(reflecting: token).children.count)"
+                == "a run's token a run's token 0")
         #expect(token.text.utf8.count == 64 && RunToken().text != token.text)
         #expect(RunToken(token.text)?.text == token.text)
         for length in 0..<64 { #expect(RunToken(token.text.prefix(length)) == nil) }
@@ -150,7 +160,8 @@ import Testing
 
     private static func users(_ hash: String) throws -> UserVerifier {
         try UserVerifier(
-            file: UserFile(path: "users", lines: ["ann:\(hash)"]), logger: Logger(label: "none") { _ in SwiftLogNoOpLogHandler() })
+            file: UserFile(path: "users", lines: ["ann:\(hash)"]),
+            logger: Logger(label: "none") { _ in SwiftLogNoOpLogHandler() })
     }
 
     private static let hash = "$2b$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e"

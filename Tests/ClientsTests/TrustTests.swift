@@ -10,7 +10,8 @@ import Testing
 @Suite struct TrustTests {
     private func client(_ executable: String?, user: UInt32 = 1000, agent: String? = nil) -> KnownClient {
         KnownClient(
-            claimant: .user(user), executable: executable, agent: agent.map { ClientAgent(Array($0.utf8).span) } ?? .none)
+            claimant: .user(user), executable: executable,
+            agent: agent.map { ClientAgent(Array($0.utf8).span) } ?? .none)
     }
 
     private func at(_ seconds: UInt64) -> MonotonicTime { MonotonicTime(nanoseconds: seconds * 1_000_000_000) }
@@ -42,7 +43,9 @@ import Testing
         var signs = TrustSigns()
         signs.trusts(client(nil, agent: "curl/8"), at: at(5))
         signs.trusts(client("/usr/bin/python3", agent: "pip/25"), at: at(5))
-        #expect(signs.includes(client(nil, agent: "curl/8"), since: at(5)) && signs.includes(client(nil, agent: "pip/25"), since: at(5)))
+        #expect(
+            signs.includes(client(nil, agent: "curl/8"), since: at(5))
+                && signs.includes(client(nil, agent: "pip/25"), since: at(5)))
         #expect(!signs.includes(client(nil, agent: "git/2"), since: nil) && !signs.includes(client(nil), since: nil))
         // It may be the first one.
         #expect(signs.includes(client("/usr/bin/curl", agent: "curl/8"), since: at(5)))
@@ -53,7 +56,9 @@ import Testing
     @Test func whatIsKeptIsBounded() {
         var signs = TrustSigns()
         for user in 0..<5000 { signs.trusts(client("/bin/a", user: UInt32(user)), at: at(1)) }
-        #expect(!signs.includes(client("/bin/a", user: 0), since: nil) && signs.includes(client("/bin/a", user: 4999), since: nil))
+        #expect(
+            !signs.includes(client("/bin/a", user: 0), since: nil)
+                && signs.includes(client("/bin/a", user: 4999), since: nil))
         for number in 0..<100 { signs.trusts(client("/bin/\(number)", user: 4999), at: at(2)) }
         // Too many to be distinguished.
         #expect(signs.includes(client("/bin/other", user: 4999), since: at(2)))
@@ -80,7 +85,8 @@ import Testing
 
     private func departure(_ executable: String?) throws -> ClientDeparture {
         ClientDeparture(
-            client: client(executable), source: .unix("/x"), traits: nil, authority: try Authority.parse("a.test", defaultPort: 443).get())
+            client: client(executable), source: .unix("/x"), traits: nil,
+            authority: try Authority.parse("a.test", defaultPort: 443).get())
     }
 
     /// Browsers close connections to spare, perhaps before they ask over another one.

@@ -1,4 +1,3 @@
-@testable import Configuration
 import EventLoop
 import Foundation
 import HTTPWire
@@ -7,6 +6,7 @@ import Synchronization
 import Testing
 
 @testable import Clients
+@testable import Configuration
 
 @Suite struct UserVerifierTests {
     private static let file = UserFile(
@@ -31,7 +31,10 @@ import Testing
         for (user, count) in [(1, share + 3), (2, share), (3, share), (4, share), (5, 1)] as [(UInt32, Int)] {
             for number in 0..<count {
                 let isRight = user == 1 && number == 0
-                verifier.verify(try #require(basic("ann:\(isRight ? "correct horse" : "\(user) \(number)")")), for: .user(user), on: loop) {
+                verifier.verify(
+                    try #require(basic("ann:\(isRight ? "correct horse" : "\(user) \(number)")")), for: .user(user),
+                    on: loop
+                ) {
                     answers.append($0)
                     if answers.count == total + 4 { loop.stop() }
                 }
@@ -133,9 +136,13 @@ import Testing
         }
     }
 
-    @Test(arguments: ["ann:$1$abc$def", "ann", "ann:{SHA}x", "ann:$2x$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e"])
+    @Test(arguments: [
+        "ann:$1$abc$def", "ann", "ann:{SHA}x", "ann:$2x$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e",
+    ])
     func otherHashesAreRefused(_ line: String) {
-        #expect(throws: UserFileError.self) { try UserVerifier(file: UserFile(path: "users", lines: [line]), logger: Self.logger) }
+        #expect(throws: UserFileError.self) {
+            try UserVerifier(file: UserFile(path: "users", lines: [line]), logger: Self.logger)
+        }
     }
 }
 

@@ -75,11 +75,14 @@ import Testing
         let store = SystemTrustStore(
             directory: bed.path("store"),
             command: [
-                "/usr/sbin/update-ca-certificates", "--localcertsdir", bed.path("store"), "--etccertsdir", bed.path("certs"),
+                "/usr/sbin/update-ca-certificates", "--localcertsdir", bed.path("store"), "--etccertsdir",
+                bed.path("certs"),
                 "--certsdir", bed.path("shared"), "--certsconf", bed.path("conf"), "--hooksdir", bed.path("hooks"),
             ])
         let certificate = try Certificate(derOrPEM: try HeldCertificate.root().der)
-        let links = { try FileManager.default.contentsOfDirectory(atPath: bed.path("certs")).filter { !$0.hasSuffix(".crt") } }
+        let links = {
+            try FileManager.default.contentsOfDirectory(atPath: bed.path("certs")).filter { !$0.hasSuffix(".crt") }
+        }
         #expect(try store.install(certificate))
         // By its name, and by its subject's hash.
         #expect(try links().count == 4)

@@ -19,8 +19,10 @@ import Testing
         #expect(
             outcome.errors == """
                 \(bed.path("pinproxy.yaml")):2:3: error: unknown key "lisen" in "proxy"; did you mean "listen"?
-                \(bed.path("pinproxy.yaml")):3:14: error: level: unknown value "loud"; write trace, debug, info, notice, warning, error or critical
-                \(bed.path("pins.yaml")):3:14: error: pinning is public-key and there are no pins; add pins, or write pinning: none
+                \(bed.path("pinproxy.yaml")):3:14: error: level: unknown value "loud"; write trace, debug, info, \
+                notice, warning, error or critical
+                \(bed.path("pins.yaml")):3:14: error: pinning is public-key and there are no pins; add pins, or write \
+                pinning: none
 
                 """)
     }
@@ -58,8 +60,8 @@ import Testing
         let place = bed.path("state/pinproxy/own.pem")
         let words = [
             "the local authority expires 20", "CN=Corp Issuing allows 0 authorities below it",
-            "the name constraints of CN=Corp Proxies hold for the proxy's certificates (permits corp.test): clients refuse those for other "
-                + "hosts, such as a.test of the pin file",
+            "the name constraints of CN=Corp Proxies hold for the proxy's certificates (permits corp.test): clients "
+                + "refuse those for other hosts, such as a.test of the pin file",
         ]
         let check = try bed.configured("check")
         #expect(check.code == 0 && check.output.hasSuffix(", 3 warnings\n"), "\(check)")
@@ -68,7 +70,9 @@ import Testing
         for words in words { #expect(lint.output.contains("\(place): warning: \(words)"), "\(lint)") }
         #expect(lint.output.contains("[authority]"))
         try bed.write("state/pinproxy/own.pem", "nonsense")
-        #expect(try bed.configured("check").errors == "\(place): warning: the local authority can't be read: there is no certificate in it\n")
+        #expect(
+            try bed.configured("check").errors
+                == "\(place): warning: the local authority can't be read: there is no certificate in it\n")
     }
 
     /// Its clock is the machine's.
@@ -85,10 +89,12 @@ import Testing
         try bed.write("client.key", held.keyPEM)
         chmod(bed.path("client.key"), 0o600)
         try bed.write(
-            "pins.yaml", "hosts: [{match: a.test, client_certificate: {certificate: client.pem, private_key: client.key}}]\n")
+            "pins.yaml",
+            "hosts: [{match: a.test, client_certificate: {certificate: client.pem, private_key: client.key}}]\n")
         let outcome = try bed.configured("check")
         #expect(outcome.code == 0)
-        #expect(outcome.errors.contains("pins.yaml:1:17: warning: a.test: the client certificate CN=client.test \(word)"))
+        #expect(
+            outcome.errors.contains("pins.yaml:1:17: warning: a.test: the client certificate CN=client.test \(word)"))
         #expect(outcome.errors.hasSuffix(", \(distance)\n"), "\(outcome)")
         #expect(outcome.output.hasSuffix("the configuration can be used, 1 warning\n"))
         let lint = try bed.configured("lint", rest: ["--offline"])

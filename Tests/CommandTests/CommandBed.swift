@@ -15,7 +15,8 @@ final class CommandBed {
     let directory: String
 
     init(_ name: String = "bed", configuration: String = "pins: null\n") throws {
-        directory = FileManager.default.temporaryDirectory
+        directory =
+            FileManager.default.temporaryDirectory
             .appendingPathComponent("pinproxy-commands-\(UUID().uuidString)/\(name)").path
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         try write("pinproxy.yaml", configuration)

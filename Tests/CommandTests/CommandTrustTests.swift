@@ -76,7 +76,8 @@ import Testing
         for name in ["bundle", "authority", "store", "roots"] { try bed.write(name, name) }
         let stamp = TrustStamp(folder: "trust/key", directory: TrustedDirectory(bed.path("state")))
         let sources = TrustStamp.Sources(roots: bed.path("roots"), authorities: ["one"])
-        let files = TrustFiles(bundle: bed.path("bundle"), authority: bed.path("authority"), javaStore: bed.path("store"))
+        let files = TrustFiles(
+            bundle: bed.path("bundle"), authority: bed.path("authority"), javaStore: bed.path("store"))
         #expect(stamp.files(of: sources) == nil)
         stamp.keep(files, of: sources)
         #expect(stamp.files(of: sources) == files)
@@ -101,9 +102,11 @@ import Testing
 
     // MARK: gsutil
 
-    @Test(arguments: [
-        ([:], "/etc/boto.cfg:/home/me/.boto:\(CommandTrustTests.boto)", nil), (["BOTO_PATH": "/x:/y"], "/x:/y:\(CommandTrustTests.boto)", "/x:/y"),
-    ] as [([String: String], String, String?)])
+    @Test(
+        arguments: [
+            ([:], "/etc/boto.cfg:/home/me/.boto:\(CommandTrustTests.boto)", nil),
+            (["BOTO_PATH": "/x:/y"], "/x:/y:\(CommandTrustTests.boto)", "/x:/y"),
+        ] as [([String: String], String, String?)])
     func botosFilesAreKept(_ present: [String: String], _ value: String, _ rest: String?) {
         let present = present.merging(["HOME": "/home/me"]) { $1 }
         let added = BotoPath.adding(Self.boto, to: present)
@@ -120,8 +123,10 @@ import Testing
     @Test func profilesOfFirefoxAreFound() throws {
         let bed = try CommandBed()
         let places = [
-            ".mozilla/firefox", ".config/mozilla/firefox", "snap/firefox/common/.mozilla/firefox", "snap/firefox/common/.config/mozilla/firefox",
-            ".var/app/org.mozilla.firefox/.mozilla/firefox", ".var/app/org.mozilla.firefox/config/mozilla/firefox", "xdg/mozilla/firefox",
+            ".mozilla/firefox", ".config/mozilla/firefox", "snap/firefox/common/.mozilla/firefox",
+            "snap/firefox/common/.config/mozilla/firefox",
+            ".var/app/org.mozilla.firefox/.mozilla/firefox", ".var/app/org.mozilla.firefox/config/mozilla/firefox",
+            "xdg/mozilla/firefox",
         ]
         for place in places {
             let profile = bed.path("\(place)/abc.default")

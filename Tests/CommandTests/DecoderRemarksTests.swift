@@ -1,8 +1,8 @@
 import Configuration
 import Foundation
-@testable import Serialization
 import Testing
 
+@testable import Serialization
 @testable import pinproxy
 
 /// What `check` says of rules with missing decoders. Tests/System tries it with packages.
@@ -32,8 +32,8 @@ import Testing
         let (problems, asked) = try problems()
         #expect(
             problems == [
-                "pins.yaml:3:44: warning: serializer: image refuses GIF, AVIF, here and in 1 other place: what decodes it is not "
-                    + "installed (apt install libgif7 libavif15)"
+                "pins.yaml:3:44: warning: serializer: image refuses GIF, AVIF, here and in 1 other place: what decodes "
+                    + "it is not installed (apt install libgif7 libavif15)"
             ])
         #expect(asked == [.json, .image])
     }
@@ -44,7 +44,11 @@ import Testing
     }
 
     @Test func theDefaultsCountOnce() throws {
-        let (problems, _) = try problems("defaults: {response: {serializer: image}}\nhosts: [{match: a.test}, {match: b.test}]\n")
-        #expect(problems.count == 1 && problems[0].hasPrefix("pins.yaml:1:35: warning: serializer: image refuses GIF, AVIF: "), "\(problems)")
+        let (problems, _) = try problems(
+            "defaults: {response: {serializer: image}}\nhosts: [{match: a.test}, {match: b.test}]\n")
+        #expect(
+            problems.count == 1
+                && problems[0].hasPrefix("pins.yaml:1:35: warning: serializer: image refuses GIF, AVIF: "),
+            "\(problems)")
     }
 }

@@ -30,16 +30,20 @@ import Testing
 
     @Test func survivesTheShell() throws {
         // Everything that a shell makes something of.
-        let bed = try CommandBed("it's $HOME `x` \"y\" *", configuration: "proxy: {listen: \"[::]:4711\"}\npins: null\n")
+        let bed = try CommandBed(
+            "it's $HOME `x` \"y\" *", configuration: "proxy: {listen: \"[::]:4711\"}\npins: null\n")
         #expect(try bed.configured("ca", "create").code == 0)
         let variables = try evaluated(bed)
-        for name in ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "WS_PROXY", "wss_proxy"] {
+        for name in [
+            "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "WS_PROXY", "wss_proxy",
+        ] {
             #expect(variables[name] == "http://[::1]:4711")
         }
         for name in ["NO_PROXY", "no_proxy"] { #expect(variables[name] == "localhost,127.0.0.1,::1") }
         let replaced = [
             "SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT", "AWS_CA_BUNDLE",
-            "CARGO_HTTP_CAINFO", "PERL_LWP_SSL_CA_FILE", "HTTPLIB2_CA_CERTS", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "NIX_SSL_CERT_FILE",
+            "CARGO_HTTP_CAINFO", "PERL_LWP_SSL_CA_FILE", "HTTPLIB2_CA_CERTS", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
+            "NIX_SSL_CERT_FILE",
             "npm_config_cafile",
         ]
         let folder = try trustFolder(bed)
@@ -55,7 +59,9 @@ import Testing
         #expect(try bed.configured("ca", "create").code == 0)
         #expect(try bed.configured("env").code == 0)
         let first = try trustFolder(bed)
-        func bundle(_ folder: String) throws -> String { try String(contentsOfFile: folder + "/ca-bundle.pem", encoding: .utf8) }
+        func bundle(_ folder: String) throws -> String {
+            try String(contentsOfFile: folder + "/ca-bundle.pem", encoding: .utf8)
+        }
         #expect(try bundle(first).hasSuffix(try bed.read("state/pinproxy/authority.pem")))
         #expect(try bundle(first).components(separatedBy: "BEGIN CERTIFICATE").count > 2)
 
@@ -74,7 +80,10 @@ import Testing
         #expect(try bed.configured("env").code == 0)
         #expect(try bundle(second).hasSuffix(try bed.read("state/pinproxy/authority.pem")))
         let files = try FileManager.default.subpathsOfDirectory(atPath: second).sorted()
-        #expect(files.filter { !$0.hasPrefix("java-") } == ["apt.conf", "boto", "ca-bundle.pem", "hgrc", "made", "php", "php/pinproxy.ini", "wgetrc"])
+        #expect(
+            files.filter { !$0.hasPrefix("java-") } == [
+                "apt.conf", "boto", "ca-bundle.pem", "hgrc", "made", "php", "php/pinproxy.ini", "wgetrc",
+            ])
         #expect(files.count { $0.hasPrefix("java-") } == 1)
         for name in files where !name.hasSuffix("php") {
             let mode = try FileManager.default.attributesOfItem(atPath: "\(second)/\(name)")[.posixPermissions] as? Int
@@ -108,7 +117,10 @@ import Testing
     @Test(arguments: ["bash", "dash"]) func aFailureIsTheShellsToo(shell: String) throws {
         let bed = try CommandBed(configuration: "proxy: {lissen: 127.0.0.1:1}\npins: null\n")
         let outcome = try CommandBed.run(
-            ["/bin/\(shell)", "-c", "eval \"$('\(CommandBed.executable)' env --config pinproxy.yaml)\"; echo \"code $?\""],
+            [
+                "/bin/\(shell)", "-c",
+                "eval \"$('\(CommandBed.executable)' env --config pinproxy.yaml)\"; echo \"code $?\"",
+            ],
             in: bed.directory, environment: bed.environment)
         #expect(outcome.output == "code 1\n")
         #expect(outcome.errors.contains("unknown key \"lissen\""))
@@ -136,7 +148,8 @@ import Testing
         #expect(try bed.configured("ca", "create").code == 0)
         let unknown = try bed.configured("env")
         #expect(unknown.code == 1, "\(unknown)")
-        #expect(unknown.errors.contains("proxy.listen is systemd, and no proxy has left word of its sockets"), "\(unknown)")
+        #expect(
+            unknown.errors.contains("proxy.listen is systemd, and no proxy has left word of its sockets"), "\(unknown)")
         try bed.write("state/pinproxy/listen", "0.0.0.0:4711\n[::1]:4711\n")
         #expect(try evaluated(bed)["HTTPS_PROXY"] == "http://127.0.0.1:4711")
     }
@@ -152,7 +165,9 @@ import Testing
         let options = environment.variables.first { $0.name == "JAVA_TOOL_OPTIONS" }?.value
         #expect(
             options == kept
-                + "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=7467 -Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=7467 -Dhttp.nonProxyHosts=localhost|127.*|[::1]")
+                + "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=7467 -Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=7467 "
+                + "-Dhttp.nonProxyHosts=localhost|127.*|[::1]"
+        )
     }
 
     // MARK: The user's own
@@ -170,7 +185,9 @@ import Testing
         let environment = ClientEnvironment(
             proxy: try ProxyURL(snapshot.proxy, inherited: ListenFile(in: "/nowhere")),
             trust: TrustFiles(bundle: "b", authority: "a"), present: present)
-        for name in ["NO_PROXY", "no_proxy"] { #expect(environment.variables.first { $0.name == name }?.value == merged) }
+        for name in ["NO_PROXY", "no_proxy"] {
+            #expect(environment.variables.first { $0.name == name }?.value == merged)
+        }
     }
 
     /// A user who has taken all hosts out must not think that they are checked.
@@ -188,7 +205,8 @@ import Testing
         try bed.write(".wgetrc", "user_agent = mine\n")
         try bed.write("my-apt.conf", "X \"y\";\n")
         let own = [
-            "APT_CONFIG": bed.path("my-apt.conf"), "HGRCPATH": "/a/hgrc:/b", "PHP_INI_SCAN_DIR": "/php:", "NO_PROXY": ".corp",
+            "APT_CONFIG": bed.path("my-apt.conf"), "HGRCPATH": "/a/hgrc:/b", "PHP_INI_SCAN_DIR": "/php:",
+            "NO_PROXY": ".corp",
             "JAVA_TOOL_OPTIONS": "-Xmx1g",
         ]
         let script = """
@@ -221,14 +239,18 @@ import Testing
         #expect(try bed.configured("ca", "create").code == 0)
         chmod(bed.path("state/pinproxy"), 0o777)
         let outcome = try bed.configured("env")
-        #expect(outcome.code == 1 && outcome.output == ShellSyntax.sh.failure && outcome.errors.contains("(mode 777)"), "\(outcome)")
+        #expect(
+            outcome.code == 1 && outcome.output == ShellSyntax.sh.failure && outcome.errors.contains("(mode 777)"),
+            "\(outcome)")
     }
 
     /// Programs of root's don't take orders from a service.
     @Test(.enabled(if: geteuid() == 0)) func programFilesAreInADirectoryOfOnesOwn() throws {
         let bed = try CommandBed()
         #expect(try bed.configured("ca", "create").code == 0)
-        for name in ["", "/authority.pem", "/authority.key"] { #expect(chown(bed.path("state/pinproxy" + name), 1, 1) == 0) }
+        for name in ["", "/authority.pem", "/authority.key"] {
+            #expect(chown(bed.path("state/pinproxy" + name), 1, 1) == 0)
+        }
         let outcome = try bed.run(
             "env", "--config", bed.path("pinproxy.yaml"), "--state-directory", bed.path("state/pinproxy"),
             environment: ["XDG_STATE_HOME": bed.path("own")])
@@ -258,9 +280,11 @@ import Testing
             [program] + arguments + [shell.set("V", value) + show], in: bed.directory, environment: bed.environment)
         #expect(outcome.output == value + "\n", "\(outcome)")
         let without = try CommandBed.run(
-            [program] + arguments + [shell.set("V", value) + shell.unset("V") + show], in: bed.directory, environment: bed.environment)
+            [program] + arguments + [shell.set("V", value) + shell.unset("V") + show], in: bed.directory,
+            environment: bed.environment)
         #expect(without.output == "", "\(without)")
-        let failed = try CommandBed.run([program] + arguments + [shell.failure], in: bed.directory, environment: bed.environment)
+        let failed = try CommandBed.run(
+            [program] + arguments + [shell.failure], in: bed.directory, environment: bed.environment)
         #expect(failed.code != 0 && failed.errors.contains("does not use the proxy"), "\(failed)")
     }
 }

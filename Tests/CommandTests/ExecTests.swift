@@ -37,9 +37,17 @@ import Testing
     @Test func failsAsAShellDoes() throws {
         let bed = try bed()
         let unknown = try bed.configured("exec", rest: ["--", "no-such-command"])
-        #expect(unknown == .init(code: 127, output: "", errors: warning(bed, "no-such-command") + "pinproxy: no-such-command: No such file or directory\n"))
+        #expect(
+            unknown
+                == .init(
+                    code: 127, output: "",
+                    errors: warning(bed, "no-such-command") + "pinproxy: no-such-command: No such file or directory\n"))
         let unfit = try bed.configured("exec", rest: ["--", "./pinproxy.yaml"])
-        #expect(unfit == .init(code: 126, output: "", errors: warning(bed, "./pinproxy.yaml") + "pinproxy: ./pinproxy.yaml: Permission denied\n"))
+        #expect(
+            unfit
+                == .init(
+                    code: 126, output: "",
+                    errors: warning(bed, "./pinproxy.yaml") + "pinproxy: ./pinproxy.yaml: Permission denied\n"))
     }
 
     /// As execvp(3) and the shells take it.
@@ -50,7 +58,8 @@ import Testing
         let outcome = try bed.configured("exec", rest: ["--", "./unmarked", "one"])
         #expect(outcome.code == 3 && outcome.output == "./unmarked one\n", "\(outcome)")
         let found = try bed.run(
-            "exec", "--config", "pinproxy.yaml", "--", "unmarked", "one", environment: ["PATH": "/bin:\(bed.directory)"])
+            "exec", "--config", "pinproxy.yaml", "--", "unmarked", "one", environment: ["PATH": "/bin:\(bed.directory)"]
+        )
         #expect(found.code == 3 && found.output == "\(bed.path("unmarked")) one\n", "\(found)")
     }
 }

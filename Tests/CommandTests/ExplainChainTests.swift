@@ -135,7 +135,7 @@ import Testing
 
     @Test(arguments: [
         ["api.test", "--at", "tomorrow"], ["api.test", "--at", "2030-02-30"], ["api.test", "--at", "2030-1-1"],
-        ["api.test", "--at", ""], ["api.test:x"], ["api.test:"  + "99999"], [], ["::1:443:x"], ["a b"],
+        ["api.test", "--at", ""], ["api.test:x"], ["api.test:" + "99999"], [], ["::1:443:x"], ["a b"],
     ]) func refusesWrongUsage(_ arguments: [String]) throws {
         let outcome = try CommandBed().configured("explain", rest: arguments)
         #expect(outcome.code == 2)

@@ -30,24 +30,34 @@ import Testing
     @Test func showsForWhomAnEntryIs() throws {
         let outcome = try explain("api.test")
         #expect(outcome.code == 0)
-        #expect(outcome.output.contains("clients   users: [root], units: [ci.service]; others are refused (--client says"), "\(outcome)")
+        #expect(
+            outcome.output.contains("clients   users: [root], units: [ci.service]; others are refused (--client says"),
+            "\(outcome)")
         #expect(try !explain("other.test").output.contains("clients   "))
     }
 
     @Test func saysWhatBecomesOfAClient() throws {
-        for client in ["user=root,unit=ci.service", "unit=ci.service,user=0", "user=root,unit=ci.service,executable=/usr/bin/git"] {
+        for client in [
+            "user=root,unit=ci.service", "unit=ci.service,user=0", "user=root,unit=ci.service,executable=/usr/bin/git",
+        ] {
             #expect(try explain("api.test", "--client", client).code == 0, "\(client)")
         }
-        for client in ["user=root", "unit=ci.service", "user=daemon,unit=ci.service", "user=root,unit=cd.service", "executable=/usr/bin/git"] {
+        for client in [
+            "user=root", "unit=ci.service", "user=daemon,unit=ci.service", "user=root,unit=cd.service",
+            "executable=/usr/bin/git",
+        ] {
             let outcome = try explain("api.test", "--client", client)
             #expect(outcome.code == 1, "\(client)")
-            #expect(outcome.output.contains("Refused: a client is told 403 api.test:443 is for other clients"), "\(outcome)")
+            #expect(
+                outcome.output.contains("Refused: a client is told 403 api.test:443 is for other clients"), "\(outcome)"
+            )
             #expect(outcome.output.contains("users: [root], units: [ci.service]"), "\(outcome)")
         }
         let outcome = try explain("api.test", "--client", "user=daemon,unit=ci.service")
         #expect(outcome.output.contains("comes from daemon (user 1), an unknown program, ci.service."), "\(outcome)")
         #expect(try explain("other.test", "--client", "user=daemon").code == 0)
-        #expect(try explain("denied.test", "--client", "user=root").output.contains("403 denied.test:443 denied by policy"))
+        #expect(
+            try explain("denied.test", "--client", "user=root").output.contains("403 denied.test:443 denied by policy"))
     }
 
     @Test func answersPrograms() throws {
@@ -59,7 +69,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("root", "write it as user=build,unit=ci.service"), ("user=", "write it as"), ("users=root", "\"users\" is not user, unit or executable"),
+        ("root", "write it as user=build,unit=ci.service"), ("user=", "write it as"),
+        ("users=root", "\"users\" is not user, unit or executable"),
         ("user=no-such-user", "there is no user \"no-such-user\""), ("", "write it as"),
     ]) func refusesWhatDescribesNoClient(_ client: String, _ expected: String) throws {
         let outcome = try explain("api.test", "--client", client)

@@ -96,7 +96,8 @@ import Testing
         #expect(form.contains("\n  body              sent in packets: {packet: 4KiB, delay: 10ms}\n"), "\(form)")
         let converted = try sent("/convert", method: "POST").output
         #expect(
-            converted.contains("  body              of application/x-www-form-urlencoded is converted to application/json\n"))
+            converted.contains(
+                "  body              of application/x-www-form-urlencoded is converted to application/json\n"))
     }
 
     @Test func saysThatARequestIsRefused() throws {
@@ -132,7 +133,12 @@ import Testing
         ("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n[1]", nil),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", nil),
         ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{}", nil),
-        ("HTTP/1.1 302 Found\r\nContent-Length: 5\r\n\r\nHTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{}", nil),
+        (
+            """
+            HTTP/1.1 302 Found\r\nContent-Length: 5\r\n\r\nHTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{}
+            """,
+            nil
+        ),
         ("HTTP/1.1 200 Connection established\r\n\r\nHTTP/2 500 \r\n\r\n", "Unacceptable status 500 from api.test"),
         ("HTTP/1.1 302 Found\r\n\r\nHTTP/1.1 404 Gone\r\n\r\n", "Unacceptable status 404 from api.test"),
         ("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>", "Unacceptable content type text/html from api.test"),
@@ -169,10 +175,16 @@ import Testing
         #expect(report.code == 0)
         #expect(
             report.output.contains(
-                "\n  Passed, and reported (enforcement: report); enforced, a client would be told 502 Unacceptable status 500"))
+                """
+                \n  Passed, and reported (enforcement: report); enforced, a client would be told 502 Unacceptable \
+                status 500
+                """
+            ))
         #expect(!report.output.contains("Nothing of the response was passed on"), "\(report)")
-        #expect(report.output.contains("The response is passed on, since the rule's enforcement is report."), "\(report)")
-        #expect(report.output.contains("`pinproxy explain api.test --path /report` shows the rules in force."), "\(report)")
+        #expect(
+            report.output.contains("The response is passed on, since the rule's enforcement is report."), "\(report)")
+        #expect(
+            report.output.contains("`pinproxy explain api.test --path /report` shows the rules in force."), "\(report)")
         let nulls = try judge(Self.json + "\r\n{\"a\": null, \"b\": 1}", path: "/nulls")
         #expect(nulls.code == 0)
         #expect(nulls.output.contains("\n  Rewritten: null values are removed, which leaves "), "\(nulls.output)")
@@ -185,13 +197,16 @@ import Testing
             #expect(outcome.output.contains("\n  Not judged: \(reason)\n"), "\(outcome.output)")
         }
         // An answer to HEAD has no body that could be wrong.
-        #expect(try judge("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 9\r\n\r\n", "--method", "HEAD").code == 0)
+        #expect(
+            try judge("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 9\r\n\r\n", "--method", "HEAD")
+                .code == 0)
         let trailers = try judge(Self.json + "Transfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n{}X-Sum: 1\r\n")
         #expect(trailers.code == 1)
         #expect(trailers.output.contains("  Note: the response has trailers, which curl -i writes after the body"))
         let short = try judge(Self.json + "Content-Length: 9\r\n\r\n{}")
         #expect(short.code == 0)
-        #expect(short.output.contains("  Note: Content-Length is 9, and the file has 2 bytes of body"), "\(short.output)")
+        #expect(
+            short.output.contains("  Note: Content-Length is 9, and the file has 2 bytes of body"), "\(short.output)")
     }
 
     @Test(arguments: [
@@ -210,16 +225,20 @@ import Testing
     }
 
     @Test func namesAFileThatCannotBeRead() throws {
-        let missing = try bed.configured("explain", rest: ["api.test", "--path", "/", "--response", bed.path("nothing")])
+        let missing = try bed.configured(
+            "explain", rest: ["api.test", "--path", "/", "--response", bed.path("nothing")])
         #expect(missing.code == 1)
-        #expect(missing.errors.contains("\(bed.path("nothing")): the response can't be read: No such file or directory"))
+        #expect(
+            missing.errors.contains("\(bed.path("nothing")): the response can't be read: No such file or directory"))
         let usage = try bed.configured("explain", rest: ["api.test", "--response", bed.path("key")])
         #expect(usage.code == 2)
         #expect(usage.errors.contains("--response needs --path"))
     }
 
     @Test func programsGetItToo() throws {
-        let outcome = try judge("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n[\n1,]", path: "/body", "--method", "POST", "--json")
+        let outcome = try judge(
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n[\n1,]", path: "/body", "--method", "POST",
+            "--json")
         #expect(outcome.code == 1)
         #expect(!outcome.output.contains("hunter2"))
         let object = try #require(try JSONSerialization.jsonObject(with: Data(outcome.output.utf8)) as? [String: Any])

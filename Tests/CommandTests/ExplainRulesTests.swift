@@ -61,7 +61,8 @@ import Testing
         let file = bed.path("pins.yaml")
         let get = try explain("api.test", "--path", "/v1/users?x=y").output
         #expect(
-            get.contains("\nrequest   GET /v1/users?x=y: rule 1 of the entry matches (\(file):7: /v1/** (GET, HEAD))\n"))
+            get.contains("\nrequest   GET /v1/users?x=y: rule 1 of the entry matches (\(file):7: /v1/** (GET, HEAD))\n")
+        )
         #expect(get.contains("  response.oversize: refuse  (rule 1 of the entry, \(file):9)\n"))
         #expect(!get.contains("Rules for some requests"))
         let post = try explain("api.test", "--path", "/v1/users", "--method", "POST").output
@@ -122,7 +123,9 @@ import Testing
         try bed.write("pins.yaml", "hosts: [{match: a.test, rules: [{path: /**}, {path: /a, methods: [GET]}]}]\n")
         let check = try bed.configured("check")
         #expect(check.code == 0)
-        #expect(check.errors.contains("pins.yaml:1:46: warning: rules: this rule never applies: rule 1 in line 1, for /**, "))
+        #expect(
+            check.errors.contains(
+                "pins.yaml:1:46: warning: rules: this rule never applies: rule 1 in line 1, for /**, "))
         let lint = try bed.configured("lint", rest: ["--offline", "--strict"])
         #expect(lint.code == 1)
         #expect(lint.output.contains("this rule never applies"))

@@ -44,15 +44,21 @@ import Testing
         #expect(outcome.code == 0, "\(outcome)")
         let lines = [
             "How the exchange would be made:", "ended after 1m30s without a byte in either direction",
-            "followed within one origin and to *.cdn.test, at most 5, each by the policy, pins and rules of its host; never from https to http, and not for browsers",
-            "Basic and Digest are answered as ann, over https only", "not continued if they break off", "identical GETs are made once",
+            """
+            followed within one origin and to *.cdn.test, at most 5, each by the policy, pins and rules of its host; \
+            never from https to http, and not for browsers
+            """,
+            "Basic and Digest are answered as ann, over https only", "not continued if they break off",
+            "identical GETs are made once",
             "4 exchanges; others wait, and the last one to come goes first", "refused while reachability says WWAN",
             "goes to https://b.test/v2/users?a=b, by the policy, pins and rules of that host",
         ]
         for line in lines { #expect(outcome.output.contains(line), "\(line): \(outcome.output)") }
         #expect(!outcome.output.contains("geheim"))
         let json = try explain(bed, "--path", "/users?a=b", "--json")
-        #expect(json.output.replacingOccurrences(of: "\\/", with: "/").contains("https://b.test/v2/users?a=b"), "\(json.output)")
+        #expect(
+            json.output.replacingOccurrences(of: "\\/", with: "/").contains("https://b.test/v2/users?a=b"),
+            "\(json.output)")
         #expect(!json.output.contains("geheim"))
     }
 

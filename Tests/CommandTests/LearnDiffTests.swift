@@ -49,7 +49,9 @@ import Testing
     }
 
     /// Makes the diff, has `patch` apply it, and reads the result as `check` does.
-    private func learn(_ history: ChainHistory, _ pins: String, with tool: [String] = ["patch", "-p0", "-i"]) throws -> Outcome {
+    private func learn(
+        _ history: ChainHistory, _ pins: String, with tool: [String] = ["patch", "-p0", "-i"]
+    ) throws -> Outcome {
         let bed = try CommandBed(configuration: "pins: pins.yaml\n")
         try bed.write("pins.yaml", pins)
         let load = { try Snapshot.load(bed.path("pinproxy.yaml"), stateDirectory: bed.path("state")) }
@@ -77,17 +79,23 @@ import Testing
         "hosts:\n  - match: other.test\n    action: deny", "hosts:\n- match: other.test\n  action: deny\n",
         "hosts:\n    -   match: other.test\n        action: deny\n\n# the end\n",
         "hosts:\n  - match: other.test\n    action: deny\n#    enforcement: report\n\ndefaults:\n  action: intercept\n",
-        "# one\n# two\n# three\n# four\nhosts:   # all\n\n\n  - {match: other.test, action: deny}\n# five\n\ndefaults: {action: intercept}\n",
+        """
+        # one\n# two\n# three\n# four\nhosts:   # all\n\n\n  - {match: other.test, action: deny}\n# five\n\ndefaults: \
+        {action: intercept}\n
+        """,
         "hosts:\r\n  - match: other.test\r\n    action: deny\r\n",
     ]) func aNewHostGetsAnEntryThatReports(pins: String) throws {
         for tool in [["patch", "-p0", "-i"], ["git", "apply", "-p0", "--unidiff-zero"]] {
-            let outcome = try learn(try Self.history(Self.host("new.test"), Self.host("new.test", port: 8443)), pins, with: tool)
+            let outcome = try learn(
+                try Self.history(Self.host("new.test"), Self.host("new.test", port: 8443)), pins, with: tool)
             #expect(outcome.pins("new.test") == [Self.leaf, Self.issuer], "\(outcome.text)")
             #expect(outcome.pins("new.test", port: 8443) == [Self.leaf, Self.issuer])
             let policy = outcome.snapshot.entry(for: "new.test", port: 443)?.policy
             #expect(policy?.enforcement == .report)
             #expect(policy?.mode == .publicKey)
-            if pins.contains("other.test") { #expect(outcome.snapshot.entry(for: "other.test", port: 443)?.action == .deny) }
+            if pins.contains("other.test") {
+                #expect(outcome.snapshot.entry(for: "other.test", port: 443)?.action == .deny)
+            }
             // All that was there still is.
             let kept = pins.split(whereSeparator: \.isNewline).filter { !$0.hasPrefix("hosts:") }
             #expect(kept.allSatisfy { outcome.text.contains($0) })
@@ -96,7 +104,8 @@ import Testing
 
     @Test func addressesAreWrittenSoThatTheyCanBeRead() throws {
         let outcome = try learn(
-            try Self.history(Self.host("192.0.2.7"), Self.host("2001:db8::1"), Self.host("2001:db8::1", port: 8443)), "hosts: []\n")
+            try Self.history(Self.host("192.0.2.7"), Self.host("2001:db8::1"), Self.host("2001:db8::1", port: 8443)),
+            "hosts: []\n")
         #expect(outcome.pins("192.0.2.7") != nil)
         #expect(outcome.pins("2001:db8::1") != nil)
         #expect(outcome.pins("2001:db8::1", port: 8443) != nil, "\(outcome.text)")
@@ -135,9 +144,25 @@ import Testing
     @Test(arguments: [
         "hosts:\n  - match: api.test\n    pinning: public-key\n    enforcement: report\n    pins:\n      - PIN\n",
         "hosts:\n  - match: api.test\n    pinning: public-key\n    enforcement: report\n    pins:\n      - PIN",
-        "hosts:\n  - match: api.test\n    pins:   # mine\n    # the first\n\n    - PIN   # old\n    # after\n    enforcement: report\n    pinning: public-key\n",
-        "hosts:\n- pins:\n  - PIN\n  match: api.test\n  pinning: public-key\n  enforcement: report\n- match: z.test\n  action: deny\n",
-        "hosts:\n  -\n    pinning: public-key\n    pins:\n      - file: key.pem\n      - PIN\n    match: \"api.test\"\n    enforcement: report\n",
+        """
+        hosts:\n  - match: api.test\n    pins:   # mine\n    # the first\n\n    - PIN   # old\n    # after\n    \
+        enforcement: report\n    pinning: public-key\n
+        """,
+        """
+        hosts:\n- pins:\n  - PIN\n  match: api.test\n  pinning: public-key\n  enforcement: report\n- match: z.test\n  \
+        action: deny\n
+        """,
+        """
+        hosts:
+          -
+            pinning: public-key
+            pins:
+              - file: key.pem
+              - PIN
+            match: "api.test"
+            enforcement: report
+
+        """,
     ]) func aPinThatIsMissingIsAddedToTheList(pins: String) throws {
         let text = pins.replacingOccurrences(of: "PIN", with: Self.pin(9)).replacingOccurrences(
             of: "file: key.pem", with: Self.pin(8))
@@ -200,7 +225,8 @@ import Testing
         "    min_tls: 1.3   # of old\n    pinning: none\n\n    # why\n    record: true\n",
     ]) func aHostOfAWildcardWithoutPinsGetsAnEntryOfItsOwn(keys: String) throws {
         let outcome = try learn(
-            try Self.history(Self.host("a.api.test")), "hosts:\n  - match: \"*.api.test\"\n\(keys)  - match: z.test\n    action: deny\n")
+            try Self.history(Self.host("a.api.test")),
+            "hosts:\n  - match: \"*.api.test\"\n\(keys)  - match: z.test\n    action: deny\n")
         #expect(outcome.pins("a.api.test") == [Self.leaf, Self.issuer], "\(outcome.text)")
         #expect(outcome.pins("b.api.test") == [], "\(outcome.text)")
         let entry = try #require(outcome.snapshot.entry(for: "a.api.test", port: 443))
@@ -208,7 +234,9 @@ import Testing
         #expect(entry.policy.enforcement == .report)
         #expect(entry.policy.requirements.minimumTLS == .tls13)
         #expect(entry.records)
-        #expect(!outcome.diff.split(separator: "\n").contains { $0.hasPrefix("-") && !$0.hasPrefix("---") }, "\(outcome.diff)")
+        #expect(
+            !outcome.diff.split(separator: "\n").contains { $0.hasPrefix("-") && !$0.hasPrefix("---") },
+            "\(outcome.diff)")
     }
 
     @Test func keysThatCannotBeCopiedAreAskedFor() throws {
@@ -216,7 +244,8 @@ import Testing
             try Self.history(Self.host("a.api.test")),
             "hosts:\n  - {match: \"*.api.test\", min_tls: 1.3}\n")
         #expect(outcome.pins("a.api.test") == [Self.leaf, Self.issuer], "\(outcome.text)")
-        #expect(outcome.text.contains("# copy the other keys of line 2 here: entries are not merged"), "\(outcome.text)")
+        #expect(
+            outcome.text.contains("# copy the other keys of line 2 here: entries are not merged"), "\(outcome.text)")
     }
 
     @Test(arguments: [
@@ -254,8 +283,12 @@ import Testing
         let filler = (0..<20).map { "  - match: filler\($0).test\n    action: deny\n" }.joined()
         let outcome = try learn(
             try Self.history(Self.host("api.test"), Self.host("b.test"), Self.host("new.test")),
-            "hosts:\n  - match: api.test\n    pinning: public-key\n    enforcement: report\n    pins:\n      - \(Self.pin(9))\n"
-                + filler + "  - match: b.test\n    pinning: none\n    record: true\n" + filler.replacingOccurrences(of: "filler", with: "more"))
+            """
+            hosts:\n  - match: api.test\n    pinning: public-key\n    enforcement: report\n    pins:\n      - \
+            \(Self.pin(9))\n
+            """
+                + filler + "  - match: b.test\n    pinning: none\n    record: true\n"
+                + filler.replacingOccurrences(of: "filler", with: "more"))
         #expect(outcome.diff.split(separator: "\n").count { $0.hasPrefix("@@ ") } == 3, "\(outcome.diff)")
         #expect(outcome.pins("api.test") == [Self.pin(9), Self.leaf, Self.issuer])
         #expect(outcome.pins("b.test") == [Self.leaf, Self.issuer])

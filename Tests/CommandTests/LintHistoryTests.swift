@@ -104,13 +104,16 @@ import Testing
         }
         let found = try LintTests.lint(bed)
         #expect(found.map(\.summary) == ["2:13 \(severity) report-only"])
-        #expect(found[0].message.contains("enforcement is report since \(CalendarDate(Self.now - days * Self.day))"), "\(found)")
+        #expect(
+            found[0].message.contains("enforcement is report since \(CalendarDate(Self.now - days * Self.day))"),
+            "\(found)")
         let strict = try bed.configured("lint", rest: ["--offline", "--strict", "--at", LintTests.today])
         #expect(strict.code == (severity == "note" ? 0 : 1), "\(strict)")
     }
 
     @Test func anEntryThatWasNeverCountedReportsToo() throws {
-        let found = try LintTests.lint(LintTests.bed("hosts:\n" + LintTests.entry("api.test", pins: 3, ", enforcement: report")))
+        let found = try LintTests.lint(
+            LintTests.bed("hosts:\n" + LintTests.entry("api.test", pins: 3, ", enforcement: report")))
         #expect(found.map(\.summary) == ["2:13 note report-only"])
         #expect(found[0].message.contains("no connection has been counted yet"))
     }

@@ -44,7 +44,8 @@ import Testing
         #expect(never.map(\.summary) == ["5:9 note unused-rule"])
         #expect(
             never.first?.message
-                == "api.test, rule 1 of the entry (/v1/** (GET)): the rules were applied to no request since 2029-12-25")
+                == "api.test, rule 1 of the entry (/v1/** (GET)): the rules were applied to no request since 2029-12-25"
+        )
         #expect(never.first?.entry == "api.test")
         // Not after less than a week, and not where it was applied.
         #expect(try lint(bed { settle(&$0, daysAgo: 6) }).isEmpty)
@@ -68,7 +69,8 @@ import Testing
         #expect(found.map(\.summary) == ["5:9 warning refused-responses"])
         #expect(
             found.first?.message.hasSuffix(
-                ": 2 responses were refused in the last 7 days, the last one 2029-12-31: Unacceptable status 501") == true)
+                ": 2 responses were refused in the last 7 days, the last one 2029-12-31: Unacceptable status 501")
+                == true)
         #expect(try refused.configured("lint", rest: ["--offline", "--strict", "--at", LintTests.today]).code == 1)
         let old = try bed {
             settle(&$0, daysAgo: 60)

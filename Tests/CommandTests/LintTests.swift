@@ -75,7 +75,9 @@ import Testing
                 == "api.test: the pins expire 2030-01-21, in 30 days; they will be enforced all the same")
         let soon = try #require(try message("2030-01-20", ", on_expiry: deny"))
         #expect(soon.hasSuffix("in 1 day; the host will then be refused"))
-        #expect(try message("2030-01-21", ", on_expiry: deny")?.hasSuffix("expired 2030-01-21, less than a minute ago; the host is refused") == true)
+        #expect(
+            try message("2030-01-21", ", on_expiry: deny")?.hasSuffix(
+                "expired 2030-01-21, less than a minute ago; the host is refused") == true)
         let late = try #require(try message("2030-01-31", ", on_expiry: report"))
         #expect(late.hasSuffix("10 days ago; a mismatch is only reported now"))
     }
@@ -115,12 +117,16 @@ import Testing
     }
 
     @Test(arguments: [
-        ("a.test", "", true), ("a.test", ", clients: {users: [root]}", false), ("a.test", ", action: deny", false), ("a.other", "", false),
+        ("a.test", "", true), ("a.test", ", clients: {users: [root]}", false), ("a.test", ", action: deny", false),
+        ("a.other", "", false),
     ]) func findsEntriesThatAreForEverybody(_ pattern: String, _ more: String, _ isFound: Bool) throws {
-        let bed = try Self.bed("hosts:\n  - {match: \"**.test\", clients: {users: [root]}}\n  - {match: \(pattern)\(more)}\n")
+        let bed = try Self.bed(
+            "hosts:\n  - {match: \"**.test\", clients: {users: [root]}}\n  - {match: \(pattern)\(more)}\n")
         let found = try Self.lint(bed)
         #expect(found.map(\.rule) == (isFound ? ["shadowed"] : []), "\(found)")
-        #expect(!isFound || found.first?.message.contains("the clients of **.test (line 2) do not apply here") == true, "\(found)")
+        #expect(
+            !isFound || found.first?.message.contains("the clients of **.test (line 2) do not apply here") == true,
+            "\(found)")
     }
 
     @Test func saysThatProgramsAloneAreNoBoundary() throws {

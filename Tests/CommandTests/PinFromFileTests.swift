@@ -37,8 +37,9 @@ import Testing
         #expect(outcome.output.contains("      - \(try spkiPin(leaf.issuers[0]))   # backup"))
         // For an entry that is there already.
         let lines = try bed.configured("pin", rest: ["--from", bed.path("chain.pem"), "--lines"]).output
-        #expect(lines.split(separator: "\n").map { $0.prefix(59).trimmingCharacters(in: .whitespaces) }
-            == ["- \(try spkiPin(leaf))", "- \(try spkiPin(leaf.issuers[0]))"])
+        #expect(
+            lines.split(separator: "\n").map { $0.prefix(59).trimmingCharacters(in: .whitespaces) }
+                == ["- \(try spkiPin(leaf))", "- \(try spkiPin(leaf.issuers[0]))"])
     }
 
     @Test func theObjectHasTheKeysOfItsHelp() throws {
@@ -122,8 +123,10 @@ import Testing
         try HeldCertificate.write(held.keyPEM, to: bed.path("key.pem"), mode: 0o600)
         for form in ["PEM", "DER"] {
             let made = try CommandBed.run(
-                ["/usr/bin/openssl", "req", "-new", "-key", "key.pem", "-subj", "/CN=api.test", "-outform", form,
-                 "-out", "request.\(form)"], in: bed.directory, environment: bed.environment)
+                [
+                    "/usr/bin/openssl", "req", "-new", "-key", "key.pem", "-subj", "/CN=api.test", "-outform", form,
+                    "-out", "request.\(form)",
+                ], in: bed.directory, environment: bed.environment)
             #expect(made.code == 0, "\(made)")
             let outcome = try bed.configured("pin", rest: ["api.test", "--from", bed.path("request.\(form)")])
             #expect(outcome.code == 0, "\(outcome)")
@@ -146,8 +149,11 @@ import Testing
         try HeldCertificate.write(try leaf("api.test").keyPEM, to: bed.path("key.pem"), mode: 0o600)
         for form in ["PEM", "DER"] {
             let made = try CommandBed.run(
-                ["/usr/bin/openssl", "pkcs8", "-topk8", "-in", "key.pem", "-passout", "pass:secret", "-outform", form,
-                 "-out", "locked.\(form)"], in: bed.directory, environment: bed.environment)
+                [
+                    "/usr/bin/openssl", "pkcs8", "-topk8", "-in", "key.pem", "-passout", "pass:secret", "-outform",
+                    form,
+                    "-out", "locked.\(form)",
+                ], in: bed.directory, environment: bed.environment)
             #expect(made.code == 0, "\(made)")
             let outcome = try bed.configured("pin", rest: ["--from", bed.path("locked.\(form)")])
             #expect(outcome.code == 1)

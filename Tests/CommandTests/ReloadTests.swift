@@ -46,7 +46,9 @@ import Testing
         #expect(flock(another, LOCK_SH) == 0)
         let lock = try ProcessLock(TrustedDirectory(bed.directory))
         #expect(lock.problem == "another process holds its lock")
-        #expect(try FileManager.default.attributesOfItem(atPath: bed.path("pinproxy.lock"))[.posixPermissions] as? Int == 0o600)
+        #expect(
+            try FileManager.default.attributesOfItem(atPath: bed.path("pinproxy.lock"))[.posixPermissions] as? Int
+                == 0o600)
     }
 
     /// The lock is held, but its file names somebody else: the number of a process in another container, or

@@ -23,7 +23,10 @@ import Testing
 
     @Test func whatIsRefusedIsToldOnceWithItsNumber() throws {
         let account = account([
-            [.init(refusal: Self.bad), .init(refusal: Self.other), .init(summary: RunSummary(requests: 9, counts: [7, 1], unlisted: 3))]
+            [
+                .init(refusal: Self.bad), .init(refusal: Self.other),
+                .init(summary: RunSummary(requests: 9, counts: [7, 1], unlisted: 3)),
+            ]
         ])
         #expect(
             lines(account) == [
@@ -54,7 +57,13 @@ import Testing
     @Test func aCommandThatUsedNoProxyIsSaid() throws {
         let nothing = RunUpdate(summary: RunSummary(requests: 0, counts: [], unlisted: 0))
         let said = lines(account([[nothing]]))
-        #expect(said.count == 1 && said[0].hasPrefix("pinproxy: it\\u{1b} sent nothing through the proxy as this run: it made no request, or went round"), "\(said)")
+        #expect(
+            said.count == 1
+                && said[0].hasPrefix(
+                    """
+                    pinproxy: it\\u{1b} sent nothing through the proxy as this run: it made no request, or went round
+                    """),
+            "\(said)")
         #expect(lines(RunAccount()) == [])
         let used = RunUpdate(summary: RunSummary(requests: 1, counts: [], unlisted: 0))
         #expect(lines(account([[used]])) == [])
@@ -84,7 +93,8 @@ import Testing
         func said(_ reach: RefusalWords.Reach) -> String {
             RefusalWords(command: "it", options: [], reach: reach).lines(of: nothing, toldAlready: false).joined()
         }
-        #expect(said(.nothing).contains("or knows no proxy, and so reached nothing (--transparent leads it to the proxy)"))
+        #expect(
+            said(.nothing).contains("or knows no proxy, and so reached nothing (--transparent leads it to the proxy)"))
         #expect(said(.nothingUnchecked).contains("or none that can be led to the proxy (TCP to ports 443 and 80)"))
     }
 

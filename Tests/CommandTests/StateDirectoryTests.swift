@@ -33,15 +33,21 @@ import Testing
     @Test(.enabled(if: isRoot)) func whatRootMakesForAServiceIsTheServices() throws {
         let (bed, _) = try serviceBed()
         for name in ["authority.pem", "authority.key"] { #expect(owner(bed.path("service/" + name)) == Self.nobody) }
-        let mode = try FileManager.default.attributesOfItem(atPath: bed.path("service/authority.key"))[.posixPermissions]
+        let mode = try FileManager.default.attributesOfItem(atPath: bed.path("service/authority.key"))[
+            .posixPermissions]
         #expect(mode as? Int == 0o600)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: bed.path("service")).sorted() == ["authority.key", "authority.pem"])
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: bed.path("service")).sorted() == [
+                "authority.key", "authority.pem",
+            ])
     }
 
     /// A rotation by root leaves nothing that the service can't read.
     @Test(.enabled(if: isRoot)) func aRotationByRootIsTheServices() throws {
         let (bed, options) = try serviceBed()
-        func names() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: bed.path("service")).sorted() }
+        func names() throws -> [String] {
+            try FileManager.default.contentsOfDirectory(atPath: bed.path("service")).sorted()
+        }
         #expect(try run(bed, ["ca", "rotate"] + options).code == 0)
         #expect(try names() == ["authority.key", "authority.next.key", "authority.next.pem", "authority.pem"])
         for name in try names() { #expect(owner(bed.path("service/" + name)) == Self.nobody, "\(name)") }
@@ -49,19 +55,24 @@ import Testing
         #expect(activated.code == 0, "\(activated)")
         #expect(try names() == ["authority.key", "authority.pem", "authority.previous.pem"])
         for name in try names() { #expect(owner(bed.path("service/" + name)) == Self.nobody, "\(name)") }
-        let mode = try FileManager.default.attributesOfItem(atPath: bed.path("service/authority.key"))[.posixPermissions]
+        let mode = try FileManager.default.attributesOfItem(atPath: bed.path("service/authority.key"))[
+            .posixPermissions]
         #expect(mode as? Int == 0o600)
         #expect(try run(bed, ["ca", "rotate", "--finish"] + options).code == 0)
         #expect(try names() == ["authority.key", "authority.pem"])
     }
 
     /// Root's commands take what is private to the service's user, or to root; nobody else's, and nothing open.
-    @Test(.enabled(if: isRoot), arguments: [(uid_t(65534), 0o600, true), (0, 0o600, true), (12345, 0o600, false), (65534, 0o640, false)])
+    @Test(
+        .enabled(if: isRoot),
+        arguments: [(uid_t(65534), 0o600, true), (0, 0o600, true), (12345, 0o600, false), (65534, 0o640, false)])
     func aTokenOfTheServiceIsNoHindranceToRoot(_ user: uid_t, _ mode: Int, _ isAccepted: Bool) throws {
         let (bed, options) = try serviceBed()
         try bed.write("token", "0123456789abcdef0123456789abcdef\n")
         #expect(chown(bed.path("token"), user, user) == 0 && chmod(bed.path("token"), mode_t(mode)) == 0)
-        try bed.write("pinproxy.yaml", "proxy: {listen: 127.0.0.1:1}\nadmin: {listen: 127.0.0.1:2, token_file: token}\npins: null\n")
+        try bed.write(
+            "pinproxy.yaml",
+            "proxy: {listen: 127.0.0.1:1}\nadmin: {listen: 127.0.0.1:2, token_file: token}\npins: null\n")
         for command in [["check"], ["lint"], ["explain", "a.test"]] {
             let outcome = try run(bed, command + options)
             #expect((outcome.code != 78) == isAccepted, "\(command): \(outcome)")
@@ -84,14 +95,18 @@ import Testing
             #expect(lchown(bed.path("service/" + name), Self.nobody, Self.nobody) == 0)
         }
         let printed = try run(bed, ["env"] + options)
-        #expect(printed.code == 0 && printed.output.contains("SSL_CERT_FILE='\(bed.path("state/pinproxy/trust/"))"), "\(printed)")
+        #expect(
+            printed.code == 0 && printed.output.contains("SSL_CERT_FILE='\(bed.path("state/pinproxy/trust/"))"),
+            "\(printed)")
         for command in [["status"], ["learn", "--stop"], ["learn", "--forget"], ["tasks"], ["lint"]] {
             _ = try run(bed, command + options)
         }
         for command in [["exec", "--start"], ["run"]] {
             let refused = try run(bed, command + options + (command[0] == "exec" ? ["--", "true"] : []))
             #expect(refused.code == 78, "\(refused)")
-            #expect(refused.errors.contains("\(bed.path("service")) belongs to user 65534, and this runs as user 0"), "\(refused)")
+            #expect(
+                refused.errors.contains("\(bed.path("service")) belongs to user 65534, and this runs as user 0"),
+                "\(refused)")
         }
         #expect(try FileManager.default.contentsOfDirectory(atPath: victim) == ["kept"])
         #expect(try bed.read("victim/kept") == "secret")
@@ -110,14 +125,18 @@ import Testing
     // MARK: Files that are not what they are taken for
 
     /// A pipe and a link are refused, and the command doesn't block.
-    @Test(.timeLimit(.minutes(1)), arguments: ["authority.pem", "pinproxy.pid", "pins.json", "chains.json", "listen", "control.sock"])
+    @Test(
+        .timeLimit(.minutes(1)),
+        arguments: ["authority.pem", "pinproxy.pid", "pins.json", "chains.json", "listen", "control.sock"])
     func aPipeIsNotWaitedFor(_ name: String) throws {
         let bed = try CommandBed(configuration: "proxy: {listen: systemd}\npins: null\n")
         #expect(try bed.configured("ca", "create").code == 0)
         let path = bed.path("state/pinproxy/" + name)
         unlink(path)
         #expect(mkfifo(path, 0o644) == 0)
-        for command in [["ca", "show"], ["env"], ["status"], ["learn"], ["reload"], ["exec", "--explain-refusals=off"]] {
+        for command in [
+            ["ca", "show"], ["env"], ["status"], ["learn"], ["reload"], ["exec", "--explain-refusals=off"],
+        ] {
             let options = ["--config", bed.path("pinproxy.yaml")]
             _ = try run(bed, command + options + (command[0] == "exec" ? ["--", "true"] : []))
         }
@@ -131,7 +150,8 @@ import Testing
         let script = "touch \(bed.path("led"))\n"
         try bed.write("state/pinproxy/authority.pem", script + pem + script)
         #expect(try bed.configured("env").code == 0)
-        let folder = try #require(try FileManager.default.contentsOfDirectory(atPath: bed.path("state/pinproxy/trust")).first)
+        let folder = try #require(
+            try FileManager.default.contentsOfDirectory(atPath: bed.path("state/pinproxy/trust")).first)
         let bundle = try bed.read("state/pinproxy/trust/\(folder)/ca-bundle.pem")
         #expect(bundle.hasSuffix(pem) && !bundle.contains("touch"))
         let outside = bundle.split(separator: "\n").filter { $0.contains(" ") && !$0.hasPrefix("-----") }
@@ -145,7 +165,10 @@ import Testing
         let bed = try CommandBed(configuration: "proxy: {listen: 192.0.2.1:1}\npins: null\n")
         #expect(try bed.configured("ca", "create").code == 0)
         let isDirectory = code == 78
-        #expect(chmod(bed.path(isDirectory ? "state/pinproxy" : "state/pinproxy/authority.pem"), isDirectory ? 0o777 : 0o666) == 0)
+        #expect(
+            chmod(
+                bed.path(isDirectory ? "state/pinproxy" : "state/pinproxy/authority.pem"), isDirectory ? 0o777 : 0o666)
+                == 0)
         let shown = try bed.configured("ca", "show")
         #expect(shown.code == 1 && shown.errors.contains("can be written by"), "\(shown)")
         let run = try bed.configured("run")

@@ -9,7 +9,10 @@ import Testing
         let named = Set(page.matches(of: /`(\w+Tests)`/).map { String($0.1) })
         #expect(named.count > 30)
         let files = try #require(FileManager.default.enumerator(atPath: root.appending(path: "Tests").path))
-        let suites = Set(files.compactMap { ($0 as? String)?.split(separator: "/").last.map { String($0.replacing(".swift", with: "")) } })
+        let suites = Set(
+            files.compactMap {
+                ($0 as? String)?.split(separator: "/").last.map { String($0.replacing(".swift", with: "")) }
+            })
         #expect(named.subtracting(suites).sorted() == [])
     }
 }

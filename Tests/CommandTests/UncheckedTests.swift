@@ -21,7 +21,10 @@ import Testing
         "nonisolated(unsafe) var a = 1",
         "@exclusivity(unchecked) var a = 1",
         "// About b.\nvar b = 1\n@exclusivity(unchecked) var a = 1",
-        "class A {\n// Stored whole.\n@exclusivity(unchecked) var a = 1\n}\nclass B {\n@exclusivity(unchecked) var b = 1\n}",
+        """
+        class A {\n// Stored whole.\n@exclusivity(unchecked) var a = 1\n}\nclass B {\n@exclusivity(unchecked) var b = \
+        1\n}
+        """,
         "// Stored whole.\n@exclusivity(unchecked) var a = 1\nfunc f() {}\n@exclusivity(unchecked) var b = 1",
         "class A {\n    /// What it is.\n    @exclusivity(unchecked) var a = 1\n}",
     ]) func aUseWithoutOneIsFound(_ text: String) {
@@ -33,7 +36,10 @@ import Testing
         "// Not changed.\nfinal class A: @unchecked Sendable {}",
         "final class A: @unchecked Sendable {}  // Not changed.",
         "/// Read-only.\nnonisolated(unsafe) let a = 1",
-        "// Stored whole.\n@exclusivity(unchecked) var a = 1\n/// Another.\n@exclusivity(unchecked) var b = 1\n\nvar c = 1\n@exclusivity(unchecked) var d = 1",
+        """
+        // Stored whole.\n@exclusivity(unchecked) var a = 1\n/// Another.\n@exclusivity(unchecked) var b = 1\n\nvar c \
+        = 1\n@exclusivity(unchecked) var d = 1
+        """,
         "// @unchecked Sendable",
     ]) func aUseWithOneIsNotFound(_ text: String) {
         #expect(Self.faults(in: text) == [])
@@ -49,7 +55,9 @@ import Testing
             if code.contains(/\b(func|init|class|struct|enum|extension|protocol)\b/) { isGiven = false }
             let before = number > 0 ? lines[number - 1] : ""
             let beside = hasReason(line) || hasReason(commentBefore(number, lines))
-            if code.contains("@unchecked Sendable"), !beside, !(number + 1 < lines.count && hasReason(lines[number + 1])) {
+            if code.contains("@unchecked Sendable"), !beside,
+                !(number + 1 < lines.count && hasReason(lines[number + 1]))
+            {
                 faults.append("line \(number + 1) has no reason for @unchecked Sendable")
             }
             if code.contains("nonisolated(unsafe)"), !beside, !before.contains("//") {
@@ -65,10 +73,14 @@ import Testing
 
     /// The nearest line above that is no documentation, if it is a comment.
     private static func commentBefore(_ number: Int, _ lines: [Substring]) -> Substring {
-        lines[..<number].last { !$0.drop(while: \.isWhitespace).hasPrefix("///") }.flatMap { code($0).allSatisfy(\.isWhitespace) ? $0 : nil } ?? ""
+        lines[..<number].last { !$0.drop(while: \.isWhitespace).hasPrefix("///") }.flatMap {
+            code($0).allSatisfy(\.isWhitespace) ? $0 : nil
+        } ?? ""
     }
 
-    private static func code(_ line: Substring) -> Substring { line.range(of: "//").map { line[..<$0.lowerBound] } ?? line }
+    private static func code(_ line: Substring) -> Substring {
+        line.range(of: "//").map { line[..<$0.lowerBound] } ?? line
+    }
 
     /// A comment that is no documentation: that says what something is for.
     private static func hasReason(_ line: Substring) -> Bool { line.contains(/(^|[^\/])\/\/ \S/) }

@@ -14,10 +14,12 @@ import Testing
 
     /// What AFHTTPSessionManager makes of paths: below the base, whether or not that was written with a slash.
     @Test(arguments: [
-        ("https://b.test/v2/", "/users?a=b", "https://b.test/v2/users?a=b"), ("https://b.test/v2", "/users", "https://b.test/v2/users"),
+        ("https://b.test/v2/", "/users?a=b", "https://b.test/v2/users?a=b"),
+        ("https://b.test/v2", "/users", "https://b.test/v2/users"),
         ("https://b.test", "/users/", "https://b.test/users/"), ("http://B.test:8080/", "/", "http://b.test:8080/"),
         ("https://b.test/v2/", "", "https://b.test/v2/"), ("https://b.test/v2/", "?a", "https://b.test/v2/?a"),
-        ("https://b.test/v2/", "*", "https://b.test/v2/"), ("https://b.test/v2/", "//c.test/x", "https://b.test/v2//c.test/x"),
+        ("https://b.test/v2/", "*", "https://b.test/v2/"),
+        ("https://b.test/v2/", "//c.test/x", "https://b.test/v2//c.test/x"),
         ("https://[::1]:8443/v%202", "/a%2fb", "https://[::1]:8443/v%202/a%2fb"),
     ])
     func pathsGoBelowTheBase(_ base: String, _ target: String, _ expected: String) throws {
@@ -28,7 +30,8 @@ import Testing
 
     /// No server reads the path as one above the base.
     @Test(arguments: [
-        "/../x", "/..", "/../", "/a/../../x", "/%2e%2e/x", "/%2E./x", "/.%2e%2fx", "/..\\x", "/..%5cx", "/a/..%2f..%2fx", "//../x",
+        "/../x", "/..", "/../", "/a/../../x", "/%2e%2e/x", "/%2E./x", "/.%2e%2fx", "/..\\x", "/..%5cx",
+        "/a/..%2f..%2fx", "//../x",
         "/..;a=b/x", "/a/%2e%2e/%2e%2e", "/./../x", "../x", "/a/..;/../x?a=b", "/a%2f..%2f..%2fx", "/;/../../x",
     ])
     func noPathLeadsAboveTheBase(_ target: String) throws {
@@ -40,9 +43,12 @@ import Testing
         #expect(root.url(of: Array(target.utf8)[...]) != nil)
     }
 
-    @Test(arguments: ["/a/../x", "/...", "/..a/x", "/a?/../../x", "/.", "/a/b/..%2f..%2fx", "/%252e%252e/x", "/..%20/x"])
+    @Test(arguments: [
+        "/a/../x", "/...", "/..a/x", "/a?/../../x", "/.", "/a/b/..%2f..%2fx", "/%252e%252e/x", "/..%20/x",
+    ])
     func dotsBelowTheBaseStay(_ target: String) throws {
-        let base = BaseURL(isSecure: true, authority: try Authority.parse("b.test", defaultPort: 443).get(), path: "/v2/")
+        let base = BaseURL(
+            isSecure: true, authority: try Authority.parse("b.test", defaultPort: 443).get(), path: "/v2/")
         #expect(base.url(of: Array(target.utf8)[...]) == Array("https://b.test/v2\(target)".utf8))
     }
 
@@ -51,7 +57,10 @@ import Testing
         // Its own host over TLS is no loop.
         #expect(try Self.bed("match: a.test, session: {base_url: 'https://a.test/v2/'}").problems() == [])
         // An entry of another port.
-        #expect(try Self.bed("match: a.test, session: {base_url: 'http://b.test:8080/'}", "match: b.test, session: {resume: true}").problems() == [])
+        #expect(
+            try Self.bed(
+                "match: a.test, session: {base_url: 'http://b.test:8080/'}", "match: b.test, session: {resume: true}"
+            ).problems() == [])
         // Both have pins.
         #expect(
             try Self.bed(
@@ -91,37 +100,58 @@ import Testing
                 "the entry has pins, which hold for a.test only, and b.test has none; write them in an entry for b.test"
             ])
         #expect(
-            try RuleBed("defaults: {action: tunnel}\nhosts: [{match: a.test, action: intercept, session: {base_url: 'https://b.test/'}}]\n")
-                .problems() == [
-                    "2:64: error: base_url: b.test has action: tunnel (defaults), so that the proxy can't make requests there"
-                ])
+            try RuleBed(
+                """
+                defaults: {action: tunnel}\nhosts: [{match: a.test, action: intercept, session: {base_url: \
+                'https://b.test/'}}]\n
+                """
+            )
+            .problems() == [
+                """
+                2:64: error: base_url: b.test has action: tunnel (defaults), so that the proxy can't make requests \
+                there
+                """
+            ])
     }
 
     @Test func credentialsOverHTTPAreLoud() throws {
-        let bed = try Self.bed("match: a.test, session: {credentials: {user: ann, password_file: secret, allow_http: true}}")
+        let bed = try Self.bed(
+            "match: a.test, session: {credentials: {user: ann, password_file: secret, allow_http: true}}")
         #expect(
             bed.problems() == [
-                "2:91: warning: insecure: allow_http answers challenges over http:// too, where whoever is on the way can read the password"
+                """
+                2:91: warning: insecure: allow_http answers challenges over http:// too, where whoever is on the way \
+                can read the password
+                """
             ])
         let layers = try #require(try bed.load().entry(for: "a.test", port: 80)?.rules)
-        let origin = RequestURL.Origin(isSecure: false, authority: try Authority.parse("a.test:80", defaultPort: nil).get())
+        let origin = RequestURL.Origin(
+            isSecure: false, authority: try Authority.parse("a.test:80", defaultPort: nil).get())
         #expect(layers.rules(.none).session.credentials?.usable(at: origin)?.credentials.user == "ann")
         #expect(layers.keys(.none).map(\.value) == ["{user: ann, password: •••, allow_http: true}"])
         #expect(
-            try Self.bed("match: a.test, session: {credentials: {user: ann, password_file: secret, allow_https: true}}").problems() == [
-                "2:79: error: unknown key \"allow_https\" in \"credentials\"; did you mean \"allow_http\"?"
-            ])
+            try Self.bed("match: a.test, session: {credentials: {user: ann, password_file: secret, allow_https: true}}")
+                .problems() == [
+                    "2:79: error: unknown key \"allow_https\" in \"credentials\"; did you mean \"allow_http\"?"
+                ])
     }
 
     @Test func credentialsThatAreNeverAskedForAreAnError() throws {
         let session = "session: {credentials: {user: ann, password_file: secret}}"
         let request = "request: {authorization: {user: ann, password_file: secret}}"
         let problem =
-            "error: credentials: request.authorization is sent with every request, so that no challenge is left to be answered; remove one of them"
+            """
+            error: credentials: request.authorization is sent with every request, so that no challenge is left to be \
+            answered; remove one of them
+            """
         #expect(try Self.bed("match: a.test, \(session), \(request)").problems() == ["2:44: \(problem)"])
         #expect(
-            try RuleBed("defaults: {\(request)}\nhosts: [{match: a.test, \(session)}]\n").problems() == ["2:48: \(problem)"])
+            try RuleBed("defaults: {\(request)}\nhosts: [{match: a.test, \(session)}]\n").problems() == [
+                "2:48: \(problem)"
+            ])
         #expect(
-            try RuleBed("defaults: {\(request)}\nhosts: [{match: a.test, \(session), request: {authorization: null}}]\n").problems() == [])
+            try RuleBed(
+                "defaults: {\(request)}\nhosts: [{match: a.test, \(session), request: {authorization: null}}]\n"
+            ).problems() == [])
     }
 }

@@ -8,7 +8,8 @@ final class ConfigurationBed {
     let directory: String
 
     init(_ files: [String: String] = [:]) throws {
-        directory = FileManager.default.temporaryDirectory
+        directory =
+            FileManager.default.temporaryDirectory
             .appendingPathComponent("pinproxy-configuration-\(UUID().uuidString)").path
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         for (name, text) in files { try write(name, Array(text.utf8)) }

@@ -5,7 +5,8 @@ import Testing
 /// `proxy.listen` besides plain addresses: Unix sockets, and addresses where PROXY headers come first.
 @Suite struct ListenSettingsTests {
     private static func bed(_ text: String) throws -> ConfigurationBed {
-        try ConfigurationBed(pins: "hosts: []\n", ["pinproxy.yaml": "upstream: {trust: ca.pem}\n\(text)pins: pins/hosts.yaml\n"])
+        try ConfigurationBed(
+            pins: "hosts: []\n", ["pinproxy.yaml": "upstream: {trust: ca.pem}\n\(text)pins: pins/hosts.yaml\n"])
     }
 
     private func load(_ proxy: String) throws -> (ProxySettings, bed: ConfigurationBed, warnings: [String]) {
@@ -17,7 +18,9 @@ import Testing
     @Test func readsEveryKind() throws {
         let (proxy, bed, warnings) = try load(
             "listen: [127.0.0.1:7467, unix:run/p.sock, unix:/run/q.sock, systemd, "
-                + "{address: 192.0.2.1:80, proxy_protocol: [192.0.2.10, 10.0.0.0/8]}], socket_mode: \"0660\", socket_group: 0")
+                + "{address: 192.0.2.1:80, proxy_protocol: [192.0.2.10, 10.0.0.0/8]}], socket_mode: \"0660\", "
+                + "socket_group: 0"
+        )
         #expect(proxy.listen.addresses.map(\.description) == ["127.0.0.1:7467", "192.0.2.1:80"])
         #expect(proxy.listen.directAddresses.map(\.description) == ["127.0.0.1:7467"])
         #expect(proxy.listen.paths == [bed.path("run/p.sock"), "/run/q.sock"])
@@ -26,8 +29,12 @@ import Testing
         #expect(proxy.socket == SocketAccess(mode: 0o660, group: 0))
         #expect(warnings.isEmpty, "\(warnings)")
         #expect(try load("listen: unix:p.sock").0.listen.addresses.isEmpty)
-        #expect(try load("listen: {address: 192.0.2.1:80, proxy_protocol: 192.0.2.10}").0.listen.proxyProtocol.count == 1)
-        #expect(try load("listen: {address: 192.0.2.1:80, proxy_protocol: [0.0.0.0/0]}").warnings.contains { $0.contains("claim to be any client") })
+        #expect(
+            try load("listen: {address: 192.0.2.1:80, proxy_protocol: 192.0.2.10}").0.listen.proxyProtocol.count == 1)
+        #expect(
+            try load("listen: {address: 192.0.2.1:80, proxy_protocol: [0.0.0.0/0]}").warnings.contains {
+                $0.contains("claim to be any client")
+            })
     }
 
     @Test(arguments: [
@@ -39,9 +46,15 @@ import Testing
         ("listen: {address: 192.0.2.1:80, proxy_protocol: [balancer]}", "\"balancer\" is not an IP address or range"),
         ("listen: {address: unix:a.sock, proxy_protocol: [192.0.2.1]}", "takes no PROXY headers"),
         ("listen: {address: systemd, proxy_protocol: [192.0.2.1]}", "takes no PROXY headers"),
-        ("listen: {address: 192.0.2.1:0, proxy_protocol: [192.0.2.1]}", "write a port, which the load balancer has to know"),
+        (
+            "listen: {address: 192.0.2.1:0, proxy_protocol: [192.0.2.1]}",
+            "write a port, which the load balancer has to know"
+        ),
         ("listen: {address: 192.0.2.1:80, proxy_protocl: [192.0.2.1]}", "did you mean \"proxy_protocol\"?"),
-        ("listen: [192.0.2.1:80, {address: 192.0.2.1:80, proxy_protocol: [192.0.2.1]}]", "192.0.2.1:80 is written twice"),
+        (
+            "listen: [192.0.2.1:80, {address: 192.0.2.1:80, proxy_protocol: [192.0.2.1]}]",
+            "192.0.2.1:80 is written twice"
+        ),
     ]) func explainsProblems(_ proxy: String, _ expected: String) throws {
         do {
             _ = try load(proxy)

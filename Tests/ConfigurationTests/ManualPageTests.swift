@@ -37,7 +37,8 @@ import Testing
     }
 
     private func missing(_ keys: Set<String>, in page: String) -> [String] {
-        keys.filter { key in page.range(of: "(?m)(^|[^a-z_])\(key)(:|, | and )", options: .regularExpression) == nil }.sorted()
+        keys.filter { key in page.range(of: "(?m)(^|[^a-z_])\(key)(:|, | and )", options: .regularExpression) == nil }
+            .sorted()
     }
 
     @Test func pinsNameEveryKey() throws {
@@ -57,11 +58,15 @@ import Testing
                 """)
         let known = try knownKeys(bed)
         #expect(
-            known.keys.sorted() == [
-                "", "authorization", "clients", "client_certificate", "convert_body", "credentials", "defaults", "hosts", "parts", "pins",
-                "request", "response", "rules", "session", "throttle",
-            ].sorted(), "\(bed.problems())")
-        #expect(known["hosts"]?.contains("max_leaf_lifetime") == true && known["session"]?.count == SessionRules.Key.allCases.count)
+            known.keys.sorted()
+                == [
+                    "", "authorization", "clients", "client_certificate", "convert_body", "credentials", "defaults",
+                    "hosts", "parts", "pins",
+                    "request", "response", "rules", "session", "throttle",
+                ].sorted(), "\(bed.problems())")
+        #expect(
+            known["hosts"]?.contains("max_leaf_lifetime") == true
+                && known["session"]?.count == SessionRules.Key.allCases.count)
         let page = try page("pins.yaml")
         for (section, keys) in known { #expect(missing(keys, in: page) == [], "\(section)") }
     }

@@ -24,7 +24,9 @@ import Testing
         "pinning: public-key\n    on_refusal: page",
     ]
 
-    private static func pin(_ number: Int) -> String { "sha256/\(100_000 + number)\(String(repeating: "A", count: 37))=" }
+    private static func pin(_ number: Int) -> String {
+        "sha256/\(100_000 + number)\(String(repeating: "A", count: 37))="
+    }
 
     private static func pattern(_ number: Int) -> String {
         switch number % 5 {
@@ -38,11 +40,17 @@ import Testing
 
     @Test(arguments: [20, 999, 1000, 5000]) func eachKeepsItsOwn(_ count: Int) throws {
         // More kinds than are remembered, so that some are forgotten and made anew.
-        let text = "hosts:\n" + (0..<count).map { number in
-            let kind = Self.kinds[number % Self.kinds.count]
-            let leaf = number % 20 < 10 ? "any" : "leaf"
-            return "  - match: \"\(Self.pattern(number))\"\n    \(kind)\n    position: \(leaf)\n    pins: [\(Self.pin(number)), \(Self.pin(count + number))]\n"
-        }.joined()
+        let text =
+            "hosts:\n"
+            + (0..<count).map { number in
+                let kind = Self.kinds[number % Self.kinds.count]
+                let leaf = number % 20 < 10 ? "any" : "leaf"
+                return
+                    """
+                      - match: \"\(Self.pattern(number))\"\n    \(kind)\n    position: \(leaf)\n    pins: \
+                    [\(Self.pin(number)), \(Self.pin(count + number))]\n
+                    """
+            }.joined()
         let snapshot = try ConfigurationBed(pins: text).load()
         let entries = snapshot.hosts.entries
         #expect(entries.count == count && snapshot.hosts.values.count == count)
@@ -52,14 +60,18 @@ import Testing
             let kind = Self.kinds[number % Self.kinds.count]
             let matches = entry.pattern.description == Self.pattern(number) && value.pattern == Self.pattern(number)
             #expect(matches, "\(entry.pattern) \(value.pattern) \(number)")
-            #expect(lines[value.line - 1].contains("\"\(Self.pattern(number))\"") && value.column == 12, "\(value.place)")
+            #expect(
+                lines[value.line - 1].contains("\"\(Self.pattern(number))\"") && value.column == 12, "\(value.place)")
             #expect(value.policy.pins.pins.map(\.description) == [Self.pin(number), Self.pin(count + number)])
             #expect(value.policy.pins.pins.map(\.origin) == [Self.pin(number), Self.pin(count + number)])
             #expect(value.policy.position == (number % 20 < 10 ? .any : .leaf))
             #expect((value.policy.enforcement == .report) == kind.contains("enforcement: report"))
             #expect((value.action == .verifyTunnel) == kind.contains("verify-tunnel"))
-            #expect(value.records == kind.contains("record: true") && value.showsRefusals == kind.contains("on_refusal"))
-            #expect(value.policy.expiry.map { $0.action == .deny } == (kind.contains("expires") ? kind.contains("deny") : nil))
+            #expect(
+                value.records == kind.contains("record: true") && value.showsRefusals == kind.contains("on_refusal"))
+            #expect(
+                value.policy.expiry.map { $0.action == .deny }
+                    == (kind.contains("expires") ? kind.contains("deny") : nil))
             #expect(value.policy.validatesDomainName == !kind.contains("validates_domain_name"))
             #expect((value.policy.requirements.stapling == .require) == kind.contains("ocsp"))
             #expect((value.policy.requirements.maximumLeafLifetime != nil) == kind.contains("max_leaf"))

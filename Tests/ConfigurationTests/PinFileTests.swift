@@ -79,9 +79,21 @@ import Testing
         ("# only a comment\n", ":1:1: error: the file is empty; write \"hosts: []\" if nothing is to be pinned"),
         ("hosts: {a: b}\n", ":1:8: error: \"hosts\" takes a list of entries (\"- match: …\"), not a mapping"),
         ("host: []\n", ":1:1: error: unknown key \"host\"; did you mean \"hosts\"?"),
-        ("defaults: {action: allow}\n", ":1:20: error: action: unknown value \"allow\"; write intercept, tunnel, verify-tunnel or deny"),
-        ("defaults: {pinning: none}\n", ":1:12: error: unknown key \"pinning\" in \"defaults\"; known here: action, min_tls, ocsp, crl_files, ct_log_list, max_leaf_lifetime, report_uri, session, request, response, rules"),
-        ("hosts: [api.example.com]\n", ":1:9: error: \"hosts\" must be a mapping (key: value), not \"api.example.com\""),
+        (
+            "defaults: {action: allow}\n",
+            ":1:20: error: action: unknown value \"allow\"; write intercept, tunnel, verify-tunnel or deny"
+        ),
+        (
+            "defaults: {pinning: none}\n",
+            """
+            :1:12: error: unknown key \"pinning\" in \"defaults\"; known here: action, min_tls, ocsp, crl_files, \
+            ct_log_list, max_leaf_lifetime, report_uri, session, request, response, rules
+            """
+        ),
+        (
+            "hosts: [api.example.com]\n",
+            ":1:9: error: \"hosts\" must be a mapping (key: value), not \"api.example.com\""
+        ),
         ("hosts: [{action: deny}]\n", ":1:9: error: the entry has no \"match\""),
         ("hosts: [{match: }]\n", ":1:17: error: \"match\" has no value; write one, or leave the line out"),
         (
@@ -94,15 +106,18 @@ import Testing
         ),
         (
             "hosts: [{match: '*.xn--.test'}]\n",
-            ":1:17: error: match: “*.xn--.test” can't be a host name: the label “xn--” is not a valid international name: "
-                + "string contains invalid punycode data"
+            ":1:17: error: match: “*.xn--.test” can't be a host name: the label “xn--” is not a valid international "
+                + "name: string contains invalid punycode data"
         ),
         (
             "hosts: [{match: '**.co.uk:443', action: tunnel}]\n",
             ":1:17: warning: match: “**.co.uk:443” matches “co.uk” and every name under it, a public suffix where "
                 + "anybody can have a name; write the domain that is meant, as in **.example.co.uk"
         ),
-        ("hosts: [{match: a.test, pinnig: none}]\n", ":1:25: error: unknown key \"pinnig\" in \"hosts\"; did you mean \"pinning\"?"),
+        (
+            "hosts: [{match: a.test, pinnig: none}]\n",
+            ":1:25: error: unknown key \"pinnig\" in \"hosts\"; did you mean \"pinning\"?"
+        ),
         (
             "hosts: [{match: a.test, pinning: public-key}]\n",
             ":1:34: error: pinning is public-key and there are no pins; add pins, or write pinning: none"
@@ -137,7 +152,10 @@ import Testing
         ),
         (
             "hosts: [{match: a.test, pinning: public-key, pins: [{fil: x}]}]\n",
-            ":1:53: error: a pin is sha256/… or file: NAME\nhosts.yaml:1:54: error: unknown key \"fil\" in \"pins\"; did you mean \"file\"?"
+            """
+            :1:53: error: a pin is sha256/… or file: NAME\nhosts.yaml:1:54: error: unknown key \"fil\" in \"pins\"; \
+            did you mean \"file\"?
+            """
         ),
         (
             "hosts: [{match: a.test, pinning: public-key, pins: [[x]]}]\n",
@@ -153,7 +171,10 @@ import Testing
         ),
         (
             "hosts: [{match: a.test, pinning: certificate, pins: [\(pin)]}]\n",
-            ":1:54: error: pins: \(pin) pins a public key, but pinning is certificate; give the certificate as file: NAME, or write pinning: public-key"
+            """
+            :1:54: error: pins: \(pin) pins a public key, but pinning is certificate; give the certificate as file: \
+            NAME, or write pinning: public-key
+            """
         ),
         (
             "hosts: [{match: a.test, pinning: public-key, pins: [\(pin), \(pin)]}]\n",
@@ -169,7 +190,10 @@ import Testing
         ),
         (
             "hosts: [{match: a.test, pinning: public-key, pins: [\(pin)], allow_invalid_certificates: true}]\n",
-            ":1:135: warning: insecure: allow_invalid_certificates is true: the pins are all that tells this server from another"
+            """
+            :1:135: warning: insecure: allow_invalid_certificates is true: the pins are all that tells this server \
+            from another
+            """
         ),
         (
             "hosts: [{match: a.test, validates_domain_name: false}]\n",
@@ -177,7 +201,11 @@ import Testing
         ),
         (
             "hosts: [{match: a.test, allow_invalid_certificates: true}]\n",
-            ":1:53: error: allow_invalid_certificates without pins leaves nothing that could prove the host's name; add pins, or set validates_domain_name to false as well and accept anyone\nhosts.yaml:1:53: warning: insecure: allow_invalid_certificates is true: the pins are all that tells this server from another"
+            """
+            :1:53: error: allow_invalid_certificates without pins leaves nothing that could prove the host's name; add \
+            pins, or set validates_domain_name to false as well and accept anyone\nhosts.yaml:1:53: warning: insecure: \
+            allow_invalid_certificates is true: the pins are all that tells this server from another
+            """
         ),
         (
             "hosts: [{match: a.test, expires: 2027-06-30}]\n",
@@ -185,7 +213,10 @@ import Testing
         ),
         (
             "hosts: [{match: a.test, pinning: public-key, pins: [\(pin)], expires: 2027-02-30}]\n",
-            ":1:116: error: expires: \"2027-02-30\" is not a date; write it as 2027-06-30 (from the beginning of that day, UTC)"
+            """
+            :1:116: error: expires: \"2027-02-30\" is not a date; write it as 2027-06-30 (from the beginning of that \
+            day, UTC)
+            """
         ),
         (
             "hosts: [{match: a.test, on_expiry: deny}]\n",
@@ -196,16 +227,31 @@ import Testing
             ":1:36: error: on_expiry: unknown value \"allow\"; write enforce, report or deny"
         ),
         (
-            "hosts: [{match: a.test, pinning: public-key, pins: [\(pin)], allow_invalid_certificates: true, expires: 2027-06-30, on_expiry: report}]\n",
-            ":1:135: warning: insecure: allow_invalid_certificates is true: the pins are all that tells this server from another\nhosts.yaml:1:173: error: on_expiry is report, but with allow_invalid_certificates the pins are all that authenticates the server; write on_expiry: enforce or deny"
+            """
+            hosts: [{match: a.test, pinning: public-key, pins: [\(pin)], allow_invalid_certificates: true, expires: \
+            2027-06-30, on_expiry: report}]\n
+            """,
+            """
+            :1:135: warning: insecure: allow_invalid_certificates is true: the pins are all that tells this server \
+            from another\nhosts.yaml:1:173: error: on_expiry is report, but with allow_invalid_certificates the pins \
+            are all that authenticates the server; write on_expiry: enforce or deny
+            """
         ),
         (
             "hosts: [{match: a.test, action: tunnel, pinning: public-key, pins: [\(pin)]}]\n",
-            ":1:50: error: pinning can't be enforced with action: tunnel, where the proxy looks at no certificate; write action: verify-tunnel to have it checked all the same, action: intercept, or remove it\nhosts.yaml:1:68: error: pins can't be enforced with action: tunnel, where the proxy looks at no certificate; write action: verify-tunnel to have it checked all the same, action: intercept, or remove it"
+            """
+            :1:50: error: pinning can't be enforced with action: tunnel, where the proxy looks at no certificate; \
+            write action: verify-tunnel to have it checked all the same, action: intercept, or remove \
+            it\nhosts.yaml:1:68: error: pins can't be enforced with action: tunnel, where the proxy looks at no \
+            certificate; write action: verify-tunnel to have it checked all the same, action: intercept, or remove it
+            """
         ),
         (
             "hosts: [{match: a.test, action: tunnel, min_tls: 1.3}]\n",
-            ":1:50: error: min_tls can't be enforced with action: tunnel, where the proxy looks at no certificate; write action: verify-tunnel to have it checked all the same, action: intercept, or remove it"
+            """
+            :1:50: error: min_tls can't be enforced with action: tunnel, where the proxy looks at no certificate; \
+            write action: verify-tunnel to have it checked all the same, action: intercept, or remove it
+            """
         ),
         (
             "hosts: [{match: a.test, min_tls: 1.1}]\n",
@@ -225,7 +271,12 @@ import Testing
         ),
         (
             "hosts: [{match: a.test, validates_domain_name: false, allow_invalid_certificates: true, ocsp: require}]\n",
-            ":1:83: warning: insecure: accepts any certificate of anyone: allow_invalid_certificates is true, validates_domain_name is false and there is no pinning\nhosts.yaml:1:95: error: ocsp can't be looked at: with allow_invalid_certificates no chain is verified; write pinning: certificate, or take it back for this host"
+            """
+            :1:83: warning: insecure: accepts any certificate of anyone: allow_invalid_certificates is true, \
+            validates_domain_name is false and there is no pinning\nhosts.yaml:1:95: error: ocsp can't be looked at: \
+            with allow_invalid_certificates no chain is verified; write pinning: certificate, or take it back for this \
+            host
+            """
         ),
         (
             "hosts: [{match: a.test, crl_files: [certs/none.crl]}]\n",
@@ -241,11 +292,17 @@ import Testing
         ),
         (
             "hosts: [{match: a.test, client_certificate: {pkcs12: certs/none.p12, private_key: k}}]\n",
-            ":1:54: error: pkcs12: pins/certs/none.p12: No such file or directory\nhosts.yaml:1:83: error: private_key can't be combined with pkcs12, which holds certificate and key"
+            """
+            :1:54: error: pkcs12: pins/certs/none.p12: No such file or directory\nhosts.yaml:1:83: error: private_key \
+            can't be combined with pkcs12, which holds certificate and key
+            """
         ),
         (
             "hosts: [{match: a.test, report_uri: ftp://reports.test/}]\n",
-            ":1:37: error: report_uri: reports can't be sent to ftp:; write a URL such as https://reports.example.com/pins"
+            """
+            :1:37: error: report_uri: reports can't be sent to ftp:; write a URL such as \
+            https://reports.example.com/pins
+            """
         ),
         (
             "hosts: [{match: a.test, report_uri: 'https://me:secret@reports.test/'}]\n",
@@ -257,7 +314,10 @@ import Testing
         ),
         (
             "hosts: [{match: a.test, action: verify-tunnel, client_certificate: {certificate: a, private_key: b}}]\n",
-            ":1:68: error: client_certificate can't be shown with action: verify-tunnel, where TLS is the client's own; write action: intercept"
+            """
+            :1:68: error: client_certificate can't be shown with action: verify-tunnel, where TLS is the client's own; \
+            write action: intercept
+            """
         ),
     ]) func explainsProblems(_ text: String, _ expected: String) throws {
         let problems = try problems(text).map { $0.replacingOccurrences(of: "pins/hosts.yaml", with: "hosts.yaml") }

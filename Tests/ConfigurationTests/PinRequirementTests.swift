@@ -82,13 +82,13 @@ import Testing
         let log = try TestLog("Argon")
         let bed = try ConfigurationBed(
             pins: """
-            defaults: {crl_files: certs/list.pem, ct_log_list: certs/logs.cnf}
-            hosts:
-              - match: a.test
-              - match: b.test
-                crl_files: []
-                ct_log_list: null
-            """,
+                defaults: {crl_files: certs/list.pem, ct_log_list: certs/logs.cnf}
+                hosts:
+                  - match: a.test
+                  - match: b.test
+                    crl_files: []
+                    ct_log_list: null
+                """,
             [
                 "pins/certs/list.pem": HeldCertificate.pem(try root.revocationList(), label: "X509 CRL"),
                 "pins/certs/logs.cnf": TestLog.list([log]),

@@ -2,8 +2,8 @@ import Testing
 
 @testable import Configuration
 
-/// Every number of the configuration that has a range: its ends are accepted. Values beside them are refused with their place, key and
-/// range.
+/// Every number of the configuration that has a range: its ends are accepted. Values beside them are refused with their
+/// place, key and range.
 @Suite struct RangeTests {
     struct Range: Sendable, CustomTestStringConvertible {
         let key: String
@@ -20,11 +20,15 @@ import Testing
         func text(_ value: String) -> String { section.replacing("$", with: "\(key): \(value)") }
     }
 
-    private static func daemon(_ section: String, _ key: String, _ below: String?, _ lowest: String, _ highest: String, _ over: String) -> Range {
+    private static func daemon(
+        _ section: String, _ key: String, _ below: String?, _ lowest: String, _ highest: String, _ over: String
+    ) -> Range {
         Range(key: key, below: below, lowest: lowest, highest: highest, over: over, section: "\(section): {$}\n")
     }
 
-    private static func rule(_ block: String, _ key: String, _ below: String?, _ lowest: String, _ highest: String, _ over: String) -> Range {
+    private static func rule(
+        _ block: String, _ key: String, _ below: String?, _ lowest: String, _ highest: String, _ over: String
+    ) -> Range {
         Range(
             key: key, below: below, lowest: lowest, highest: highest, over: over,
             section: "hosts:\n  - {match: a.test, \(block): {$}}\n", isInPins: true)
@@ -92,7 +96,9 @@ import Testing
             let file = range.isInPins ? "pins/hosts.yaml:2:" : "pinproxy.yaml:1:"
             #expect(problems.count == 1, "\(problems)")
             let problem = problems.first ?? ""
-            #expect(problem.contains(file) && problem.contains("error: \(range.key): ") && problem.contains("out of range"), "\(problem)")
+            #expect(
+                problem.contains(file) && problem.contains("error: \(range.key): ") && problem.contains("out of range"),
+                "\(problem)")
         }
     }
 }

@@ -10,7 +10,10 @@ final class RuleBed {
     init(_ pins: String) throws {
         bed = try ConfigurationBed(
             pins: pins,
-            ["pins/secret": "hunter2\n", "pins/open": "hunter2\n", "pins/empty": "", "pins/lines": "a\u{1}b\n", "pins/report.csv": "a,b\n"])
+            [
+                "pins/secret": "hunter2\n", "pins/open": "hunter2\n", "pins/empty": "", "pins/lines": "a\u{1}b\n",
+                "pins/report.csv": "a,b\n",
+            ])
         for name in ["secret", "empty", "lines"] { chmod(bed.path("pins/" + name), 0o600) }
         chmod(bed.path("pins/open"), 0o644)
     }

@@ -25,7 +25,13 @@ import Testing
             ("hosts: [{match: a.test, session: {timeout: 5s}}]\n", true),
             ("hosts: [{match: a.test, session: {allow_wwan: false}}]\n", false),
             ("hosts: [{match: a.test, rules: [{path: /a, session: {allow_wwan: false}}]}]\n", true),
-            ("hosts: [{match: a.test, session: {allow_wwan: false}, rules: [{path: /a, session: {allow_wwan: true}}]}]\n", true),
+            (
+                """
+                hosts: [{match: a.test, session: {allow_wwan: false}, rules: [{path: /a, session: {allow_wwan: \
+                true}}]}]\n
+                """,
+                true
+            ),
             ("defaults: {session: {allow_wwan: false}}\nhosts: [{match: a.test, session: {allow_wwan: true}}]\n", true),
         ] {
             let layers = try layers(pins)
@@ -52,7 +58,8 @@ import Testing
                   - {path: /v1/**, response: {max_body: 1MiB}}
             """)
         let entry = [
-            "session.timeout: 5s (defaults, 2)", "session.redirects: refuse (entry, 10)", "request.headers: {X-C: entry} (entry, 8)",
+            "session.timeout: 5s (defaults, 2)", "session.redirects: refuse (entry, 10)",
+            "request.headers: {X-C: entry} (entry, 8)",
         ]
         #expect(try keys(layers, "GET", "/") == entry)
         #expect(
@@ -73,8 +80,10 @@ import Testing
     @Test func anEntryTakesBackWhatTheDefaultsSay() throws {
         let layers = try layers(
             """
-            defaults: {session: {timeout: 5s, max_active: 3}, request: {remove_headers: [Referer]}, response: {status: 200}}
-            hosts: [{match: a.test, session: {timeout: 60s, max_active: null}, request: {remove_headers: []}, response: {status: null}}]
+            defaults: {session: {timeout: 5s, max_active: 3}, request: {remove_headers: [Referer]}, response: {status: \
+            200}}
+            hosts: [{match: a.test, session: {timeout: 60s, max_active: null}, request: {remove_headers: []}, \
+            response: {status: null}}]
             """)
         let rules = layers.rules(.none)
         #expect(rules.session == SessionRules())
@@ -92,18 +101,30 @@ import Testing
 
     @Test func secretsAreMasked() throws {
         let layers = try layers(
-            "hosts: [{match: a.test, session: {credentials: {user: ann, password_file: secret}}, request: {headers: {X-Key: {file: secret}}}}]\n")
+            """
+            hosts: [{match: a.test, session: {credentials: {user: ann, password_file: secret}}, request: {headers: \
+            {X-Key: {file: secret}}}}]\n
+            """
+        )
         #expect(layers.keys(.none).map(\.value) == ["{user: ann, password: •••}", "{X-Key: •••}"])
     }
 
     /// What lies wrong is only seen once it lies: the serializer may come from another layer.
     @Test func contradictionsAreOfWhatIsLaid() throws {
         #expect(
-            try RuleBed("defaults: {request: {serializer: multipart}}\nhosts: [{match: a.test, request: {parts: [{name: a, value: b}]}}]\n")
-                .problems() == [])
+            try RuleBed(
+                """
+                defaults: {request: {serializer: multipart}}\nhosts: [{match: a.test, request: {parts: [{name: a, \
+                value: b}]}}]\n
+                """
+            )
+            .problems() == [])
         #expect(
             try RuleBed(
-                "defaults: {response: {serializer: json, remove_null_values: true}}\nhosts: [{match: a.test, rules: [{path: /a, response: {serializer: xml}}]}]\n"
+                """
+                defaults: {response: {serializer: json, remove_null_values: true}}\nhosts: [{match: a.test, rules: \
+                [{path: /a, response: {serializer: xml}}]}]\n
+                """
             ).problems() == [
                 "1:61: error: remove_null_values: null values are removed from JSON, and here serializer is xml"
             ])
@@ -112,15 +133,22 @@ import Testing
     // MARK: Paths
 
     /// The rule is about /private; whatever a server reads as it never goes by as something else.
-    @Test(arguments: [
-        ("/private/x", true), ("/%70rivate/x", true), ("/private", true), ("/private/", true), ("/private/%2e", true),
-        ("/private//x", true), ("/private/./x", true), ("/private/x;a=b", true), ("/private/a%2fb", true), ("/private/a\\b", true),
-        ("//private/x", nil), ("/./private/x", nil), ("/public/../private/x", nil), ("/public/%2e%2E/private/x", nil),
-        ("/private%2fx", nil), ("/private%5cx", nil), ("/private\\x", nil), ("/public\\..\\private\\x", nil), ("/private;a=b/x", nil),
-        ("/public/..;/private/x", nil), ("/;a/private", nil), ("/private/../public", nil), ("/private/..%2fpublic", nil),
-        ("/public", false), ("/privately", false), ("/public/private", false), ("/public//x", false), ("/public/%2e%2e/x", false),
-        ("/public;private", false), ("/?/private", false), ("/%2570rivate", false),
-    ] as [(String, Bool?)])
+    @Test(
+        arguments: [
+            ("/private/x", true), ("/%70rivate/x", true), ("/private", true), ("/private/", true),
+            ("/private/%2e", true),
+            ("/private//x", true), ("/private/./x", true), ("/private/x;a=b", true), ("/private/a%2fb", true),
+            ("/private/a\\b", true),
+            ("//private/x", nil), ("/./private/x", nil), ("/public/../private/x", nil),
+            ("/public/%2e%2E/private/x", nil),
+            ("/private%2fx", nil), ("/private%5cx", nil), ("/private\\x", nil), ("/public\\..\\private\\x", nil),
+            ("/private;a=b/x", nil),
+            ("/public/..;/private/x", nil), ("/;a/private", nil), ("/private/../public", nil),
+            ("/private/..%2fpublic", nil),
+            ("/public", false), ("/privately", false), ("/public/private", false), ("/public//x", false),
+            ("/public/%2e%2e/x", false),
+            ("/public;private", false), ("/?/private", false), ("/%2570rivate", false),
+        ] as [(String, Bool?)])
     func noSpellingGetsRoundARule(_ path: String, _ expected: Bool?) throws {
         let layers = try layers("hosts: [{match: a.test, rules: [{path: /private/**, session: {timeout: 1s}}]}]\n")
         switch (layers.choose(path: path, method: "GET"), expected) {
@@ -147,11 +175,13 @@ import Testing
         var rules: [Rule]
 
         static let patterns: [String: Set<String>] = [
-            "/a": ["/a"], "/a/**": ["/a", "/a/b", "/a/b/c"], "/**": ["/", "/a", "/a/b", "/a/b/c", "/c"], "/*": ["/", "/a", "/c"],
+            "/a": ["/a"], "/a/**": ["/a", "/a/b", "/a/b/c"], "/**": ["/", "/a", "/a/b", "/a/b/c", "/c"],
+            "/*": ["/", "/a", "/c"],
             "/**/b/*": ["/a/b/c"],
         ]
         static let keys: [String: [String]] = [
-            "session.timeout": ["1s", "2s", "1m"], "session.redirects": ["pass", "follow", "refuse"], "session.max_active": ["1", "null"],
+            "session.timeout": ["1s", "2s", "1m"], "session.redirects": ["pass", "follow", "refuse"],
+            "session.max_active": ["1", "null"],
             "request.cookies": ["pass", "strip"], "request.remove_headers": ["[]", "[A]", "[B, C]"],
             "response.status": ["null", "[200]"], "response.max_body": ["1B", "null"],
         ]
@@ -161,7 +191,8 @@ import Testing
             rules = (0..<Int.random(in: 0...3, using: &random)).map { _ in
                 let path = Bool.random(using: &random) ? Self.patterns.keys.sorted().randomElement(using: &random) : nil
                 let methods = ["GET", "PUT"].filter { _ in Bool.random(using: &random) }
-                return Rule(path: path, methods: path == nil && methods.isEmpty ? ["GET"] : methods, keys: Self.keys(&random))
+                return Rule(
+                    path: path, methods: path == nil && methods.isEmpty ? ["GET"] : methods, keys: Self.keys(&random))
             }
         }
 
@@ -177,7 +208,10 @@ import Testing
             func tables(_ keys: [String: String]) -> String {
                 ["session", "request", "response"].map { table in
                     let own = keys.keys.sorted().filter { $0.hasPrefix(table) }
-                    return "\(table): {\(own.map { "\($0.split(separator: ".")[1]): \(keys[$0] ?? "")" }.joined(separator: ", "))}"
+                    return
+                        "\(table): {"
+                        + own.map { "\($0.split(separator: ".")[1]): \(keys[$0] ?? "")" }.joined(separator: ", ")
+                        + "}"
                 }.joined(separator: ", ")
             }
             let list = rules.map { rule in
@@ -191,7 +225,8 @@ import Testing
         /// Its keys, and over them those of its first rule that matches.
         func laid(over below: [String: String], _ path: String, _ method: String) -> [String: String] {
             let rule = rules.first {
-                ($0.path.flatMap { Self.patterns[$0] }?.contains(path) ?? true) && ($0.methods.isEmpty || $0.methods.contains(method))
+                ($0.path.flatMap { Self.patterns[$0] }?.contains(path) ?? true)
+                    && ($0.methods.isEmpty || $0.methods.contains(method))
             }
             return below.merging(own) { $1 }.merging(rule?.keys ?? [:]) { $1 }
         }

@@ -9,7 +9,8 @@ import Testing
     /// What people paste: a proxy's URL, with its mistakes, and a collector's.
     private static let urls = [
         "http://ada:\(secret)@p.test:1/?\(secret)", "http://ada:\(secret)@p.test:x", "ftp://\(secret)@p.test/",
-        "http://ada:\(secret)%0a@p.test:1", "https://p.test/x y?token=\(secret)", "https://p.test/?m=a@b&token=\(secret)",
+        "http://ada:\(secret)%0a@p.test:1", "https://p.test/x y?token=\(secret)",
+        "https://p.test/?m=a@b&token=\(secret)",
         "http://ada:\(secret) x@p.test:3128", "http://ada:\(secret)",
     ]
     /// A file may be called so.
@@ -98,8 +99,10 @@ import Testing
     }
 
     @Test func theReasonIsThatOfTheWholeValue() throws {
-        let problems = try ConfigurationBed(["pinproxy.yaml": "upstream: {parent: \"http://ada:x@[p]:1\"}\npins: null\n"])
-            .problems()
+        let problems = try ConfigurationBed([
+            "pinproxy.yaml": "upstream: {parent: \"http://ada:x@[p]:1\"}\npins: null\n"
+        ])
+        .problems()
         #expect(problems == ["pinproxy.yaml:1:20: error: parent: \"p\" is not an IPv6 address"])
     }
 }

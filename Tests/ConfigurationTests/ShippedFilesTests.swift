@@ -49,7 +49,8 @@ import Testing
             return
         }
         #expect(
-            rules.keys(choice).map { "\($0.name): \($0.value)  (\($0.source), config/pins.yaml:\($0.place.line ?? 0))" }.allSatisfy(page.contains))
+            rules.keys(choice).map { "\($0.name): \($0.value)  (\($0.source), config/pins.yaml:\($0.place.line ?? 0))" }
+                .allSatisfy(page.contains))
         #expect(rules.keys(choice).count == 2)
     }
 

@@ -35,11 +35,16 @@ import Testing
     /// It ends chains, as its owner wants.
     @Test func anIntermediateAlone() throws {
         #expect(
-            try problems("[root.pem, issuing.pem]", ["root.pem": HeldCertificate.root().pem, "issuing.pem": intermediate.pem]) == [])
+            try problems(
+                "[root.pem, issuing.pem]", ["root.pem": HeldCertificate.root().pem, "issuing.pem": intermediate.pem])
+                == [])
         let expired = try root.issue(.intermediate("Old CA").with { $0.notAfter = Self.now - 1 })
         #expect(
             try problems("issuing.pem", ["issuing.pem": expired.pem]) == [
-                "pinproxy.yaml:2:10: warning: trust: no server can be trusted by this file: certificate expired 2029-12-31 (CN=Old CA)"
+                """
+                pinproxy.yaml:2:10: warning: trust: no server can be trusted by this file: certificate expired \
+                2029-12-31 (CN=Old CA)
+                """
             ])
     }
 
@@ -48,8 +53,8 @@ import Testing
         let files = ["old.pem": expired.pem]
         #expect(
             try problems("old.pem", files) == [
-                "pinproxy.yaml:2:10: warning: trust: no server can be trusted by this file: certificate expired 2029-12-31 "
-                    + "(CN=Old Root)"
+                "pinproxy.yaml:2:10: warning: trust: no server can be trusted by this file: certificate expired "
+                    + "2029-12-31 (CN=Old Root)"
             ])
         #expect(try problems("old.pem", at: Self.now - 1, files) == [])
     }
@@ -58,12 +63,17 @@ import Testing
         let weak = try HeldCertificate.selfSigned(.root("Weak Root").with { $0.key = .rsa(1024) })
         let early = CertificateTemplate.intermediate("Strange CA").with { $0.notBefore = Self.now + 1 }
         let stranger = try HeldCertificate.root("Stranger").issue(early)
-        let bundle = [expired, root, weak, stranger, try HeldCertificate.root("Second").issue(early.with { $0.commonName = "Another" })]
+        let bundle = [
+            expired, root, weak, stranger,
+            try HeldCertificate.root("Second").issue(early.with { $0.commonName = "Another" }),
+        ]
         let found = try problems("bundle.pem", ["bundle.pem": bundle.map(\.pem).joined()])
         #expect(found.count == 1)
         let text = try #require(found.first)
-        #expect(text.hasPrefix(
-            "pinproxy.yaml:2:10: warning: trust: no server can be trusted by 4 of the 5 certificates in this file: "))
+        #expect(
+            text.hasPrefix(
+                "pinproxy.yaml:2:10: warning: trust: no server can be trusted by 4 of the 5 certificates in this file: "
+            ))
         for words in ["(CN=Old Root)", "RSA 1024", "(CN=Strange CA)", "; and 1 more"] {
             #expect(text.contains(words), "\(text)")
         }
@@ -71,7 +81,8 @@ import Testing
 
     @Test func theProxysOwnAuthority() throws {
         let found = try problems(
-            "[own.pem, root.pem]", ["own.pem": intermediate.pem, "authority.pem": intermediate.pem, "root.pem": root.pem])
+            "[own.pem, root.pem]",
+            ["own.pem": intermediate.pem, "authority.pem": intermediate.pem, "root.pem": root.pem])
         #expect(
             found == [
                 "pinproxy.yaml:2:11: warning: trust: no server can be trusted by this file: CN=Corp Issuing CA is the "
@@ -81,7 +92,9 @@ import Testing
 
     /// Anchors are never silently fewer: a file without any is an error, with its place.
     @Test func anEmptyFile() throws {
-        let bed = try ConfigurationBed(["pinproxy.yaml": "upstream:\n  trust: empty.pem\npins: null\n", "empty.pem": ""])
+        let bed = try ConfigurationBed([
+            "pinproxy.yaml": "upstream:\n  trust: empty.pem\npins: null\n", "empty.pem": "",
+        ])
         #expect(bed.problems().map { $0.hasPrefix("pinproxy.yaml:2:10: error: trust: empty.pem: ") } == [true])
     }
 }

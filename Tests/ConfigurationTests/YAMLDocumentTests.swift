@@ -35,7 +35,10 @@ import Testing
         ("a: ['::1', \"[::1]:80\"] # [::1\nb: it's ::1", "{a: [::1, [::1]:80], b: it's ::1}"),
         ("\u{FEFF}a: 1", "{a: 1}"),
         ("a: !!set {x, ~, 'y'}\nb: &s !!set {z}\nc: *s\n", "{a: set {x, ~, y}, b: set {z}, c: set {z}}"),
-        ("a: !!set\n  x:\n  y:\nb: !!set {}\nc: !<tag:yaml.org,2002:set> {x}\n", "{a: set {x, y}, b: set {}, c: set {x}}"),
+        (
+            "a: !!set\n  x:\n  y:\nb: !!set {}\nc: !<tag:yaml.org,2002:set> {x}\n",
+            "{a: set {x, y}, b: set {}, c: set {x}}"
+        ),
         ("a: 1\r\nb:\r\n  - x\r\n", "{a: 1, b: [x]}"),
         ("---\na: 1\n...\n", "{a: 1}"),
         ("a: &x [1]\nb: *x\n", "{a: [1], b: [1]}"),
@@ -83,17 +86,44 @@ import Testing
         ("a: [1, 2\nb: 3\n", "f:2:2: error: the list that begins with [ in line 1 isn't closed: ] is missing"),
         ("a: {b: 1\nc: 2\n", "f:2:2: error: the mapping that begins with { in line 1 isn't closed: } is missing"),
         ("a: \"b\nc: 1\n", "f:3:1: error: the quotation mark in line 1 isn't closed"),
-        ("hosts:\n  - match:api.test\n    pinning: none\n", "f:3:12: error: there is no space after the colon in line 2: write match: api.test"),
-        ("listen:127.0.0.1\nworkers: 1\n", "f:2:8: error: there is no space after the colon in line 1: write listen: 127.0.0.1"),
+        (
+            "hosts:\n  - match:api.test\n    pinning: none\n",
+            "f:3:12: error: there is no space after the colon in line 2: write match: api.test"
+        ),
+        (
+            "listen:127.0.0.1\nworkers: 1\n",
+            "f:2:8: error: there is no space after the colon in line 1: write listen: 127.0.0.1"
+        ),
         ("a: 1\nb\n", "f:3:1: error: there is no colon after the key in line 2; write KEY: VALUE"),
-        ("a:\n  b: 1\n c: 2\n", "f:3:2: error: the line isn't indented like the keys of its mapping, which begins in line 1: they start in the same column"),
+        (
+            "a:\n  b: 1\n c: 2\n",
+            """
+            f:3:2: error: the line isn't indented like the keys of its mapping, which begins in line 1: they start in \
+            the same column
+            """
+        ),
         (
             "a:\n  - b\n c: 2\n",
-            "f:3:2: error: the line isn't indented like the keys of its mapping, which begins in line 1: they start in the same column"
+            """
+            f:3:2: error: the line isn't indented like the keys of its mapping, which begins in line 1: they start in \
+            the same column
+            """
         ),
-        ("- a\nb: 1\n", "f:2:1: error: the line isn't indented like the elements of its list, which begins in line 1: they start with \"- \" in the same column"),
+        (
+            "- a\nb: 1\n",
+            """
+            f:2:1: error: the line isn't indented like the elements of its list, which begins in line 1: they start \
+            with \"- \" in the same column
+            """
+        ),
         ("a: \"b\" c\n", "f:1:8: error: nothing can follow the value that ends before this; quote all of it"),
-        ("a: 1\n---\nb: 2\n", "f:2:1: error: not valid YAML: expected a single document in the stream in line 1, but found another document; only one document is read"),
+        (
+            "a: 1\n---\nb: 2\n",
+            """
+            f:2:1: error: not valid YAML: expected a single document in the stream in line 1, but found another \
+            document; only one document is read
+            """
+        ),
         ("a: \u{7}\n", "f:1:4: error: not valid YAML: control characters are not allowed"),
         ("a: 1\nb: \u{0}\n", "f:2:4: error: the character U+0 is not allowed"),
         ("a: \u{10F000}\n", "f:1:4: error: the character U+10F000 is not allowed"),

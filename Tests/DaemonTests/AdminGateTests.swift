@@ -24,7 +24,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "127.0.0.1", "127.0.0.1:7468", "[::1]:7468", "localhost", "LOCALHOST:1", "localhost.:7468", "192.0.2.7:9", "own.example",
+        "127.0.0.1", "127.0.0.1:7468", "[::1]:7468", "localhost", "LOCALHOST:1", "localhost.:7468", "192.0.2.7:9",
+        "own.example",
         "Own.Example:7468",
     ])
     func itAnswersToItsOwnNames(_ host: String) {
@@ -33,7 +34,8 @@ import Testing
 
     /// What a browser sends that was led here by a name of somebody else's.
     @Test(arguments: [
-        "evil.test", "evil.test:7468", "127.0.0.1.evil.test", "localhost.evil.test", "sub.own.example", "", "a b", "127.1",
+        "evil.test", "evil.test:7468", "127.0.0.1.evil.test", "localhost.evil.test", "sub.own.example", "", "a b",
+        "127.1",
         "2130706433", "0x7f.1", "::1", "user@127.0.0.1", "127.0.0.1:99999",
     ])
     func itAnswersToNoOther(_ host: String) {
@@ -45,10 +47,12 @@ import Testing
     }
 
     /// What a browser says of the page that has it ask. Pages on other ports of the same machine are `same-site`.
-    @Test(arguments: [
-        (nil, nil), ("same-origin", nil), ("none", nil), ("cross-site", 403), ("same-site", 403), ("", 403), ("none, cross-site", 403),
-        ("Same-Origin", 403), ("something-new", 403),
-    ] as [(String?, Int?)])
+    @Test(
+        arguments: [
+            (nil, nil), ("same-origin", nil), ("none", nil), ("cross-site", 403), ("same-site", 403), ("", 403),
+            ("none, cross-site", 403),
+            ("Same-Origin", 403), ("something-new", 403),
+        ] as [(String?, Int?)])
     func itAnswersToNoPageOfAnother(_ site: String?, _ status: Int?) {
         for right in [AdminGate.Right.fetch, .read, .change] {
             var request = request("Bearer \(Self.token)")
@@ -84,7 +88,9 @@ import Testing
         #expect(gate.mayControl(request("Bearer \(Self.token)")))
     }
 
-    @Test(arguments: ["", "Bearer", "Bearer ", "Basic \(token)", token, "Bearer \(token)x", "Bearer x\(token)", "Bearer \(token) x"])
+    @Test(arguments: [
+        "", "Bearer", "Bearer ", "Basic \(token)", token, "Bearer \(token)x", "Bearer x\(token)", "Bearer \(token) x",
+    ])
     func anotherTokenIsNone(_ authorization: String) {
         #expect(gate(token: Self.token).objection(to: request(authorization), needing: .read)?.status == 401)
         for count in 0..<Self.token.count {
@@ -94,18 +100,24 @@ import Testing
     }
 
     @Test func theControlSocketIsAllowedEverything() {
-        var request = ControlRequest(.post, "/learn", through: .socket(ControlPeer(UnixSocket.Peer(user: 0, process: 1))))
+        var request = ControlRequest(
+            .post, "/learn", through: .socket(ControlPeer(UnixSocket.Peer(user: 0, process: 1))))
         request.host = "whatever"
         #expect(gate().objection(to: request, needing: .own) == nil)
         #expect(gate().mayControl(request))
     }
 
     @Test func theScriptNamesWhereTheProxyIs() throws {
-        func address(_ ip: String, _ port: UInt16) throws -> SocketAddress { SocketAddress(ip: try #require(IPAddress(ip)), port: port) }
-        let own = ProxyScript.text([try address("127.0.0.1", 1), try address("::1", 2)], askedAs: "x.test", isSecure: false)
+        func address(_ ip: String, _ port: UInt16) throws -> SocketAddress {
+            SocketAddress(ip: try #require(IPAddress(ip)), port: port)
+        }
+        let own = ProxyScript.text(
+            [try address("127.0.0.1", 1), try address("::1", 2)], askedAs: "x.test", isSecure: false)
         #expect(own.contains("return \"PROXY 127.0.0.1:1; PROXY [::1]:2\";"))
         let every = [try address("0.0.0.0", 1), try address("::", 2)]
-        #expect(ProxyScript.text(every, askedAs: "proxy.test", isSecure: true).contains("\"HTTPS proxy.test:1; HTTPS proxy.test:2\""))
+        #expect(
+            ProxyScript.text(every, askedAs: "proxy.test", isSecure: true).contains(
+                "\"HTTPS proxy.test:1; HTTPS proxy.test:2\""))
         #expect(ProxyScript.text(every, askedAs: nil, isSecure: false).contains("\"PROXY 127.0.0.1:1; PROXY [::1]:2\""))
         #expect(ProxyScript.text(every, askedAs: "2001:db8::1", isSecure: false).contains("\"PROXY [2001:db8::1]:1;"))
     }

@@ -20,7 +20,8 @@ import Testing
 
     @Test func theSecondVersionIsRead() throws {
         let files = [
-            "system.slice/pinproxy.service/memory.max": "67108864\n", "system.slice/pinproxy.service/memory.high": "max\n",
+            "system.slice/pinproxy.service/memory.max": "67108864\n",
+            "system.slice/pinproxy.service/memory.high": "max\n",
             "system.slice/pinproxy.service/memory.current": "50000000\n",
             "system.slice/pinproxy.service/memory.stat": "anon 1\ninactive_file 10000000\n",
             "system.slice/memory.max": "max\n", "system.slice/memory.current": "900000000\n",

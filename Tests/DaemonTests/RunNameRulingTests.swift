@@ -6,7 +6,9 @@ import Testing
 
 @Suite struct RunNameRulingTests {
     private func snapshot(_ pins: String) throws -> Snapshot {
-        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("pinproxy-names-\(UUID().uuidString)").path
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "pinproxy-names-\(UUID().uuidString)"
+        ).path
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: directory) }
         try "pins: pins.yaml\n".write(toFile: directory + "/pinproxy.yaml", atomically: false, encoding: .utf8)
@@ -18,11 +20,14 @@ import Testing
 
     /// What the proxy would refuse is not looked up, in whatever spelling.
     @Test(arguments: [
-        ("denied.test", RunNameRuling.refused), ("DENIED.test.", .refused), ("free.test", .lookUp), ("free.test.", .lookUp),
-        ("a.denied.test", .lookUp), ("x.wild.test", .refused), ("pinned.test", .lookUp), ("plain.test", .lookUp), ("secure.test", .lookUp),
+        ("denied.test", RunNameRuling.refused), ("DENIED.test.", .refused), ("free.test", .lookUp),
+        ("free.test.", .lookUp),
+        ("a.denied.test", .lookUp), ("x.wild.test", .refused), ("pinned.test", .lookUp), ("plain.test", .lookUp),
+        ("secure.test", .lookUp),
         ("nowhere.test", .refused), ("own.test", .lookUp), ("others.test", .refused), ("unit.test", .refused),
         ("pinproxy.test", .own), ("wrong.pinproxy.TEST.", .own),
-        ("", .unfit), (".", .unfit), ("a b", .unfit), ("free.test:80", .unfit), ("free.test:443", .lookUp), ("127.0.0.1", .unfit),
+        ("", .unfit), (".", .unfit), ("a b", .unfit), ("free.test:80", .unfit), ("free.test:443", .lookUp),
+        ("127.0.0.1", .unfit),
         ("user@free.test", .unfit), ("free.test/", .unfit), ("*.test", .unfit),
     ])
     func aNameIsJudgedFirst(_ name: String, _ ruling: RunNameRuling) throws {

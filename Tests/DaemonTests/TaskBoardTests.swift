@@ -11,7 +11,9 @@ import Testing
 /// Questions to real workers, one of which can be held up.
 @Suite(.timeLimit(.minutes(5))) struct TaskBoardTests {
     /// Runs a loop until `ask` has been answered.
-    private func answer<Answer>(_ ask: (TaskBoard, @escaping (Answer) -> Void) -> Void, of bench: WorkerBench) throws -> Answer {
+    private func answer<Answer>(
+        _ ask: (TaskBoard, @escaping (Answer) -> Void) -> Void, of bench: WorkerBench
+    ) throws -> Answer {
         let loop = try EventLoop()
         let board = TaskBoard(loop: loop, workers: bench.workers, sessionCount: 3)
         var answer: Answer?
@@ -41,7 +43,8 @@ import Testing
         let list: TaskList = try answer({ $0.list($1) }, of: bench)
         #expect(list.silentWorkers == ["worker \(number + 1)"])
         // Numbers go round: 1 and 4 are the first worker's, 2 and 5 the second's, 3 is the control socket's own.
-        let own = UInt64(number + 4), other = UInt64(2 - number)
+        let own = UInt64(number + 4)
+        let other = UInt64(2 - number)
         let silent: TaskBoard.Finding = try answer({ $0.find(own, completion: $1) }, of: bench)
         #expect(describe(silent) == "silent: worker \(number + 1)")
         let cancelled: TaskBoard.Finding = try answer(

@@ -12,7 +12,8 @@ import Testing
 
 @testable import Daemon
 
-/// Two workers and their acceptor, without the daemon's signals, in the test's own process: so that one of them can be held up.
+/// Two workers and their acceptor, without the daemon's signals, in the test's own process: so that one of them can be
+/// held up.
 final class WorkerBench {
     let workers: [WorkerThread]
     let port: UInt16

@@ -1,10 +1,11 @@
-"""A differential trial of how messages are framed: mutated requests and responses go through a release build of the proxy,
-and what arrives is compared with a strict model of RFC 9112 (model.py), and read by nginx, Node, Go, Python and curl.
+"""A differential trial of how messages are framed: mutated requests and responses go through a release build of the
+proxy, and what arrives is compared with a strict model of RFC 9112 (model.py), and read by nginx, Node, Go, Python and
+curl.
 
     desync.py --pinproxy PATH [--count N] [--seed S] [--lanes L]
 
-Ends with 1 at any difference that known.py doesn't list with its reason. A lane is one process with a proxy and origins of its own;
-the same seed and lane make the same messages.
+Ends with 1 at any difference that known.py doesn't list with its reason. A lane is one process with a proxy and origins
+of its own; the same seed and lane make the same messages.
 """
 
 import argparse
@@ -61,7 +62,10 @@ def lane(number, options, go, queue):
                     break
                 if time.monotonic() - told > 60:
                     told = time.monotonic()
-                    print(f"lane {number}: {sum(trial.counts.values()):,} messages, {len(trial.faults)} differences", flush=True)
+                    print(
+                        f"lane {number}: {sum(trial.counts.values()):,} messages, {len(trial.faults)} differences",
+                        flush=True,
+                    )
             queue.put((trial.counts, trial.known, trial.verdicts, trial.faults))
         except BaseException as error:
             queue.put(({}, {}, {}, [f"lane {number} broke: {error!r}"]))
@@ -90,13 +94,18 @@ def main():
         results = [queue.get() for _ in lanes]
         for process in lanes:
             process.join()
-    counts, known, verdicts = (sum((collections.Counter(r[n]) for r in results), collections.Counter()) for n in range(3))
+    counts, known, verdicts = (
+        sum((collections.Counter(r[n]) for r in results), collections.Counter()) for n in range(3)
+    )
     faults = [fault for *_, found in results for fault in found]
     seconds = time.monotonic() - began
     for title, table in ("messages", counts), ("verdicts", verdicts):
         print(f"{title}: " + ", ".join(f"{name} {n:,}" for name, n in sorted(table.items(), key=lambda item: -item[1])))
     for name, entry in KNOWN.items():
-        print(f"known: {name} ({known[name]:,}), {'refused' if entry.refuses else 'passed on'}: {entry.reason} {entry.rfc}")
+        print(
+            f"known: {name} ({known[name]:,}), {'refused' if entry.refuses else 'passed on'}: {entry.reason} "
+            f"{entry.rfc}"
+        )
     print(f"{sum(counts.values()):,} messages in {seconds:.0f} s, {len(faults)} differences that aren't known")
     sys.exit(bool(faults))
 

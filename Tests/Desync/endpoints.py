@@ -25,8 +25,8 @@ class Frames:
             length = int.from_bytes(self.rest[:3], "big")
             if len(self.rest) < 9 + length:
                 return
-            kind, flags, stream = self.rest[3], self.rest[4], int.from_bytes(self.rest[5:9], "big") & 0x7fffffff
-            payload, self.rest = self.rest[9:9 + length], self.rest[9 + length:]
+            kind, flags, stream = self.rest[3], self.rest[4], int.from_bytes(self.rest[5:9], "big") & 0x7FFFFFFF
+            payload, self.rest = self.rest[9 : 9 + length], self.rest[9 + length :]
             if kind in (HEADERS, CONTINUATION):
                 if kind == HEADERS:
                     self.block, self.ends = b"", flags & 1
@@ -97,7 +97,7 @@ class HTTP2Client(Client):
         elif kind == DATA:
             answer.body += payload
         elif kind == RESET:
-            answer.code, = struct.unpack(">I", payload)
+            (answer.code,) = struct.unpack(">I", payload)
         if answer and kind in (HEADERS, DATA) and flags & 1:
             answer.has_ended = True
 
@@ -128,7 +128,7 @@ class HTTP2Origin:
             self.preface += data
             if len(self.preface) < len(PREFACE):
                 return
-            data, self.preface = self.preface[len(PREFACE):], self.preface[:len(PREFACE)]
+            data, self.preface = self.preface[len(PREFACE) :], self.preface[: len(PREFACE)]
         try:
             if not self.has_begun:
                 self.has_begun = True

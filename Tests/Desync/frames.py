@@ -11,30 +11,160 @@ DATA, HEADERS, RESET, SETTINGS, PING, GOAWAY, WINDOW, CONTINUATION = 0, 1, 3, 4,
 WIDE = (struct.pack(">HI", 4, 1 << 30), struct.pack(">I", (1 << 30) - 65535))
 
 VALUES = [
-    b"a", b"", b"\xe9\xff", b"a\r\nsmuggled: 1", b"a\nb", b"a\rb", b"a\x00b", b" a", b"a ", b"\ta", b"a\x7f", b"a\x1b", b"a\x85b", b"a\x0bb", b"a,b",
-    b"a\r\n\r\nGET /smuggled HTTP/1.1\r\nhost: a\r\n\r\n", b"a" * 5000, b"\r\n", b"a\r\n b"]
+    b"a",
+    b"",
+    b"\xe9\xff",
+    b"a\r\nsmuggled: 1",
+    b"a\nb",
+    b"a\rb",
+    b"a\x00b",
+    b" a",
+    b"a ",
+    b"\ta",
+    b"a\x7f",
+    b"a\x1b",
+    b"a\x85b",
+    b"a\x0bb",
+    b"a,b",
+    b"a\r\n\r\nGET /smuggled HTTP/1.1\r\nhost: a\r\n\r\n",
+    b"a" * 5000,
+    b"\r\n",
+    b"a\r\n b",
+]
 NAMES = [
-    b"X-Upper", b"x-a\x00", b"x a", b"", b"x-a:", b"x-a\r\nsmuggled", b"x-a\n", b"x\xe9", b"x-a ", b" x-a", b"x_a", b"(x)", b"x-a\x7f", b"Content-Length",
-    b"content_length", b"content-length ", b"Transfer-Encoding", b"transfer-encoding\x00", b"transfer_encoding", b"x-a: b\r\ncontent-length", b"\t", b"x-\x85"]
+    b"X-Upper",
+    b"x-a\x00",
+    b"x a",
+    b"",
+    b"x-a:",
+    b"x-a\r\nsmuggled",
+    b"x-a\n",
+    b"x\xe9",
+    b"x-a ",
+    b" x-a",
+    b"x_a",
+    b"(x)",
+    b"x-a\x7f",
+    b"Content-Length",
+    b"content_length",
+    b"content-length ",
+    b"Transfer-Encoding",
+    b"transfer-encoding\x00",
+    b"transfer_encoding",
+    b"x-a: b\r\ncontent-length",
+    b"\t",
+    b"x-\x85",
+]
 FIELDS = [
-    (b"connection", b"close"), (b"connection", b"keep-alive, x-a"), (b"keep-alive", b"timeout=5"), (b"proxy-connection", b"close"),
-    (b"transfer-encoding", b"chunked"), (b"transfer-encoding", b"identity"), (b"transfer-encoding", b""), (b"upgrade", b"h2c"), (b"upgrade", b"websocket"),
-    (b"te", b"trailers"), (b"te", b"Trailers"), (b"te", b"trailers, chunked"), (b"te", b"chunked"), (b"te", b""), (b"cookie", b"a=1"), (b"cookie", b"b=2"),
-    (b"http2-settings", b"AAA"), (b"expect", b"100-continue"), (b"trailer", b"x-t"), (b"priority", b"u=1, i"), (b"via", b"2 a"), (b"forwarded", b"for=a"),
-    (b"content-encoding", b"chunked"), (b"x-http-method-override", b"DELETE"), (b"content-length2", b"5"), (b"proxy-authorization", b"Basic YTpi")]
+    (b"connection", b"close"),
+    (b"connection", b"keep-alive, x-a"),
+    (b"keep-alive", b"timeout=5"),
+    (b"proxy-connection", b"close"),
+    (b"transfer-encoding", b"chunked"),
+    (b"transfer-encoding", b"identity"),
+    (b"transfer-encoding", b""),
+    (b"upgrade", b"h2c"),
+    (b"upgrade", b"websocket"),
+    (b"te", b"trailers"),
+    (b"te", b"Trailers"),
+    (b"te", b"trailers, chunked"),
+    (b"te", b"chunked"),
+    (b"te", b""),
+    (b"cookie", b"a=1"),
+    (b"cookie", b"b=2"),
+    (b"http2-settings", b"AAA"),
+    (b"expect", b"100-continue"),
+    (b"trailer", b"x-t"),
+    (b"priority", b"u=1, i"),
+    (b"via", b"2 a"),
+    (b"forwarded", b"for=a"),
+    (b"content-encoding", b"chunked"),
+    (b"x-http-method-override", b"DELETE"),
+    (b"content-length2", b"5"),
+    (b"proxy-authorization", b"Basic YTpi"),
+]
 PSEUDO = [
-    (b":status", b"200"), (b":foo", b"a"), (b":protocol", b"websocket"), (b":Method", b"GET"), (b":", b"a"), (b":path", b"/smuggled"), (b":method", b"GET"),
-    (b":scheme", b"https"), (b":authority", b"other.test"), (b":path ", b"/smuggled"), (b":host", b"a")]
+    (b":status", b"200"),
+    (b":foo", b"a"),
+    (b":protocol", b"websocket"),
+    (b":Method", b"GET"),
+    (b":", b"a"),
+    (b":path", b"/smuggled"),
+    (b":method", b"GET"),
+    (b":scheme", b"https"),
+    (b":authority", b"other.test"),
+    (b":path ", b"/smuggled"),
+    (b":host", b"a"),
+]
 SCHEMES = [b"http", b"HTTPS", b"ftp", b"", b"https://a/", b"https\r\nsmuggled: 1", b"https:", b"h\x00"]
 AUTHORITIES = [
-    b"other.test", b"", b"a@{0}", b"{0}:1", b"{0} ", b"{0}\r\nsmuggled: 1", b"{0}/smuggled", b"{0}?a", b"{0}\x00", b"{0},{0}", b"[{0}]", b"\xe9", b"{0}#a"]
-PATH_PARTS = [b" HTTP/1.1\r\nsmuggled: 1\r\nx: ", b" HTTP/1.1", b"\r\n\r\nGET /smuggled HTTP/1.1\r\n\r\n", b"\n", b"\x00", b"\t", b" ", b"\r", b"\xa0"]
+    b"other.test",
+    b"",
+    b"a@{0}",
+    b"{0}:1",
+    b"{0} ",
+    b"{0}\r\nsmuggled: 1",
+    b"{0}/smuggled",
+    b"{0}?a",
+    b"{0}\x00",
+    b"{0},{0}",
+    b"[{0}]",
+    b"\xe9",
+    b"{0}#a",
+]
+PATH_PARTS = [
+    b" HTTP/1.1\r\nsmuggled: 1\r\nx: ",
+    b" HTTP/1.1",
+    b"\r\n\r\nGET /smuggled HTTP/1.1\r\n\r\n",
+    b"\n",
+    b"\x00",
+    b"\t",
+    b" ",
+    b"\r",
+    b"\xa0",
+]
 STATUSES = [
-    b"201", b"204", b"205", b"206", b"304", b"404", b"500", b"999", b"600", b"99", b"2000", b"20", b"+20", b"2x0", b"", b"200 OK", b" 200", b"200\r\nsmuggled: 1",
-    b"100", b"101", b"103", b"000", b"099", b"-20", b"\xb2\xb2\xb2"]
+    b"201",
+    b"204",
+    b"205",
+    b"206",
+    b"304",
+    b"404",
+    b"500",
+    b"999",
+    b"600",
+    b"99",
+    b"2000",
+    b"20",
+    b"+20",
+    b"2x0",
+    b"",
+    b"200 OK",
+    b" 200",
+    b"200\r\nsmuggled: 1",
+    b"100",
+    b"101",
+    b"103",
+    b"000",
+    b"099",
+    b"-20",
+    b"\xb2\xb2\xb2",
+]
 TRAILERS = [
-    (b"x-t", b"a"), (b"content-length", b"5"), (b"transfer-encoding", b"chunked"), (b"host", b"a"), (b":path", b"/smuggled"), (b":status", b"200"), (b"X-T", b"a"),
-    (b"x-t", b"a\r\nsmuggled: 1"), (b"x-t", b"a\r\n\r\nGET /smuggled HTTP/1.1\r\n\r\n"), (b"connection", b"close"), (b"", b"a"), (b"x\x00", b"a"), (b"x-t", b"a" * 20000)]
+    (b"x-t", b"a"),
+    (b"content-length", b"5"),
+    (b"transfer-encoding", b"chunked"),
+    (b"host", b"a"),
+    (b":path", b"/smuggled"),
+    (b":status", b"200"),
+    (b"X-T", b"a"),
+    (b"x-t", b"a\r\nsmuggled: 1"),
+    (b"x-t", b"a\r\n\r\nGET /smuggled HTTP/1.1\r\n\r\n"),
+    (b"connection", b"close"),
+    (b"", b"a"),
+    (b"x\x00", b"a"),
+    (b"x-t", b"a" * 20000),
+]
 
 
 class FrameMaker(Maker):
@@ -50,7 +180,7 @@ class FrameMaker(Maker):
         pieces, at = [], 0
         while at < len(body):
             size = 1 + int(self.random.random() * self.pick([20, 400, 16000]))
-            pieces.append(body[at:at + size])
+            pieces.append(body[at : at + size])
             at += size
         while self.odd(0.1):
             pieces.insert(int(self.random.random() * (len(pieces) + 1)), b"")
@@ -82,7 +212,17 @@ class FrameMaker(Maker):
         method = self.pick(ODD_METHODS) if self.odd(share) else self.pick(METHODS)
         path = b"/" + name
         if self.odd(share * 2):
-            path = self.pick([path + self.pick(PATHS), path + self.pick(PATH_PARTS) + self.pick([b"", b"a"]), self.pick(PATHS), b"*", b"", authority, b"https://" + authority + path])
+            path = self.pick(
+                [
+                    path + self.pick(PATHS),
+                    path + self.pick(PATH_PARTS) + self.pick([b"", b"a"]),
+                    self.pick(PATHS),
+                    b"*",
+                    b"",
+                    authority,
+                    b"https://" + authority + path,
+                ]
+            )
         scheme = self.pick(SCHEMES) if self.odd(share) else b"https"
         said = self.pick(AUTHORITIES).replace(b"{0}", authority) if self.odd(share) else authority
         inner = b"GET /%s HTTP/1.1\r\nHost: %s\r\n\r\n" % (MARK, authority)
@@ -91,7 +231,7 @@ class FrameMaker(Maker):
         self.random.shuffle(pseudo)
         if self.odd(share):
             at = int(self.random.random() * 4)
-            pseudo[at:at + 1] = self.pick([[], [pseudo[at], pseudo[at]]])
+            pseudo[at : at + 1] = self.pick([[], [pseudo[at], pseudo[at]]])
         fields = pseudo + self.length(body, share)
         if self.odd(share):
             fields.insert(len(pseudo), (b"host", self.pick([authority, b"other.test", b""])))
@@ -122,7 +262,7 @@ class FrameMaker(Maker):
         cuts = sorted(int(self.random.random() * (len(block) + 1)) for _ in range(self.pick([0, 0, 0, 1, 3])))
         parts, at = [], 0
         for cut in [*cuts, len(block)]:
-            parts += [block[n:min(n + 16000, cut)] for n in range(at, cut, 16000)] or [b""]
+            parts += [block[n : min(n + 16000, cut)] for n in range(at, cut, 16000)] or [b""]
             at = cut
         flags = 1 if ends else 0
         first = parts[0]

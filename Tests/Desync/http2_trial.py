@@ -1,4 +1,5 @@
-"""The part of the trial that is in HTTP/2: requests of its clients to origins of HTTP/1.1, and responses of its origins."""
+"""The part of the trial that is in HTTP/2: requests of its clients to origins of HTTP/1.1, and responses of its
+origins."""
 
 from endpoints import context
 from frames import FrameMaker
@@ -41,8 +42,12 @@ class HTTP2Trial:
         rows = []
         for _ in range(BATCH):
             share = self.random.choice([0, 0.02, 0.05, 0.1])
-            requests = [self.maker.request_stream(self.trial.name(), origin.authority, 0 if self.random.random() < 0.4 else share)
-                        for _ in range(self.random.choice([1, 2, 4, 8]))]
+            requests = [
+                self.maker.request_stream(
+                    self.trial.name(), origin.authority, 0 if self.random.random() < 0.4 else share
+                )
+                for _ in range(self.random.choice([1, 2, 4, 8]))
+            ]
             rows.append(Row(self.maker, requests, origin.authority, self.offers["h2"], flips))
         for row in rows:
             for what in row.verdicts:
@@ -53,7 +58,8 @@ class HTTP2Trial:
     # Responses
 
     def responses(self):
-        """Rows of requests of HTTP/1.1 over one connection, answered in HTTP/2. After what is refused the connection ends, or goes on."""
+        """Rows of requests of HTTP/1.1 over one connection, answered in HTTP/2. After what is refused the connection
+        ends, or goes on."""
         rows, prepared = [], {}
         share, flips = self.random.choice([0, 0.02, 0.05, 0.1]), self.random.random() < 0.15
         for _ in range(BATCH):
@@ -72,7 +78,9 @@ class HTTP2Trial:
         for row, fault in self.run(rows):
             alone = self.run([row])
             self.trial.report(
-                f"response by HTTP/2 ({'alone' if alone else 'in a batch alone'}): {[(m, s) for m, _, s, _ in row]!r}\n    model: {[w for *_, w in row]!r}\n    {fault}")
+                f"response by HTTP/2 ({'alone' if alone else 'in a batch alone'}): "
+                f"{[(m, s) for m, _, s, _ in row]!r}\n    model: {[w for *_, w in row]!r}\n    {fault}"
+            )
 
     def outcome(self, sent, method):
         what = verdict(self.trial.known, StreamReader.response, sent, method)
@@ -82,16 +90,21 @@ class HTTP2Trial:
     def run(self, rows):
         host, clients = self.origin.authority, []
         for row in rows:
-            data = b"".join(b"%s %s HTTP/1.1\r\nHost: %s\r\n\r\n" % (method, target, host) for method, target, *_ in row)
+            data = b"".join(
+                b"%s %s HTTP/1.1\r\nHost: %s\r\n\r\n" % (method, target, host) for method, target, *_ in row
+            )
             # The last one says that nothing follows.
             data = data[:-2] + b"Connection: close\r\n\r\n"
-            clients.append(Client(self.loop, self.trial.proxy, [data], False, tunnel=host, context=self.offers["http/1.1"]))
+            clients.append(
+                Client(self.loop, self.trial.proxy, [data], False, tunnel=host, context=self.offers["http/1.1"])
+            )
 
         def is_done():
             return all(client.is_done for client in clients)
 
         if any(row[-1][3] == "flipped" for row in rows):
-            # A frame may now be longer than what is sent of it: the proxy waits until its origin ends, and may try again.
+            # A frame may now be longer than what is sent of it: the proxy waits until its origin ends, and may try
+            # again.
             for _ in range(TRIES):
                 if self.loop.run(is_done, patience=1):
                     break
@@ -115,7 +128,11 @@ class HTTP2Trial:
                 answer = reader.response(data, method, at, has_ended=False, is_client=True)
             except (Incomplete, Refused) as error:
                 # A response that broke off is cut where it broke.
-                return None if isinstance(wanted, str) and isinstance(error, Incomplete) else f"answer {number + 1}: {error!r}"
+                return (
+                    None
+                    if isinstance(wanted, str) and isinstance(error, Incomplete)
+                    else f"answer {number + 1}: {error!r}"
+                )
             at = answer.end
             if wanted == "flipped":
                 return None

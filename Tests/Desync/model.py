@@ -18,8 +18,7 @@ HOST = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9\-._~!$&'()*+,;=]|%[0-9A
 HOST_TEXT = re.compile(rb"[A-Za-z0-9\-._~%!$&'()*+;=:\[\]]*\Z")
 CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]+)((?:[ \t]*;.*)?)\Z", re.DOTALL)
 QUOTED = rb'"(?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t\x20-\x7e\x80-\xff])*"'
-EXTENSIONS = re.compile(
-    rb"(?:[ \t]*;[ \t]*" + TOKEN + rb"(?:[ \t]*=[ \t]*(?:" + TOKEN + rb"|" + QUOTED + rb"))?)*\Z")
+EXTENSIONS = re.compile(rb"(?:[ \t]*;[ \t]*" + TOKEN + rb"(?:[ \t]*=[ \t]*(?:" + TOKEN + rb"|" + QUOTED + rb"))?)*\Z")
 
 #: What pinproxy's configuration and its own fixed limits allow.
 HEAD_LIMIT, FIELD_LIMIT, OPTION_LIMIT, CHUNK_LINE_LIMIT, TRAILER_LIMIT = 65536, 1000, 32, 4096, 16384
@@ -84,7 +83,7 @@ class Reader:
     def lines(self, data, start, limit):
         """The lines of a head, and where its body begins."""
         end = data.find(b"\r\n\r\n", start)
-        head = data[start:end if end >= 0 else len(data)]
+        head = data[start : end if end >= 0 else len(data)]
         whole = head.split(b"\r\n")
         if end < 0:
             rest = whole.pop()
@@ -126,7 +125,7 @@ class Reader:
                     number = number.strip(b" \t")
                     if not number.isdigit():
                         raise Refused("Content-Length")
-                    if int(number) > 2 ** 63 - 1:
+                    if int(number) > 2**63 - 1:
                         raise Refused("Content-Length too large")
                     if length is not None:
                         if int(number) != length:
@@ -150,7 +149,9 @@ class Reader:
         return length, chunked
 
     def keeps(self, fields, version):
-        options = [o.strip(b" \t").lower() for name, value in fields if name == b"connection" for o in value.split(b",")]
+        options = [
+            o.strip(b" \t").lower() for name, value in fields if name == b"connection" for o in value.split(b",")
+        ]
         options = [o for o in options if o]
         if len(options) > OPTION_LIMIT:
             raise Refused("too many options")
@@ -173,7 +174,7 @@ class Reader:
             if not match:
                 raise Refused("chunk size")
             size = int(match[1], 16)
-            if size > 2 ** 63 - 1:
+            if size > 2**63 - 1:
                 raise Refused("chunk size too large")
             if len(match[1]) > 15:
                 self.doubt("chunk size of many digits", False)
@@ -183,10 +184,10 @@ class Reader:
                 break
             if len(data) < at + size:
                 raise Incomplete
-            body.append(data[at:at + size])
+            body.append(data[at : at + size])
             at += size
-            if data[at:at + 2] != b"\r\n":
-                if b"\r\n".startswith(data[at:at + 2]):
+            if data[at : at + 2] != b"\r\n":
+                if b"\r\n".startswith(data[at : at + 2]):
                     raise Incomplete
                 raise Refused("chunk end")
             at += 2
@@ -207,7 +208,8 @@ class Reader:
 
     #: Extensions that are read in no other way by anyone: tokens, "=", blanks and whole quoted strings.
     LAX = re.compile(
-        rb"[ \t]*;[ \t]*" + TOKEN + rb"(?:[ \t=]|" + TOKEN + rb"|" + QUOTED + rb"|;[ \t]*" + TOKEN + rb")*\Z")
+        rb"[ \t]*;[ \t]*" + TOKEN + rb"(?:[ \t=]|" + TOKEN + rb"|" + QUOTED + rb"|;[ \t]*" + TOKEN + rb")*\Z"
+    )
 
     def is_lax(self, text):
         return bool(self.LAX.match(text))
@@ -302,7 +304,8 @@ class Reader:
         return b"/" + path if path[:1] == b"?" else path
 
     def requests(self, data, authority, is_inside=False):
-        """All requests of a connection to a proxy, and how it ends: "end", "closed", "incomplete" or a refusal's reason."""
+        """All requests of a connection to a proxy, and how it ends: "end", "closed", "incomplete" or a refusal's
+        reason."""
         messages = []
         at = 0
         while True:
@@ -356,7 +359,7 @@ class Reader:
         if length is not None:
             if len(data) < body_at + length:
                 raise Incomplete
-            return Answer(status, data[body_at:body_at + length], body_at + length, fields, False)
+            return Answer(status, data[body_at : body_at + length], body_at + length, fields, False)
         if not has_ended:
             raise Incomplete
         return Answer(status, data[body_at:], len(data), fields, True)

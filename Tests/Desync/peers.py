@@ -11,7 +11,8 @@ import time
 
 HERE = pathlib.Path(__file__).parent / "readers"
 ENVIRONMENT = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"} | {
-    name: os.environ[name] for name in ("PYENV_VERSION", "PYENV_ROOT", "HOME") if name in os.environ}
+    name: os.environ[name] for name in ("PYENV_VERSION", "PYENV_ROOT", "HOME") if name in os.environ
+}
 
 
 class Programs:
@@ -23,8 +24,12 @@ class Programs:
 
     def start(self, name, command, **options):
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stderr=open(self.folder / f"{name}.log", "wb"), preexec_fn=die_with_parent,
-            **({"env": ENVIRONMENT, "stdout": subprocess.PIPE} | options))
+            command,
+            stdin=subprocess.DEVNULL,
+            stderr=open(self.folder / f"{name}.log", "wb"),
+            preexec_fn=die_with_parent,
+            **({"env": ENVIRONMENT, "stdout": subprocess.PIPE} | options),
+        )
         self.all.append(process)
         return process
 
@@ -38,6 +43,7 @@ class Programs:
 def die_with_parent():
     """A trial that is killed leaves nothing behind (prctl PR_SET_PDEATHSIG)."""
     import ctypes
+
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
@@ -50,11 +56,45 @@ def certificates(folder, names):
     """ca.pem, an authority, and a leaf of it, origin.pem with origin.key, for names in OpenSSL's notation."""
     key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30"]
     for command in (
-        ["openssl", "req", "-x509", *key, "-subj", "/CN=Trial", "-keyout", "ca.key", "-out", "ca.pem",
-         "-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign"],
-        ["openssl", "req", "-x509", *key, "-CA", "ca.pem", "-CAkey", "ca.key", "-subj", "/CN=origin", "-keyout", "origin.key",
-         "-out", "origin.pem", "-addext", f"subjectAltName={names}", "-addext", "basicConstraints=CA:FALSE",
-         "-addext", "extendedKeyUsage=serverAuth"]):
+        [
+            "openssl",
+            "req",
+            "-x509",
+            *key,
+            "-subj",
+            "/CN=Trial",
+            "-keyout",
+            "ca.key",
+            "-out",
+            "ca.pem",
+            "-addext",
+            "basicConstraints=critical,CA:TRUE",
+            "-addext",
+            "keyUsage=critical,keyCertSign",
+        ],
+        [
+            "openssl",
+            "req",
+            "-x509",
+            *key,
+            "-CA",
+            "ca.pem",
+            "-CAkey",
+            "ca.key",
+            "-subj",
+            "/CN=origin",
+            "-keyout",
+            "origin.key",
+            "-out",
+            "origin.pem",
+            "-addext",
+            f"subjectAltName={names}",
+            "-addext",
+            "basicConstraints=CA:FALSE",
+            "-addext",
+            "extendedKeyUsage=serverAuth",
+        ],
+    ):
         subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return folder / "origin.pem", folder / "origin.key"
 
@@ -70,8 +110,11 @@ pins: null
 """)
     log = folder / "proxy.out"
     process = programs.start(
-        "proxy", [executable, "run", "--config", folder / "pinproxy.yaml"], stdout=open(log, "wb"),
-        env=ENVIRONMENT | {"XDG_STATE_HOME": str(folder)})
+        "proxy",
+        [executable, "run", "--config", folder / "pinproxy.yaml"],
+        stdout=open(log, "wb"),
+        env=ENVIRONMENT | {"XDG_STATE_HOME": str(folder)},
+    )
     end = time.monotonic() + 20
     while time.monotonic() < end and process.poll() is None:
         for line in (log.read_text() + (folder / "proxy.log").read_text()).splitlines():
@@ -129,11 +172,16 @@ http {{
     upstream recorder {{ server 127.0.0.1:{recorder.port} max_fails=0; keepalive 64; }}
     server {{
         listen 127.0.0.1:{port} backlog=512{" ssl" if certificate else ""}; {secure}
-        location / {{ proxy_pass http://recorder; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_next_upstream off; }}
+        location / {{
+            proxy_pass http://recorder; proxy_http_version 1.1; proxy_set_header Connection "";
+            proxy_next_upstream off;
+        }}
     }}
 }}
 """)
-        programs.start(name, ["/usr/sbin/nginx", "-p", folder, "-c", folder / f"{name}.conf"], stdout=subprocess.DEVNULL)
+        programs.start(
+            name, ["/usr/sbin/nginx", "-p", folder, "-c", folder / f"{name}.conf"], stdout=subprocess.DEVNULL
+        )
         end = time.monotonic() + 10
         while True:
             try:
@@ -141,7 +189,7 @@ http {{
                 return
             except OSError:
                 if time.monotonic() > end:
-                    raise SystemExit("nginx isn't ready: " + (folder / f"{name}.log").read_text())
+                    raise SystemExit("nginx isn't ready: " + (folder / f"{name}.log").read_text()) from None
                 time.sleep(0.02)
 
     @property
@@ -158,22 +206,30 @@ def build_go(folder):
     if not shutil.which("go"):
         return None
     subprocess.run(
-        ["go", "build", "-o", folder / "reader-go", HERE / "reader.go"], check=True,
-        env=ENVIRONMENT | {"GOCACHE": str(folder / "go-cache"), "GO111MODULE": "off", "GOFLAGS": ""})
+        ["go", "build", "-o", folder / "reader-go", HERE / "reader.go"],
+        check=True,
+        env=ENVIRONMENT | {"GOCACHE": str(folder / "go-cache"), "GO111MODULE": "off", "GOFLAGS": ""},
+    )
     return folder / "reader-go"
 
 
 def start_readers(programs, loop, recorder, go, certificate=()):
     """- Parameter certificate: files of a chain and its key, for TLS; empty: in the clear."""
-    commands = {"node": ["node", HERE / "reader.js"], "python": ["/usr/bin/python3", "-B", HERE / "reader.py"]} | ({"go": [go]} if go else {})
-    readers = [ReaderProcess(loop, name, programs.start(name, [*command, *certificate])) for name, command in commands.items()]
+    commands = {"node": ["node", HERE / "reader.js"], "python": ["/usr/bin/python3", "-B", HERE / "reader.py"]} | (
+        {"go": [go]} if go else {}
+    )
+    readers = [
+        ReaderProcess(loop, name, programs.start(name, [*command, *certificate])) for name, command in commands.items()
+    ]
     return [*readers, Nginx(programs, recorder, certificate)]
 
 
 # Clients
 
+
 class ClientRun:
-    """A program that asks for a list of URLs, and says of each what came: URL, status, length and digest, or URL and error."""
+    """A program that asks for a list of URLs, and says of each what came: URL, status, length and digest, or URL and
+    error."""
 
     NAMES = ["curl", "node", "python"]
 
@@ -185,15 +241,30 @@ class ClientRun:
         self.name = name
         if name == "curl":
             command = [
-                "curl", "--silent", "--http1.1", "--proxy", f"http://127.0.0.1:{port}", "--max-time", "10", "--write-out",
-                r"\n@@ %{urlnum} %{http_code} %{size_download} %{exitcode}\n", "--config", "-"]
+                "curl",
+                "--silent",
+                "--http1.1",
+                "--proxy",
+                f"http://127.0.0.1:{port}",
+                "--max-time",
+                "10",
+                "--write-out",
+                r"\n@@ %{urlnum} %{http_code} %{size_download} %{exitcode}\n",
+                "--config",
+                "-",
+            ]
             lines = "".join(f'url = "{url}"\n' for url in urls)
         else:
             program = ["node", HERE / "client.js"] if name == "node" else ["/usr/bin/python3", "-B", HERE / "client.py"]
             command, lines = [*program, "127.0.0.1", str(port)], "".join(url + "\n" for url in urls)
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=ENVIRONMENT,
-            preexec_fn=die_with_parent)
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=ENVIRONMENT,
+            preexec_fn=die_with_parent,
+        )
         self.process.stdin.write(lines.encode())
         self.process.stdin.close()
         os.set_blocking(self.process.stdout.fileno(), False)
@@ -225,8 +296,10 @@ class ClientRun:
         for number, url in enumerate(self.urls):
             end = output.index(b"\n@@ %d " % number, at)
             line_end = output.index(b"\n", end + 1)
-            status, length, code = map(int, output[end + 1:line_end].split()[2:])
+            status, length, code = map(int, output[end + 1 : line_end].split()[2:])
             body = output[at:end]
-            results[url] = (status, length, hashlib.md5(body).hexdigest()[:8]) if code == 0 and length == len(body) else None
+            results[url] = (
+                (status, length, hashlib.md5(body).hexdigest()[:8]) if code == 0 and length == len(body) else None
+            )
             at = line_end + 1
         return results

@@ -17,7 +17,8 @@ class Row:
 
     def __init__(self, maker, requests, authority, context, flips):
         """
-        - Parameter flips: bytes of frames are changed by chance. Then nobody knows what they say, but no body becomes a message.
+        - Parameter flips: bytes of frames are changed by chance. Then nobody knows what they say, but no body becomes a
+          message.
         """
         self.authority, self.context, self.is_flipped = authority, context, flips
         self.requests = requests
@@ -50,22 +51,30 @@ class Row:
         return allowed
 
     def begun(self, sent):
-        """The message that one begins with which is refused for its trailers, or for its length; nil: none. An extended CONNECT is an upgrade
-        at an origin of HTTP/1.1 (RFC 8441), which no origin here accepts."""
+        """The message that one begins with which is refused for its trailers, or for its length; nil: none. An extended
+        CONNECT is an upgrade at an origin of HTTP/1.1 (RFC 8441), which no origin here accepts."""
         said = dict(sent.fields)
         if said.get(b":method") == b"CONNECT" and b":protocol" in said:
-            fields = [(name, b"GET" if name == b":method" else value) for name, value in sent.fields if name not in (b":protocol", b"content-length")]
+            fields = [
+                (name, b"GET" if name == b":method" else value)
+                for name, value in sent.fields
+                if name not in (b":protocol", b"content-length")
+            ]
             sent, said = sent._replace(fields=fields, pieces=[]), {b"content-length": b"0"}
         length = said.get(b"content-length", b"")
         if not length.isdigit() or int(length) > len(sent.body):
             return None
         try:
-            return StreamReader(KNOWN).request(sent._replace(pieces=[sent.body[:int(length)]], trailers=None), self.authority)
+            return StreamReader(KNOWN).request(
+                sent._replace(pieces=[sent.body[: int(length)]], trailers=None), self.authority
+            )
         except Refused:
             return None
 
     def client(self, loop, port):
-        return HTTP2Client(loop, port, self.frames, [] if self.is_flipped else self.numbers, self.authority, self.context)
+        return HTTP2Client(
+            loop, port, self.frames, [] if self.is_flipped else self.numbers, self.authority, self.context
+        )
 
     def fault_of(self, client, is_strict=True, reading=lambda target: target):
         if self.is_flipped:
@@ -86,7 +95,12 @@ class Row:
             if answer.status is not None and answer.status < 400 and name is None:
                 return f"{answer.status}, though {what}"
             return None
-        if name is None and not is_strict and answer.status is not None and (answer.status >= 400 or what.target == b"*"):
+        if (
+            name is None
+            and not is_strict
+            and answer.status is not None
+            and (answer.status >= 400 or what.target == b"*")
+        ):
             return None
         if not answer.has_ended:
             return f"no answer: {answer}"

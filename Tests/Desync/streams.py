@@ -1,5 +1,5 @@
-"""A strict reader of messages in HTTP/2, from RFC 9113 alone: what their fields and bodies are in HTTP/1.1. It shares no code with the
-proxy, as model.py doesn't."""
+"""A strict reader of messages in HTTP/2, from RFC 9113 alone: what their fields and bodies are in HTTP/1.1. It shares
+no code with the proxy, as model.py doesn't."""
 
 import re
 from typing import NamedTuple
@@ -151,7 +151,7 @@ class StreamReader(Reader):
             if not has_body and sent.body:
                 raise Refused("DATA")
         except Refused as refused:
-            raise refused if has_body and status != 205 and number is None else Refused(AFTER)
+            raise refused if has_body and status != 205 and number is None else Refused(AFTER) from None
         if status == 205:
             self.doubt("205", False)
             return status, b""
@@ -159,12 +159,12 @@ class StreamReader(Reader):
 
     @staticmethod
     def said(sent, method):
-        """The body of a response as far as its head says where it ends: of what is refused for its end, a client of HTTP/1.1 has a whole
-        message by then. Nil: it can't be whole."""
+        """The body of a response as far as its head says where it ends: of what is refused for its end, a client of
+        HTTP/1.1 has a whole message by then. Nil: it can't be whole."""
         status, length = dict(sent.fields)[b":status"], dict(sent.fields).get(b"content-length", b"")
         if method == b"HEAD" or status in (b"204", b"205", b"304"):
             return b""
-        return sent.body[:int(length)] if length.isdigit() and int(length) <= len(sent.body) else None
+        return sent.body[: int(length)] if length.isdigit() and int(length) <= len(sent.body) else None
 
     def head(self, fields):
         pseudo, others = self.section(fields, RESPONSE_HEAD_LIMIT)

@@ -50,8 +50,10 @@ class Stream:
         pieces = [self.data[a:b] for a, b in zip([0, *self.cuts], [*self.cuts, len(self.data)])]
         satisfied = None
         if not self.ends and self.ending == "end":
+
             def satisfied(data):
                 return data.count(b"\r\nX-Id: ") >= len(self.messages) and self.fault(data) is None
+
         return Client(loop, port, pieces, self.ends, satisfied, self.tunnel)
 
     def allowed(self, reading):
@@ -180,7 +182,9 @@ class Trial:
 
     def requests(self, origin, count, name):
         is_strict = name in ("recorder", "tunnels")
-        self.try_requests(origin, [self.stream(origin.authority, is_strict, name == "tunnels") for _ in range(count)], is_strict, name)
+        self.try_requests(
+            origin, [self.stream(origin.authority, is_strict, name == "tunnels") for _ in range(count)], is_strict, name
+        )
 
     def try_requests(self, origin, streams, is_strict, name):
         faults = self.run_requests(origin, streams, is_strict)
@@ -237,8 +241,10 @@ class Trial:
         """Finds the input that a fault comes from, by sending each alone."""
         alone = [(input, found) for input in inputs if (found := run(input))]
         for input, found in alone[:3]:
-            self.report(f"{name}: {input.data!r}\n    model: {[m[:2] + (len(m.body),) for m in input.messages]} {input.ending}\n    "
-                               + "\n    ".join(found))
+            self.report(
+                f"{name}: {input.data!r}\n    model: {[m[:2] + (len(m.body),) for m in input.messages]} "
+                f"{input.ending}\n    " + "\n    ".join(found)
+            )
         if not alone:
             self.report(f"{name}: in a batch alone\n    " + "\n    ".join(faults[:5]))
 
@@ -292,12 +298,16 @@ class Trial:
         for row, fault in found:
             alone = self.run_rows([row], url)
             self.report(
-                f"response ({'alone' if alone else 'in a batch alone'}): {[(m, d) for m, _, d, _ in row]!r}\n    model: {[w for *_, w in row]!r}\n    {fault}")
+                f"response ({'alone' if alone else 'in a batch alone'}): {[(m, d) for m, _, d, _ in row]!r}\n    "
+                f"model: {[w for *_, w in row]!r}\n    {fault}"
+            )
 
     def run_rows(self, rows, url):
         clients = []
         for row in rows:
-            data = b"".join(b"%s %s%s HTTP/1.1\r\nHost: a\r\n\r\n" % (method, url, target) for method, target, *_ in row)
+            data = b"".join(
+                b"%s %s%s HTTP/1.1\r\nHost: a\r\n\r\n" % (method, url, target) for method, target, *_ in row
+            )
             clients.append(Client(self.loop, self.proxy, [data], True))
         in_time = self.loop.run(lambda: all(client.is_done for client in clients))
         found = []
@@ -317,7 +327,11 @@ class Trial:
                 answer = reader.response(data, method, at, is_client=True)
             except (Incomplete, Refused) as error:
                 # A response that broke off is cut where it broke.
-                return None if isinstance(wanted, str) and isinstance(error, Incomplete) else f"answer {number + 1}: {error!r}"
+                return (
+                    None
+                    if isinstance(wanted, str) and isinstance(error, Incomplete)
+                    else f"answer {number + 1}: {error!r}"
+                )
             at = answer.end
             if isinstance(wanted, str):
                 if answer.until_close and client.was_reset:

@@ -89,7 +89,7 @@ class Link:
             except ssl.SSLWantReadError:
                 if pieces:
                     return b"".join(pieces)
-                raise BlockingIOError
+                raise BlockingIOError from None
             except OSError:
                 # What came before is handled; the next call fails again.
                 if pieces:
@@ -202,9 +202,14 @@ class Recorded:
             return True
         body = digest(message.body).encode()
         self.socket.sendall(
-            b"HTTP/1.1 200 OK\r\nX-Id: %s\r\nContent-Length: %d\r\n%s\r\n%s" % (
-                digest(message.method, message.target).encode(), len(body), b"Connection: close\r\n" if message.closes else b"",
-                b"" if message.method == b"HEAD" else body))
+            b"HTTP/1.1 200 OK\r\nX-Id: %s\r\nContent-Length: %d\r\n%s\r\n%s"
+            % (
+                digest(message.method, message.target).encode(),
+                len(body),
+                b"Connection: close\r\n" if message.closes else b"",
+                b"" if message.method == b"HEAD" else body,
+            )
+        )
         if message.closes:
             self.close()
             return False

@@ -132,7 +132,9 @@ extension Deadline {
         #expect(!deadline.isSet)
     }
 
-    @Test func `a repeating timer beats until it is released, a timer that is released before its time not at all`() throws {
+    @Test func `a repeating timer beats until it is released, a timer that is released before its time not at all`()
+        throws
+    {
         let loop = try EventLoop()
         let owner = Owner(loop) { owner in
             guard owner.calls.count == 3 else { return }

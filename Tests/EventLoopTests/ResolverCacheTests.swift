@@ -14,9 +14,10 @@ import Testing
         .success([try #require(IPAddress("192.0.2.1"))])
     }
 
-    @Test(arguments: [
-        (60, 60), (0, 1), (-1, 1), (1, 1), (3600, 3600), (3601, 3600), (Int(Int32.max), 3600), (.max, 3600),
-    ] as [(Int, UInt64)])
+    @Test(
+        arguments: [
+            (60, 60), (0, 1), (-1, 1), (1, 1), (3600, 3600), (3601, 3600), (Int(Int32.max), 3600), (.max, 3600),
+        ] as [(Int, UInt64)])
     func `an answer lives as long as its records, from a second to an hour`(timeToLive: Int, lives: UInt64) throws {
         let cache = ResolverCache()
         let answer = try someAnswer()

@@ -72,7 +72,8 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
 
     /// With a deadline of 20 s for each question: whoever waited for the dropped one would be seen to.
     @Test(arguments: [ScriptedNameServer.Kind.a, .aaaa])
-    func `a server that drops one of the questions keeps nobody from beginning`(dropped: ScriptedNameServer.Kind) throws {
+    func `a server that drops one of the questions keeps nobody from beginning`(dropped: ScriptedNameServer.Kind) throws
+    {
         let fixture = try Fixture { _ in addresses("192.0.2.1", "2001:db8::1") }
         fixture.server.dropped = dropped
         let resolver = try fixture.resolver()
@@ -82,12 +83,18 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         resolver.resolve("half.test") { addresses in
             begun.append(addresses)
             fixture.loop.afterThisTurn { fixture.loop.stop() }
-        } completion: { _ in answers += 1 }
+        } completion: { _ in
+            answers += 1
+        }
         run(fixture.loop)
         #expect(begun == [known])
         #expect(answers == 0)
         // Who comes later needn't wait either.
-        resolver.resolve("half.test") { begun.append($0) } completion: { _ in answers += 1 }
+        resolver.resolve("half.test") {
+            begun.append($0)
+        } completion: { _ in
+            answers += 1
+        }
         #expect(begun == [known, known])
         // The dropped question fails with the resolver; what the other brought stands.
         fixture.server.dropped = nil
@@ -375,7 +382,9 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         let fixture = try Fixture { _ in .failure }
         let resolver = try fixture.resolver()
         var answers: [Answer] = []
-        for name in ["file.test", "other-name.test", "localhost", "file.test."] { resolver.resolve(name) { answers.append($0) } }
+        for name in ["file.test", "other-name.test", "localhost", "file.test."] {
+            resolver.resolve(name) { answers.append($0) }
+        }
         #expect(answers.count == 4, "the hosts file needs no waiting")
         #expect(try texts(answers.first) == ["192.0.2.77", "2001:db8::77"])
         #expect(try texts(answers[1]) == ["192.0.2.77"])
@@ -383,7 +392,9 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         #expect(try texts(answers[3]) == ["192.0.2.77", "2001:db8::77"])
         #expect(fixture.server.questions.isEmpty)
         // A changed file is noticed soon: its answers have no time to live.
-        #expect(fixture.cache.answer(for: "file.test", at: MonotonicTime.now().advanced(byNanoseconds: 1_000_000_000)) == nil)
+        #expect(
+            fixture.cache.answer(for: "file.test", at: MonotonicTime.now().advanced(byNanoseconds: 1_000_000_000))
+                == nil)
     }
 
     @Test func `look-ups leave no descriptor behind, cancelled and abandoned ones neither`() throws {

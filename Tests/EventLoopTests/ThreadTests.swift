@@ -34,7 +34,8 @@ struct ThreadTests {
     @Test func whatAnObjectWasMadeOfGoes() throws {
         var ingredient: Ingredient? = Ingredient()
         weak let seen = ingredient
-        let thread = try LoopThread.start("test", stackSize: 256 << 10) { [ingredient] loop in Object(loop, ingredient) }
+        let thread = try LoopThread.start("test", stackSize: 256 << 10) { [ingredient] loop in Object(loop, ingredient)
+        }
         ingredient = nil
         #expect(seen == nil)
         #expect(thread.perform { _ in })
@@ -95,7 +96,9 @@ struct ThreadTests {
     @Test func workIsWaitedForOnItsOwnThread() throws {
         let caller = pthread_self()
         for number in 0..<200 {
-            let (result, thread) = try SystemThread.run("test", stackSize: 128 << 10) { ([number, number * 2], pthread_self()) }
+            let (result, thread) = try SystemThread.run("test", stackSize: 128 << 10) {
+                ([number, number * 2], pthread_self())
+            }
             #expect(result == [number, number * 2] && thread != caller)
         }
     }

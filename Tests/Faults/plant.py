@@ -19,7 +19,8 @@ TREE = ROOT / ".build-faults" / "tree"
 DECLARATION = '\n@_silgen_name("pinproxy_planted") private func planted(_ number: CInt) -> Bool\n'
 ACTIVE = ROOT / ".build-faults" / "active"
 # A file, for tests start programs without the variables of their own environment.
-SWITCH = """#include <stdbool.h>
+SWITCH = (
+    """#include <stdbool.h>
 #include <stdio.h>
 bool pinproxy_planted(int number) {
     static int active = -1;
@@ -34,13 +35,18 @@ bool pinproxy_planted(int number) {
     }
     return active == number;
 }
-""" % ACTIVE
+"""
+    % ACTIVE
+)
 
 
 def check():
     """The faults that no longer fit the sources."""
-    return [fault.name for fault in FAULTS
-            if (text := (ROOT / "Sources" / fault.file).read_text()).count(fault.old) != 1 or "PLANTED" not in fault.new]
+    return [
+        fault.name
+        for fault in FAULTS
+        if (ROOT / "Sources" / fault.file).read_text().count(fault.old) != 1 or "PLANTED" not in fault.new
+    ]
 
 
 def plant():
@@ -48,7 +54,9 @@ def plant():
     if not TREE.exists():
         subprocess.run(["git", "-C", ROOT, "worktree", "prune"], check=True)
         subprocess.run(["git", "-C", ROOT, "worktree", "add", "--quiet", "--detach", TREE], check=True)
-    head = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    head = subprocess.run(
+        ["git", "-C", ROOT, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
+    ).stdout.strip()
     subprocess.run(["git", "-C", TREE, "checkout", "--quiet", "--force", head], check=True)
     (TREE / "Sources/CShims/planted.c").write_text(SWITCH)
     # A room that stands on nothing of ours doesn't link what is beside the C shims.
@@ -102,7 +110,13 @@ def main():
         seen = failures(number, fault.tests)
         if seen == []:
             missed.append(fault.name)
-        words = "MISSED" if seen == [] else "no end in time" if seen is None else ", ".join(seen[:3]) + (f" and {len(seen) - 3} more" if len(seen) > 3 else "")
+        words = (
+            "MISSED"
+            if seen == []
+            else "no end in time"
+            if seen is None
+            else ", ".join(seen[:3]) + (f" and {len(seen) - 3} more" if len(seen) > 3 else "")
+        )
         print(f"{number:3} {fault.name}: {words}", flush=True)
     print(f"{len(missed)} of {len(FAULTS)} faults missed" + (": " + "; ".join(missed) if missed else ""))
     sys.exit(len(missed) > arguments.unseen)

@@ -1,11 +1,17 @@
 #!/usr/bin/env python3
-"""Mints the chain that the targets of certificates and status trust, with openssl: Tests/FuzzTargets/FixedChain.swift, and their seeds.
+"""Mints the chain that the targets of certificates and status trust, with openssl: Tests/FuzzTargets/FixedChain.swift,
+and their seeds.
 
-A new chain makes the committed corpora of these targets worthless: run it only where the old one can't be used any more.
-The keys are thrown away, so that nobody can sign what the targets have to refuse.
+A new chain makes the committed corpora of these targets worthless: run it only where the old one can't be used any
+more. The keys are thrown away, so that nobody can sign what the targets have to refuse.
 """
 
-import base64, pathlib, struct, subprocess, tempfile, time
+import base64
+import pathlib
+import struct
+import subprocess
+import tempfile
+import time
 
 here = pathlib.Path(__file__).resolve().parent
 corpus = here / "Corpus"
@@ -21,7 +27,9 @@ def write(target, name, data, choices=b""):
 
 
 def der(name):
-    return base64.b64decode("".join(line for line in pathlib.Path(f"{name}.pem").read_text().split("\n") if "-----" not in line))
+    return base64.b64decode(
+        "".join(line for line in pathlib.Path(f"{name}.pem").read_text().split("\n") if "-----" not in line)
+    )
 
 
 def make(name, issuer, subject, extensions, days=7300):
@@ -29,8 +37,22 @@ def make(name, issuer, subject, extensions, days=7300):
     pathlib.Path(f"{name}.ext").write_text(extensions)
     run("req", "-new", "-key", f"{name}.key", "-subj", subject, "-out", f"{name}.csr")
     sign = ["-CA", f"{issuer}.pem", "-CAkey", f"{issuer}.key"] if issuer else ["-signkey", f"{name}.key"]
-    run("x509", "-req", "-in", f"{name}.csr", "-days", str(days), "-sha256", "-extfile", f"{name}.ext", "-out", f"{name}.pem",
-        "-set_serial", str(1000 + len(name)), *sign)
+    run(
+        "x509",
+        "-req",
+        "-in",
+        f"{name}.csr",
+        "-days",
+        str(days),
+        "-sha256",
+        "-extfile",
+        f"{name}.ext",
+        "-out",
+        f"{name}.pem",
+        "-set_serial",
+        str(1000 + len(name)),
+        *sign,
+    )
 
 
 def vector(width, data):
@@ -39,29 +61,72 @@ def vector(width, data):
 
 def in_swift(name, data, comment):
     text = base64.b64encode(data).decode()
-    lines = "\n".join("        " + text[start:start + 104] for start in range(0, len(text), 104))
+    lines = "\n".join("        " + text[start : start + 104] for start in range(0, len(text), 104))
     return f'    /// {comment}\n    static let {name} = bytes(\n        """\n{lines}\n        """)\n'
 
 
 with tempfile.TemporaryDirectory() as folder:
     import os
+
     os.chdir(folder)
     ca = "basicConstraints=critical,CA:TRUE{}\nkeyUsage=critical,keyCertSign,cRLSign\nsubjectKeyIdentifier=hash\n"
     make("root", None, "/CN=Fuzz root", ca.format(""))
     # Names are in certificates that the fuzzer changes: constraints are tried as well.
-    make("issuer", "root", "/CN=Fuzz issuer", ca.format(",pathlen:0") + "authorityKeyIdentifier=keyid\nnameConstraints=permitted;DNS:test\n")
-    leaf = ("basicConstraints=CA:FALSE\nkeyUsage=critical,digitalSignature\nextendedKeyUsage=serverAuth\nsubjectAltName=DNS:a.test,DNS:*.b.test,IP:192.0.2.1\n"
-            "subjectKeyIdentifier=hash\nauthorityKeyIdentifier=keyid\n")
+    make(
+        "issuer",
+        "root",
+        "/CN=Fuzz issuer",
+        ca.format(",pathlen:0") + "authorityKeyIdentifier=keyid\nnameConstraints=permitted;DNS:test\n",
+    )
+    leaf = (
+        "basicConstraints=CA:FALSE\nkeyUsage=critical,digitalSignature\nextendedKeyUsage=serverAuth\n"
+        "subjectAltName=DNS:a.test,DNS:*.b.test,IP:192.0.2.1\n"
+        "subjectKeyIdentifier=hash\nauthorityKeyIdentifier=keyid\n"
+    )
     make("leaf", "issuer", "/CN=a.test", leaf)
     make("other", "issuer", "/CN=other", leaf.replace("a.test", "other.test") + "tlsfeature=status_request\n")
 
     pathlib.Path("index").write_text("V\t470101000000Z\t\t%04X\tunknown\t/CN=a.test\n" % 1004)
-    run("ocsp", "-index", "index", "-rsigner", "issuer.pem", "-rkey", "issuer.key", "-CA", "issuer.pem", "-issuer", "issuer.pem", "-cert", "leaf.pem",
-        "-ndays", "7000", "-respout", "good.der", "-no_nonce")
+    run(
+        "ocsp",
+        "-index",
+        "index",
+        "-rsigner",
+        "issuer.pem",
+        "-rkey",
+        "issuer.key",
+        "-CA",
+        "issuer.pem",
+        "-issuer",
+        "issuer.pem",
+        "-cert",
+        "leaf.pem",
+        "-ndays",
+        "7000",
+        "-respout",
+        "good.der",
+        "-no_nonce",
+    )
     pathlib.Path("crl.index").write_text("R\t470101000000Z\t250101000000Z,keyCompromise\t04D2\tunknown\t/CN=x\n")
-    pathlib.Path("crl.conf").write_text("[ca]\ndefault_ca=c\n[c]\ndatabase=crl.index\ncrlnumber=crl.number\ndefault_md=sha256\ncrl_extensions=e\n[e]\nauthorityKeyIdentifier=keyid\n")
+    pathlib.Path("crl.conf").write_text(
+        "[ca]\ndefault_ca=c\n[c]\ndatabase=crl.index\ncrlnumber=crl.number\ndefault_md=sha256\ncrl_extensions=e\n"
+        "[e]\nauthorityKeyIdentifier=keyid\n"
+    )
     pathlib.Path("crl.number").write_text("01\n")
-    run("ca", "-config", "crl.conf", "-gencrl", "-keyfile", "issuer.key", "-cert", "issuer.pem", "-crldays", "7000", "-out", "list.pem")
+    run(
+        "ca",
+        "-config",
+        "crl.conf",
+        "-gencrl",
+        "-keyfile",
+        "issuer.key",
+        "-cert",
+        "issuer.pem",
+        "-crldays",
+        "7000",
+        "-out",
+        "list.pem",
+    )
     crl = run("crl", "-in", "list.pem", "-outform", "DER")
 
     logs, timestamps = "enabled_logs = one, two\n", []
@@ -71,9 +136,12 @@ with tempfile.TemporaryDirectory() as folder:
         key = run("ec", "-in", f"{log}.key", "-pubout", "-outform", "DER")
         logs += f"[{log}]\ndescription = {log}\nkey = {base64.b64encode(key).decode()}\n"
         import hashlib
+
         signed = b"\0\0" + struct.pack(">Q", moment) + b"\0\0" + vector(3, der("leaf")) + b"\0\0"
         signature = run("dgst", "-sha256", "-sign", f"{log}.key", text=signed)
-        timestamps.append(b"\0" + hashlib.sha256(key).digest() + struct.pack(">Q", moment) + b"\0\0" + b"\4\3" + vector(2, signature))
+        timestamps.append(
+            b"\0" + hashlib.sha256(key).digest() + struct.pack(">Q", moment) + b"\0\0" + b"\4\3" + vector(2, signature)
+        )
 
     response = pathlib.Path("good.der").read_bytes()
     chain = [der(name) for name in ("leaf", "issuer", "root")]
@@ -86,17 +154,27 @@ enum FixedChain {
     static let time: Int64 = 1_800_000_000
 """
     for name, data, comment in [
-        ("leaf", chain[0], "DER, as all that follows."), ("issuer", chain[1], "It may issue names below `test` only."), ("root", chain[2], "The only anchor."),
-        ("status", response, "An OCSP response: the leaf is good."), ("logs", logs.encode(), "Two CT logs in OpenSSL's form."),
+        ("leaf", chain[0], "DER, as all that follows."),
+        ("issuer", chain[1], "It may issue names below `test` only."),
+        ("root", chain[2], "The only anchor."),
+        ("status", response, "An OCSP response: the leaf is good."),
+        ("logs", logs.encode(), "Two CT logs in OpenSSL's form."),
     ]:
         swift += "\n" + in_swift(name, data, comment)
-    swift += "\n    private static func bytes(_ base64: String) -> [UInt8] {\n        Data(base64Encoded: base64, options: .ignoreUnknownCharacters).map(Array.init) ?? []\n    }\n}\n"
+    swift += """
+    private static func bytes(_ base64: String) -> [UInt8] {
+        Data(base64Encoded: base64, options: .ignoreUnknownCharacters).map(Array.init) ?? []
+    }
+}
+"""
     (here.parent / "FuzzTargets" / "FixedChain.swift").write_text(swift)
 
     def shown(*names):
         return b"".join(vector(3, der(name)) for name in names)
 
-    for number, names in enumerate([("leaf", "issuer"), ("leaf", "issuer", "root"), ("issuer", "leaf"), ("leaf",), ("other", "issuer"), ("root",)]):
+    for number, names in enumerate(
+        [("leaf", "issuer"), ("leaf", "issuer", "root"), ("issuer", "leaf"), ("leaf",), ("other", "issuer"), ("root",)]
+    ):
         write("certificate-chain", "-".join(names), shown(*names), bytes([number]))
     write("ocsp-response", "good", response)
     write("ocsp-response", "try-later", bytes.fromhex("30030a0103"))

@@ -1,11 +1,19 @@
 #!/usr/bin/env python3
-"""Runs the fuzz targets one after the other (`make fuzz`), or merges what was found into the committed corpora (`make fuzz-minimize`).
+"""Runs the fuzz targets one after the other (`make fuzz`), or merges what was found into the committed corpora (`make
+fuzz-minimize`).
 
 Each target begins with its files of Tests/Fuzz/Corpus and Tests/Fuzz/Regressions, and keeps what reaches new code in
 .build-fuzz/corpus/TARGET. docs/testing.md tells more.
 """
 
-import argparse, os, pathlib, re, shutil, subprocess, sys, tempfile
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
 
 here = pathlib.Path(__file__).resolve().parent
 build = here.parent.parent / ".build-fuzz"
@@ -13,15 +21,22 @@ program = build / "release" / "Fuzz"
 # A trap would stop in Swift's backtracer. What is referred to weakly looks like a leak to the leak sanitizer.
 environment = {**os.environ, "SWIFT_BACKTRACE": "enable=no", "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1"}
 bounds = [
-    # Of an input, which libFuzzer would take from the corpus otherwise; seconds for one input; megabytes of the process.
-    "-max_len=4096", "-timeout=10", "-rss_limit_mb=2048",
-    # Both take the first seconds of a run, or the first minutes: names of functions in so large a program, and a search of all
-    # memory whenever an input has left something in a cache.
-    "-print_funcs=0", "-detect_leaks=0"]
+    # Of an input, which libFuzzer would take from the corpus otherwise; seconds for one input; megabytes of the
+    # process.
+    "-max_len=4096",
+    "-timeout=10",
+    "-rss_limit_mb=2048",
+    # Both take the first seconds of a run, or the first minutes: names of functions in so large a program, and a search
+    # of all memory whenever an input has left something in a cache.
+    "-print_funcs=0",
+    "-detect_leaks=0",
+]
 
 
 def targets():
-    return subprocess.run([program, "--list"], check=True, capture_output=True, text=True, env=environment).stdout.split()
+    return subprocess.run(
+        [program, "--list"], check=True, capture_output=True, text=True, env=environment
+    ).stdout.split()
 
 
 def committed(target):
@@ -40,13 +55,25 @@ def run(target, seconds):
         folder.mkdir(parents=True, exist_ok=True)
     before = set(found.iterdir())
     dictionary = here / "Dictionaries" / target
-    command = [program, target, f"-max_total_time={seconds}", *bounds, f"-artifact_prefix={found}/", "-print_final_stats=1"]
+    command = [
+        program,
+        target,
+        f"-max_total_time={seconds}",
+        *bounds,
+        f"-artifact_prefix={found}/",
+        "-print_final_stats=1",
+    ]
     command += [f"-dict={dictionary}"] if dictionary.exists() else []
     with open(log, "w") as output:
         try:
             # The fuzzer ends after that time; one that doesn't is killed, and counts as a find.
             status = subprocess.run(
-                [*command, str(corpus), *committed(target)], stdout=output, stderr=output, env=environment, timeout=seconds + 120).returncode
+                [*command, str(corpus), *committed(target)],
+                stdout=output,
+                stderr=output,
+                env=environment,
+                timeout=seconds + 120,
+            ).returncode
         except subprocess.TimeoutExpired:
             status = -1
     text = log.read_text(errors="replace")
@@ -57,13 +84,20 @@ def run(target, seconds):
     new = [path for path in sorted(set(found.iterdir()) - before) if not path.name.startswith("slow-unit")]
     if status == 0:
         return row, []
-    words = [line for line in text.splitlines() if "does not hold" in line or "Fatal error" in line or line.startswith("SUMMARY")]
+    words = [
+        line
+        for line in text.splitlines()
+        if "does not hold" in line or "Fatal error" in line or line.startswith("SUMMARY")
+    ]
     print(f"{target} FAILED ({log}):\n  " + "\n  ".join(words[:5]), flush=True)
     for path in new:
-        print(f"""  The input: {path}
+        print(
+            f"""  The input: {path}
   To see it again: SWIFT_BACKTRACE=enable=no {program} {target} {path}
   Make it smaller: the same with -minimize_crash=1 -runs=100000 before the file. Then correct the cause, and keep the
-  input as {here}/Regressions/{target}/WHAT-IT-WAS, which `make test` tries from then on.""", flush=True)
+  input as {here}/Regressions/{target}/WHAT-IT-WAS, which `make test` tries from then on.""",
+            flush=True,
+        )
     return row, new or [log]
 
 
@@ -74,7 +108,12 @@ def minimize(target):
     with tempfile.TemporaryDirectory() as folder:
         log = subprocess.run(
             [program, target, "-merge=1", *bounds, folder, str(corpus), str(build / "corpus" / target)],
-            capture_output=True, text=True, errors="replace", env=environment, timeout=1800)
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env=environment,
+            timeout=1800,
+        )
         if log.returncode != 0:
             sys.exit(f"{target}: merging failed\n{log.stderr[-2000:]}")
         for path in corpus.iterdir():
@@ -95,7 +134,7 @@ def main():
     arguments = parser.parse_args()
     names = targets()
     if arguments.target and arguments.target not in names:
-        sys.exit(f"There is no target \"{arguments.target}\": {', '.join(names)}")
+        sys.exit(f'There is no target "{arguments.target}": {", ".join(names)}')
     names = [arguments.target] if arguments.target else names
     if arguments.minimize:
         for name in names:

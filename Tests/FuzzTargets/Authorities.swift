@@ -63,7 +63,8 @@ enum Authorities {
         readings.take(target.span)
         require(1...64 ~= readings.count, "a path has 1 to 64 readings")
         // Longer ones only take longer.
-        let pattern = parts.count > 1 && parts[0].count < 200 ? try? PathPattern(String(decoding: parts[0], as: UTF8.self)) : nil
+        let pattern =
+            parts.count > 1 && parts[0].count < 200 ? try? PathPattern(String(decoding: parts[0], as: UTF8.self)) : nil
         let leaves = readings.mayLeaveRoot()
         for number in 0..<readings.count {
             readings.read(number)
@@ -84,7 +85,9 @@ enum Authorities {
                 "no dot segment is left in a plain path")
         }
         // The answer is no where it would take long: a state of one for each byte meets sets of states of the other.
-        if let pattern, pattern.description.utf8.count < 64, pattern.description.utf8.count(where: { $0 == UInt8(ascii: "*") }) < 8 {
+        if let pattern, pattern.description.utf8.count < 64,
+            pattern.description.utf8.count(where: { $0 == UInt8(ascii: "*") }) < 8
+        {
             require(pattern.covers(pattern), "a pattern covers itself: \(pattern)")
         }
     }

@@ -132,7 +132,9 @@ enum Certificates {
     }
 
     /// - Parameter load: reads the file of that path; nil if it throws.
-    private static func inMemory<Value, Failure: Error>(_ bytes: [UInt8], _ load: ([String]) throws(Failure) -> Value)
+    private static func inMemory<Value, Failure: Error>(
+        _ bytes: [UInt8], _ load: ([String]) throws(Failure) -> Value
+    )
         -> Value?
     {
         guard let descriptor = try? MemoryFile.make(bytes) else { return nil }

@@ -1,8 +1,8 @@
 import Clients
-import Session
 import EventLoop
 internal import Glibc
 import HTTPWire
+import Session
 import Synchronization
 
 /// A whole connection of a client: what both sides send comes from the input, in pieces and turns that it chooses.
@@ -150,7 +150,13 @@ private enum Requests {
             case .incomplete: return
             case .complete: break
             case let progress:
-                return require(false, "what an origin gets reads as \(progress): \(String(decoding: message, as: UTF8.self).debugDescription)")
+                return require(
+                    false,
+                    """
+                    what an origin gets reads as \(progress): \
+                    \(String(decoding: message, as: UTF8.self).debugDescription)
+                    """
+                )
             }
             if head.method == .connect || head.wantsUpgrade { return }
             require(

@@ -3,7 +3,8 @@ import HTTPWire
 
 /// States what must hold of a session's events, and of what it sends.
 struct HTTP2Watch {
-    /// An event, in a form that is compared. Of a stream that turns out to be malformed, data may have been seen or not.
+    /// An event, in a form that is compared. Of a stream that turns out to be malformed, data may have been seen or
+    /// not.
     enum Seen: Equatable {
         case head(Int32, [UInt8], Bool)
         case refused(Int32)

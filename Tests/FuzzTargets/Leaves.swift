@@ -9,7 +9,11 @@ enum Leaves {
     private static let other = ServerName.dns("b.test")
     /// Names the policy decides about in the way that the signer's process does.
     private static let snapshot: Snapshot? = {
-        let pins = "hosts:\n  - {match: b.test, action: tunnel}\n  - {match: 192.0.2.1, action: deny}\n  - {match: \"[2001:db8::1]\", action: tunnel}\n"
+        let pins =
+            """
+            hosts:\n  - {match: b.test, action: tunnel}\n  - {match: 192.0.2.1, action: deny}\n  - {match: \
+            \"[2001:db8::1]\", action: tunnel}\n
+            """
         return try? Snapshot.load(
             "/fuzz/pinproxy.yaml",
             from: ConfigurationFiles(contents: [
@@ -29,7 +33,8 @@ enum Leaves {
             packet = right[..<35] + [UInt8(host.count)] + host + right[(36 + other.description.utf8.count)...]
         }
         read(packet)
-        var signer = LeafSigner(AuthoritySet(authority), lifetime: 3600, allowance: LeafAllowance(at: 0)) { name, port in
+        var signer = LeafSigner(AuthoritySet(authority), lifetime: 3600, allowance: LeafAllowance(at: 0)) {
+            name, port in
             HostDecision.intercepts(name.description, port: port, in: snapshot)
         }
         let reply = signer.answer(packet, at: FixedChain.time, nanoseconds: 0)
@@ -53,6 +58,7 @@ enum Leaves {
         guard let authority, case .leaf(let der) = answer else { return }
         let cache = LeafCache(authority: authority, lifetime: 3600)
         let request = authority.request(for: other, port: 443)
-        require((try? cache.keep(der, for: request, now: FixedChain.time)) == nil, "nobody without the key issues a leaf")
+        require(
+            (try? cache.keep(der, for: request, now: FixedChain.time)) == nil, "nobody without the key issues a leaf")
     }
 }

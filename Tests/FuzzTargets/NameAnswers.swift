@@ -31,7 +31,8 @@ enum NameAnswers {
         for _ in 0..<4 { loop.runReady() }
         require(found.count <= 1, "a look-up ends once")
         guard case .success(let addresses)? = found.first else { return }
-        require(!addresses.isEmpty && addresses.count <= bytes.count / 4, "addresses come from the answer: \(addresses)")
+        require(
+            !addresses.isEmpty && addresses.count <= bytes.count / 4, "addresses come from the answer: \(addresses)")
         require(Set(addresses).count == addresses.count, "an address is found once: \(addresses)")
     }
 
@@ -44,14 +45,19 @@ enum NameAnswers {
     }
 
     private static func listen() throws -> (CInt, UInt16) {
-        let socket = Glibc.socket(AF_INET, CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
+        let socket = Glibc.socket(
+            AF_INET, CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
         var loopback = sockaddr_in()
         loopback.sin_family = sa_family_t(AF_INET)
         loopback.sin_addr.s_addr = INADDR_LOOPBACK.bigEndian
         let bound = withUnsafePointer(to: loopback) { address in
-            address.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+            address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
         }
-        guard bound == 0, let address = Socket.localAddress(socket) else { throw SystemError(code: errno, call: "bind") }
+        guard bound == 0, let address = Socket.localAddress(socket) else {
+            throw SystemError(code: errno, call: "bind")
+        }
         return (socket, address.port)
     }
 
@@ -60,7 +66,9 @@ enum NameAnswers {
         var client = sockaddr_in()
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let count = withUnsafeMutablePointer(to: &client) { client in
-            client.withMemoryRebound(to: sockaddr.self, capacity: 1) { recvfrom(socket, &piece, piece.count, 0, $0, &length) }
+            client.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                recvfrom(socket, &piece, piece.count, 0, $0, &length)
+            }
         }
         return count < 0 ? nil : (Array(piece[..<count]), client)
     }
@@ -68,7 +76,9 @@ enum NameAnswers {
     private static func send(_ bytes: [UInt8], _ socket: CInt, to client: sockaddr_in) {
         let length = socklen_t(MemoryLayout<sockaddr_in>.size)
         withUnsafePointer(to: client) { client in
-            _ = client.withMemoryRebound(to: sockaddr.self, capacity: 1) { sendto(socket, bytes, bytes.count, 0, $0, length) }
+            _ = client.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                sendto(socket, bytes, bytes.count, 0, $0, length)
+            }
         }
     }
 }

@@ -48,8 +48,10 @@ final class ScriptedProxy {
         }
         self.originTLS = originTLS
         let snapshot = try Snapshot.load(
-            file, from: ConfigurationFiles(contents: [
-                .init(path: file, bytes: Array(main.utf8)), .init(path: "/fuzz/pins.yaml", bytes: Array(Self.pins.utf8)),
+            file,
+            from: ConfigurationFiles(contents: [
+                .init(path: file, bytes: Array(main.utf8)),
+                .init(path: "/fuzz/pins.yaml", bytes: Array(Self.pins.utf8)),
                 .init(path: "/fuzz/ca.pem", bytes: Array(authority.certificate.pem.utf8)),
             ]), stateDirectory: "/fuzz/state")
         let output = try LogOutput(descriptor: -1, format: .json, level: .critical)
@@ -66,7 +68,8 @@ final class ScriptedProxy {
             chains: ChainRecorder(directory: "/fuzz/state", logger: logger),
             reporter: PinReporter(delivery, on: loop, logger: logger))
         let context = try ProxyContext(
-            pins: pins, rules: RuleLedger(directory: "/fuzz/state", logger: logger), listeners: listeners, logger: logger,
+            pins: pins, rules: RuleLedger(directory: "/fuzz/state", logger: logger), listeners: listeners,
+            logger: logger,
             logOutput: output, freeMemory: try FreeMemory(), idleUpstreams: 8, sessionCount: 1,
             bodies: SameThread(), unixTime: time)
         self.loop = loop

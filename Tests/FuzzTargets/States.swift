@@ -25,8 +25,8 @@ enum States {
             case .open, .askAgain: connections += 1
             default: require(state.isUnderWay || !wasUnderWay, "an exchange ends with a word: \(action) after \(event)")
             }
-            // Each redirect and each place's challenges may take a connection, and each of those a second one; each place
-            // may leave some unprocessed, and one may want a connection of its own.
+            // Each redirect and each place's challenges may take a connection, and each of those a second one; each
+            // place may leave some unprocessed, and one may want a connection of its own.
             let hops = Int(limits.redirects) + 1
             let most = 2 * (3 + hops * (Int(limits.challenges) + 1)) + hops * Int(limits.unprocessed)
             require(connections <= most, "connections are bounded: \(connections) of \(most)")
@@ -71,7 +71,10 @@ enum States {
             return .responseBroke(
                 begun: flag, isBlocked: byte & 0x40 != 0, resumption: byte & 0x60 == 0 ? .impossible : resumption)
         case 23: return .judged(isAccepted: flag)
-        case 24: return .upstreamEnded(byte & 0x40 == 0 ? .staleConnection : byte & 0x20 == 0 ? .unprocessed : .ownConnection, resendable: flag)
+        case 24:
+            return .upstreamEnded(
+                byte & 0x40 == 0 ? .staleConnection : byte & 0x20 == 0 ? .unprocessed : .ownConnection, resendable: flag
+            )
         case 25: return .notShared(resendable: flag)
         case 26: return .downstreamGone
         case 27: return .deadline

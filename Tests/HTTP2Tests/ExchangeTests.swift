@@ -242,7 +242,10 @@ import Testing
         }
         #expect(
             String(decoding: text, as: UTF8.self)
-                == "GET /chat HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nsec-websocket-version: 13\r\n\r\n"
+                == """
+                GET /chat HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\nUpgrade: \
+                websocket\r\nsec-websocket-version: 13\r\n\r\n
+                """
         )
         #expect(read.wantsUpgrade && read.version == .http2 && read.bodyLength == .none)
         pair.server.session.submitResponse(stream, response(), hasBody: true)

@@ -4,7 +4,9 @@ import Testing
 
 /// Windows, and outlets without room (RFC 9113 section 5.2).
 @Suite struct FlowControlTests {
-    private func opened(_ client: HTTP2Settings = HTTP2Settings(), _ server: HTTP2Settings = HTTP2Settings()) throws
+    private func opened(
+        _ client: HTTP2Settings = HTTP2Settings(), _ server: HTTP2Settings = HTTP2Settings()
+    ) throws
         -> (Pair, HTTP2StreamID)
     {
         let pair = try Pair(client: client, server: server)

@@ -96,7 +96,9 @@ import Testing
         server.receive(bomb(5, copies: 10_000, stores: false))
         #expect(server.received.last == .malformed(5, .headTooLong))
         #expect(
-            SentFrame.all(in: server.collect()).contains { $0.kind == .reset && $0.stream == 5 && $0.code == .enhanceYourCalm })
+            SentFrame.all(in: server.collect()).contains {
+                $0.kind == .reset && $0.stream == 5 && $0.code == .enhanceYourCalm
+            })
         server.receive(bomb(7, copies: 3, stores: false))
         guard case .head(7, let text, _, _)? = server.received.last else {
             Issue.record("\(server.received)")

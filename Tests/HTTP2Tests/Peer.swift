@@ -40,7 +40,9 @@ final class Peer: HTTP2Outlet {
         case failed(HTTP2ErrorCode)
     }
 
-    init(_ role: HTTP2Session.Role, settings: HTTP2Settings = HTTP2Settings(), limits: HTTP2Limits = HTTP2Limits())
+    init(
+        _ role: HTTP2Session.Role, settings: HTTP2Settings = HTTP2Settings(), limits: HTTP2Limits = HTTP2Limits()
+    )
         throws
     {
         session = try HTTP2Session(role, settings: settings, limits: limits)

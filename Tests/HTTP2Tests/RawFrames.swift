@@ -23,7 +23,9 @@ enum Raw {
     /// Flags of HEADERS.
     static let (endStream, endHeaders): (UInt8, UInt8) = (1, 4)
 
-    static func headers(_ stream: UInt32, _ fields: [(String, String)], flags: UInt8 = endStream | endHeaders)
+    static func headers(
+        _ stream: UInt32, _ fields: [(String, String)], flags: UInt8 = endStream | endHeaders
+    )
         -> [UInt8]
     {
         frame(1, flags, stream, fields.flatMap { literal($0.0, $0.1) })
@@ -56,7 +58,9 @@ enum Raw {
     }
 
     static let get = [(":method", "GET"), (":scheme", "https"), (":authority", "a.test"), (":path", "/")]
-    static func request(_ stream: UInt32, _ more: [(String, String)] = [], flags: UInt8 = endStream | endHeaders)
+    static func request(
+        _ stream: UInt32, _ more: [(String, String)] = [], flags: UInt8 = endStream | endHeaders
+    )
         -> [UInt8]
     {
         headers(stream, get + more, flags: flags)

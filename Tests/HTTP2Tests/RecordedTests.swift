@@ -73,7 +73,10 @@ import Testing
         func head(_ stream: Int32, _ path: String) -> Peer.Seen {
             .head(
                 stream,
-                "POST \(path) HTTP/1.1\r\nHost: 127.0.0.1:18788\r\n\(fields)content-length: 12\r\nx-test: one\r\ntrailer: x-sum\r\ntrailer: x-sum\r\n\r\n",
+                """
+                POST \(path) HTTP/1.1\r\nHost: 127.0.0.1:18788\r\n\(fields)content-length: 12\r\nx-test: \
+                one\r\ntrailer: x-sum\r\ntrailer: x-sum\r\n\r\n
+                """,
                 ends: false, body: .known(12))
         }
         let body = Array("a small body".utf8)
@@ -94,13 +97,19 @@ import Testing
         }
         #expect(
             text.hasSuffix(
-                "user-agent: curl/7.88.1\r\naccept: */*\r\ncontent-length: 7\r\ncontent-type: application/x-www-form-urlencoded\r\ncookie: x=1; y=2\r\n\r\n"
+                """
+                user-agent: curl/7.88.1\r\naccept: */*\r\ncontent-length: 7\r\ncontent-type: \
+                application/x-www-form-urlencoded\r\ncookie: x=1; y=2\r\n\r\n
+                """
             ))
     }
 
     @Test func `Requests of Python's h2`() throws {
         let fields =
-            "Host: a.test\r\nuser-agent: python-h2\r\nte: trailers\r\nauthorization: Bearer secret\r\ncookie: a=1; b=2\r\n\r\n"
+            """
+            Host: a.test\r\nuser-agent: python-h2\r\nte: trailers\r\nauthorization: Bearer secret\r\ncookie: a=1; \
+            b=2\r\n\r\n
+            """
         #expect(
             try everySplit(Self.pythonClient) { try Peer(.server) } == [
                 .head(1, "POST /upload?x=1 HTTP/1.1\r\n\(fields)", ends: false, body: .unknown),

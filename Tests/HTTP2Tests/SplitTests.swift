@@ -6,7 +6,8 @@ import Testing
 @Suite struct SplitTests {
     private static let big = [("x-long", String(repeating: "z", count: 300)), ("cookie", "a=1"), ("cookie", "b=2")]
 
-    /// What a client sends: heads in parts, bodies with padding, trailers, resets, windows, priorities, faults of streams.
+    /// What a client sends: heads in parts, bodies with padding, trailers, resets, windows, priorities, faults of
+    /// streams.
     static let client: [UInt8] =
         Raw.client() + Raw.request(1, big) + Raw.frame(2, 0, 3, [0, 0, 0, 0, 15])
         + Raw.frame(1, 1, 3, Raw.get.flatMap { Raw.literal($0.0, $0.1) }) + Raw.frame(9, 0, 3, Raw.literal("a", "b"))

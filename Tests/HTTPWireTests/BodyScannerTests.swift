@@ -3,7 +3,8 @@ import Testing
 
 @Suite struct BodyScannerTests {
     /// A body in the chunked coding with everything that it may hold.
-    static let body = "5;name=value;q=\"a;\\\"b\" ; flag\r\nhello\r\n00C \t;x\r\n, wide world\r\n0;last\r\nX-Sum: 1;2\r\nY:\r\n\r\n"
+    static let body =
+        "5;name=value;q=\"a;\\\"b\" ; flag\r\nhello\r\n00C \t;x\r\n, wide world\r\n0;last\r\nX-Sum: 1;2\r\nY:\r\n\r\n"
     /// The same, as it is passed on.
     static let canonicalBody = body.replacing("00C", with: "C")
     static let payload = "hello, wide world"
@@ -78,7 +79,9 @@ import Testing
 
     @Test func chunksEndWithTheirTrailers() {
         var scanner = BodyScanner(.chunked)
-        expect(scan(&scanner, Self.body + Self.next), .passed(kept: Self.canonicalBody.utf8.count, consumed: Self.body.utf8.count, ended: true))
+        expect(
+            scan(&scanner, Self.body + Self.next),
+            .passed(kept: Self.canonicalBody.utf8.count, consumed: Self.body.utf8.count, ended: true))
         #expect(scanner.isEnded)
     }
 
@@ -122,15 +125,22 @@ import Testing
 
     @Test(arguments: [
         ("5\nhello", WireError.Code.chunkSize), ("5\r\nhello\n0\r\n\r\n", .chunkEnd), ("5\r\nhelloX\r\n", .chunkEnd),
-        ("5\r\nhello0\r\n\r\n", .chunkEnd), ("5\r\nhello\rX", .chunkEnd), ("5\r\nhelloX\n0\r\n\r\n", .chunkEnd), ("\r\n", .chunkSize), ("x\r\n", .chunkSize),
-        ("0x5\r\n", .chunkSize), ("+5\r\n", .chunkSize), ("-5\r\n", .chunkSize), (" 5\r\n", .chunkSize), ("5 \r\n", .chunkSize),
-        ("5 5\r\n", .chunkSize), ("5_0\r\n", .chunkSize), (";a\r\n", .chunkSize), ("5\rX", .chunkSize), ("5\u{0}\r\n", .chunkSize),
+        ("5\r\nhello0\r\n\r\n", .chunkEnd), ("5\r\nhello\rX", .chunkEnd), ("5\r\nhelloX\n0\r\n\r\n", .chunkEnd),
+        ("\r\n", .chunkSize), ("x\r\n", .chunkSize),
+        ("0x5\r\n", .chunkSize), ("+5\r\n", .chunkSize), ("-5\r\n", .chunkSize), (" 5\r\n", .chunkSize),
+        ("5 \r\n", .chunkSize),
+        ("5 5\r\n", .chunkSize), ("5_0\r\n", .chunkSize), (";a\r\n", .chunkSize), ("5\rX", .chunkSize),
+        ("5\u{0}\r\n", .chunkSize),
         ("FFFFFFFFFFFFFFFF\r\n", .chunkSizeOverflow), ("10000000000000005\r\n", .chunkSizeOverflow),
         ("0000000000000000\r\n", .chunkSizeOverflow), ("8000000000000000\r\n", .chunkSizeOverflow),
-        ("5;\r\n", .chunkExtension), ("5;;a\r\n", .chunkExtension), ("5;a\n", .chunkExtension), ("5;a=\"b\r\n", .chunkExtension),
-        ("5;a=\"b\\\r\n", .chunkExtension), ("5;a=\"\u{0}\"\r\n", .chunkExtension), ("5;a\u{7F}\r\n", .chunkExtension), ("5;a=b\rX", .chunkSize),
-        ("0\r\nX\r\n", .trailerField), ("0\r\n: x\r\n", .trailerField), ("0\r\nX : y\r\n", .trailerField), ("0\r\n X: y\r\n", .trailerField),
-        ("0\r\nX: y\n\r\n", .trailerField), ("0\r\nX: y\r\n\n", .trailerField), ("0\r\n\rX", .trailerField), ("0\r\nX: \u{0}\r\n", .trailerField),
+        ("5;\r\n", .chunkExtension), ("5;;a\r\n", .chunkExtension), ("5;a\n", .chunkExtension),
+        ("5;a=\"b\r\n", .chunkExtension),
+        ("5;a=\"b\\\r\n", .chunkExtension), ("5;a=\"\u{0}\"\r\n", .chunkExtension), ("5;a\u{7F}\r\n", .chunkExtension),
+        ("5;a=b\rX", .chunkSize),
+        ("0\r\nX\r\n", .trailerField), ("0\r\n: x\r\n", .trailerField), ("0\r\nX : y\r\n", .trailerField),
+        ("0\r\n X: y\r\n", .trailerField),
+        ("0\r\nX: y\n\r\n", .trailerField), ("0\r\nX: y\r\n\n", .trailerField), ("0\r\n\rX", .trailerField),
+        ("0\r\nX: \u{0}\r\n", .trailerField),
     ])
     func chunksThatSmuggleAreRefused(_ text: String, _ defect: WireError.Code) {
         let bytes = Array(text.utf8)
@@ -221,7 +231,9 @@ import Testing
         // The bound is for one line: a body of many long lines is fine.
         var many = BodyScanner(.chunked)
         let chunk = Array("1;\(long.dropLast(10))\r\nx\r\n".utf8)
-        for _ in 0..<10 { expect(scan(&many, chunk).progress, .passed(kept: chunk.count, consumed: chunk.count, ended: false)) }
+        for _ in 0..<10 {
+            expect(scan(&many, chunk).progress, .passed(kept: chunk.count, consumed: chunk.count, ended: false))
+        }
     }
 
     /// Bytes of a chunk's line, and of a trailer section, with all their line ends.

@@ -31,12 +31,17 @@ import Testing
         (#"Basic realm="simple""#, ["basic|realm=simple"]),
         (#"Basic realm="a", charset="UTF-8""#, ["basic|realm=a"]),
         // RFC 9110 section 11.6.1.
-        (#"Basic realm="simple", Newauth realm="apps", x=1, title="Login to \"apps\"""#,
-         ["basic|realm=simple", #"newauth|realm=apps|title=Login to "apps"|x=1"#]),
+        (
+            #"Basic realm="simple", Newauth realm="apps", x=1, title="Login to \"apps\"""#,
+            ["basic|realm=simple", #"newauth|realm=apps|title=Login to "apps"|x=1"#]
+        ),
         ("Negotiate", ["negotiate"]), ("Negotiate, NTLM", ["negotiate", "ntlm"]),
         ("Negotiate YII=, Basic realm=a", ["negotiate|YII=", "basic|realm=a"]),
         ("Negotiate a-._~+/9==", ["negotiate|a-._~+/9=="]), ("NTLM abc", ["ntlm|abc"]),
-        (#"DIGEST Realm="a, b" , NONCE = "c" ,qop=auth,,algorithm=MD5 ,"#, ["digest|realm=a, b|nonce=c|qop=auth|algorithm=MD5"]),
+        (
+            #"DIGEST Realm="a, b" , NONCE = "c" ,qop=auth,,algorithm=MD5 ,"#,
+            ["digest|realm=a, b|nonce=c|qop=auth|algorithm=MD5"]
+        ),
         (#", ,Basic realm="", ,"#, ["basic|realm="]), ("Basic\trealm=\"a\tb\"", ["basic|realm=a\tb"]),
         (#"Basic realm="a\\b\"c\d""#, [#"basic|realm=a\b"cd"#]),
         // Without the quotes that belong there.
@@ -66,7 +71,8 @@ import Testing
         (#"Basic realm=a, Digest realm="b" nonce="c", Basic realm=d"#, ["basic|realm=a"]),
         (#"Basic realm=a, Digest realm=b"c""#, ["basic|realm=a"]),
         ("Basic realm=a, =b", []), ("realm=a, Basic realm=b", []), ("\"Basic\" realm=a", []), ("@", []),
-        ("Basic realm=a\u{0}", []), ("Basic realm=\"a\r\nX: y\"", []), ("Basic realm=\"a\u{7F}\"", []), ("Basic realm=ä", []),
+        ("Basic realm=a\u{0}", []), ("Basic realm=\"a\r\nX: y\"", []), ("Basic realm=\"a\u{7F}\"", []),
+        ("Basic realm=ä", []),
         ("Basic realm=\"a\\\n\"", []),
     ])
     func whatIsMalformedIsLeftOut(_ text: String, _ expected: [String]) {
@@ -116,7 +122,8 @@ import Testing
         var random = Seeded(7)
         let alphabet = Array("aB=\"\\, \t;/\u{0}\r".utf8) + [0xFF]
         for _ in 0..<20_000 {
-            let bytes = (0..<Int.random(in: 0...24, using: &random)).map { _ in alphabet.randomElement(using: &random)! }
+            let bytes = (0..<Int.random(in: 0...24, using: &random)).map { _ in alphabet.randomElement(using: &random)!
+            }
             for challenge in Self.parse(bytes.span) {
                 #expect(!challenge.scheme.isEmpty)
                 #expect(challenge.token68 == nil || challenge.parameters.count == 0)

@@ -59,7 +59,9 @@ import Testing
 
     @Test func extensionsMayBeMissing() {
         for extensions in [nil, [], Self.grease] as [[UInt8]?] {
-            guard case .complete(let hello) = ClientHello.peek(Self.records(Self.handshake(extensions: extensions), sizes: []).span)
+            guard
+                case .complete(let hello) = ClientHello.peek(
+                    Self.records(Self.handshake(extensions: extensions), sizes: []).span)
             else {
                 Issue.record("not complete")
                 continue
@@ -71,7 +73,9 @@ import Testing
     /// session_ticket is empty where a client only asks for a ticket.
     @Test func offeredSessionsAreTold() {
         func offer(_ extensions: [UInt8]) -> SessionOffer? {
-            guard case .complete(let hello) = ClientHello.peek(Self.records(Self.handshake(extensions: extensions), sizes: []).span)
+            guard
+                case .complete(let hello) = ClientHello.peek(
+                    Self.records(Self.handshake(extensions: extensions), sizes: []).span)
             else { return nil }
             return hello.sessions
         }
@@ -85,7 +89,9 @@ import Testing
     @Test func whatAnOfferAllows() {
         let byIdentifier = SessionOffer(sessionID: [1, 2, 3])
         #expect(byIdentifier.allows(sessionID: [1, 2, 3]))
-        for other in [[], [1, 2], [1, 2, 4], [1, 2, 3, 4]] as [[UInt8]] { #expect(!byIdentifier.allows(sessionID: other)) }
+        for other in [[], [1, 2], [1, 2, 4], [1, 2, 3, 4]] as [[UInt8]] {
+            #expect(!byIdentifier.allows(sessionID: other))
+        }
         #expect(!SessionOffer().allows(sessionID: []))
         #expect(!SessionOffer(hasPreSharedKey: true).allows(sessionID: []))
         // With a ticket the server may leave the identifier empty (RFC 5077 section 3.4).
@@ -106,22 +112,23 @@ import Testing
         #expect(ClientHello.peek(Array(text.utf8).span) == .notTLS)
     }
 
-    @Test(arguments: [
-        [22, 3, 1, 0, 0], [22, 3, 1, 0x40, 1], [22, 3, 1, 0, 1, 2], [22, 3, 1, 0, 4, 1, 2, 0, 0],
-        records(handshake(extensions: serverName("")), sizes: []),
-        records(handshake(extensions: serverName("a\u{0}b")), sizes: []),
-        records(handshake(extensions: serverName("a b")), sizes: []),
-        records(handshake(extensions: serverName("a") + serverName("b")), sizes: []),
-        records(handshake(extensions: protocols([])), sizes: []),
-        records(handshake(extensions: protocols([""])), sizes: []),
-        records(handshake(extensions: protocols(["h2"]) + protocols(["h2"])), sizes: []),
-        records(handshake(extensions: [0]), sizes: []),
-        records(handshake(extensions: [0, 0, 0, 9, 1]), sizes: []),
-        records([1, 0, 0, 2, 3, 3], sizes: []),
-        // More in the record that ends it: known as soon as the message is whole.
-        records(typical + [1], sizes: []), records(typical + [1], sizes: []).dropLast(),
-        records(handshake(extensions: grease), sizes: [3]).prefix(8) + [23, 3, 1, 0, 1, 0],
-    ] as [[UInt8]])
+    @Test(
+        arguments: [
+            [22, 3, 1, 0, 0], [22, 3, 1, 0x40, 1], [22, 3, 1, 0, 1, 2], [22, 3, 1, 0, 4, 1, 2, 0, 0],
+            records(handshake(extensions: serverName("")), sizes: []),
+            records(handshake(extensions: serverName("a\u{0}b")), sizes: []),
+            records(handshake(extensions: serverName("a b")), sizes: []),
+            records(handshake(extensions: serverName("a") + serverName("b")), sizes: []),
+            records(handshake(extensions: protocols([])), sizes: []),
+            records(handshake(extensions: protocols([""])), sizes: []),
+            records(handshake(extensions: protocols(["h2"]) + protocols(["h2"])), sizes: []),
+            records(handshake(extensions: [0]), sizes: []),
+            records(handshake(extensions: [0, 0, 0, 9, 1]), sizes: []),
+            records([1, 0, 0, 2, 3, 3], sizes: []),
+            // More in the record that ends it: known as soon as the message is whole.
+            records(typical + [1], sizes: []), records(typical + [1], sizes: []).dropLast(),
+            records(handshake(extensions: grease), sizes: [3]).prefix(8) + [23, 3, 1, 0, 1, 0],
+        ] as [[UInt8]])
     func whatIsBrokenIsMalformed(_ bytes: [UInt8]) {
         guard case .malformed(let error) = ClientHello.peek(bytes.span) else {
             Issue.record("not refused: \(ClientHello.peek(bytes.span))")
@@ -166,10 +173,11 @@ import Testing
         #expect(second.serverName == "Api.Example.test")
     }
 
-    @Test(arguments: [
-        [21, 3, 3, 0, 2, 2, 40], [20, 3, 3, 0, 0], [20, 4], [23, 3, 3, 0x41, 1], [1, 2, 3],
-        [20, 3, 3, 0, 1, 1, 22, 3, 3, 0, 4, 2, 0, 0, 0],
-    ] as [[UInt8]])
+    @Test(
+        arguments: [
+            [21, 3, 3, 0, 2, 2, 40], [20, 3, 3, 0, 0], [20, 4], [23, 3, 3, 0x41, 1], [1, 2, 3],
+            [20, 3, 3, 0, 1, 1, 22, 3, 3, 0, 4, 2, 0, 0, 0],
+        ] as [[UInt8]])
     func whatIsNoSecondIsMalformed(_ bytes: [UInt8]) {
         var more = bytes
         // Some lies are seen only when the record's header is whole.
@@ -200,7 +208,9 @@ import Testing
         var bytes = Self.records(Self.typical, sizes: [50])
         for _ in 0..<5 {
             // Lengths live in the first and last parts.
-            let place = Bool.random(using: &random) ? Int.random(in: 0..<150, using: &random) : bytes.count - 1 - Int.random(in: 0..<30, using: &random)
+            let place =
+                Bool.random(using: &random)
+                ? Int.random(in: 0..<150, using: &random) : bytes.count - 1 - Int.random(in: 0..<30, using: &random)
             bytes[place] = UInt8.random(in: 0...255, using: &random)
         }
         switch ClientHello.peek(bytes.span) {

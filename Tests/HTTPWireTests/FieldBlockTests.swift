@@ -27,7 +27,9 @@ import Testing
         return block
     }
 
-    private func response(_ text: String, named via: ViaPseudonym? = nil, edits: HeadEdits = HeadEdits()) throws
+    private func response(
+        _ text: String, named via: ViaPseudonym? = nil, edits: HeadEdits = HeadEdits()
+    ) throws
         -> FieldBlock
     {
         let owned = try OwnedResponse(Array(text.utf8))
@@ -65,8 +67,12 @@ import Testing
 
     @Test func `What belongs to a connection of HTTP/1.1 stays behind`() throws {
         let block = try request(
-            "POST / HTTP/1.1\r\nHost: a.test\r\nConnection: close, X-Hop, Upgrade\r\nX-Hop: 1\r\nKeep-Alive: 5\r\nTransfer-Encoding: chunked\r\n"
-                + "Proxy-Connection: x\r\nProxy-Authorization: Basic x\r\nUpgrade: websocket\r\nHTTP2-Settings: x\r\nTE: trailers, gzip\r\n"
+            """
+            POST / HTTP/1.1\r\nHost: a.test\r\nConnection: close, X-Hop, Upgrade\r\nX-Hop: 1\r\nKeep-Alive: \
+            5\r\nTransfer-Encoding: chunked\r\n
+            """
+                + "Proxy-Connection: x\r\nProxy-Authorization: Basic x\r\nUpgrade: websocket\r\nHTTP2-Settings: "
+                + "x\r\nTE: trailers, gzip\r\n"
                 + "Expect: 100-continue\r\nTrailer: X-Sum\r\n\r\n")
         #expect(shown(block).dropFirst(4) == ["expect: 100-continue", "trailer: X-Sum", "te: trailers"])
     }
@@ -121,7 +127,9 @@ import Testing
 
     @Test func `A handshake becomes an extended CONNECT`() throws {
         let block = try request(
-            "GET /chat HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: k\r\n"
+            """
+            GET /chat HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: k\r\n
+            """
                 + "Sec-WebSocket-Version: 13\r\n\r\n", connectProtocol: "websocket")
         #expect(
             shown(block) == [
@@ -131,7 +139,10 @@ import Testing
         #expect(
             shown(
                 try response(
-                    "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: k\r\nSec-WebSocket-Protocol: p\r\n\r\n"
+                    """
+                    HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: \
+                    websocket\r\nSec-WebSocket-Accept: k\r\nSec-WebSocket-Protocol: p\r\n\r\n
+                    """
                 ))
                 == [":status: 200", "sec-websocket-protocol: p"])
     }
@@ -140,7 +151,10 @@ import Testing
         #expect(
             shown(
                 try response(
-                    "HTTP/1.1 404 Not Found\r\nConnection: close\r\nTransfer-Encoding: chunked\r\nContent-Type: a/b\r\n\r\n",
+                    """
+                    HTTP/1.1 404 Not Found\r\nConnection: close\r\nTransfer-Encoding: chunked\r\nContent-Type: \
+                    a/b\r\n\r\n
+                    """,
                     named: via)) == [
                     ":status: 404", "content-type: a/b", "via: 1.1 \(via)",
                 ])

@@ -3,7 +3,9 @@ import Testing
 
 /// Heads that arrived in HTTP/2, as text.
 @Suite struct HTTP2HeadTests {
-    private func read(_ text: String, lines: Int, ends: Bool = false, extended: Bool = false) -> (
+    private func read(
+        _ text: String, lines: Int, ends: Bool = false, extended: Bool = false
+    ) -> (
         RequestHead, HeadProgress
     ) {
         var head = RequestHead()
@@ -109,11 +111,17 @@ import Testing
         let text = "POST / HTTP/1.1\r\nHost: a.test\r\nte: trailers\r\n\r\n"
         #expect(
             try passedOn(text, lines: 2, ends: true)
-                == "POST / HTTP/1.1\r\nHost: a.test\r\nVia: 2 \(via)\r\nContent-Length: 0\r\nTE: trailers\r\nConnection: TE\r\n\r\n"
+                == """
+                POST / HTTP/1.1\r\nHost: a.test\r\nVia: 2 \(via)\r\nContent-Length: 0\r\nTE: trailers\r\nConnection: \
+                TE\r\n\r\n
+                """
         )
         #expect(
             try passedOn(text, lines: 2, ends: false)
-                == "POST / HTTP/1.1\r\nHost: a.test\r\nVia: 2 \(via)\r\nTransfer-Encoding: chunked\r\nTE: trailers\r\nConnection: TE\r\n\r\n"
+                == """
+                POST / HTTP/1.1\r\nHost: a.test\r\nVia: 2 \(via)\r\nTransfer-Encoding: chunked\r\nTE: \
+                trailers\r\nConnection: TE\r\n\r\n
+                """
         )
         #expect(
             try passedOn("POST / HTTP/1.1\r\nHost: a.test\r\ncontent-length: 0\r\n\r\n", lines: 2, ends: true)

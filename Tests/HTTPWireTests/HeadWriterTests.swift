@@ -29,18 +29,40 @@ import Testing
     }
 
     @Test func whatIsEndToEndPassesAsItCame() throws {
-        let text = "PATCH /x?y=z HTTP/1.1\r\nhOst: a:1\r\nAccept:*/*\r\nX-A:  b  \r\nContent-Length: 3\r\nExpect: 100-continue\r\nTrailer: X\r\nCookie: c\r\n\r\n"
+        let text =
+            """
+            PATCH /x?y=z HTTP/1.1\r\nhOst: a:1\r\nAccept:*/*\r\nX-A:  b  \r\nContent-Length: 3\r\nExpect: \
+            100-continue\r\nTrailer: X\r\nCookie: c\r\n\r\n
+            """
         #expect(try rewritten(text, via: nil) == text)
     }
 
     @Test func hopByHopFieldsStayBehind() throws {
-        let text = "POST / HTTP/1.1\r\nConnection: close, X-Hop, x-other\r\nHost: a\r\nKeep-Alive: timeout=5\r\nX-Hop: 1\r\nAccept: */*\r\nProxy-Connection: keep-alive\r\nProxy-Authorization: Basic x\r\nProxy-Authenticate: Basic\r\nTE: gzip\r\nX-OTHER: 2\r\nUpgrade: foo\r\nHTTP2-Settings: A\r\nTransfer-Encoding: chunked\r\nX-Hop-Not: 3\r\n\r\n"
-        #expect(try rewritten(text) == "POST / HTTP/1.1\r\nHost: a\r\nAccept: */*\r\nX-Hop-Not: 3\r\nVia: 1.1 pinproxy-0123456789abcdef\r\nTransfer-Encoding: chunked\r\n\r\n")
+        let text =
+            """
+            POST / HTTP/1.1\r\nConnection: close, X-Hop, x-other\r\nHost: a\r\nKeep-Alive: timeout=5\r\nX-Hop: \
+            1\r\nAccept: */*\r\nProxy-Connection: keep-alive\r\nProxy-Authorization: Basic x\r\nProxy-Authenticate: \
+            Basic\r\nTE: gzip\r\nX-OTHER: 2\r\nUpgrade: foo\r\nHTTP2-Settings: A\r\nTransfer-Encoding: \
+            chunked\r\nX-Hop-Not: 3\r\n\r\n
+            """
+        #expect(
+            try rewritten(text)
+                == """
+                POST / HTTP/1.1\r\nHost: a\r\nAccept: */*\r\nX-Hop-Not: 3\r\nVia: 1.1 \
+                pinproxy-0123456789abcdef\r\nTransfer-Encoding: chunked\r\n\r\n
+                """
+        )
     }
 
     @Test func connectionTakesNoEndToEndFieldAway() throws {
-        let text = "POST / HTTP/1.1\r\nHost: a\r\nConnection: host, content-length, authorization, cookie, transfer-encoding, via\r\nContent-Length: 3\r\nAuthorization: x\r\nCookie: c\r\n\r\n"
-        #expect(try rewritten(text, via: nil) == "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nAuthorization: x\r\nCookie: c\r\n\r\n")
+        let text =
+            """
+            POST / HTTP/1.1\r\nHost: a\r\nConnection: host, content-length, authorization, cookie, transfer-encoding, \
+            via\r\nContent-Length: 3\r\nAuthorization: x\r\nCookie: c\r\n\r\n
+            """
+        #expect(
+            try rewritten(text, via: nil)
+                == "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nAuthorization: x\r\nCookie: c\r\n\r\n")
     }
 
     @Test func viaNamesTheHopsInOrder() throws {
@@ -99,17 +121,24 @@ import Testing
     func numbersAreWrittenWithoutLeadingZeros(_ sent: String, _ written: String) throws {
         #expect(
             try rewritten("POST / HTTP/1.1\r\nHost: a\r\ncontent-length:\(sent)\r\nA: b\r\n\r\n", via: nil)
-                == "POST / HTTP/1.1\r\nHost: a\r\n\(sent == written ? "content-length:" : "Content-Length: ")\(written)\r\nA: b\r\n\r\n")
+                == """
+                POST / HTTP/1.1\r\nHost: \
+                a\r\n\(sent == written ? "content-length:" : "Content-Length: ")\(written)\r\nA: b\r\n\r\n
+                """
+        )
         for method in [HTTPWire.Method.get, .head] {
             #expect(
                 try rewritten(response: "HTTP/1.1 200 O\r\nContent-Length: \(sent)\r\n\r\n", via: nil, to: method)
                     == "HTTP/1.1 200 O\r\nContent-Length: \(written)\r\n\r\n")
         }
-        #expect(try rewritten(response: "HTTP/1.1 204 \r\nContent-Length: \(sent)\r\n\r\n", via: nil) == "HTTP/1.1 204 \r\n\r\n")
+        #expect(
+            try rewritten(response: "HTTP/1.1 204 \r\nContent-Length: \(sent)\r\n\r\n", via: nil)
+                == "HTTP/1.1 204 \r\n\r\n")
     }
 
     @Test(arguments: [
-        "Content-Length: 5\r\nX: 1\r\nContent-Length: 5\r\n", "Content-Length: 5, 5\r\nX: 1\r\n", "Content-Length: 5 ,\t5,5\r\nX: 1\r\n",
+        "Content-Length: 5\r\nX: 1\r\nContent-Length: 5\r\n", "Content-Length: 5, 5\r\nX: 1\r\n",
+        "Content-Length: 5 ,\t5,5\r\nX: 1\r\n",
         "Content-Length: 05, 05\r\nX: 1\r\nContent-Length: 05\r\n",
     ])
     func aLengthIsWrittenOnce(_ fields: String) throws {
@@ -141,7 +170,11 @@ import Testing
     }
 
     @Test func aReflectionHoldsNoSecrets() throws {
-        let text = "TRACE /x?y HTTP/1.1\r\nHost: a\r\nCookie: c\r\nVia: 1.1 b\r\nauthorization: d\r\nProxy-Authorization: e\r\nX: f\r\n\r\n"
+        let text =
+            """
+            TRACE /x?y HTTP/1.1\r\nHost: a\r\nCookie: c\r\nVia: 1.1 b\r\nauthorization: d\r\nProxy-Authorization: \
+            e\r\nX: f\r\n\r\n
+            """
         let head = try #require(request(text).head)
         var out: [UInt8] = []
         HeadWriter.reflect(request: head, from: Array(text.utf8).span, into: &out)
@@ -151,12 +184,16 @@ import Testing
     /// RFC 9209: who speaks in this proxy's name forges a refusal.
     @Test(arguments: [
         ("cdn; error=x", "cdn; error=x"), ("pinproxy; error=x", nil), ("\"pinproxy\"", nil), ("PinProxy", nil),
-        ("a , pinproxy;details=\"b, c\" ,d", "a, d"), ("a; details=\"x, pinproxy; error=y\"", "a; details=\"x, pinproxy; error=y\""),
-        ("a; details=\"\\\", pinproxy; error=y\"", "a; details=\"\\\", pinproxy; error=y\""), ("pinproxy.example", "pinproxy.example"),
+        ("a , pinproxy;details=\"b, c\" ,d", "a, d"),
+        ("a; details=\"x, pinproxy; error=y\"", "a; details=\"x, pinproxy; error=y\""),
+        ("a; details=\"\\\", pinproxy; error=y\"", "a; details=\"\\\", pinproxy; error=y\""),
+        ("pinproxy.example", "pinproxy.example"),
         ("\"pinproxy x\";a", "\"pinproxy x\";a"), ("a;b=pinproxy", "a;b=pinproxy"), ("*a/b:c", "*a/b:c"),
         // No lists: who reads them otherwise is not to find this proxy in them.
-        ("a; details=\"x, pinproxy", nil), ("x\", pinproxy", nil), ("\"pin\\proxy\"", nil), ("pinproxy error=x", nil), ("a,,b", nil),
-        ("a,", nil), ("", nil), ("(pinproxy)", nil), ("a;d=%\"x\\\", pinproxy; e=\"\"", nil), ("\"pinproxy\"x", nil), ("a\u{80}", nil),
+        ("a; details=\"x, pinproxy", nil), ("x\", pinproxy", nil), ("\"pin\\proxy\"", nil), ("pinproxy error=x", nil),
+        ("a,,b", nil),
+        ("a,", nil), ("", nil), ("(pinproxy)", nil), ("a;d=%\"x\\\", pinproxy; e=\"\"", nil), ("\"pinproxy\"x", nil),
+        ("a\u{80}", nil),
     ])
     func nobodyElseSpeaksForThisProxy(_ value: String, _ kept: String?) throws {
         #expect(
@@ -165,7 +202,11 @@ import Testing
     }
 
     @Test func upgradesAndTrailersAreAskedForAnew() throws {
-        let text = "GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade, TE\r\nUpgrade: websocket\r\nTE: deflate, Trailers\r\n\r\n"
+        let text =
+            """
+            GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade, TE\r\nUpgrade: websocket\r\nTE: deflate, \
+            Trailers\r\n\r\n
+            """
         #expect(
             try rewritten(text, via: nil)
                 == "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nTE: trailers\r\nConnection: Upgrade, TE\r\n\r\n")
@@ -175,7 +216,12 @@ import Testing
     }
 
     @Test func responsesAreRewrittenToo() throws {
-        let text = "HTTP/1.0 200 Fine  by me\r\nServer: s\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: x\r\nProxy-Authenticate: Basic\r\nUpgrade: h2c\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nContent-Length: 3\r\n\r\n"
+        let text =
+            """
+            HTTP/1.0 200 Fine  by me\r\nServer: s\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: \
+            x\r\nProxy-Authenticate: Basic\r\nUpgrade: h2c\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nContent-Length: \
+            3\r\n\r\n
+            """
         let kept = "HTTP/1.1 200 Fine  by me\r\nServer: s\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nContent-Length: 3\r\n"
         #expect(try rewritten(response: text) == kept + "Via: 1.0 pinproxy-0123456789abcdef\r\n\r\n")
         #expect(try rewritten(response: text, connection: .close, via: nil) == kept + "Connection: close\r\n\r\n")
@@ -195,7 +241,8 @@ import Testing
         #expect(
             try rewritten(response: "HTTP/1.0 200 \r\nServer: s\r\n\r\n", inChunks: true, via: nil)
                 == "HTTP/1.1 200 \r\nServer: s\r\nTransfer-Encoding: chunked\r\n\r\n")
-        #expect(try rewritten(response: "HTTP/1.1 204 \r\nContent-Length: 0\r\n\r\n", via: nil) == "HTTP/1.1 204 \r\n\r\n")
+        #expect(
+            try rewritten(response: "HTTP/1.1 204 \r\nContent-Length: 0\r\n\r\n", via: nil) == "HTTP/1.1 204 \r\n\r\n")
         let head = "HTTP/1.1 304 \r\nContent-Length: 9\r\n\r\n"
         #expect(try rewritten(response: head, via: nil) == head)
     }
@@ -203,7 +250,8 @@ import Testing
     @Test func upgradesOfResponsesPass() throws {
         #expect(
             try rewritten(
-                response: "HTTP/1.1 101 S\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n", connection: .upgrade, via: nil)
+                response: "HTTP/1.1 101 S\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n", connection: .upgrade,
+                via: nil)
                 == "HTTP/1.1 101 S\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
         #expect(
             try rewritten(response: "HTTP/1.1 426 U\r\nUpgrade: websocket\r\nContent-Length: 0\r\n\r\n", via: nil)
@@ -213,7 +261,8 @@ import Testing
     }
 
     @Test func whatIsWrittenCanBeRead() throws {
-        let text = "GET http://a.test/ HTTP/1.1\r\nHost: b\r\nVia: 1.1 x\r\nConnection: q\r\nQ: 1\r\nTE: trailers\r\n\r\n"
+        let text =
+            "GET http://a.test/ HTTP/1.1\r\nHost: b\r\nVia: 1.1 x\r\nConnection: q\r\nQ: 1\r\nTE: trailers\r\n\r\n"
         let once = try rewritten(text)
         #expect(request(once).head?.bodyLength == BodyLength.none)
         #expect(request(once).head.map { Int($0.length) } == once.utf8.count)

@@ -30,7 +30,8 @@ import Testing
         ("/a//b", ["/a/b", "/a//b"]), ("//a", ["/a", "//a"]), ("/a//", ["/a/", "/a//"]),
         ("/a/../b", ["/b", "/a/../b"]), ("/a/%2e%2E/b", ["/b", "/a/../b"]), ("/a/.%2e", ["/", "/a/.."]),
         ("/a/./b", ["/a/b", "/a/./b"]), ("/../../a", ["/a", "/../../a"]), ("/a/b/..", ["/a/", "/a/b/.."]),
-        ("/a/.", ["/a/", "/a/."]), ("/a%2fb", ["/a/b", "/a%2Fb"]), ("/a\\b", ["/a/b", "/a\\b"]), ("/a%5Cb", ["/a/b", "/a\\b"]),
+        ("/a/.", ["/a/", "/a/."]), ("/a%2fb", ["/a/b", "/a%2Fb"]), ("/a\\b", ["/a/b", "/a\\b"]),
+        ("/a%5Cb", ["/a/b", "/a\\b"]),
         ("/a;x=1/b", ["/a/b", "/a;x=1/b"]), ("/a;/b;y", ["/a/b", "/a;/b;y"]),
         ("/a/..%2fb", ["/b", "/a/../b", "/a/..%2Fb"]), ("/a/..;/b", ["/b", "/a/../b", "/a/..;/b"]),
         ("/a/..\\b", ["/b", "/a/../b", "/a/..\\b"]), ("/;/a", ["/a", "//a", "/;/a"]),
@@ -45,20 +46,24 @@ import Testing
     /// The spellings by which servers are led to a file that a rule is about, and one of their readings is it.
     @Test(arguments: [
         "/private/x", "//private/x", "/private//x", "/./private/x", "/public/../private/x", "/public/%2e%2e/private/x",
-        "/public/%2E./private/x", "/%70rivate/x", "/private%2fx", "/private%2Fx", "/public/..%2fprivate/x", "/private\\x",
+        "/public/%2E./private/x", "/%70rivate/x", "/private%2fx", "/private%2Fx", "/public/..%2fprivate/x",
+        "/private\\x",
         "/private%5cx", "/public\\..\\private\\x", "/private;a=b/x", "/private/x;a", "/public/..;/private/x",
-        "/../private/x", "/public/.;/..;a/private/%78", "/;a/private/x", "/private/./x", "/private/y/../x", "/private/x?/public",
+        "/../private/x", "/public/.;/..;a/private/%78", "/;a/private/x", "/private/./x", "/private/y/../x",
+        "/private/x?/public",
     ])
     func everySpellingIsSeen(_ spelling: String) {
         #expect(readings(of: spelling).contains("/private/x"))
     }
 
     /// Python's http.server drops blanks of Latin-1 at the end of a target; in UTF-8 they are parts of characters.
-    @Test(arguments: [
-        ("", "/private/x", [0x85], true), ("", "/private/x", [0xA0, 0x85, 0xA0], true),
-        ("", "/public/../private/x", [0x85], true), ("?a", "/private/x", [0x85], false), ("", "/private/x%85", [], false),
-        ("", "/private/x", [0x84], false),
-    ] as [(String, String, [UInt8], Bool)])
+    @Test(
+        arguments: [
+            ("", "/private/x", [0x85], true), ("", "/private/x", [0xA0, 0x85, 0xA0], true),
+            ("", "/public/../private/x", [0x85], true), ("?a", "/private/x", [0x85], false),
+            ("", "/private/x%85", [], false),
+            ("", "/private/x", [0x84], false),
+        ] as [(String, String, [UInt8], Bool)])
     func blanksAtATargetsEndMayBeDropped(_ query: String, _ path: String, _ blanks: [UInt8], _ isDropped: Bool) {
         let target: [UInt8] = Array(path.utf8) + blanks + Array(query.utf8)
         var readings = PathReadings()
@@ -87,9 +92,14 @@ import Testing
     /// Any bytes have readings: each begins with a slash, and the first has nothing left to normalise.
     @Test func takesAnyBytes() {
         var random = Seeded(5)
-        let pieces = ["/", "//", ".", "..", "%2e", "%2F", "%5c", "\\", ";", "a", "%", "%0", "\u{0}", "ü", "?", "%00", "%25"]
+        let pieces = [
+            "/", "//", ".", "..", "%2e", "%2F", "%5c", "\\", ";", "a", "%", "%0", "\u{0}", "ü", "?", "%00", "%25",
+        ]
         for _ in 0..<2_000 {
-            let target = "/" + (0..<Int.random(in: 0...9, using: &random)).map { _ in pieces.randomElement(using: &random) ?? "" }.joined()
+            let target =
+                "/"
+                + (0..<Int.random(in: 0...9, using: &random)).map { _ in pieces.randomElement(using: &random) ?? "" }
+                .joined()
             let bytes = Array(target.utf8)
             for length in 0...bytes.count {
                 var readings = PathReadings()
@@ -100,7 +110,8 @@ import Testing
                     #expect(readings.bytes.first == UInt8(ascii: "/"))
                 }
                 readings.read(0)
-                let segments = readings.bytes.dropFirst().split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+                let segments = readings.bytes.dropFirst().split(
+                    separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
                 #expect(!segments.dropLast().contains { $0.isEmpty }, "\(target)")
                 #expect(!segments.contains { $0.elementsEqual(".".utf8) || $0.elementsEqual("..".utf8) }, "\(target)")
             }

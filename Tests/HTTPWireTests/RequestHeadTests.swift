@@ -3,7 +3,11 @@ import Testing
 
 @Suite struct RequestHeadTests {
     @Test func aRequestIsCutIntoItsParts() throws {
-        let text = "POST /a?b=c HTTP/1.1\r\nHost: api.example.test\r\nX-Empty:\r\nContent-Type: \t text/plain \t\r\ncontent-LENGTH: 42\r\n\r\nbody"
+        let text =
+            """
+            POST /a?b=c HTTP/1.1\r\nHost: api.example.test\r\nX-Empty:\r\nContent-Type: \t text/plain \
+            \t\r\ncontent-LENGTH: 42\r\n\r\nbody
+            """
         let parsed = request(text)
         let head = try #require(parsed.head)
         #expect(head.method == .post)
@@ -11,7 +15,8 @@ import Testing
         #expect(head.target.text(in: text) == "/a?b=c")
         #expect(head.targetForm == .origin)
         #expect(head.version == .http11)
-        #expect(parsed.framing?.body == .length(42) && parsed.framing?.keepsAlive == true && head.bodyLength == .known(42))
+        #expect(
+            parsed.framing?.body == .length(42) && parsed.framing?.keepsAlive == true && head.bodyLength == .known(42))
         #expect(head.fields.map(\.id) == [.host, .other, .contentType, .contentLength])
         #expect(head.fields.map { $0.name.text(in: text) } == ["Host", "X-Empty", "Content-Type", "content-LENGTH"])
         #expect(head.fields.map { $0.value.text(in: text) } == ["api.example.test", "", "text/plain", "42"])
@@ -95,7 +100,8 @@ import Testing
 
     @Test(arguments: [
         ("HTTP/1.1", "", true), ("HTTP/1.1", "Connection: close\r\n", false),
-        ("HTTP/1.1", "Connection: x, CLOSE\r\n", false), ("HTTP/1.1", "Connection: x\r\nConnection: ,close,\r\n", false),
+        ("HTTP/1.1", "Connection: x, CLOSE\r\n", false),
+        ("HTTP/1.1", "Connection: x\r\nConnection: ,close,\r\n", false),
         ("HTTP/1.0", "", false), ("HTTP/1.0", "Connection: Keep-Alive\r\n", true),
         ("HTTP/1.0", "Connection: keep-alive, close\r\n", false), ("HTTP/1.1", "Connection: closed\r\n", true),
     ])
@@ -124,7 +130,8 @@ import Testing
         let start = "POST / HTTP/1.1\r\nHost: a\r\n"
         #expect(request(start + "\r\n").framing?.body == BodyFraming.none)
         #expect(request(start + "Content-Length: 0\r\n\r\n").framing?.body == .length(0))
-        #expect(request(start + "Content-Length: 9223372036854775807\r\n\r\n").framing?.body == .length(UInt64(Int64.max)))
+        #expect(
+            request(start + "Content-Length: 9223372036854775807\r\n\r\n").framing?.body == .length(UInt64(Int64.max)))
         #expect(request(start + "transfer-encoding: Chunked\r\n\r\n").framing?.body == .chunked)
         #expect(request("CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\nContent-Length: 0\r\n\r\n").framing?.body == .length(0))
     }
@@ -161,22 +168,29 @@ import Testing
     }
 
     @Test func headsMayArriveInAnyPieces() {
-        let text = "\r\nPOST http://a.test/x?y HTTP/1.1\r\nHost: a.test\r\nConnection: te, close, x-y\r\nTE: trailers\r\nX-Y: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
+        let text =
+            """
+            \r\nPOST http://a.test/x?y HTTP/1.1\r\nHost: a.test\r\nConnection: te, close, x-y\r\nTE: trailers\r\nX-Y: \
+            1\r\nTransfer-Encoding: chunked\r\n\r\n
+            """
         let bytes = Array(text.utf8)
         for seed in 0..<200 {
             var random = Seeded(UInt64(seed))
             var parser = HeadParser(limit: 1000)
             var head = RequestHead()
             for piece in random.pieces(of: bytes.count, longest: 30) {
-                let outcome = Parsed(parser.parseRequest(bytes.span.extracting(0..<piece.upperBound), into: &head), head, parser.framing)
+                let outcome = Parsed(
+                    parser.parseRequest(bytes.span.extracting(0..<piece.upperBound), into: &head), head, parser.framing)
                 #expect(outcome.isIncomplete == (piece.upperBound < bytes.count), "seed \(seed)")
             }
-            #expect(head.fields.count == 5 && parser.framing.body == .chunked && !parser.framing.keepsAlive, "seed \(seed)")
+            #expect(
+                head.fields.count == 5 && parser.framing.body == .chunked && !parser.framing.keepsAlive, "seed \(seed)")
         }
     }
 
     @Test func everyKnownFieldNameIsFoundInAnyCase() {
-        for name in FieldName.allCases where name != .other && name != .host && name != .contentLength
+        for name in FieldName.allCases
+        where name != .other && name != .host && name != .contentLength
             && name != .transferEncoding
         {
             for text in [name.text, name.text.uppercased()] {

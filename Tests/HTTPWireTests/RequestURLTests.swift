@@ -8,11 +8,14 @@ import Testing
         let rest = text.dropFirst(isSecure ? 8 : 7)
         let authority = rest.prefix { $0 != "/" }
         return RequestURL(
-            isSecure: isSecure, authority: try Authority.parse(String(authority), defaultPort: isSecure ? 443 : 80).get(),
+            isSecure: isSecure,
+            authority: try Authority.parse(String(authority), defaultPort: isSecure ? 443 : 80).get(),
             target: Array(rest[authority.endIndex...].utf8))
     }
 
-    static func resolve(_ location: String, at base: String = "http://a/b/c/d;p?q") throws -> Result<String, LocationDefect> {
+    static func resolve(
+        _ location: String, at base: String = "http://a/b/c/d;p?q"
+    ) throws -> Result<String, LocationDefect> {
         let base = try url(base)
         return Result { () throws(LocationDefect) in try resolve(location[...], at: base).description }
     }
@@ -24,14 +27,18 @@ import Testing
 
     /// RFC 3986 sections 5.4.1 and 5.4.2; what stands after # isn't sent.
     @Test(arguments: [
-        ("g", "http://a/b/c/g"), ("./g", "http://a/b/c/g"), ("g/", "http://a/b/c/g/"), ("/g", "http://a/g"), ("//g", "http://g/"),
-        ("?y", "http://a/b/c/d;p?y"), ("g?y", "http://a/b/c/g?y"), ("#s", "http://a/b/c/d;p?q"), ("g#s", "http://a/b/c/g"),
-        ("g?y#s", "http://a/b/c/g?y"), (";x", "http://a/b/c/;x"), ("g;x", "http://a/b/c/g;x"), ("g;x?y#s", "http://a/b/c/g;x?y"),
+        ("g", "http://a/b/c/g"), ("./g", "http://a/b/c/g"), ("g/", "http://a/b/c/g/"), ("/g", "http://a/g"),
+        ("//g", "http://g/"),
+        ("?y", "http://a/b/c/d;p?y"), ("g?y", "http://a/b/c/g?y"), ("#s", "http://a/b/c/d;p?q"),
+        ("g#s", "http://a/b/c/g"),
+        ("g?y#s", "http://a/b/c/g?y"), (";x", "http://a/b/c/;x"), ("g;x", "http://a/b/c/g;x"),
+        ("g;x?y#s", "http://a/b/c/g;x?y"),
         (".", "http://a/b/c/"), ("./", "http://a/b/c/"), ("..", "http://a/b/"), ("../", "http://a/b/"),
         ("../g", "http://a/b/g"), ("../..", "http://a/"), ("../../", "http://a/"), ("../../g", "http://a/g"),
         ("../../../g", "http://a/g"), ("../../../../g", "http://a/g"), ("/./g", "http://a/g"), ("/../g", "http://a/g"),
         ("g.", "http://a/b/c/g."), (".g", "http://a/b/c/.g"), ("g..", "http://a/b/c/g.."), ("..g", "http://a/b/c/..g"),
-        ("./../g", "http://a/b/g"), ("./g/.", "http://a/b/c/g/"), ("g/./h", "http://a/b/c/g/h"), ("g/../h", "http://a/b/c/h"),
+        ("./../g", "http://a/b/g"), ("./g/.", "http://a/b/c/g/"), ("g/./h", "http://a/b/c/g/h"),
+        ("g/../h", "http://a/b/c/h"),
         ("g;x=1/./y", "http://a/b/c/g;x=1/y"), ("g;x=1/../y", "http://a/b/c/y"), ("g?y/./x", "http://a/b/c/g?y/./x"),
         ("g?y/../x", "http://a/b/c/g?y/../x"), ("g#s/./x", "http://a/b/c/g"),
     ])
@@ -40,27 +47,39 @@ import Testing
     }
 
     @Test(arguments: [
-        ("https://B.test:443/x", "https://b.test/x"), ("HTTPS://b.test:8443?y", "https://b.test:8443/?y"), ("http://b.test", "http://b.test/"),
-        ("//[::1]:81/x", "http://[::1]:81/x"), ("  /x\t", "http://a/x"), ("?", "http://a/b/c/d;p?"), ("/x#", "http://a/x"),
-        ("//b.test#@c/", "http://b.test/"), ("//b.test?@c/", "http://b.test/?@c/"), ("/a//../b", "http://a/a/b"), ("/.//evil.test/", "http://a//evil.test/"),
+        ("https://B.test:443/x", "https://b.test/x"), ("HTTPS://b.test:8443?y", "https://b.test:8443/?y"),
+        ("http://b.test", "http://b.test/"),
+        ("//[::1]:81/x", "http://[::1]:81/x"), ("  /x\t", "http://a/x"), ("?", "http://a/b/c/d;p?"),
+        ("/x#", "http://a/x"),
+        ("//b.test#@c/", "http://b.test/"), ("//b.test?@c/", "http://b.test/?@c/"), ("/a//../b", "http://a/a/b"),
+        ("/.//evil.test/", "http://a//evil.test/"),
         // Encoded as browsers do; a backslash is no slash.
-        ("/a b?c d", "http://a/a%20b?c%20d"), ("/ä", "http://a/%C3%A4"), ("/<\"`{|}^>", "http://a/%3C%22%60%7B%7C%7D%5E%3E"),
-        ("/\\evil.test", "http://a/%5Cevil.test"), ("\\\\evil.test", "http://a/b/c/%5C%5Cevil.test"), ("/%zz%2e%", "http://a/%zz%2e%"),
-        ("/%0d%0aX:y", "http://a/%0d%0aX:y"), ("/[x]!$&'()*+,;=:@", "http://a/[x]!$&'()*+,;=:@"), ("./a:b", "http://a/b/c/a:b"),
+        ("/a b?c d", "http://a/a%20b?c%20d"), ("/ä", "http://a/%C3%A4"),
+        ("/<\"`{|}^>", "http://a/%3C%22%60%7B%7C%7D%5E%3E"),
+        ("/\\evil.test", "http://a/%5Cevil.test"), ("\\\\evil.test", "http://a/b/c/%5C%5Cevil.test"),
+        ("/%zz%2e%", "http://a/%zz%2e%"),
+        ("/%0d%0aX:y", "http://a/%0d%0aX:y"), ("/[x]!$&'()*+,;=:@", "http://a/[x]!$&'()*+,;=:@"),
+        ("./a:b", "http://a/b/c/a:b"),
     ])
     func locationsOfTheWildAreResolved(_ reference: String, _ expected: String) throws {
         #expect(try Self.resolve(reference) == .success(expected))
     }
 
     @Test(arguments: [
-        ("", LocationDefect.empty), (" \t ", .empty), ("http:", .noHost), ("http:g", .noHost), ("http:/g", .noHost), ("https://", .noHost),
+        ("", LocationDefect.empty), (" \t ", .empty), ("http:", .noHost), ("http:g", .noHost), ("http:/g", .noHost),
+        ("https://", .noHost),
         ("http:///g", .noHost), ("//", .noHost), ("///g", .noHost), ("//?x", .noHost), ("http://#x", .noHost),
-        ("ftp://a/", .scheme("ftp")), ("javascript:alert(1)", .scheme("javascript")), ("file:///etc/passwd", .scheme("file")),
+        ("ftp://a/", .scheme("ftp")), ("javascript:alert(1)", .scheme("javascript")),
+        ("file:///etc/passwd", .scheme("file")),
         ("localhost:8080/x", .scheme("localhost")), ("gopher+x.-1:", .scheme("gopher+x.-1")),
-        ("//user@b.test/", .userInformation), ("http://u:p@b.test/", .userInformation), ("//good.test@evil.test", .userInformation),
-        ("/a\r\nX: y", .controlCharacter(13)), ("/a\u{0}", .controlCharacter(0)), ("/a\tb", .controlCharacter(9)), ("/\u{7F}", .controlCharacter(127)),
-        ("/x#\n", .controlCharacter(10)), ("//b\\evil.test/", .host(.invalidCharacter)), ("//b c/", .host(.controlCharacter)), ("//bü.test/", .host(.notASCII)),
-        ("//b%2etest/", .host(.percentEncoding)), ("//b:0/", .host(.invalidPort)), ("//0x7f.1/", .host(.numericHost)), ("//2130706433/", .host(.numericHost)),
+        ("//user@b.test/", .userInformation), ("http://u:p@b.test/", .userInformation),
+        ("//good.test@evil.test", .userInformation),
+        ("/a\r\nX: y", .controlCharacter(13)), ("/a\u{0}", .controlCharacter(0)), ("/a\tb", .controlCharacter(9)),
+        ("/\u{7F}", .controlCharacter(127)),
+        ("/x#\n", .controlCharacter(10)), ("//b\\evil.test/", .host(.invalidCharacter)),
+        ("//b c/", .host(.controlCharacter)), ("//bü.test/", .host(.notASCII)),
+        ("//b%2etest/", .host(.percentEncoding)), ("//b:0/", .host(.invalidPort)), ("//0x7f.1/", .host(.numericHost)),
+        ("//2130706433/", .host(.numericHost)),
     ])
     func whatIsHostileOrUnknownIsRefused(_ location: String, _ defect: LocationDefect) throws {
         #expect(try Self.resolve(location) == .failure(defect))
@@ -99,7 +118,9 @@ import Testing
     @Test func aRequestWithoutAPathHasARoot() throws {
         let authority = try Authority.parse("a.test:80", defaultPort: nil).get()
         for (target, expected) in [("*", "/"), ("", "/"), ("?q", "/?q"), ("/x", "/x")] {
-            #expect(RequestURL(isSecure: false, authority: authority, target: Array(target.utf8)).target == Array(expected.utf8))
+            #expect(
+                RequestURL(isSecure: false, authority: authority, target: Array(target.utf8)).target
+                    == Array(expected.utf8))
         }
     }
 
@@ -140,9 +161,13 @@ import Testing
         python.standardOutput = output
         try python.run()
         let text = cases.map { "\($0.base) \($0.reference)\n" }.joined()
-        let writer = Thread { try? input.fileHandleForWriting.write(contentsOf: Data(text.utf8)); try? input.fileHandleForWriting.close() }
+        let writer = Thread {
+            try? input.fileHandleForWriting.write(contentsOf: Data(text.utf8))
+            try? input.fileHandleForWriting.close()
+        }
         writer.start()
-        let answers = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self).split(separator: "\n")
+        let answers = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self).split(
+            separator: "\n")
         python.waitUntilExit()
         try #require(answers.count == cases.count)
         for (index, (base, reference)) in cases.enumerated() {

@@ -9,7 +9,8 @@ import Testing
         #expect(head.status == 404)
         #expect(head.reason.text(in: text) == "Not  Found here")
         #expect(head.fields.map(\.id) == [.server, .contentLength])
-        #expect(parsed.framing?.body == .length(5) && parsed.framing?.keepsAlive == true && head.bodyLength == .known(5))
+        #expect(
+            parsed.framing?.body == .length(5) && parsed.framing?.keepsAlive == true && head.bodyLength == .known(5))
         #expect(Int(head.length) == text.utf8.count - 5)
     }
 
@@ -28,11 +29,13 @@ import Testing
                 parser.parseResponse(bytes.span.extracting(0..<count), to: .get, into: &head), head, parser.framing)
             #expect(outcome.isIncomplete, "\(count) bytes")
         }
-        #expect(Parsed(parser.parseResponse(bytes.span, to: .get, into: &head), head, parser.framing).head?.status == 301)
+        #expect(
+            Parsed(parser.parseResponse(bytes.span, to: .get, into: &head), head, parser.framing).head?.status == 301)
     }
 
     @Test(arguments: [
-        ("HTTP/1.1 20 OK", WireError.Code.statusLine), ("HTTP/1.1 2000 OK", .statusLine), ("HTTP/1.1 2x0 OK", .statusLine),
+        ("HTTP/1.1 20 OK", WireError.Code.statusLine), ("HTTP/1.1 2000 OK", .statusLine),
+        ("HTTP/1.1 2x0 OK", .statusLine),
         ("HTTP/1.1 099 OK", .statusLine), ("HTTP/1.1  200 OK", .statusLine), ("HTTP/1.1\t200 OK", .statusLine),
         ("HTTP/1.1 200OK", .statusLine), ("HTTP/1.1", .statusLine), ("HTTP/1.", .version), ("ICY 200 OK", .version),
         ("HTTP/2 200 OK", .version), ("HTTP/2.0 200 OK", .unsupportedVersion), ("http/1.1 200 OK", .version),
@@ -83,7 +86,9 @@ import Testing
 
     @Test func http10PersistsOnlyWhenItSaysSo() {
         #expect(response("HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\n").framing?.keepsAlive == false)
-        #expect(response("HTTP/1.0 200 OK\r\nContent-Length: 1\r\nConnection: keep-alive\r\n\r\n").framing?.keepsAlive == true)
+        #expect(
+            response("HTTP/1.0 200 OK\r\nContent-Length: 1\r\nConnection: keep-alive\r\n\r\n").framing?.keepsAlive
+                == true)
         #expect(response("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n\r\n").framing?.keepsAlive == false)
     }
 

@@ -7,9 +7,12 @@ import Testing
     private func text(_ request: OwnedRequest) -> String { String(decoding: request.message, as: UTF8.self) }
 
     @Test func anotherTargetLeavesTheRestAsItWas() throws {
-        let old = try request("GET /a HTTP/1.1\r\nHost: a.test\r\nX:  1 \r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
+        let old = try request(
+            "GET /a HTTP/1.1\r\nHost: a.test\r\nX:  1 \r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
         let new = try old.rewritten(target: Array("/a?b=c".utf8))
-        #expect(text(new) == "GET /a?b=c HTTP/1.1\r\nHost: a.test\r\nX:  1 \r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
+        #expect(
+            text(new)
+                == "GET /a?b=c HTTP/1.1\r\nHost: a.test\r\nX:  1 \r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
         #expect(new.head.bodyLength == .known(3))
     }
 
@@ -22,7 +25,8 @@ import Testing
             "POST /a HTTP/1.1\r\nHost: a.test\r\n\(framing)Content-Type: a/b\r\nExpect: 100-continue\r\n"
                 + "Content-MD5: x\r\ncontent-digest: y\r\nRepr-Digest: z\r\nX: 1\r\n\r\n")
         let new = try old.rewritten(contentType: "c/d", bodyLength: 5)
-        #expect(text(new) == "POST /a HTTP/1.1\r\nHost: a.test\r\nX: 1\r\nContent-Type: c/d\r\nContent-Length: 5\r\n\r\n")
+        #expect(
+            text(new) == "POST /a HTTP/1.1\r\nHost: a.test\r\nX: 1\r\nContent-Type: c/d\r\nContent-Length: 5\r\n\r\n")
         #expect(new.head.bodyLength == .known(5) && !new.head.expectsContinue)
     }
 
@@ -42,8 +46,10 @@ import Testing
         let old = try OwnedResponse(
             Array(
                 """
-                HTTP/1.1 200 Fine\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\ncontent-encoding: gzip\r\nETag: "a"\r\n\
-                Digest: x\r\nContent-Digest: y\r\nRepr-Digest: z\r\nContent-MD5: m\r\nAccept-Ranges: bytes\r\nX: 1\r\n\r\n
+                HTTP/1.1 200 Fine\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\ncontent-encoding: gzip\r\nETag: \
+                "a"\r\n\
+                Digest: x\r\nContent-Digest: y\r\nRepr-Digest: z\r\nContent-MD5: m\r\nAccept-Ranges: bytes\r\nX: \
+                1\r\n\r\n
                 """.utf8))
         let new = try #require(old.withBody(of: 7))
         #expect(new.view.head.bodyLength == .known(7))
@@ -63,17 +69,24 @@ import Testing
 /// What goes along where a redirect leads.
 @Suite struct RedirectedRequestTests {
     private static let fields = [
-        "Accept: a", "accept-encoding: b", "Accept-Language: c", "User-Agent: d", "Cache-Control: e", "Pragma: f", "Via: 1.1 g", "Range: bytes=0-1",
-        "Authorization: h", "Cookie: i", "Cookie2: j", "Referer: k", "Origin: l", "X-Api-Key: m", "PRIVATE-TOKEN: n", "If-None-Match: \"o\"",
-        "If-Modified-Since: p", "If-Match: *", "If-Unmodified-Since: q", "Forwarded: r", "X-Forwarded-For: s", "From: t", "Sec-Fetch-Mode: u",
+        "Accept: a", "accept-encoding: b", "Accept-Language: c", "User-Agent: d", "Cache-Control: e", "Pragma: f",
+        "Via: 1.1 g", "Range: bytes=0-1",
+        "Authorization: h", "Cookie: i", "Cookie2: j", "Referer: k", "Origin: l", "X-Api-Key: m", "PRIVATE-TOKEN: n",
+        "If-None-Match: \"o\"",
+        "If-Modified-Since: p", "If-Match: *", "If-Unmodified-Since: q", "Forwarded: r", "X-Forwarded-For: s",
+        "From: t", "Sec-Fetch-Mode: u",
     ]
-    private static let ofBody = ["Content-Type: v", "Content-Length: 3", "Content-Language: w", "Digest: x", "Expect: 100-continue"]
+    private static let ofBody = [
+        "Content-Type: v", "Content-Length: 3", "Content-Language: w", "Digest: x", "Expect: 100-continue",
+    ]
 
     private func redirected(_ redirection: OwnedRequest.Redirection, _ more: [String] = []) throws -> [String] {
         let lines = ["POST /old?a HTTP/1.1", "Host: old.test"] + Self.fields + Self.ofBody + more
         let old = try OwnedRequest(Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8))
         let url = try RequestURL("https://new.test:8443/x?y")
-        return try String(decoding: old.redirected(to: url, redirection).message, as: UTF8.self).components(separatedBy: "\r\n").dropLast(2)
+        return try String(decoding: old.redirected(to: url, redirection).message, as: UTF8.self).components(
+            separatedBy: "\r\n"
+        ).dropLast(2)
     }
 
     private static let first = ["POST https://new.test:8443/x?y HTTP/1.1", "Host: new.test:8443"]
@@ -92,7 +105,9 @@ import Testing
     @Test func fewGoToAnotherOrigin() throws {
         let few = Array(Self.fields.prefix(8))
         #expect(try redirected(.leavesOrigin) == Self.first + few + Self.ofBody)
-        #expect(try redirected([.leavesOrigin, .becomesGET]) == ["GET https://new.test:8443/x?y HTTP/1.1", Self.first[1]] + few)
+        #expect(
+            try redirected([.leavesOrigin, .becomesGET]) == ["GET https://new.test:8443/x?y HTTP/1.1", Self.first[1]]
+                + few)
         #expect(try redirected(.leavesOrigin, ["If-Range: \"a\""]) == Self.first + few.dropLast() + Self.ofBody)
     }
 }

@@ -103,10 +103,11 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        RecordedFlights.full, RecordedFlights.stapled, RecordedFlights.resumed, RecordedFlights.encrypted,
-        RecordedFlights.retry.dropLast(6), [21, 3, 3, 0, 2, 2, 40],
-    ] as [[UInt8]])
+    @Test(
+        arguments: [
+            RecordedFlights.full, RecordedFlights.stapled, RecordedFlights.resumed, RecordedFlights.encrypted,
+            RecordedFlights.retry.dropLast(6), [21, 3, 3, 0, 2, 2, 40],
+        ] as [[UInt8]])
     func everyPrefixIsIncomplete(_ bytes: [UInt8]) {
         for count in 0..<bytes.count {
             #expect(Self.read(Array(bytes.prefix(count))) == .incomplete, "\(count) bytes")
@@ -116,7 +117,9 @@ import Testing
 
     @Test(arguments: 0..<30) func piecesComeToTheSame(_ seed: Int) {
         var random = Seeded(UInt64(seed))
-        for bytes in [RecordedFlights.full, RecordedFlights.stapled, RecordedFlights.resumed, RecordedFlights.encrypted] {
+        for bytes in [
+            RecordedFlights.full, RecordedFlights.stapled, RecordedFlights.resumed, RecordedFlights.encrypted,
+        ] {
             var flight = ServerFlight()
             var last = Progress.incomplete
             for piece in random.pieces(of: bytes.count, longest: seed == 0 ? 1 : 90) {
@@ -172,10 +175,12 @@ import Testing
         #expect(Self.read(bytes) == .resumed(version: 0x0303, sessionID: []))
     }
 
-    @Test(arguments: [
-        ([0, 7, 0, 2, 9, 8, 0, 1, 7], [[9, 8], [7]]), ([0, 0], []), ([0, 3, 0, 2, 9], []), ([9, 8, 7], []), ([], []),
-        ([0, 2, 0, 0], []),
-    ] as [([UInt8], [[UInt8]])])
+    @Test(
+        arguments: [
+            ([0, 7, 0, 2, 9, 8, 0, 1, 7], [[9, 8], [7]]), ([0, 0], []), ([0, 3, 0, 2, 9], []), ([9, 8, 7], []),
+            ([], []),
+            ([0, 2, 0, 0], []),
+        ] as [([UInt8], [[UInt8]])])
     func timestampsOfTheServerHelloAreKept(_ value: [UInt8], _ expected: [[UInt8]]) {
         let bytes = Self.records(
             Self.hello(extensions: [0, 18] + ClientHelloTests.vector(2, value)), Self.certificates([[1]]), Self.done)
@@ -212,36 +217,39 @@ import Testing
         #expect(Self.code(Self.read(bytes)) == .noServerCertificate)
     }
 
-    @Test(arguments: ["HTTP/1.1 400 Bad Request\r\n", "SSH-2.0-x\r\n", "220 mail ESMTP\r\n", "\u{0}", "\u{17}\u{3}\u{3}"])
+    @Test(arguments: [
+        "HTTP/1.1 400 Bad Request\r\n", "SSH-2.0-x\r\n", "220 mail ESMTP\r\n", "\u{0}", "\u{17}\u{3}\u{3}",
+    ])
     func whatIsNotTLSIsTold(_ text: String) {
         #expect(Self.code(Self.read(Array(text.utf8))) == .serverHandshakeNotTLS)
     }
 
-    @Test(arguments: [
-        // Records: length, a change of type within a message, change_cipher_spec out of place, application data.
-        [22, 3, 3, 0, 0], [22, 3, 3, 0x40, 1], [22, 3, 5], [21, 3, 3, 0, 3], [20, 3, 3, 0, 2],
-        [22, 3, 3, 0, 1, 2] + changeCipherSpec, changeCipherSpec, [20, 3, 3, 0, 1, 2],
-        records(hello()) + [23, 3, 3, 0, 1, 0],
-        records(hello(), certificates([[1]])) + changeCipherSpec,
-        // Messages out of order.
-        records(certificates([[1]])), records(message(0, [])), records(hello(), hello()),
-        records(hello(), certificates([[1]]), certificates([[1]])),
-        records(hello(), message(22, [1, 0, 0, 1, 5])), records(hello(), message(20, [])),
-        records(hello(), certificates([[1]]), message(12, []), message(22, [1, 0, 0, 1, 5])),
-        records(hello(), certificates([[1]]), message(12, []), message(12, [])),
-        // Messages that lie about their lengths.
-        records(hello(), message(11, [0, 0, 4, 0, 0, 2, 1])), records(hello(), message(11, [0, 0, 3, 0, 0, 0])),
-        records(hello(), message(11, [0, 0, 4, 0, 0, 1, 1, 9])), records(hello(), message(11, [])),
-        records(hello(), certificates([[1]]), message(22, [1, 0, 0, 2, 5])),
-        records(hello(), certificates([[1]]), message(14, [0])),
-        records(message(2, [3, 3])), records(message(2, [3, 3] + [UInt8](repeating: 7, count: 32) + [33])),
-        records(hello(extensions: [0])), records(hello(extensions: [0, 43, 0, 1, 3])),
-        records(hello(extensions: [0, 43, 0, 3, 3, 4, 0])),
-        // TLS 1.2 by way of supported_versions, a draft of TLS 1.3, and twice the same.
-        records(hello(extensions: [0, 43, 0, 2, 3, 3])), records(hello(extensions: [0, 43, 0, 2, 0x7F, 0x1C])),
-        records(hello(extensions: [0, 43, 0, 2, 3, 4, 0, 43, 0, 2, 3, 4])),
-        records(hello(extensions: [0, 18, 0, 0, 0, 18, 0, 0])),
-    ] as [[UInt8]])
+    @Test(
+        arguments: [
+            // Records: length, a change of type within a message, change_cipher_spec out of place, application data.
+            [22, 3, 3, 0, 0], [22, 3, 3, 0x40, 1], [22, 3, 5], [21, 3, 3, 0, 3], [20, 3, 3, 0, 2],
+            [22, 3, 3, 0, 1, 2] + changeCipherSpec, changeCipherSpec, [20, 3, 3, 0, 1, 2],
+            records(hello()) + [23, 3, 3, 0, 1, 0],
+            records(hello(), certificates([[1]])) + changeCipherSpec,
+            // Messages out of order.
+            records(certificates([[1]])), records(message(0, [])), records(hello(), hello()),
+            records(hello(), certificates([[1]]), certificates([[1]])),
+            records(hello(), message(22, [1, 0, 0, 1, 5])), records(hello(), message(20, [])),
+            records(hello(), certificates([[1]]), message(12, []), message(22, [1, 0, 0, 1, 5])),
+            records(hello(), certificates([[1]]), message(12, []), message(12, [])),
+            // Messages that lie about their lengths.
+            records(hello(), message(11, [0, 0, 4, 0, 0, 2, 1])), records(hello(), message(11, [0, 0, 3, 0, 0, 0])),
+            records(hello(), message(11, [0, 0, 4, 0, 0, 1, 1, 9])), records(hello(), message(11, [])),
+            records(hello(), certificates([[1]]), message(22, [1, 0, 0, 2, 5])),
+            records(hello(), certificates([[1]]), message(14, [0])),
+            records(message(2, [3, 3])), records(message(2, [3, 3] + [UInt8](repeating: 7, count: 32) + [33])),
+            records(hello(extensions: [0])), records(hello(extensions: [0, 43, 0, 1, 3])),
+            records(hello(extensions: [0, 43, 0, 3, 3, 4, 0])),
+            // TLS 1.2 by way of supported_versions, a draft of TLS 1.3, and twice the same.
+            records(hello(extensions: [0, 43, 0, 2, 3, 3])), records(hello(extensions: [0, 43, 0, 2, 0x7F, 0x1C])),
+            records(hello(extensions: [0, 43, 0, 2, 3, 4, 0, 43, 0, 2, 3, 4])),
+            records(hello(extensions: [0, 18, 0, 0, 0, 18, 0, 0])),
+        ] as [[UInt8]])
     func whatIsBrokenIsMalformed(_ bytes: [UInt8]) {
         let progress = Self.read(bytes)
         #expect([.serverHandshake, .serverHandshakeNotTLS].contains(Self.code(progress)), "\(progress)")
@@ -273,7 +281,9 @@ import Testing
     @Test(arguments: 0..<300) func nothingThatIsThrownAtItCrashes(_ seed: Int) {
         var random = Seeded(UInt64(seed))
         var bytes = seed % 2 == 0 ? RecordedFlights.stapled : RecordedFlights.full
-        for _ in 0..<4 { bytes[Int.random(in: 0..<bytes.count, using: &random)] = UInt8.random(in: 0...255, using: &random) }
+        for _ in 0..<4 {
+            bytes[Int.random(in: 0..<bytes.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
+        }
         if case .shown(let shown) = Self.read(bytes) {
             #expect(!shown.certificates.isEmpty && shown.certificates.allSatisfy { !$0.isEmpty })
         }

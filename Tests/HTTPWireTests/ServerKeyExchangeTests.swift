@@ -1,5 +1,6 @@
-@testable import HTTPWire
 import Testing
+
+@testable import HTTPWire
 
 @Suite struct ServerKeyExchangeTests {
     typealias Exchange = ServerKeyExchange
@@ -12,7 +13,8 @@ import Testing
 
     static func shown(_ message: [UInt8]?, suite: UInt16 = 0xC02B) -> ServerCertificates {
         ServerCertificates(
-            version: 0x0303, random: serverRandom, cipherSuite: suite, certificates: [[1]], ocspResponse: nil, timestamps: [],
+            version: 0x0303, random: serverRandom, cipherSuite: suite, certificates: [[1]], ocspResponse: nil,
+            timestamps: [],
             keyExchange: message)
     }
 
@@ -33,7 +35,9 @@ import Testing
         #expect(exchange.scheme == 0x0403 && exchange.signature.count == 71 && exchange.signature.first == 0x30)
     }
 
-    @Test(arguments: [(0xC02B, curve), (0xC02F, curve), (0xCCA8, curve), (0x009E, primes), (0xCCAA, primes)] as [(UInt16, [UInt8])])
+    @Test(
+        arguments: [(0xC02B, curve), (0xC02F, curve), (0xCCA8, curve), (0x009E, primes), (0xCCAA, primes)]
+            as [(UInt16, [UInt8])])
     func whatIsSignedIsTheRandomsAndTheParameters(_ suite: UInt16, _ parameters: [UInt8]) throws {
         let exchange = try Self.read(parameters + Self.ending, suite: suite)
         #expect(exchange.signed == Self.clientRandom + Self.serverRandom + parameters)
@@ -52,11 +56,12 @@ import Testing
     }
 
     /// Curves described by their parameters, an empty point, an empty number, no signature, the other kind's form.
-    @Test(arguments: [
-        (0xC02B, [1, 0, 29, 4, 9, 9, 9, 9] + ending), (0xC02B, [2, 0, 29, 4, 9, 9, 9, 9] + ending),
-        (0xC02B, [3, 0, 29, 0] + ending), (0xC02B, curve + [4, 3, 0, 0]), (0xC02B, primes + ending),
-        (0x009E, [0, 0, 0, 1, 5, 0, 2, 8, 8] + ending), (0x009E, curve + ending),
-    ] as [(UInt16, [UInt8])])
+    @Test(
+        arguments: [
+            (0xC02B, [1, 0, 29, 4, 9, 9, 9, 9] + ending), (0xC02B, [2, 0, 29, 4, 9, 9, 9, 9] + ending),
+            (0xC02B, [3, 0, 29, 0] + ending), (0xC02B, curve + [4, 3, 0, 0]), (0xC02B, primes + ending),
+            (0x009E, [0, 0, 0, 1, 5, 0, 2, 8, 8] + ending), (0x009E, curve + ending),
+        ] as [(UInt16, [UInt8])])
     func otherFormsAreMalformed(_ suite: UInt16, _ message: [UInt8]) {
         #expect(throws: Exchange.Fault.malformed) { try Self.read(message, suite: suite) }
     }

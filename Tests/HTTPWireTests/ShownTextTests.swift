@@ -11,7 +11,8 @@ import Testing
         ("ftp://a.test?m=a@b.test", "ftp://***?***"), ("ada:secret@a.test:1", "***:***@a.test:1"),
         ("http://ada:secret", "http://ada:***"), ("http://ada:secret/x", "http://ada:***/x"),
         ("http://a.test:80/b:c", "http://a.test:80/b:c"), ("http://[::1]:80/", "http://[::1]:80/"),
-        ("http://[2001:db8::1]/", "http://[2001:db8::1]/"), ("/path?secret", "/path?***"), ("", ""), ("a.test", "a.test"), ("# a comment", "# a comment"), ("@", "***@"),
+        ("http://[2001:db8::1]/", "http://[2001:db8::1]/"), ("/path?secret", "/path?***"), ("", ""),
+        ("a.test", "a.test"), ("# a comment", "# a comment"), ("@", "***@"),
         ("a\u{1b}[2J\nb\u{202e}", "a\\u{1b}[2J\\u{a}b\\u{202e}"),
     ])
     func whatMayBeSecretIsHidden(_ text: String, _ shown: String) {

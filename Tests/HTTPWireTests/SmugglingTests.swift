@@ -66,7 +66,10 @@ import Testing
         // Routing.
         ("Host: b\r\n", .repeatedHost),
         ("hOST: a\r\n", .repeatedHost),
-        ("Connection: a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z,1,2,3,4,5,6,7\r\n", .tooManyConnectionOptions),
+        (
+            "Connection: a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z,1,2,3,4,5,6,7\r\n",
+            .tooManyConnectionOptions
+        ),
     ])
     func fieldsThatSmuggleAreRefused(_ fields: String, _ defect: WireError.Code) {
         #expect(request("POST / HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n").defect == defect)

@@ -5,11 +5,14 @@ import Testing
 /// Whether a 206 is the answer to what was asked.
 @Suite struct WantedPartTests {
     @Test(arguments: [
-        ("", WantedPart.whole), ("Range: bytes=0-99\r\n", .bytes(first: 0, last: 99)), ("Range: Bytes=5-\r\n", .bytes(first: 5, last: nil)),
+        ("", WantedPart.whole), ("Range: bytes=0-99\r\n", .bytes(first: 0, last: 99)),
+        ("Range: Bytes=5-\r\n", .bytes(first: 5, last: nil)),
         ("Range: bytes=-7\r\n", .end(length: 7)), ("range:bytes=0-0\r\n", .bytes(first: 0, last: 0)),
         // What a server has to ignore, or may answer with several parts.
-        ("Range: bytes=0-1,4-5\r\n", .other), ("Range: bytes=9-5\r\n", .other), ("Range: bytes=-\r\n", .other), ("Range: bytes=\r\n", .other),
-        ("Range: bytes\r\n", .other), ("Range:\r\n", .other), ("Range: items=0-1\r\n", .other), ("Range: bytes=0-1x\r\n", .other),
+        ("Range: bytes=0-1,4-5\r\n", .other), ("Range: bytes=9-5\r\n", .other), ("Range: bytes=-\r\n", .other),
+        ("Range: bytes=\r\n", .other),
+        ("Range: bytes\r\n", .other), ("Range:\r\n", .other), ("Range: items=0-1\r\n", .other),
+        ("Range: bytes=0-1x\r\n", .other),
         ("Range: bytes=99999999999999999999-\r\n", .other), ("Range: bytes=0-1\r\nRange: bytes=0-1\r\n", .other),
     ])
     func theWantedPartIsRead(_ fields: String, _ part: WantedPart) throws {
@@ -28,7 +31,9 @@ import Testing
         }
     }
 
-    private func defect(_ fields: String, _ response: String, _ method: HTTPWire.Method = .get) throws -> WireError.Code? {
+    private func defect(
+        _ fields: String, _ response: String, _ method: HTTPWire.Method = .get
+    ) throws -> WireError.Code? {
         let asked = try #require(request("\(method.text) / HTTP/1.1\r\nHost: a\r\n\(fields)\r\n").head)
         let bytes = Array("HTTP/1.1 \(response)\r\n\r\n".utf8)
         let head = try #require(HTTPWireTests.response(String(decoding: bytes, as: UTF8.self), to: method).head)
@@ -50,7 +55,10 @@ import Testing
         ("Range: bytes=0-9\r\n", "206 P\r\nContent-Range: bytes */100\r\nContent-Length: 10", .wrongPart),
         ("Range: bytes=0-9\r\n", "206 P\r\nContent-Range: items 0-9/100\r\nContent-Length: 10", .wrongPart),
         ("Range: bytes=0-1,4-5\r\n", "206 P\r\nContent-Length: 10", .wrongPart),
-        ("Range: bytes=-9\r\n", "206 P\r\nContent-Range: bytes 0-9223372036854775807/*\r\nContent-Length: 10", .wrongPart),
+        (
+            "Range: bytes=-9\r\n", "206 P\r\nContent-Range: bytes 0-9223372036854775807/*\r\nContent-Length: 10",
+            .wrongPart
+        ),
         ("Range: bytes=0-1,4-5\r\n", "206 P\r\nContent-Range: bytes 0-9/10\r\nContent-Length: 9", .wrongPart),
     ])
     func whatWasNotAskedForIsMalformed(_ fields: String, _ response: String, _ code: WireError.Code) throws {
@@ -74,7 +82,9 @@ import Testing
     ])
     func whatWasAskedForIsWell(_ fields: String, _ response: String) throws {
         #expect(try defect(fields, response) == nil)
-        if response.contains("Content-Length: 10"), response.hasPrefix("206") { #expect(try defect(fields, response, .head) == nil) }
+        if response.contains("Content-Length: 10"), response.hasPrefix("206") {
+            #expect(try defect(fields, response, .head) == nil)
+        }
     }
 
     /// What is sent counts, not what came.

@@ -14,7 +14,13 @@ struct AddressTests {
     }
 
     @Test(arguments: [
-        ("127.0.0.1", ["127.0.0.1", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:FFFF:7f00:0001]", "0.0.0.0", "[::ffff:0.0.0.0]"]),
+        (
+            "127.0.0.1",
+            [
+                "127.0.0.1", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:FFFF:7f00:0001]", "0.0.0.0",
+                "[::ffff:0.0.0.0]",
+            ]
+        ),
         ("0.0.0.0", ["127.0.0.1", "0.0.0.0"]),
         ("::ffff:127.0.0.1", ["127.0.0.1", "[::ffff:127.0.0.1]"]),
         ("::1", ["[::1]", "[::]", "[0:0:0:0:0:0:0:1]", "[0000::0001]", "[::0.0.0.1]", "[0::0]"]),
@@ -26,7 +32,8 @@ struct AddressTests {
             for spelling in spellings {
                 let answer = try await proxy.connect(to: "\(spelling):443")
                 #expect(answer.status == 403, "\(spelling): \(answer)")
-                let plain = try await bed.curl(via: proxy, ["-o", "/dev/null", "-w", "%{http_code}", "http://\(spelling)/"])
+                let plain = try await bed.curl(
+                    via: proxy, ["-o", "/dev/null", "-w", "%{http_code}", "http://\(spelling)/"])
                 #expect(plain.output == "403", "\(spelling): \(plain)")
             }
         }
@@ -50,7 +57,8 @@ struct AddressTests {
         }
     }
 
-    /// The origin is verified as the address that was dialled; the client checks its certificate for the one that it wrote.
+    /// The origin is verified as the address that was dialled; the client checks its certificate for the one that it
+    /// wrote.
     @Test(arguments: ["127.0.0.1", "[::ffff:127.0.0.1]", "0.0.0.0"])
     func aClientGetsACertificateForTheAddressAsItWroteIt(host: String) async throws {
         try await withTestBed { bed in
@@ -98,10 +106,12 @@ struct AddressTests {
     @Test func exceptionsLetThrough() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(
-                bed, sections: ["upstream": ["block_addresses: [loopback, 10.0.0.0/8]", "allow_addresses: [127.0.0.1]"]],
+                bed,
+                sections: ["upstream": ["block_addresses: [loopback, 10.0.0.0/8]", "allow_addresses: [127.0.0.1]"]],
                 hosts: ["second.test": "127.0.0.2"])
             #expect(try await Self.status(shared.proxy, shared.authority) == 200)
-            #expect(try await Self.status(shared.proxy, "[::ffff:127.0.0.1]:\(shared.originPort)") == 502, "another name")
+            #expect(
+                try await Self.status(shared.proxy, "[::ffff:127.0.0.1]:\(shared.originPort)") == 502, "another name")
             let second = try await shared.proxy.connect(to: "second.test:\(shared.originPort)")
             #expect(second.status == 403)
             #expect(second.body.contains("127.0.0.2 is loopback, which upstream.block_addresses names"), "\(second)")
@@ -120,7 +130,8 @@ struct AddressTests {
                 sections: ["upstream": ["parent: http://127.0.0.1:\(parent.port)"]])
             for host in ["cloud.test", "169.254.169.254", "[::ffff:a9fe:a9fe]"] {
                 #expect(try await Self.status(proxy, "\(host):443") == 403, "\(host)")
-                let plain = try await bed.curl(via: proxy, ["-o", "/dev/null", "-w", "%{http_code}", "http://\(host)/"])
+                let plain = try await bed.curl(
+                    via: proxy, ["-o", "/dev/null", "-w", "%{http_code}", "http://\(host)/"])
                 #expect(plain.output == "403", "\(host): \(plain)")
             }
             #expect(parent.events.all("connect").isEmpty && parent.events.all("request").isEmpty)
@@ -189,7 +200,8 @@ struct AddressTests {
                 exchanges = proxy.events.all("exchange")
                 return exchanges.count == 2
             }
-            #expect(exchanges.contains { $0["status"] == "508" && $0["error"] == "proxy_loop_detected" }, "\(exchanges)")
+            #expect(
+                exchanges.contains { $0["status"] == "508" && $0["error"] == "proxy_loop_detected" }, "\(exchanges)")
             #expect(relay.events.all("relayed").count == 1)
         }
     }
@@ -208,7 +220,9 @@ struct AddressTests {
                 current.pointee.ifa_flags & UInt32(IFF_UP) != 0
             else { continue }
             var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
-            getnameinfo(address, socklen_t(MemoryLayout<sockaddr_in>.size), &text, socklen_t(text.count), nil, 0, NI_NUMERICHOST)
+            getnameinfo(
+                address, socklen_t(MemoryLayout<sockaddr_in>.size), &text, socklen_t(text.count), nil, 0, NI_NUMERICHOST
+            )
             let name = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
             if !name.hasPrefix("127.") { return name }
         }
@@ -239,7 +253,9 @@ struct AddressTests {
                 let far = try await ask(host, port: origin.port, through: outer)
                 #expect(far.output.hasSuffix(isAllowed ? "200" : "403"), "\(host): \(far)")
                 let itself = try await ask(host, port: proxy.port, through: outer)
-                #expect(itself.output.hasSuffix("508") || (!isAllowed && itself.output.hasSuffix("403")), "\(host): \(itself)")
+                #expect(
+                    itself.output.hasSuffix("508") || (!isAllowed && itself.output.hasSuffix("403")),
+                    "\(host): \(itself)")
             }
         }
     }

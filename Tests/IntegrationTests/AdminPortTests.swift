@@ -13,7 +13,8 @@ enum AdminBed {
         """
 
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
-        try await OriginBed.prepare(bed, pins: pins, sections: AdminClient.section, files: ["proxy/secret": "very-secret-value\n"])
+        try await OriginBed.prepare(
+            bed, pins: pins, sections: AdminClient.section, files: ["proxy/secret": "very-secret-value\n"])
     }
 }
 
@@ -84,7 +85,8 @@ struct AdminPortTests {
     }
 
     @Test(arguments: [
-        ("GET", "/nix", 404), ("POST", "/status", 405), ("POST", "/healthz", 405), ("GET", "/reload", 403), ("POST", "/reload", 403),
+        ("GET", "/nix", 404), ("POST", "/status", 405), ("POST", "/healthz", 405), ("GET", "/reload", 403),
+        ("POST", "/reload", 403),
         ("POST", "/learn?stop", 403), ("OPTIONS", "/reload", 403), ("OPTIONS", "/status", 405), ("PUT", "/config", 405),
         ("DELETE", "/tasks/1", 405), ("TRACE", "/status", 405), ("GET", "http://127.0.0.1/status", 400),
         ("CONNECT", "origin.test:443", 400), ("GET", "/../status", 404), ("GET", "/%73tatus", 404),
@@ -98,7 +100,8 @@ struct AdminPortTests {
         let connection = try RawConnection(port: try await admin().port)
         try await connection.send("HEAD /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /healthz HTTP/1.0\r\n\r\n")
         let all = String(decoding: try await connection.receiveAll(), as: UTF8.self)
-        #expect(all.components(separatedBy: "HTTP/1.1 200").count == 3 && all.hasSuffix(#"{"status":"alive"}"#), "\(all)")
+        #expect(
+            all.components(separatedBy: "HTTP/1.1 200").count == 3 && all.hasSuffix(#"{"status":"alive"}"#), "\(all)")
         #expect(all.components(separatedBy: "\"alive\"").count == 2)
     }
 
@@ -118,7 +121,9 @@ struct AdminPortTests {
     @Test(arguments: ["cross-site", "same-site"])
     func aPageOfAnotherOriginIsNotAnswered(_ site: String) async throws {
         let admin = try await admin()
-        for (method, target) in [("GET", "/"), ("GET", "/healthz"), ("GET", "/status"), ("POST", "/reload"), ("GET", "/nix")] {
+        for (method, target) in [
+            ("GET", "/"), ("GET", "/healthz"), ("GET", "/status"), ("POST", "/reload"), ("GET", "/nix"),
+        ] {
             let answer = try await admin.ask(method, target, "Sec-Fetch-Site: \(site)\r\nSec-Fetch-Mode: no-cors\r\n")
             #expect(answer.status == 403 && answer.body.contains("Sec-Fetch-Site: \(site)"), "\(answer)")
         }
@@ -138,7 +143,10 @@ struct AdminPortTests {
 
     // MARK: Who comes through the proxy
 
-    @Test(arguments: ["127.0.0.1", "127.0.0.9", "0.0.0.0", "[::ffff:127.0.0.1]", "localhost", "a.localhost", "origin.test", "LOCALHOST."])
+    @Test(arguments: [
+        "127.0.0.1", "127.0.0.9", "0.0.0.0", "[::ffff:127.0.0.1]", "localhost", "a.localhost", "origin.test",
+        "LOCALHOST.",
+    ])
     func itIsNotReachedThroughTheProxy(_ host: String) async throws {
         let shared = try sharedBed()
         let port = try await admin().port
@@ -147,7 +155,8 @@ struct AdminPortTests {
             // 127.0.0.9 is nobody's address.
             #expect(answer.status == 508 || (host == "127.0.0.9" && answer.status == 502), "\(answer)")
             let connection = try RawConnection(to: shared.proxy)
-            try await connection.send("GET http://\(host):\(target)/status HTTP/1.1\r\nHost: \(host):\(target)\r\nConnection: close\r\n\r\n")
+            try await connection.send(
+                "GET http://\(host):\(target)/status HTTP/1.1\r\nHost: \(host):\(target)\r\nConnection: close\r\n\r\n")
             let plain = try await connection.response()
             #expect(plain.status == 508 || (host == "127.0.0.9" && plain.status == 502), "\(plain)")
         }
@@ -178,12 +187,14 @@ struct AdminPortTests {
             let token = "0123456789abcdef0123456789abcdef"
             try bed.file("proxy/token", token + "\n")
             let proxy = try await ProxyProcess(
-                in: bed, trust: nil, sections: ["admin": ["listen: 127.0.0.1:0", "token_file: token", "hosts: [proxy.test]"]])
+                in: bed, trust: nil,
+                sections: ["admin": ["listen: 127.0.0.1:0", "token_file: token", "hosts: [proxy.test]"]])
             let admin = try await AdminClient(proxy)
             #expect(try await admin.ask("GET", "/healthz").status == 200)
             for target in ["/status", "/tasks", "/config"] {
                 let refused = try await admin.ask("GET", target)
-                #expect(refused.status == 401 && refused["www-authenticate"] == "Bearer realm=\"pinproxy\"", "\(refused)")
+                #expect(
+                    refused.status == 401 && refused["www-authenticate"] == "Bearer realm=\"pinproxy\"", "\(refused)")
             }
             let bearer = "Authorization: Bearer \(token)\r\n"
             #expect(try await admin.ask("GET", "/status", bearer + "Host: proxy.test\r\n").status == 200)
@@ -211,17 +222,21 @@ struct AdminPortTests {
                 in: bed, trust: nil,
                 sections: [
                     "admin": [
-                        "listen: 127.0.0.1:0", "tls: {certificate: admin.pem, private_key: admin.key}", "token_file: token",
+                        "listen: 127.0.0.1:0", "tls: {certificate: admin.pem, private_key: admin.key}",
+                        "token_file: token",
                         "hosts: [proxy.test]",
                     ]
                 ])
             let port = try await AdminClient(proxy).port
             let curl = [
-                "curl", "-sS", "--noproxy", "*", "--cacert", try roots.write(to: bed), "--resolve", "proxy.test:\(port):127.0.0.1",
+                "curl", "-sS", "--noproxy", "*", "--cacert", try roots.write(to: bed), "--resolve",
+                "proxy.test:\(port):127.0.0.1",
             ]
             #expect(try await bed.run(curl + ["https://proxy.test:\(port)/healthz"]).output == #"{"status":"alive"}"#)
             let status = try await bed.run(
-                curl + ["-H", "Authorization: Bearer 0123456789abcdef0123456789abcdef", "https://proxy.test:\(port)/status"])
+                curl + [
+                    "-H", "Authorization: Bearer 0123456789abcdef0123456789abcdef", "https://proxy.test:\(port)/status",
+                ])
             #expect(status.output.contains("\"running\":true"), "\(status)")
             // Who speaks no TLS is told nothing, and does no harm.
             let plain = try RawConnection(port: port)
@@ -237,12 +252,14 @@ struct AdminPortTests {
                 in: bed, trust: nil, sections: ["admin": ["listen: unix:admin.sock", "socket_mode: \"0666\""]])
             let path = bed.path("proxy/admin.sock")
             let curl = ["curl", "-sS", "--noproxy", "*", "--unix-socket", path]
-            #expect(try await bed.run(curl + ["http://localhost/status"]).output.contains("\"admin\":[\"unix:\(path)\"]"))
+            #expect(
+                try await bed.run(curl + ["http://localhost/status"]).output.contains("\"admin\":[\"unix:\(path)\"]"))
             #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o666)
             #expect(try await bed.run(curl + ["-X", "POST", "http://localhost/reload"]).output.contains("token"))
             // Another path after a reload: the first goes.
             try ProxyProcess.write(
-                to: bed, folder: "proxy", pins: "hosts: []\n", trust: nil, sections: ["admin": ["listen: unix:other.sock"]])
+                to: bed, folder: "proxy", pins: "hosts: []\n", trust: nil,
+                sections: ["admin": ["listen: unix:other.sock"]])
             try await proxy.reload()
             #expect(!FileManager.default.fileExists(atPath: path))
             let other = bed.path("proxy/other.sock")
@@ -260,9 +277,12 @@ struct AdminPortTests {
             let admin = try await AdminClient(proxy)
             try bed.file("proxy/plain", "no socket")
             for (place, cause) in [
-                ("127.0.0.1:\(taken.port)", "already in use"), ("unix:plain", "is no socket"), ("unix:nowhere/a.sock", "its directory is not there"),
+                ("127.0.0.1:\(taken.port)", "already in use"), ("unix:plain", "is no socket"),
+                ("unix:nowhere/a.sock", "its directory is not there"),
             ] {
-                try ProxyProcess.write(to: bed, folder: "proxy", pins: "hosts: []\n", trust: nil, sections: ["admin": ["listen: \(place)"]])
+                try ProxyProcess.write(
+                    to: bed, folder: "proxy", pins: "hosts: []\n", trust: nil, sections: ["admin": ["listen: \(place)"]]
+                )
                 let outcome = try await proxy.reload()
                 #expect(outcome.name == "config.error" && outcome["cause"]?.contains(cause) == true, "\(outcome)")
                 #expect(try await admin.ask("GET", "/healthz").status == 200)

@@ -35,7 +35,12 @@ struct AdversityTests {
         .enabled(if: NetworkBed.isAvailable, "needs root, to mount"),
         arguments: [
             ("mount --bind \"$STATE\" \"$STATE\" && mount -o remount,ro,bind \"$STATE\"", "Read-only file system"),
-            ("rm \"$STATE/pinproxy.pid\" && mount --bind \"$STATE\" \"$STATE\" && mount -o remount,ro,bind \"$STATE\"", "Read-only file system"),
+            (
+                """
+                rm \"$STATE/pinproxy.pid\" && mount --bind \"$STATE\" \"$STATE\" && mount -o remount,ro,bind \"$STATE\"
+                """,
+                "Read-only file system"
+            ),
             (
                 "cp -a \"$STATE\" \"$STATE.copy\" && mount -t tmpfs -o size=64k none \"$STATE\""
                     + " && cp -a \"$STATE.copy/.\" \"$STATE\" && rm \"$STATE/pinproxy.pid\""
@@ -70,7 +75,9 @@ struct AdversityTests {
                 launcher: ["unshare", "--mount"]
                     + Self.shell(
                         "cp -a \"$STATE\" \"$STATE.copy\" && mount -t tmpfs -o size=64k none \"$STATE\""
-                            + " && cp -a \"$STATE.copy/.\" \"$STATE\" && { cat /dev/zero > \"$STATE/full\" 2>/dev/null; true; }"))
+                            + " && cp -a \"$STATE.copy/.\" \"$STATE\" && { cat /dev/zero > \"$STATE/full\" "
+                            + "2>/dev/null; true; }"
+                    ))
             let status = try await bed.run(
                 ["nsenter", "--mount=/proc/\(proxy.process.identifier)/ns/mnt", ProxyProcess.executable, "status"],
                 environment: ProxyProcess.environment(in: bed))
@@ -100,8 +107,10 @@ struct AdversityTests {
         try await withTestBed { bed in
             try ProxyProcess.write(to: bed, folder: "proxy", pins: "hosts: []\n", trust: nil)
             let process = try await bed.start(
-                ["prlimit", "--nofile=\(count):\(count)", "--", ProxyProcess.executable, "run", "--config",
-                    bed.path("proxy/pinproxy.yaml")],
+                [
+                    "prlimit", "--nofile=\(count):\(count)", "--", ProxyProcess.executable, "run", "--config",
+                    bed.path("proxy/pinproxy.yaml"),
+                ],
                 environment: ProxyProcess.environment(in: bed), mergingErrors: true)
             try await eventually("a word about it") {
                 process.output.lines.contains { $0.contains("LimitNOFILE") && $0.contains("\(count)") }
@@ -122,8 +131,11 @@ struct AdversityTests {
             let user = 54_320 + count
             chown(state, uid_t(user), gid_t(user))
             let run = try await bed.run(
-                ["setpriv", "--reuid", "\(user)", "--regid", "\(user)", "--clear-groups", "prlimit", "--nproc=\(count):\(count)",
-                    "--", ProxyProcess.executable, "run", "--config", bed.path("proxy/pinproxy.yaml")],
+                [
+                    "setpriv", "--reuid", "\(user)", "--regid", "\(user)", "--clear-groups", "prlimit",
+                    "--nproc=\(count):\(count)",
+                    "--", ProxyProcess.executable, "run", "--config", bed.path("proxy/pinproxy.yaml"),
+                ],
                 environment: ProxyProcess.environment(in: bed))
             #expect(run.ending == .exited(1), "\(run)")
             #expect(run.errors.contains("pthread_create: Resource temporarily unavailable: raise TasksMax="), "\(run)")
@@ -148,14 +160,17 @@ struct AdversityTests {
     @Test(.enabled(if: NetworkBed.isAvailable, "needs root, to make a network namespace"))
     func withoutIPv6OnlyItsAddressesAreMissed() async throws {
         try await withTestBed { bed in
-            let without = ["unshare", "--net", "--mount"]
+            let without =
+                ["unshare", "--net", "--mount"]
                 + Self.shell("echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6 && ip link set lo up")
             let proxy = try await ProxyProcess(
                 in: bed, trust: nil, hosts: ["both.test": "::1 both.test\n127.0.0.1"], launcher: without)
             let beside = ["nsenter", "--net=/proc/\(proxy.process.identifier)/ns/net"]
             let origin = try await PythonPeer.origin(in: bed, chain: nil, launcher: beside)
             let run = try await bed.run(
-                beside + ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "http://both.test:\(origin.port)/echo"],
+                beside + [
+                    "curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "http://both.test:\(origin.port)/echo",
+                ],
                 environment: proxy.clientEnvironment)
             #expect(run.output == "200", "\(run)")
 

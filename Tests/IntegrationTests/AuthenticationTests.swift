@@ -69,9 +69,11 @@ struct CrowdedAuthenticationTests {
             var waiting: [RawConnection] = []
             // Workers take connections in any order: which one is too many isn't known, only that one is.
             for number in 0..<18 {
-                let credentials = "Proxy-Authorization: Basic \(Data("ada:secret\(number)".utf8).base64EncodedString())\r\n"
+                let credentials =
+                    "Proxy-Authorization: Basic \(Data("ada:secret\(number)".utf8).base64EncodedString())\r\n"
                 let connection = try RawConnection(to: proxy)
-                try await connection.send("CONNECT origin.test:443 HTTP/1.1\r\nHost: origin.test:443\r\n\(credentials)\r\n")
+                try await connection.send(
+                    "CONNECT origin.test:443 HTTP/1.1\r\nHost: origin.test:443\r\n\(credentials)\r\n")
                 waiting.append(connection)
             }
             let refused = try await proxy.events.first("exchange")

@@ -29,7 +29,8 @@ struct AuthorityExpiryTests {
             sections[tls.section, default: []].append("tls: {certificate: \(certificate), private_key: \(key)}")
         }
         return try await OriginBed.prepare(
-            bed, pins: "hosts:\n  - {match: tunnel.test, action: tunnel}\n", sections: sections, hosts: ["tunnel.test": "127.0.0.1"])
+            bed, pins: "hosts:\n  - {match: tunnel.test, action: tunnel}\n", sections: sections,
+            hosts: ["tunnel.test": "127.0.0.1"])
     }
 
     private func status(_ shared: SharedBed) async throws -> String {
@@ -40,13 +41,16 @@ struct AuthorityExpiryTests {
         try await withTestBed { bed in
             let shared = try await prepare(bed, authority: 5)
             let event = try await shared.proxy.events.first("certificate.expiring")
-            #expect(event["what"] == "authority" && event["days_left"] == "5" && event["level"] == "warning", "\(event)")
+            #expect(
+                event["what"] == "authority" && event["days_left"] == "5" && event["level"] == "warning", "\(event)")
             #expect(event["cause"]?.contains("pinproxy ca rotate") == true, "\(event)")
             #expect(try await shared.curl(shared.url + "/echo").succeeded)
             let admin = try await AdminClient(shared.proxy)
             #expect(try await admin.ask("GET", "/readyz").status == 200)
             let metrics = try await admin.ask("GET", "/metrics").body
-            #expect(metrics.contains("pinproxy_expiry_timestamp_seconds{what=\"authority\",name=\"CN=Old Authority\"} "), "\(metrics)")
+            #expect(
+                metrics.contains("pinproxy_expiry_timestamp_seconds{what=\"authority\",name=\"CN=Old Authority\"} "),
+                "\(metrics)")
             let text = try await status(shared)
             #expect(text.contains("ends ") && text.contains("authority CN=Old Authority"), "\(text)")
         }
@@ -88,7 +92,8 @@ struct AuthorityExpiryTests {
             #expect(try await shared.proxy.reload().name == "config.reload")
             let next = (shared.proxy.authority as NSString).deletingLastPathComponent + "/authority.next.pem"
             let run = try await bed.run([
-                "curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "--proxy", shared.proxy.url, "--cacert", next, shared.url + "/echo",
+                "curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "--proxy", shared.proxy.url, "--cacert", next,
+                shared.url + "/echo",
             ])
             #expect(run.output == "200", "\(run)")
             #expect(try await admin.ask("GET", "/readyz").status == 200)
@@ -100,7 +105,8 @@ struct AuthorityExpiryTests {
         try await withTestBed { bed in
             let shared = try await prepare(bed, authority: 100, tls: (section, -1))
             let event = try await shared.proxy.events.first("certificate.expired")
-            #expect(event["what"] == "\(section) certificate" && event["subject"]?.contains("own.test") == true, "\(event)")
+            #expect(
+                event["what"] == "\(section) certificate" && event["subject"]?.contains("own.test") == true, "\(event)")
             let text = try await status(shared)
             #expect(text.contains("\(section) certificate CN=own.test"), "\(text)")
             let port = try await AdminClient(shared.proxy).port

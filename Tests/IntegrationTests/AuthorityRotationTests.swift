@@ -35,14 +35,19 @@ struct AuthorityRotationTests {
             var found: [String] = []
             for file in files {
                 let curl = try await bed.run([
-                    "curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "--proxy", shared.proxy.url, "--cacert", file,
+                    "curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "--proxy", shared.proxy.url, "--cacert",
+                    file,
                     shared.url + "/echo",
                 ])
                 let openssl = try await bed.run([
-                    "openssl", "s_client", "-proxy", "127.0.0.1:\(shared.proxy.port)", "-connect", shared.authority, "-servername",
-                    OriginBed.name, "-verify_return_error", "-x509_strict", "-no-CApath", "-no-CAstore", "-CAfile", file,
+                    "openssl", "s_client", "-proxy", "127.0.0.1:\(shared.proxy.port)", "-connect", shared.authority,
+                    "-servername",
+                    OriginBed.name, "-verify_return_error", "-x509_strict", "-no-CApath", "-no-CAstore", "-CAfile",
+                    file,
                 ])
-                #expect(openssl.output.contains("Verify return code: 0") == (curl.output == "200"), "\(file): \(openssl) \(curl)")
+                #expect(
+                    openssl.output.contains("Verify return code: 0") == (curl.output == "200"),
+                    "\(file): \(openssl) \(curl)")
                 if curl.output == "200" { found.append((file as NSString).lastPathComponent) }
             }
             return found
@@ -87,11 +92,14 @@ struct AuthorityRotationTests {
             #expect(try await machine.pinproxy("ca", "show").output.contains("previous: CN=pinproxy on "))
 
             try await machine.rotate("--finish")
-            #expect(try await machine.accepted([old, new, try await machine.bundle()]) == ["new.pem", "ca-bundle.pem"])
+            #expect(
+                try await machine.accepted([old, new, try await machine.bundle()]) == ["new.pem", "ca-bundle.pem"])
             let bundle = try String(contentsOfFile: try await machine.bundle(), encoding: .utf8)
             let (kept, gone) = (try bed.contents("new.pem"), try bed.contents("old.pem"))
             #expect(bundle.contains(kept) && !bundle.contains(gone))
-            let left = try FileManager.default.contentsOfDirectory(atPath: machine.state).filter { $0.hasPrefix("authority") }
+            let left = try FileManager.default.contentsOfDirectory(atPath: machine.state).filter {
+                $0.hasPrefix("authority")
+            }
             #expect(left.sorted() == ["authority.key", "authority.pem"])
         }
     }
@@ -104,15 +112,20 @@ struct AuthorityRotationTests {
             let environment = ["HOME": bed.path("home")]
             func ca(_ command: String) async throws {
                 let run = try await bed.run(
-                    [ProxyProcess.executable, "ca", command, "--nss", "--config", bed.path("proxy/pinproxy.yaml"), "--state-directory",
-                     bed.path("proxy/state/pinproxy")], environment: environment)
+                    [
+                        ProxyProcess.executable, "ca", command, "--nss", "--config", bed.path("proxy/pinproxy.yaml"),
+                        "--state-directory",
+                        bed.path("proxy/state/pinproxy"),
+                    ], environment: environment)
                 #expect(run.succeeded, "\(run)")
             }
             try FileManager.default.createDirectory(atPath: bed.path("home"), withIntermediateDirectories: true)
             try await ca("install")
             let database = "sql:\(bed.path("home/.pki/nssdb"))"
             if hasOther {
-                let added = try await bed.run(["certutil", "-A", "-t", "C,,", "-n", "other", "-d", database, "-i", bed.path("roots.pem")])
+                let added = try await bed.run([
+                    "certutil", "-A", "-t", "C,,", "-n", "other", "-d", database, "-i", bed.path("roots.pem"),
+                ])
                 #expect(added.succeeded, "\(added)")
             }
             try await ca("remove")
@@ -207,7 +220,8 @@ struct AuthorityRotationTests {
             let again = try await ProxyProcess(
                 in: bed, trust: bed.path("roots.pem"), hosts: [OriginBed.name: "127.0.0.1"])
             let run = try await bed.run([
-                "curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "--proxy", again.url, "--cacert", bed.path("new.pem"),
+                "curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "--proxy", again.url, "--cacert",
+                bed.path("new.pem"),
                 machine.shared.url + "/echo",
             ])
             #expect(run.output == "200", "\(run)")

@@ -10,7 +10,8 @@ struct BaseURLTests {
     init() throws { shared = try sharedBed() }
 
     @Test(arguments: [
-        ("/users?a=b", "/received/v2/users?a=b"), ("/", "/received/v2/"), ("", "/received/v2/"), ("?a=b", "/received/v2/?a=b"),
+        ("/users?a=b", "/received/v2/users?a=b"), ("/", "/received/v2/"), ("", "/received/v2/"),
+        ("?a=b", "/received/v2/?a=b"),
         ("/a%2fb;c", "/received/v2/a%2fb;c"),
     ])
     func requestsGoBelowTheBase(_ path: String, _ expected: String) async throws {
@@ -27,14 +28,17 @@ struct BaseURLTests {
     func pathsThatLeadAboveTheBaseAreRefused(_ path: String) async throws {
         let run = try await shared.curl("-i", "--path-as-is", "http://api.pinproxy.test" + path)
         #expect(run.output.hasPrefix("HTTP/1.1 400 Path above the base URL at \(OriginBed.name)\r\n"), "\(run)")
-        #expect(try ReceivedRequest(try await shared.curl("--path-as-is", "http://api.pinproxy.test/a/../b")).target.hasSuffix("/a/../b"))
+        #expect(
+            try ReceivedRequest(try await shared.curl("--path-as-is", "http://api.pinproxy.test/a/../b")).target
+                .hasSuffix("/a/../b"))
     }
 
     @Test func bodiesAndMethodsGoWithThem() async throws {
         let body = String(repeating: "0123456789", count: 20_000)
         try shared.bed.file("upload", body)
         let run = try await shared.curl(
-            "-H", "Expect: 100-continue", "--data-binary", "@" + shared.bed.path("upload"), "http://api.pinproxy.test/upload",
+            "-H", "Expect: 100-continue", "--data-binary", "@" + shared.bed.path("upload"),
+            "http://api.pinproxy.test/upload",
             "-o", shared.bed.path("first"), "http://api.pinproxy.test/second")
         let first = try JSONDecoder().decode(
             ReceivedRequest.self, from: Data(contentsOf: URL(filePath: shared.bed.path("first"))))
@@ -46,7 +50,8 @@ struct BaseURLTests {
 
     /// OPTIONS for the server is about what the base stands for.
     @Test func theServerIsTheBase() async throws {
-        let run = try await shared.curl("-X", "OPTIONS", "--request-target", "http://api.pinproxy.test", "http://api.pinproxy.test/")
+        let run = try await shared.curl(
+            "-X", "OPTIONS", "--request-target", "http://api.pinproxy.test", "http://api.pinproxy.test/")
         #expect(try ReceivedRequest(run).target == "/received/v2/")
     }
 
@@ -54,7 +59,8 @@ struct BaseURLTests {
     @Test func aLocationPassesAsItIs() async throws {
         let answer = "HTTP/1.1 302 Found\r\nLocation: /received/elsewhere\r\nContent-Length: 0\r\n\r\n"
         let run = try await shared.curl("-i", "http://answers.pinproxy.test" + RuleBed.answer("x", answer))
-        #expect(run.output.hasPrefix("HTTP/1.1 302 ") && run.output.contains("Location: /received/elsewhere\r\n"), "\(run)")
+        #expect(
+            run.output.hasPrefix("HTTP/1.1 302 ") && run.output.contains("Location: /received/elsewhere\r\n"), "\(run)")
     }
 
     @Test func theLogNamesWhereItWent() async throws {
@@ -71,7 +77,9 @@ struct BaseURLTests {
     }
 
     @Test func aPathRuleHasItsOwnBase() async throws {
-        #expect(try ReceivedRequest(try await shared.curl("http://rules.pinproxy.test/new/x")).target == "/received/new/new/x")
+        #expect(
+            try ReceivedRequest(try await shared.curl("http://rules.pinproxy.test/new/x")).target
+                == "/received/new/new/x")
         #expect(try ReceivedRequest(try await shared.curl("http://rules.pinproxy.test/x")).target == "/received/old/x")
         let ambiguous = try await shared.curl("-i", "--path-as-is", "http://rules.pinproxy.test/new/../x")
         #expect(ambiguous.output.hasPrefix("HTTP/1.1 400 "), "\(ambiguous)")
@@ -88,8 +96,11 @@ struct BaseURLTests {
     /// Two names of the same base share its connections, and one client gets both.
     @Test func oneConnectionOfAClientServesBaseAndOthers() async throws {
         let run = try await shared.curl(
-            "http://api.pinproxy.test/1", shared.plainURL + "/received/2", "http://api.pinproxy.test/3", "-w", "%{num_connects}\n")
-        #expect(run.output.contains("/received/v2/1") && run.output.contains("\"/received/2\"") && run.output.contains("/received/v2/3"), "\(run)")
+            "http://api.pinproxy.test/1", shared.plainURL + "/received/2", "http://api.pinproxy.test/3", "-w",
+            "%{num_connects}\n")
+        #expect(
+            run.output.contains("/received/v2/1") && run.output.contains("\"/received/2\"")
+                && run.output.contains("/received/v2/3"), "\(run)")
     }
 }
 
@@ -127,6 +138,7 @@ private enum BaseURLBed {
                 """, trust: roots.write(to: bed),
             hosts: [OriginBed.name: "127.0.0.1", "pinned-origin.test": "127.0.0.1", "plain-origin.test": "127.0.0.1"])
         return SharedBed(
-            bed: bed, proxy: proxy, originPort: origin.port, secondOriginPort: plain.port, origin: origin, plainOrigin: plain)
+            bed: bed, proxy: proxy, originPort: origin.port, secondOriginPort: plain.port, origin: origin,
+            plainOrigin: plain)
     }
 }

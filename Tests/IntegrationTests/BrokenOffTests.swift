@@ -15,7 +15,10 @@ struct BrokenOffTests {
     private func slowDownload(_ path: String, version: String) async throws -> (bytes: [UInt8], wasReset: Bool) {
         let connection = try RawConnection(to: shared.proxy)
         try await connection.send(
-            "GET \(shared.plainURL)\(path) HTTP/\(version)\r\nHost: \(OriginBed.name):\(shared.secondOriginPort)\r\n\r\n")
+            """
+            GET \(shared.plainURL)\(path) HTTP/\(version)\r\nHost: \(OriginBed.name):\(shared.secondOriginPort)\r\n\r\n
+            """
+        )
         let event = try await shared.proxy.events.first("exchange") { $0["path"] == path }
         #expect(event["cause"]?.contains("middle") == true, "\(event)")
         return try await connection.receiveUntilCut()
@@ -38,7 +41,8 @@ struct BrokenOffTests {
 
     @Test func aBadChunkEndsABodyAfterTheGoodOnes() async throws {
         for (option, good) in [("--http1.1", "hello"), ("--http1.0", "hello")] {
-            let run = try await shared.curl(option, shared.url + "/raw/" + encoded("5\r\nhello\r\nZZ\r\nabc\r\n0\r\n\r\n"))
+            let run = try await shared.curl(
+                option, shared.url + "/raw/" + encoded("5\r\nhello\r\nZZ\r\nabc\r\n0\r\n\r\n"))
             #expect(run.output == good && !run.succeeded, "\(run)")
         }
     }
@@ -96,7 +100,10 @@ struct BrokenOffTests {
             let connection = try RawConnection(to: own.proxy)
             let authority = "\(OriginBed.name):\(origin.port)"
             try await connection.send(
-                "PUT \(secure ? "https" : "http")://\(authority)/early-reset/\(kind)/it HTTP/1.1\r\nHost: \(authority)\r\n"
+                """
+                PUT \(secure ? "https" : "http")://\(authority)/early-reset/\(kind)/it HTTP/1.1\r\nHost: \
+                \(authority)\r\n
+                """
                     + "Content-Length: 1000000\r\n\r\n")
             _ = try await origin.events.first("held")
             own.proxy.process.send(signal: SIGSTOP)

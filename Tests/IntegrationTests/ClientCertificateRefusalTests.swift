@@ -41,8 +41,10 @@ struct ClientCertificateRefusalTests {
             let clients = try TestRoots("Client")
             let server = try await OpenSSLServer(
                 in: bed, chain: ServedChain(try roots.leaf("mutual.test")),
-                ["-Verify", "3", "-verify_return_error", "-CAfile", try bed.file("clients.pem", clients.root.pem),
-                 "-tls\(test.version)", "-www"])
+                [
+                    "-Verify", "3", "-verify_return_error", "-CAfile", try bed.file("clients.pem", clients.root.pem),
+                    "-tls\(test.version)", "-www",
+                ])
             var entry = "hosts:\n  - match: mutual.test\n"
             if let client = try Self.certificate(test.shown, of: clients) {
                 try bed.file("proxy/client.pem", client.chainPEM)
@@ -54,7 +56,10 @@ struct ClientCertificateRefusalTests {
             let words: [String] =
                 switch test.shown {
                 case .nothing:
-                    ["asks for a client certificate issued by CN=Client Root", "has no client_certificate", "pins.yaml:2"]
+                    [
+                        "asks for a client certificate issued by CN=Client Root", "has no client_certificate",
+                        "pins.yaml:2",
+                    ]
                 case .expired: ["client certificate CN=client.test", "it expired 20", "pins.yaml:2"]
                 case .stranger: ["client certificate CN=client.test", "does not trust its issuer", "pins.yaml:2"]
                 case .right: []
@@ -67,7 +72,9 @@ struct ClientCertificateRefusalTests {
                 #expect((run.output + run.errors).contains(word), "\(word): \(run)")
                 #expect(line["cause"]?.contains(word) == true, "\(word): \(line)")
             }
-            if test.shown == .right { #expect(run.output.contains("s_server"), "\(run)") } else {
+            if test.shown == .right {
+                #expect(run.output.contains("s_server"), "\(run)")
+            } else {
                 #expect(line["error"] == "tls_alert_received", "\(line)")
                 for blame in ["clock", "ciphers", "unknown)"] {
                     #expect(!(run.output + run.errors).contains(blame), "\(run)")
@@ -75,8 +82,10 @@ struct ClientCertificateRefusalTests {
             }
 
             let explained = try await bed.run(
-                [ProxyProcess.executable, "explain", "mutual.test:\(server.port)", "--config",
-                 bed.path("proxy/pinproxy.yaml")], environment: ProxyProcess.environment(in: bed))
+                [
+                    ProxyProcess.executable, "explain", "mutual.test:\(server.port)", "--config",
+                    bed.path("proxy/pinproxy.yaml"),
+                ], environment: ProxyProcess.environment(in: bed))
             #expect(explained.ending == .exited(test.shown == .right ? 0 : 1), "\(explained)")
             for word in words { #expect(explained.output.contains(word), "\(word): \(explained)") }
             if test.shown == .right {
@@ -97,8 +106,10 @@ struct ClientCertificateRefusalTests {
             try ProxyProcess.write(to: bed, folder: "proxy", pins: "hosts: []\n", trust: roots.write(to: bed))
             try bed.file("proxy/hosts", "127.0.0.1 mutual.test\n")
             let explained = try await bed.run(
-                [ProxyProcess.executable, "explain", "mutual.test:\(server.port)", "--config",
-                 bed.path("proxy/pinproxy.yaml")], environment: ProxyProcess.environment(in: bed))
+                [
+                    ProxyProcess.executable, "explain", "mutual.test:\(server.port)", "--config",
+                    bed.path("proxy/pinproxy.yaml"),
+                ], environment: ProxyProcess.environment(in: bed))
             #expect(explained.succeeded, "\(explained)")
             #expect(
                 explained.output.contains(

@@ -28,8 +28,9 @@ struct ClientMatrixTests {
         ]
         return try await shared.bed.run(
             shared.bed.execArguments(options, ["/bin/sh", "-ec", "cd \"$0\"; \(script)", place]),
-            environment: ProxyProcess.environment(in: shared.bed).merging(InstalledClients.environment(in: shared.bed)) { $1 }
-                .merging(ClientProgram.environment(in: place)) { $1 }.merging(variables) { $1 })
+            environment: ProxyProcess.environment(in: shared.bed).merging(InstalledClients.environment(in: shared.bed))
+            { $1 }
+            .merging(ClientProgram.environment(in: place)) { $1 }.merging(variables) { $1 })
     }
 
     private func isInstalled(_ program: ClientProgram) async throws -> Bool {
@@ -41,7 +42,8 @@ struct ClientMatrixTests {
         return version.succeeded
     }
 
-    @Test(arguments: InstalledClients.programs) func rightPinsWorkAndWrongOnesDont(program: ClientProgram) async throws {
+    @Test(arguments: InstalledClients.programs) func rightPinsWorkAndWrongOnesDont(program: ClientProgram) async throws
+    {
         guard try await isInstalled(program) else { return }
         // The shell is what is run here, and not the program.
         let options = ProxyURL.mustBePlain(for: program.name) ? ["--plain-url"] : []
@@ -57,7 +59,8 @@ struct ClientMatrixTests {
         let helped = try await run(call, "right.test", options: options)
         #expect(helped.succeeded, "\(remedy.text): \(helped)")
         let refused = try await run(call, "wrong.test", options: options)
-        #expect(!refused.succeeded && refused.tells(of: "wrong.test:\(shared.originPort)"), "\(remedy.text): \(refused)")
+        #expect(
+            !refused.succeeded && refused.tells(of: "wrong.test:\(shared.originPort)"), "\(remedy.text): \(refused)")
     }
 
     /// A browser has a store of its own.
@@ -88,7 +91,10 @@ struct ClientMatrixTests {
         let environment = ProxyProcess.environment(in: bed).merging(InstalledClients.environment(in: bed)) { $1 }
         for program in InstalledClients.programs {
             let run = try await bed.run(
-                [ProxyProcess.executable, "doctor", "--json", "--timeout", "60", "--config", bed.path("proxy/pinproxy.yaml"), program.name],
+                [
+                    ProxyProcess.executable, "doctor", "--json", "--timeout", "60", "--config",
+                    bed.path("proxy/pinproxy.yaml"), program.name,
+                ],
                 environment: environment)
             if run.output.isEmpty {
                 #expect(run.errors.contains("is not installed here"), "\(run)")
@@ -157,7 +163,8 @@ private enum ClientPage {
     }
 
     private static func table() throws -> (before: [Substring], rows: ArraySlice<Substring>, after: [Substring]) {
-        let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n", omittingEmptySubsequences: false)
+        let lines = try String(contentsOfFile: path, encoding: .utf8).split(
+            separator: "\n", omittingEmptySubsequences: false)
         let start = try #require(lines.firstIndex { $0 == heading }, "docs/clients.md has no table of programs")
         let end = lines[start...].firstIndex { !$0.hasPrefix("|") } ?? lines.endIndex
         return (Array(lines[..<start]), lines[(start + 2)..<end], Array(lines[end...]))

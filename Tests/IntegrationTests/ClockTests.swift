@@ -8,7 +8,8 @@ private enum FakeTime {
         .first { FileManager.default.fileExists(atPath: $0) }
 }
 
-/// A clock that jumps, as after a suspension or the first word of a time server: certificates follow it, deadlines don't.
+/// A clock that jumps, as after a suspension or the first word of a time server: certificates follow it, deadlines
+/// don't.
 @Suite(
     .enabled(if: !Sanitizer.isOn, "the sanitizer wants to be loaded before libfaketime"),
     .enabled(if: FakeTime.library != nil, "needs libfaketime (package faketime)"), .timeLimit(.minutes(5)))
@@ -36,7 +37,8 @@ struct ClockTests {
 
         private static func variables(_ bed: TestBed) -> [String] {
             [
-                "LD_PRELOAD=\(FakeTime.library ?? "")", "FAKETIME_TIMESTAMP_FILE=\(bed.path("clock"))", "FAKETIME_NO_CACHE=1",
+                "LD_PRELOAD=\(FakeTime.library ?? "")", "FAKETIME_TIMESTAMP_FILE=\(bed.path("clock"))",
+                "FAKETIME_NO_CACHE=1",
                 "FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1",
             ]
         }
@@ -48,7 +50,9 @@ struct ClockTests {
 
         func curl(_ path: String = "/echo") async throws -> Run {
             try await bed.run(
-                ["/usr/bin/env"] + Self.variables(bed) + ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", url + path],
+                ["/usr/bin/env"] + Self.variables(bed) + [
+                    "curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", url + path,
+                ],
                 environment: proxy.clientEnvironment)
         }
     }
@@ -81,7 +85,8 @@ struct ClockTests {
         }
     }
 
-    /// A transfer under way is not cut by a day that passes in a moment; a deadline strikes in spite of one that returns.
+    /// A transfer under way is not cut by a day that passes in a moment; a deadline strikes in spite of one that
+    /// returns.
     @Test(arguments: ["+1d", "-1d"])
     func deadlinesDoNot(_ offset: String) async throws {
         try await withTestBed { bed in

@@ -48,20 +48,23 @@ struct CompletionTests {
         try await withTestBed { bed in
             try await place(bed, "bash")
             for (line, completions) in Self.lines + Self.hosts {
-                let run = try await bed.run([
-                    "bash", "-c",
-                    """
-                    cd '\(bed.path("place"))' && source ../completions || exit
-                    COMP_LINE='\(line)'; COMP_POINT=${#COMP_LINE}; COMP_TYPE=9; COMP_KEY=9
-                    read -ra COMP_WORDS <<< "$COMP_LINE"
-                    [[ $COMP_LINE != *' ' ]] || COMP_WORDS+=('')
-                    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-                    complete -p pinproxy > /dev/null || exit
-                    _pinproxy pinproxy "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
-                    printf '%s\\n' "${COMPREPLY[@]}"
-                    """,
-                ], environment: Self.environment(bed))
-                let words = run.output.split(separator: "\n").map { $0.trimmingCharacters(in: CharacterSet(charactersIn: " /")) }
+                let run = try await bed.run(
+                    [
+                        "bash", "-c",
+                        """
+                        cd '\(bed.path("place"))' && source ../completions || exit
+                        COMP_LINE='\(line)'; COMP_POINT=${#COMP_LINE}; COMP_TYPE=9; COMP_KEY=9
+                        read -ra COMP_WORDS <<< "$COMP_LINE"
+                        [[ $COMP_LINE != *' ' ]] || COMP_WORDS+=('')
+                        COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+                        complete -p pinproxy > /dev/null || exit
+                        _pinproxy pinproxy "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+                        printf '%s\\n' "${COMPREPLY[@]}"
+                        """,
+                    ], environment: Self.environment(bed))
+                let words = run.output.split(separator: "\n").map {
+                    $0.trimmingCharacters(in: CharacterSet(charactersIn: " /"))
+                }
                 #expect(run.succeeded && Set(completions).isSubset(of: words), "\(line): \(run)")
             }
         }
@@ -71,9 +74,11 @@ struct CompletionTests {
         try await withTestBed { bed in
             try await place(bed, "fish")
             for (line, completions) in Self.lines {
-                let run = try await bed.run([
-                    "fish", "--no-config", "-c", "cd '\(bed.path("place"))'; source ../completions; complete -C '\(line)'",
-                ], environment: Self.environment(bed))
+                let run = try await bed.run(
+                    [
+                        "fish", "--no-config", "-c",
+                        "cd '\(bed.path("place"))'; source ../completions; complete -C '\(line)'",
+                    ], environment: Self.environment(bed))
                 let words = run.output.split(separator: "\n").map {
                     $0.prefix { $0 != "\t" }.trimmingCharacters(in: CharacterSet(charactersIn: " /"))
                 }
@@ -92,7 +97,9 @@ struct CompletionTests {
                     ["zsh", "-f", PythonPeer.path("completions.zsh"), bed.path("functions"), bed.path("place"), line],
                     environment: Self.environment(bed))
                 // A single completion is inserted into the line.
-                let words = run.output.split(whereSeparator: \.isWhitespace).map { $0.hasSuffix("/") ? $0.dropLast() : $0 }
+                let words = run.output.split(whereSeparator: \.isWhitespace).map {
+                    $0.hasSuffix("/") ? $0.dropLast() : $0
+                }
                 #expect(run.succeeded && Set(completions).isSubset(of: words.map(String.init)), "\(line): \(run)")
             }
         }

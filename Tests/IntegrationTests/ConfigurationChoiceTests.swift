@@ -29,18 +29,29 @@ struct ConfigurationChoiceTests {
             let file = bed.path("proxy/pinproxy.yaml")
             let check = try await command(bed, in: "/", "check")
             #expect(check.succeeded && check.output.contains(file), "\(check)")
-            #expect(try await command(bed, in: "/", "explain", "denied.test").output.hasPrefix("Refused: a client is told 403"))
-            for name in ["status", "reload", "tasks"] { #expect(try await command(bed, in: "/", name).succeeded, "\(name)") }
+            #expect(
+                try await command(bed, in: "/", "explain", "denied.test").output.hasPrefix(
+                    "Refused: a client is told 403"))
+            for name in ["status", "reload", "tasks"] {
+                #expect(try await command(bed, in: "/", name).succeeded, "\(name)")
+            }
             // In a directory with another one, the running proxy's is used, and a line says so.
             let folder = try foreign(bed)
             let env = try await command(bed, in: folder, "env")
             #expect(env.succeeded && env.output.contains("http_proxy='\(proxy.url)'"), "\(env)")
-            let remark = "pinproxy: using \(file), which the running proxy (process \(proxy.process.identifier)) reads, and not config/pinproxy.yaml"
+            let remark =
+                """
+                pinproxy: using \(file), which the running proxy (process \(proxy.process.identifier)) reads, and not \
+                config/pinproxy.yaml
+                """
             #expect(env.errors.hasPrefix(remark), "\(env)")
             // That of the directory itself needs no word.
             let own = try await command(bed, in: folder, "check", "--config", "config/pinproxy.yaml")
-            #expect(own.succeeded && own.output.hasPrefix("config/pinproxy.yaml:") && !own.errors.contains("using"), "\(own)")
-            try FileManager.default.createSymbolicLink(atPath: bed.path("config"), withDestinationPath: bed.path("proxy"))
+            #expect(
+                own.succeeded && own.output.hasPrefix("config/pinproxy.yaml:") && !own.errors.contains("using"),
+                "\(own)")
+            try FileManager.default.createSymbolicLink(
+                atPath: bed.path("config"), withDestinationPath: bed.path("proxy"))
             #expect(try await command(bed, in: bed.directory, "env").errors == "")
         }
     }
@@ -50,7 +61,10 @@ struct ConfigurationChoiceTests {
             let check = try await command(bed, in: foreign(bed), "check")
             #expect(check.succeeded && check.output.hasPrefix("config/pinproxy.yaml: "), "\(check)")
             let none = try await command(bed, in: "/", "check")
-            #expect(none.ending == .exited(78) && none.errors.contains("there is no configuration: no proxy of this user is running, and neither"), "\(none)")
+            #expect(
+                none.ending == .exited(78)
+                    && none.errors.contains("there is no configuration: no proxy of this user is running, and neither"),
+                "\(none)")
         }
     }
 
@@ -61,7 +75,13 @@ struct ConfigurationChoiceTests {
             try FileManager.default.removeItem(atPath: bed.path("proxy/state/pinproxy/control.sock"))
             let check = try await command(bed, in: foreign(bed), "check")
             #expect(check.succeeded && check.output.hasPrefix("config/pinproxy.yaml: "), "\(check)")
-            #expect(check.errors.hasPrefix("pinproxy: using config/pinproxy.yaml: which file the running proxy reads can't be found out: process "), "\(check)")
+            #expect(
+                check.errors.hasPrefix(
+                    """
+                    pinproxy: using config/pinproxy.yaml: which file the running proxy reads can't be found out: \
+                    process\u{20}
+                    """
+                ), "\(check)")
             withExtendedLifetime(proxy) {}
         }
     }
@@ -80,32 +100,43 @@ struct ConfigurationChoiceTests {
             for run in try await all() { #expect(!(run.output + run.errors).contains(words), "\(run)") }
             try bed.file("proxy/pins.yaml", "hosts: [{match: a.test, action: tunnel}]\n")
             for run in try await all() {
-                #expect((run.output + run.errors).contains(words) && (run.output + run.errors).contains(bed.path("proxy/pins.yaml")), "\(run)")
+                #expect(
+                    (run.output + run.errors).contains(words)
+                        && (run.output + run.errors).contains(bed.path("proxy/pins.yaml")), "\(run)")
             }
             let json = try await command(bed, in: "/", "status", "--json")
             #expect(json.output.contains("\"changed_files\""), "\(json)")
             // The files say tunnel, and the proxy denies.
             let live = try await command(bed, in: "/", "explain", "a.test", "--live")
-            #expect(live.ending == .exited(1) && live.output.hasPrefix("Refused: a client is told 403 a.test:443 denied by policy"), "\(live)")
+            #expect(
+                live.ending == .exited(1)
+                    && live.output.hasPrefix("Refused: a client is told 403 a.test:443 denied by policy"), "\(live)")
             #expect(!live.errors.contains(words), "\(live)")
             try await proxy.reload()
             for run in try await all() { #expect(!(run.output + run.errors).contains(words), "\(run)") }
-            #expect(try await command(bed, in: "/", "explain", "a.test", "--live").output.contains("action    tunnel: "))
+            #expect(
+                try await command(bed, in: "/", "explain", "a.test", "--live").output.contains("action    tunnel: "))
         }
     }
 
     @Test func whatIsInForceIsKnownOnlyOfARunningProxyThatKeepsIt() async throws {
         try await withTestBed { bed in
             try ProxyProcess.write(to: bed, folder: "proxy", pins: "hosts: []\n", trust: nil)
-            let none = try await command(bed, in: "/", "explain", "a.test", "--live", "--config", bed.path("proxy/pinproxy.yaml"))
-            #expect(none.ending == .exited(1) && none.errors.contains("no proxy is running with the state directory"), "\(none)")
+            let none = try await command(
+                bed, in: "/", "explain", "a.test", "--live", "--config", bed.path("proxy/pinproxy.yaml"))
+            #expect(
+                none.ending == .exited(1) && none.errors.contains("no proxy is running with the state directory"),
+                "\(none)")
             let process = try await bed.start(
                 [ProxyProcess.executable, "run", "--no-fallback", "--config", bed.path("proxy/pinproxy.yaml")],
                 environment: ProxyProcess.environment(in: bed), mergingErrors: true)
             _ = try await EventLog(lines: process.output).first("proxy.ready")
             let live = try await command(bed, in: "/", "explain", "a.test", "--live")
-            #expect(live.ending == .exited(1) && live.errors.contains("keeps no copy of what it has in force") && live.output.isEmpty, "\(live)")
-            let other = try await command(bed, in: foreign(bed), "explain", "a.test", "--live", "--config", "config/pinproxy.yaml")
+            #expect(
+                live.ending == .exited(1) && live.errors.contains("keeps no copy of what it has in force")
+                    && live.output.isEmpty, "\(live)")
+            let other = try await command(
+                bed, in: foreign(bed), "explain", "a.test", "--live", "--config", "config/pinproxy.yaml")
             #expect(other.ending == .exited(1) && other.errors.contains("and not config/pinproxy.yaml"), "\(other)")
         }
     }

@@ -36,7 +36,9 @@ struct ControlSocketTests {
         let command = try await shared.tasks.pinproxy("status", "--json")
         let printed = try #require(try JSONSerialization.jsonObject(with: Data(command.output.utf8)) as? [String: Any])
         #expect(Set(printed.keys).isSuperset(of: status.keys), "\(command)")
-        #expect(try await shared.tasks.pinproxy("status").output.contains("running: process \(shared.proxy.process.identifier)"))
+        #expect(
+            try await shared.tasks.pinproxy("status").output.contains(
+                "running: process \(shared.proxy.process.identifier)"))
     }
 
     @Test(arguments: [
@@ -70,7 +72,8 @@ struct ControlSocketTests {
 
     @Test(arguments: [
         "\u{1}\u{2}\r\n\r\n", "\r\n\r\n\r\nx\r\n\r\n", "GET /status\r\n\r\n", "GET /status HTTP/1.1\r\n\r\n",
-        "GET /status HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "POST /reload HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n",
+        "GET /status HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        "POST /reload HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n",
         "GET /status HTTP/9.1\r\nHost: a\r\n\r\n",
     ])
     func garbageIsAnsweredAndEnds(_ bytes: String) async throws {
@@ -180,7 +183,9 @@ struct ControlSocketTests {
             let tasks = TaskControl(bed: bed, proxy: proxy)
             let run = try await tasks.pinproxy("reload")
             #expect(run.ending == .exited(1), "\(run)")
-            #expect(run.errors.contains("process \(proxy.process.identifier)") && run.errors.contains("control.sock"), "\(run)")
+            #expect(
+                run.errors.contains("process \(proxy.process.identifier)") && run.errors.contains("control.sock"),
+                "\(run)")
             #expect(try await proxy.reload().name == "config.reload")
             #expect(try bed.contents("proxy/state/pinproxy/control.sock") == "mine")
             let status = try await tasks.pinproxy("status")
@@ -233,7 +238,8 @@ struct ControlSocketTests {
             for folder in ["proxy", "proxy/state", "proxy/state/pinproxy"] { chmod(bed.path(folder), 0o755) }
             let refused = try await bed.run(other)
             #expect(refused.output.hasPrefix("HTTP/1.1 403 "), "\(refused)")
-            #expect(refused.output.contains("user 65534") && refused.output.contains("its own user and root"), "\(refused)")
+            #expect(
+                refused.output.contains("user 65534") && refused.output.contains("its own user and root"), "\(refused)")
             let event = try await proxy.events.first("control.refused")
             #expect(event["cause"]?.contains("user 65534") == true, "\(event)")
             #expect(try await tasks.ask("GET", "/healthz").status == 200)

@@ -47,7 +47,8 @@ struct CostlyCertificateTests {
                 try await group.waitForAll()
             }
             let event = try await proxy.events.first("trust.failure")
-            #expect(event["host"] == "costly.test" && event["cause"] == "the peer sent 136 certificates; the limit is 32")
+            #expect(
+                event["host"] == "costly.test" && event["cause"] == "the peer sent 136 certificates; the limit is 32")
         }
     }
 
@@ -61,12 +62,16 @@ struct CostlyCertificateTests {
                 .intermediate("Costly").validToday.with { $0.publicKeyDER = CostlyCertificates.explicitCurve() })
             let server = try await OpenSSLServer(
                 in: bed, chain: ServedChain(leaf, followedBy: [roots.intermediate, costly]), ["-www", version])
-            let proxy = try await ProxyProcess(in: bed, trust: roots.write(to: bed), hosts: ["costly.test": "127.0.0.1"])
+            let proxy = try await ProxyProcess(
+                in: bed, trust: roots.write(to: bed), hosts: ["costly.test": "127.0.0.1"])
             let words = "from the peer is refused: its key has explicit curve parameters"
             let answer = try await proxy.connect(to: "costly.test:\(server.port)")
             Expected.refused(502, words).check(answer, host: "costly.test")
             let explain = try await bed.run(
-                [ProxyProcess.executable, "explain", "costly.test:\(server.port)", "--config", bed.path("proxy/pinproxy.yaml")],
+                [
+                    ProxyProcess.executable, "explain", "costly.test:\(server.port)", "--config",
+                    bed.path("proxy/pinproxy.yaml"),
+                ],
                 environment: ProxyProcess.environment(in: bed))
             #expect(!explain.succeeded && explain.output.contains(words), "\(explain)")
             try bed.file("proxy/pins.yaml", "hosts: [{match: \"costly.test:\(server.port)\"}]\n")
@@ -105,18 +110,24 @@ struct CostlyCertificateTests {
             let chain = try Self.chain(roots.leaf("costly.test"), roots)
             let file = try bed.file("costly.pem", chain.pem)
             try ProxyProcess.write(to: bed, folder: "proxy", pins: "hosts: []\n", trust: roots.write(to: bed))
-            let line = try #require(chain.pem.components(separatedBy: "-----END").first).split(separator: "\n").count + 2
+            let line =
+                try #require(chain.pem.components(separatedBy: "-----END").first).split(separator: "\n").count + 2
             let words = "\(file): line \(line): certificate 2 in it is broken: its key has explicit curve parameters"
             for arguments in [["explain", "costly.test", "--chain", file], ["pin", "--from", file]] {
                 let run = try await bed.run(
-                    [ProxyProcess.executable] + arguments + (arguments[0] == "pin" ? [] : ["--config", bed.path("proxy/pinproxy.yaml")]),
+                    [ProxyProcess.executable] + arguments
+                        + (arguments[0] == "pin" ? [] : ["--config", bed.path("proxy/pinproxy.yaml")]),
                     environment: ProxyProcess.environment(in: bed))
                 #expect(!run.succeeded && run.errors.contains(words), "\(run)")
             }
             let der = try bed.file(
-                "costly.der", roots.root.issue(.leaf("costly.test").with { $0.publicKeyDER = CostlyCertificates.compressedP256 }).der)
+                "costly.der",
+                roots.root.issue(.leaf("costly.test").with { $0.publicKeyDER = CostlyCertificates.compressedP256 }).der)
             let pin = try await bed.run([ProxyProcess.executable, "pin", "--from", der])
-            #expect(!pin.succeeded && pin.errors.contains("costly.der: the certificate is refused: its key is a compressed point"), "\(pin)")
+            #expect(
+                !pin.succeeded
+                    && pin.errors.contains("costly.der: the certificate is refused: its key is a compressed point"),
+                "\(pin)")
             // As roots of upstreams.
             try ProxyProcess.write(to: bed, folder: "proxy", pins: "hosts: []\n", trust: file)
             let check = try await bed.run(

@@ -107,7 +107,9 @@ struct CountedRulesTests {
                 [ProxyProcess.executable, "lint", "--offline", "--config", bed.path("proxy/pinproxy.yaml")],
                 environment: ProxyProcess.environment(in: bed))
             #expect(lint.output.contains("rule 2 of the entry (/echo/xml): "), "\(lint)")
-            #expect(lint.output.contains("2 responses of the last 7 days would be refused with enforcement: enforce"), "\(lint)")
+            #expect(
+                lint.output.contains("2 responses of the last 7 days would be refused with enforcement: enforce"),
+                "\(lint)")
         }
     }
 }

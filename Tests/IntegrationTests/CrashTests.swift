@@ -10,7 +10,8 @@ struct CrashTests {
     /// it has read the last response. When that began, the exchange before was over.
     private static let program = """
         import os, socket, sys, threading
-        port, process, signal, url, count = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], int(sys.argv[5])
+        port, process, signal, url, count = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], \
+        int(sys.argv[5])
         def connection():
             client = socket.create_connection(("127.0.0.1", port))
             return client, client.makefile("rb")
@@ -62,11 +63,14 @@ struct CrashTests {
     }
 
     private static let isNamedCore =
-        (try? String(contentsOfFile: "/proc/sys/kernel/core_pattern", encoding: .utf8)).map { !$0.contains("|") && !$0.contains("/") } ?? false
+        (try? String(contentsOfFile: "/proc/sys/kernel/core_pattern", encoding: .utf8)).map {
+            !$0.contains("|") && !$0.contains("/")
+        } ?? false
 
     /// A core holds keys, passwords and what clients send. Who wants one has to ask for it.
     @Test(
-        .disabled(if: Sanitizer.isOn, "the sanitizer reports these signals"), .enabled(if: isNamedCore && geteuid() == 0),
+        .disabled(if: Sanitizer.isOn, "the sanitizer reports these signals"),
+        .enabled(if: isNamedCore && geteuid() == 0),
         arguments: [false, true])
     func noCoreIsLeftUnlessItIsAskedFor(_ isAskedFor: Bool) async throws {
         try await withTestBed { bed in
@@ -81,7 +85,9 @@ struct CrashTests {
             }
             proxy.process.send(signal: SIGSEGV)
             #expect(try await proxy.process.ending() == .signalled(SIGSEGV))
-            let cores = try FileManager.default.contentsOfDirectory(atPath: bed.path("work")).filter { $0.hasPrefix("core") }
+            let cores = try FileManager.default.contentsOfDirectory(atPath: bed.path("work")).filter {
+                $0.hasPrefix("core")
+            }
             #expect(cores.isEmpty == !isAskedFor, "\(cores)")
             guard let core = cores.first else { return }
             let secret = try bed.secretOfKey(at: (proxy.authority as NSString).deletingPathExtension + ".key")

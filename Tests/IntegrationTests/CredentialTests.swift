@@ -36,7 +36,9 @@ struct CredentialTests {
         }
     }
 
-    private func failedStart(_ bed: TestBed, pins: String = "hosts: []\n", sections: ProxyProcess.Sections = sections) async throws -> Run {
+    private func failedStart(
+        _ bed: TestBed, pins: String = "hosts: []\n", sections: ProxyProcess.Sections = sections
+    ) async throws -> Run {
         try ProxyProcess.write(to: bed, folder: "proxy", pins: pins, trust: nil, sections: sections)
         let run = try await bed.run(
             [ProxyProcess.executable, "run", "--config", bed.path("proxy/pinproxy.yaml")],
@@ -51,8 +53,8 @@ struct CredentialTests {
             let run = try await failedStart(bed)
             #expect(
                 run.errors.contains(
-                    "systemd has handed over no credential \"authority-key\"; write LoadCredential=authority-key:FILE into the "
-                        + "[Service] section of the unit (systemctl edit pinproxy), and restart it"), "\(run)")
+                    "systemd has handed over no credential \"authority-key\"; write LoadCredential=authority-key:FILE "
+                        + "into the [Service] section of the unit (systemctl edit pinproxy), and restart it"), "\(run)")
             #expect(!FileManager.default.fileExists(atPath: bed.path("credentials")))
             #expect(!FileManager.default.fileExists(atPath: bed.path("proxy/state/pinproxy/authority.pem")))
         }

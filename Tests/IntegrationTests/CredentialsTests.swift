@@ -68,10 +68,15 @@ struct CredentialsTests {
     }
 
     /// Many at a time over both workers: no count of a nonce is used twice, and everybody is let in.
-    @Test(arguments: ["/counted/many/", "/session/many/"]) func countsAreRightUnderConcurrency(_ folder: String) async throws {
+    @Test(arguments: ["/counted/many/", "/session/many/"]) func countsAreRightUnderConcurrency(
+        _ folder: String
+    ) async throws {
         let run = try await shared.bed.curl(
             via: shared.proxy,
-            ["-Z", "--parallel-max", "16", "-o", "/dev/null", "-w", "%{http_code}\n", url(Self.digest, "\(folder)[1-160]")])
+            [
+                "-Z", "--parallel-max", "16", "-o", "/dev/null", "-w", "%{http_code}\n",
+                url(Self.digest, "\(folder)[1-160]"),
+            ])
         #expect(run.output.split(separator: "\n") == Array(repeating: "200", count: 160), "\(run)")
         #expect(shared.origin!.events.all("replayed").isEmpty)
     }
@@ -80,7 +85,9 @@ struct CredentialsTests {
         let body = String(repeating: "b", count: length)
         let file = try shared.bed.file("body-\(length)", body)
         let run = try await curl("--data-binary", "@" + file, url(Self.digest, "/once/body\(length)"))
-        #expect(run.output.hasSuffix("\n200") && run.output.contains("\"body\": \"\(body)\""), "\(run.description.prefix(500))")
+        #expect(
+            run.output.hasSuffix("\n200") && run.output.contains("\"body\": \"\(body)\""),
+            "\(run.description.prefix(500))")
     }
 
     /// One that isn't kept: the client is told what the origin said.
@@ -88,7 +95,9 @@ struct CredentialsTests {
         let file = try shared.bed.file("long", String(repeating: "b", count: 3 << 20))
         // A name of its own: with another test's nonce it would be let in unasked.
         let run = try await curl("-i", "-T", file, "https://long.test:\(shared.originPort)/once/long")
-        #expect(run.output.contains("HTTP/1.1 401 ") && run.output.hasSuffix("who are you?\n401"), "\(run.description.suffix(800))")
+        #expect(
+            run.output.contains("HTTP/1.1 401 ") && run.output.hasSuffix("who are you?\n401"),
+            "\(run.description.suffix(800))")
         #expect(run.output.lowercased().contains("www-authenticate: digest"))
         #expect(try await schemes("/once/long").count == 1)
     }
@@ -108,7 +117,11 @@ struct CredentialsTests {
         try await withTestBed { bed in
             let origin = try await PythonPeer(in: bed, script: "digest_origin.py")
             try bed.file("proxy/secret", "guess\n")
-            let pins = "hosts: [{match: origin.test, session: {credentials: {user: ann, password_file: secret, allow_http: true}}}]\n"
+            let pins =
+                """
+                hosts: [{match: origin.test, session: {credentials: {user: ann, password_file: secret, allow_http: \
+                true}}}]\n
+                """
             let proxy = try await ProxyProcess(in: bed, pins: pins, trust: nil, hosts: ["origin.test": "127.0.0.1"])
             func get(_ path: String) async throws -> Run {
                 try await bed.curl(via: proxy, ["-i", "http://origin.test:\(origin.port)\(path)"])
@@ -118,11 +131,15 @@ struct CredentialsTests {
             for path in ["a", "b", "a", "deep/c"] {
                 let run = try await get(folder + path)
                 // The client gets the origin's challenge each time.
-                #expect(run.output.hasPrefix("HTTP/1.1 401 ") && run.output.lowercased().contains("www-authenticate: \(scheme.lowercased())"), "\(run)")
+                #expect(
+                    run.output.hasPrefix("HTTP/1.1 401 ")
+                        && run.output.lowercased().contains("www-authenticate: \(scheme.lowercased())"), "\(run)")
             }
             #expect(answers() == 1)
             let line = try await proxy.events.first("credentials.refused")
-            #expect(line["realm"] == "peers" && line["user"] == "ann" && line["entry"] == "origin.test" && line["host"] == "origin.test", "\(line)")
+            #expect(
+                line["realm"] == "peers" && line["user"] == "ann" && line["entry"] == "origin.test"
+                    && line["host"] == "origin.test", "\(line)")
             #expect(proxy.events.lines.lines.allSatisfy { !$0.contains("guess") })
             // A reload alone allows no new try. A rewritten file does, even with the same contents.
             #expect(try await proxy.reload().name == "config.reload")
@@ -137,7 +154,8 @@ struct CredentialsTests {
             #expect(try await get(folder + "f").output.hasPrefix("HTTP/1.1 200 "))
             // The server's has changed meanwhile.
             for _ in 0..<3 { #expect(try await get(folder + "other/g").output.hasPrefix("HTTP/1.1 401 ")) }
-            #expect(origin.events.all("asked").filter { $0["path"] == folder + "other/g" && $0["scheme"] != "" }.count <= 2)
+            #expect(
+                origin.events.all("asked").filter { $0["path"] == folder + "other/g" && $0["scheme"] != "" }.count <= 2)
             #expect(proxy.events.all("credentials.refused").count == 3)
         }
     }
@@ -167,7 +185,9 @@ struct CredentialsTests {
         let seen = shared.plainOrigin!.events.all("asked").map { $0["scheme"] ?? "" }
         #expect(seen == ["", "", "Basic"])
         // Whoever starts the proxy is told.
-        let warning = try await shared.proxy.events.first("config.warning") { $0["cause"]?.contains("allow_http") == true }
+        let warning = try await shared.proxy.events.first("config.warning") {
+            $0["cause"]?.contains("allow_http") == true
+        }
         #expect(warning["cause"]?.contains("insecure") == true)
     }
 
@@ -184,8 +204,10 @@ struct CredentialsTests {
     @Test(arguments: [
         // curl reads 100 KiB of one line.
         (0..<2000).map { "S\($0) realm=a" }.joined(separator: ", "), "Digest realm=\"unclosed, nonce=\"a\", qop=auth",
-        "Basic realm=\"\(String(repeating: "r", count: 90_000))\"unfinished", "Digest realm=\"\(String(repeating: "r", count: 90_000))\", nonce=a, qop=auth",
-        "Digest realm=a, nonce=b, realm=c, qop=auth", "Digest", "Digest ,,,,", "=", "\"", "Digest nonce=\"a\", qop=auth-int, realm=b",
+        "Basic realm=\"\(String(repeating: "r", count: 90_000))\"unfinished",
+        "Digest realm=\"\(String(repeating: "r", count: 90_000))\", nonce=a, qop=auth",
+        "Digest realm=a, nonce=b, realm=c, qop=auth", "Digest", "Digest ,,,,", "=", "\"",
+        "Digest nonce=\"a\", qop=auth-int, realm=b",
         "Negotiate", "Bearer realm=x", String(repeating: "Digest realm=a ", count: 5000),
     ])
     func hostileChallengesArePassedOn(_ challenge: String) async throws {
@@ -198,10 +220,13 @@ struct CredentialsTests {
     }
 
     @Test func nothingOfItIsInTheLog() async throws {
-        _ = try await curl(url(Self.digest, "/once/logged"), "https://logged.test:\(shared.originPort)/once/wrong-logged")
+        _ = try await curl(
+            url(Self.digest, "/once/logged"), "https://logged.test:\(shared.originPort)/once/wrong-logged")
         _ = try await shared.proxy.events.first("exchange") { $0["path"] == "/once/wrong-logged" }
         for line in shared.proxy.events.lines.lines {
-            for secret in ["YW5uOnNlY3JldA", "response=", "cnonce", "geheim"] { #expect(!line.contains(secret), "\(line)") }
+            for secret in ["YW5uOnNlY3JldA", "response=", "cnonce", "geheim"] {
+                #expect(!line.contains(secret), "\(line)")
+            }
         }
     }
 }
@@ -212,9 +237,11 @@ private enum CredentialsBed {
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
         let roots = try TestRoots()
         let folders = ["counted.test", "session.test", "next.test", "sess-next.test", "once.test", "long.test"]
-        let names = folders + [
-            CredentialsTests.digest, "wrong.test", "logged.test", "stranger.test", answers, CredentialsTests.nginx, CredentialsTests.lighttpd,
-        ]
+        let names =
+            folders + [
+                CredentialsTests.digest, "wrong.test", "logged.test", "stranger.test", answers, CredentialsTests.nginx,
+                CredentialsTests.lighttpd,
+            ]
         let chain = ServedChain(try roots.intermediate.issue(TestRoots.template(names)))
         let digest = try await PythonPeer(
             in: bed, script: "digest_origin.py",
@@ -237,15 +264,21 @@ private enum CredentialsBed {
         }
         let proxy = try await ProxyProcess(
             in: bed,
-            pins: "hosts:\n" + folders.map { entry($0) }.joined() + entry(CredentialsTests.digest) + entry(CredentialsTests.nginx)
+            pins: "hosts:\n" + folders.map { entry($0) }.joined() + entry(CredentialsTests.digest)
+                + entry(CredentialsTests.nginx)
                 // Two algorithms are two fields in one to lighttpd, with a line end between them, over HTTP/2 as well.
                 + entry(CredentialsTests.lighttpd, "secret", "", ", http: [http/1.1]")
-                + entry("wrong.test", "wrong") + entry("logged.test", "wrong") + entry("plain.test", "secret", ", allow_http: true")
+                + entry("wrong.test", "wrong") + entry("logged.test", "wrong")
+                + entry("plain.test", "secret", ", allow_http: true")
                 + entry(answers, "secret", "", ", redirects: follow, follow_to: [stranger.test]"),
-            trust: roots.write(to: bed), hosts: Dictionary(uniqueKeysWithValues: (names + ["plain.test"]).map { ($0, "127.0.0.1") }))
+            trust: roots.write(to: bed),
+            hosts: Dictionary(uniqueKeysWithValues: (names + ["plain.test"]).map { ($0, "127.0.0.1") }))
         var shared = SharedBed(
-            bed: bed, proxy: proxy, originPort: digest.port, secondOriginPort: plain.port, origin: digest, plainOrigin: plain)
-        shared.ports = [CredentialsTests.nginx: nginx.port, CredentialsTests.lighttpd: lighttpd.port, answers: origin.port]
+            bed: bed, proxy: proxy, originPort: digest.port, secondOriginPort: plain.port, origin: digest,
+            plainOrigin: plain)
+        shared.ports = [
+            CredentialsTests.nginx: nginx.port, CredentialsTests.lighttpd: lighttpd.port, answers: origin.port,
+        ]
         return shared
     }
 }

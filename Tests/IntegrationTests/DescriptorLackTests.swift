@@ -17,9 +17,13 @@ struct DescriptorLackTests {
                 free = try Self.firstFree(proxy)
                 return true
             }
-            let run = try await bed.run(["prlimit", "--pid", "\(proxy.process.identifier)", "--nofile=\(free + 1):\(free + 1)"])
+            let run = try await bed.run([
+                "prlimit", "--pid", "\(proxy.process.identifier)", "--nofile=\(free + 1):\(free + 1)",
+            ])
             try #require(run.succeeded, "\(run)")
-            for target in ["CONNECT name.test:443", "CONNECT 192.0.2.1:443", "GET http://name.test/", "GET http://[2001:db8::1]/"] {
+            for target in [
+                "CONNECT name.test:443", "CONNECT 192.0.2.1:443", "GET http://name.test/", "GET http://[2001:db8::1]/",
+            ] {
                 try await eventually("room for one more") { try Self.firstFree(proxy) == free }
                 let client = try RawConnection(to: proxy)
                 try await eventually("the client to take the last one") { try Self.firstFree(proxy) > free }
@@ -33,22 +37,27 @@ struct DescriptorLackTests {
         }
     }
 
-    /// Connections that rest make way for a client that asks: the one in the pool, then clients that have long said nothing.
+    /// Connections that rest make way for a client that asks: the one in the pool, then clients that have long said
+    /// nothing.
     @Test func whatRestsIsGivenUp() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed, sections: ["proxy": ["workers: 1"]])
             #expect(try await shared.curl(shared.plainURL + "/echo").succeeded)
             try await eventually("its upstream connection alone to be left") { try shared.proxy.openSockets() == 2 }
             let limit = try shared.proxy.openDescriptors() + 20
-            let run = try await bed.run(["prlimit", "--pid", "\(shared.proxy.process.identifier)", "--nofile=\(limit):\(limit)"])
+            let run = try await bed.run([
+                "prlimit", "--pid", "\(shared.proxy.process.identifier)", "--nofile=\(limit):\(limit)",
+            ])
             try #require(run.succeeded, "\(run)")
             let resting = try (1...60).map { _ in try RawConnection(to: shared.proxy) }
             _ = try await shared.proxy.events.first("accept.failed")
-            // Until the first of them have rested for a second, who is let in may be told that there is none for his origin.
+            // Until the first of them have rested for a second, who is let in may be told that there is none for his
+            // origin.
             try await eventually("one more to be served") {
                 let client = try RawConnection(to: shared.proxy)
                 let authority = "127.0.0.1:\(shared.secondOriginPort)"
-                try await client.send("GET http://\(authority)/echo HTTP/1.1\r\nHost: \(authority)\r\nConnection: close\r\n\r\n")
+                try await client.send(
+                    "GET http://\(authority)/echo HTTP/1.1\r\nHost: \(authority)\r\nConnection: close\r\n\r\n")
                 return try await client.response().status == 200
             }
             #expect(try await resting.first?.receive().isEmpty == true)

@@ -55,7 +55,8 @@ struct DescriptorTests {
         case .vanishesWithinADownload:
             try await connection.resetOnClose()
             try await connection.send(
-                "GET \(shared.plainURL)/large/50000000 HTTP/1.1\r\nHost: origin.test:\(shared.secondOriginPort)\r\n\r\n")
+                "GET \(shared.plainURL)/large/50000000 HTTP/1.1\r\nHost: origin.test:\(shared.secondOriginPort)\r\n\r\n"
+            )
             _ = try await connection.receive()
         case .vanishesWithinAnUpload:
             try await connection.send(

@@ -33,7 +33,9 @@ struct DoctorTests {
     /// A program in the place of curl.
     private func withCurl(_ script: String) throws -> [String: String] {
         let folder = "bin-\(UUID())"
-        try bed.file("\(folder)/curl", "#!/bin/sh\n[ \"$1\" != --version ] || { echo curl 1.2.3; exit; }\n\(script)\n", mode: 0o755)
+        try bed.file(
+            "\(folder)/curl", "#!/bin/sh\n[ \"$1\" != --version ] || { echo curl 1.2.3; exit; }\n\(script)\n",
+            mode: 0o755)
         return ["PATH": bed.path(folder) + ":" + (bed.environment["PATH"] ?? "")]
     }
 
@@ -62,10 +64,14 @@ struct DoctorTests {
     @Test(arguments: ["pinproxy.test", "WRONG.pinproxy.test", "pinproxy.test:8443"])
     func anEntryForThemIsAnError(name: String) async throws {
         let folder = "reserved-\(UUID())"
-        try ProxyProcess.write(to: bed, folder: folder, pins: "hosts:\n  - match: \(name)\n    action: deny\n", trust: nil)
-        let check = try await bed.run([ProxyProcess.executable, "check", "--config", bed.path("\(folder)/pinproxy.yaml")])
+        try ProxyProcess.write(
+            to: bed, folder: folder, pins: "hosts:\n  - match: \(name)\n    action: deny\n", trust: nil)
+        let check = try await bed.run([
+            ProxyProcess.executable, "check", "--config", bed.path("\(folder)/pinproxy.yaml"),
+        ])
         #expect(check.ending == .exited(78), "\(check)")
-        #expect(check.errors.contains("pins.yaml:2:12: error: match: ") && check.errors.contains("is reserved"), "\(check)")
+        #expect(
+            check.errors.contains("pins.yaml:2:12: error: match: ") && check.errors.contains("is reserved"), "\(check)")
     }
 
     /// What denies every other host by default denies these as little as it sends them to a parent proxy.
@@ -87,12 +93,13 @@ struct DoctorTests {
             var held: [RawConnection] = []
             for number in 1...100 {
                 let connection = try RawConnection(to: proxy)
-                try await connection.send("CONNECT pinproxy.test:\(number) HTTP/1.1\r\nHost: pinproxy.test:\(number)\r\n\r\n")
+                try await connection.send(
+                    "CONNECT pinproxy.test:\(number) HTTP/1.1\r\nHost: pinproxy.test:\(number)\r\n\r\n")
                 #expect(try await connection.response().status == 200)
                 held.append(connection)
             }
-            // Both ends of 32, and the clients' own; the proxy's end of others goes when it is used. What it opens to read
-            // something is closed again.
+            // Both ends of 32, and the clients' own; the proxy's end of others goes when it is used. What it opens to
+            // read something is closed again.
             try await eventually("no more to be open") { try proxy.openDescriptors() <= before + 100 + 100 + 32 }
             let curl = try await bed.curl(via: proxy, ["-sS", "--retry", "0", "https://pinproxy.test/"])
             #expect(curl.succeeded && curl.output.hasPrefix("pinproxy answers"), "\(curl)")
@@ -121,12 +128,16 @@ struct DoctorTests {
     /// What the user has configured for a program holds.
     @Test func aProgramThatDoesNotTrustTheAuthority() async throws {
         let home = "home-\(UUID())"
-        try bed.file("\(home)/.curlrc", "silent\ncacert = /usr/share/ca-certificates/mozilla/ISRG_Root_X1.crt\ncapath = /dev/null\n")
+        try bed.file(
+            "\(home)/.curlrc",
+            "silent\ncacert = /usr/share/ca-certificates/mozilla/ISRG_Root_X1.crt\ncapath = /dev/null\n")
         let report = try await report("curl", environment: ["HOME": bed.path(home)])
         #expect(!report.works && report.takesProxy && report.trustsAuthority == false, "\(report)")
         #expect(report.said.contains("certificate") && report.transparent == nil, "\(report)")
         // The setting that does it.
-        #expect(report.settings.count == 2 && report.settings[0].hasPrefix("\(bed.path(home))/.curlrc:2:cacert = "), "\(report)")
+        #expect(
+            report.settings.count == 2 && report.settings[0].hasPrefix("\(bed.path(home))/.curlrc:2:cacert = "),
+            "\(report)")
     }
 
     @Test func aProgramThatGoesRoundTheProxy() async throws {
@@ -154,8 +165,10 @@ struct DoctorTests {
         try FileManager.default.createDirectory(atPath: temporary, withIntermediateDirectories: true)
         let process = try await bed.start(
             [ProxyProcess.executable, "doctor", "--config", bed.path("proxy/pinproxy.yaml"), "curl"],
-            environment: ProxyProcess.environment(in: bed).merging(withCurl("echo >> \(temporary)-begun; sleep \(mark)")) { $1 }
-                .merging(["TMPDIR": temporary]) { $1 })
+            environment: ProxyProcess.environment(in: bed).merging(
+                withCurl("echo >> \(temporary)-begun; sleep \(mark)")
+            ) { $1 }
+            .merging(["TMPDIR": temporary]) { $1 })
         try await eventually("curl to be called") { FileManager.default.fileExists(atPath: temporary + "-begun") }
         process.send(signal: signal)
         #expect(try await process.ending() == .signalled(signal))
@@ -166,7 +179,8 @@ struct DoctorTests {
     /// Text of a program is text.
     @Test func whatAProgramPrintsIsMadeHarmless() async throws {
         let run = try await doctor("curl", environment: withCurl("printf '\\033]0;x\\007\\302\\233evil\\n'; exit 1"))
-        #expect(run.output.contains("evil") && !run.output.contains("\u{1B}") && !run.output.contains("\u{9B}"), "\(run)")
+        #expect(
+            run.output.contains("evil") && !run.output.contains("\u{1B}") && !run.output.contains("\u{9B}"), "\(run)")
     }
 
     @Test func anUnknownProgramAndOneThatIsNotThere() async throws {
@@ -202,7 +216,8 @@ struct DoctorTests {
             var contents: [String: String] = [:]
             for name in try FileManager.default.subpathsOfDirectory(atPath: bed.path(home)) {
                 let status = try FileManager.default.attributesOfItem(atPath: bed.path("\(home)/\(name)"))
-                contents[name] = "\(status[.modificationDate] ?? "") \((try? bed.contents("\(home)/\(name)")) ?? "directory")"
+                contents[name] =
+                    "\(status[.modificationDate] ?? "") \((try? bed.contents("\(home)/\(name)")) ?? "directory")"
             }
             return contents
         }
@@ -213,7 +228,9 @@ struct DoctorTests {
         for client in InstalledClients.areAll ? InstalledClients.programs.map(\.name) : some {
             _ = try await doctor(
                 client,
-                environment: InstalledClients.environment(in: bed).merging(["HOME": bed.path(home), "TMPDIR": temporary]) { $1 })
+                environment: InstalledClients.environment(in: bed).merging([
+                    "HOME": bed.path(home), "TMPDIR": temporary,
+                ]) { $1 })
         }
         #expect(try contents() == before)
         #expect(try FileManager.default.contentsOfDirectory(atPath: temporary) == [])

@@ -2,8 +2,8 @@ import Foundation
 import TestAuthority
 import Testing
 
-/// The commands that the documentation quotes, run as they stand there against a real host: a page that tells a person to type
-/// what doesn't work is broken.
+/// The commands that the documentation quotes, run as they stand there against a real host: a page that tells a person
+/// to type what doesn't work is broken.
 @Suite(.timeLimit(.minutes(5)))
 struct DocumentedCommandsTests {
     /// The page's commands in their order, with their exit codes and something that they print.
@@ -62,7 +62,9 @@ struct DocumentedCommandsTests {
     @Test func theReadmeCanBeFollowed() async throws {
         let commands = try Documentation.commands(of: "README.md")
         let (make, shell, rest) = (commands.prefix(2), commands.dropFirst(2).prefix(2), commands.dropFirst(4))
-        let targets = try Documentation.text("Makefile").split(separator: "\n").compactMap { $0.split(separator: ":").first }
+        let targets = try Documentation.text("Makefile").split(separator: "\n").compactMap {
+            $0.split(separator: ":").first
+        }
         for command in make { #expect(targets.contains { command.hasPrefix("make \($0) ") }, "\(command)") }
         let head = "curl -I https://www.debian.org/"
         #expect(rest == [head, "pinproxy reload", head, "pinproxy reload", head])
@@ -86,12 +88,15 @@ struct DocumentedCommandsTests {
             try bed.file("config/pins.yaml", wrong)
             #expect(try await type("pinproxy reload").output.contains("reloaded"))
             let refused = try await type(head)
-            #expect(!refused.succeeded && refused.output.contains("502 Certificate pinning failure for api.test"), "\(refused)")
+            #expect(
+                !refused.succeeded && refused.output.contains("502 Certificate pinning failure for api.test"),
+                "\(refused)")
             #expect(refused.errors.contains("CONNECT tunnel failed"), "\(refused)")
 
             let shown = try await type("pinproxy pin www.debian.org --lines")
             try bed.file(
-                "config/pins.yaml", wrong.replacingOccurrences(of: "      - \(String.wrongPin)\n", with: shown.output + "\n"))
+                "config/pins.yaml",
+                wrong.replacingOccurrences(of: "      - \(String.wrongPin)\n", with: shown.output + "\n"))
             let reloaded = try await type("pinproxy reload")
             #expect(reloaded.succeeded, "\(reloaded) \(shown)")
             let last = try await type(head)
@@ -104,7 +109,8 @@ struct DocumentedCommandsTests {
         try await withTestBed { bed in
             let place = try await DocumentedPlace(bed)
             let (rules, console) = (
-                try Documentation.blocks("yaml", of: "docs/rules.md"), try Documentation.blocks("console", of: "docs/rules.md")
+                try Documentation.blocks("yaml", of: "docs/rules.md"),
+                try Documentation.blocks("console", of: "docs/rules.md")
             )
             try bed.file("config/pins.yaml", place.here(try #require(rules.first)))
             var lines = try #require(console.first).split(separator: "\n").map(String.init)
@@ -116,7 +122,9 @@ struct DocumentedCommandsTests {
     }
 
     /// The examples of configuration: each can be pasted, with pins in the place of dots.
-    @Test(arguments: ["README.md", "docs/verify-tunnel.md", "docs/troubleshooting.md", "docs/rules.md", "docs/pinning.md"])
+    @Test(arguments: [
+        "README.md", "docs/verify-tunnel.md", "docs/troubleshooting.md", "docs/rules.md", "docs/pinning.md",
+    ])
     func examplesOfConfigurationAreAccepted(page: String) async throws {
         try await withTestBed { bed in
             let client = try TestRoots().leaf("client.test") { $0.extendedKeyUsage = [] }
@@ -128,10 +136,15 @@ struct DocumentedCommandsTests {
             for example in examples {
                 var text = example.replacingOccurrences(of: "sha256/…", with: String.wrongPin)
                 // An entry's keys, or an entry.
-                if text.hasPrefix("    ") { text = "  - match: api.example.com\n    pinning: public-key\n    pins: [\(String.wrongPin)]\n" + text }
+                if text.hasPrefix("    ") {
+                    text =
+                        "  - match: api.example.com\n    pinning: public-key\n    pins: [\(String.wrongPin)]\n" + text
+                }
                 if text.hasPrefix("  - match:") { text = "hosts:\n" + text }
                 try bed.file("config/pins.yaml", text)
-                let run = try await bed.run([ProxyProcess.executable, "check", "--config", bed.path("config/pinproxy.yaml")])
+                let run = try await bed.run([
+                    ProxyProcess.executable, "check", "--config", bed.path("config/pinproxy.yaml"),
+                ])
                 #expect(run.succeeded, "\(text)\n\(run)")
             }
         }
@@ -169,15 +182,22 @@ struct DocumentedCommandsTests {
         while let file = sources?.nextObject() as? String {
             guard file.hasSuffix(".swift") else { continue }
             let text = try Documentation.text("Sources/\(file)")
-            let calls = /(?:(?:logger\.(?:trace|debug|info|notice|warning|error|critical)|warn|log|Shortage)\(\s*(?:\.[a-z]+,\s*)?|event: )(?:[^"\n]*\? )?"([a-z]+(?:\.[a-z]+)*)"(?: : "([a-z.]+)")?/
+            let calls =
+                #/
+                (?:(?:logger\.(?:trace|debug|info|notice|warning|error|critical)|warn|log|Shortage)
+                \(\s*(?:\.[a-z]+,\s*)?|event:\x20)(?:[^"\n]*\?\x20)?
+                "([a-z]+(?:\.[a-z]+)*)"(?:\x20:\x20"([a-z.]+)")?
+                /#
             for call in text.matches(of: calls) {
                 named.insert(String(call.output.1))
                 if let other = call.output.2 { named.insert(String(other)) }
             }
         }
-        let listed = try Documentation.text("docs/log.md").split(separator: "## Fields")[0].split(separator: "\n").filter { $0.hasPrefix("| `") }
+        let listed = try Documentation.text("docs/log.md").split(separator: "## Fields")[0].split(separator: "\n")
+            .filter { $0.hasPrefix("| `") }
             .flatMap { $0.split(separator: "|")[0].matches(of: /`([a-z.]+)`/).map { String($0.output.1) } }
-        #expect(named.contains("exchange") && named.contains("pin.mismatch") && named.contains("trust.failure"), "\(named)")
+        #expect(
+            named.contains("exchange") && named.contains("pin.mismatch") && named.contains("trust.failure"), "\(named)")
         #expect(named.subtracting(listed).sorted() == [], "missing from docs/log.md")
         #expect(Set(listed).subtracting(named).sorted() == [], "never logged")
         #expect(listed.count == Set(listed).count)
@@ -187,15 +207,21 @@ struct DocumentedCommandsTests {
     @Test(arguments: Documentation.all)
     func linksLeadSomewhere(page: String) throws {
         let folder = (page as NSString).deletingLastPathComponent
-        for link in try Documentation.text(page).matches(of: /\]\(([^)\s]+)\)/).map({ String($0.output.1) }) where !link.contains("://") {
+        for link in try Documentation.text(page).matches(of: /\]\(([^)\s]+)\)/).map({ String($0.output.1) })
+        where !link.contains("://") {
             let parts = link.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-            let target = parts[0].isEmpty ? page : (folder.isEmpty ? parts[0] : ((folder + "/" + parts[0]) as NSString).standardizingPath)
+            let target =
+                parts[0].isEmpty
+                ? page : (folder.isEmpty ? parts[0] : ((folder + "/" + parts[0]) as NSString).standardizingPath)
             let path = "\(Documentation.repository)/\(target)"
             #expect(FileManager.default.fileExists(atPath: path), "\(page): \(link)")
             guard parts.count == 2, target.hasSuffix(".md") else { continue }
-            let anchors = try Documentation.text(target).split(separator: "\n").filter { $0.hasPrefix("#") }.map { heading in
-                heading.drop { $0 == "#" || $0 == " " }.lowercased().filter { $0.isLetter || $0.isNumber || $0 == " " || $0 == "-" || $0 == "_" }
-                    .replacingOccurrences(of: " ", with: "-")
+            let anchors = try Documentation.text(target).split(separator: "\n").filter { $0.hasPrefix("#") }.map {
+                heading in
+                heading.drop { $0 == "#" || $0 == " " }.lowercased().filter {
+                    $0.isLetter || $0.isNumber || $0 == " " || $0 == "-" || $0 == "_"
+                }
+                .replacingOccurrences(of: " ", with: "-")
             }
             #expect(anchors.contains(parts[1]), "\(page): \(link)")
         }

@@ -13,7 +13,9 @@ struct DownloadTests {
         try await shared.bed.curl(via: shared.proxy, ["-w", "%{http_code} %{size_download}"] + arguments)
     }
 
-    private func url(_ path: String, host: String = "breaking.test") -> String { "https://\(host):\(shared.originPort)\(path)" }
+    private func url(_ path: String, host: String = "breaking.test") -> String {
+        "https://\(host):\(shared.originPort)\(path)"
+    }
 
     /// What the origin was asked until now.
     private func asked(_ path: String) async throws -> [LogEvent] {
@@ -35,7 +37,9 @@ struct DownloadTests {
         return try await shared.bed.run([PythonPeer.python, "-c", script, file, "\(length)"]).output == "True"
     }
 
-    @Test(arguments: ["good", "closes", "date", "busy", "hints"]) func aBrokenDownloadArrivesWhole(_ kind: String) async throws {
+    @Test(arguments: ["good", "closes", "date", "busy", "hints"]) func aBrokenDownloadArrivesWhole(
+        _ kind: String
+    ) async throws {
         let length = 5_000_000
         let path = "/\(kind)/1500000/\(length)/whole"
         let file = shared.bed.path("whole-\(kind)")
@@ -70,7 +74,8 @@ struct DownloadTests {
 
     /// The client never takes a part for the whole, and never gets another byte than the origin's.
     @Test(arguments: [
-        "weak", "plain", "changed", "ignores", "version", "earlier", "later", "shorter", "longer", "whole-length", "no-range", "nonsense",
+        "weak", "plain", "changed", "ignores", "version", "earlier", "later", "shorter", "longer", "whole-length",
+        "no-range", "nonsense",
         "multipart", "gone", "refused", "moved",
     ])
     func aLyingOriginFailsVisibly(_ kind: String) async throws {
@@ -94,8 +99,8 @@ struct DownloadTests {
         #expect(try await asked("/good/150000/400000/off").count == 1)
     }
 
-    /// An origin that answers nothing more is given up after a bounded number of tries, which it is left alone between, however
-    /// it says nothing: a server behind a load balancer that is being restarted has some seconds.
+    /// An origin that answers nothing more is given up after a bounded number of tries, which it is left alone between,
+    /// however it says nothing: a server behind a load balancer that is being restarted has some seconds.
     @Test(arguments: ["silent", "accepts"]) func triesAreBounded(_ kind: String) async throws {
         let path = "/\(kind)/150000/400000/bounded"
         let run = try await curl(["--max-time", "120", "-o", shared.bed.path("bounded-\(kind)"), url(path)])
@@ -138,7 +143,10 @@ struct DownloadTests {
         let length = 1_000_000
         let run = try await shared.bed.curl(
             via: shared.proxy,
-            ["-Z", "--parallel-max", "8", "-o", shared.bed.path("many-#1"), "-w", "%{http_code} %{size_download}\n", url("/good/300000/\(length)/many-[1-16]")])
+            [
+                "-Z", "--parallel-max", "8", "-o", shared.bed.path("many-#1"), "-w", "%{http_code} %{size_download}\n",
+                url("/good/300000/\(length)/many-[1-16]"),
+            ])
         #expect(run.output.split(separator: "\n") == Array(repeating: "200 \(length)", count: 16), "\(run)")
         for number in 1...16 { #expect(try await isRight(shared.bed.path("many-\(number)"), length)) }
     }
@@ -154,7 +162,10 @@ struct DownloadTests {
             #expect(try await shared.bed.run(["mkfifo", pipe]).succeeded)
             clients.append(
                 try await shared.bed.start(
-                    ["curl", "-sS", "--limit-rate", "3M", "-o", pipe, url("/good/3000000/\(length)/controlled-\(number)")],
+                    [
+                        "curl", "-sS", "--limit-rate", "3M", "-o", pipe,
+                        url("/good/3000000/\(length)/controlled-\(number)"),
+                    ],
                     environment: shared.proxy.clientEnvironment))
         }
         func tasks() async throws -> [TaskControl.Summary] {
@@ -204,8 +215,11 @@ struct DownloadTests {
             let length = 96_000_000
             let before = try alone.proxy.peakMemory()
             let run = try await bed.curl(
-                via: alone.proxy, ["-w", "%{http_code} %{size_download}", "-o", "/dev/null",
-                    "https://breaking.test:\(alone.originPort)/good/7000000/\(length)/flat"])
+                via: alone.proxy,
+                [
+                    "-w", "%{http_code} %{size_download}", "-o", "/dev/null",
+                    "https://breaking.test:\(alone.originPort)/good/7000000/\(length)/flat",
+                ])
             #expect(run.succeeded && run.output == "200 \(length)", "\(run)")
             let grown = try alone.proxy.peakMemory() - before
             #expect(grown < 24 << 20 || Sanitizer.isOn, "\(grown)")
@@ -230,7 +244,10 @@ enum DownloadBed {
         let chain = ServedChain(try roots.intermediate.issue(TestRoots.template(names)))
         let origin = try await PythonPeer(
             in: bed, script: "download_origin.py",
-            ["--certificate", try bed.file("breaking.pem", chain.pem), "--key", try bed.file("breaking.key", chain.keyPEM)])
+            [
+                "--certificate", try bed.file("breaking.pem", chain.pem), "--key",
+                try bed.file("breaking.key", chain.keyPEM),
+            ])
         try bed.file("proxy/secret", "geheim\n")
         let proxy = try await ProxyProcess(
             in: bed,

@@ -2,7 +2,8 @@ import Foundation
 import TestAuthority
 import Testing
 
-/// Programs that send no name and password to the proxy: it asks `pinproxy exec` whether their connections belong to its run.
+/// Programs that send no name and password to the proxy: it asks `pinproxy exec` whether their connections belong to
+/// its run.
 @Suite(.sharedBed(ExecRefusalBed.prepare), .timeLimit(.minutes(4)))
 struct ExecAskingTests {
     let shared: SharedBed
@@ -14,7 +15,9 @@ struct ExecAskingTests {
         wrongURL = "https://wrong.test:\(shared.originPort)/large/3"
     }
 
-    private var refusal: String { "pinproxy: wrong.test:\(shared.originPort): Certificate pinning failure for wrong.test" }
+    private var refusal: String {
+        "pinproxy: wrong.test:\(shared.originPort): Certificate pinning failure for wrong.test"
+    }
 
     /// A curl that is told of the proxy without the token.
     private func plainCurl(_ url: String) -> String { "curl -s -o /dev/null -x \(shared.proxy.url) \(url)" }
@@ -32,7 +35,8 @@ struct ExecAskingTests {
         ),
         (
             "/usr/bin/chromium",
-            #"! chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$PWD" --dump-dom "$SITE" "#
+            #"! chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$PWD" "#
+                + #"--dump-dom "$SITE" "#
                 + #"2>&1 | grep ERR_TUNNEL_CONNECTION_FAILED"#
         ),
     ]
@@ -57,7 +61,8 @@ struct ExecAskingTests {
     @Test func lynxGetsAURLThatItCanRead() async throws {
         try bed.file("bin/lynx", "#!/bin/sh\necho $https_proxy\n\(plainCurl(wrongURL))\n", mode: 0o755)
         for run in [
-            try await bed.exec(bed.path("bin/lynx")), try await bed.exec(options: ["--plain-url"], "sh", bed.path("bin/lynx")),
+            try await bed.exec(bed.path("bin/lynx")),
+            try await bed.exec(options: ["--plain-url"], "sh", bed.path("bin/lynx")),
         ] {
             #expect(run.output == shared.proxy.url, "\(run)")
             #expect(run.told.count == 1 && run.told.first?.hasPrefix(refusal) == true, "\(run)")
@@ -70,9 +75,12 @@ struct ExecAskingTests {
     /// A client that doesn't trust the authority is gone by the time that this is known.
     @Test func aClientThatDoesNotTrustTheAuthority() async throws {
         let url = "https://right.test:\(shared.originPort)/"
-        let run = try await bed.exec(options: ["--no-trust"], "sh", "-c", plainCurl(url) + " --cacert /etc/ssl/certs/ca-certificates.crt")
+        let run = try await bed.exec(
+            options: ["--no-trust"], "sh", "-c", plainCurl(url) + " --cacert /etc/ssl/certs/ca-certificates.crt")
         #expect(run.told.count == 1, "\(run)")
-        #expect(run.told.first?.contains("right.test:\(shared.originPort): the client's TLS handshake failed") == true, "\(run)")
+        #expect(
+            run.told.first?.contains("right.test:\(shared.originPort): the client's TLS handshake failed") == true,
+            "\(run)")
     }
 
     /// What was used, however short, is not said to have been gone round.
@@ -85,14 +93,16 @@ struct ExecAskingTests {
 
     /// What the proxy couldn't read came to it all the same.
     @Test func aProgramThatSpeaksTLSToThePlainPort() async throws {
-        let run = try await bed.exec("sh", "-c", "curl -sk --proxy-insecure -x https://127.0.0.1:\(shared.proxy.port) https://right.test/")
+        let run = try await bed.exec(
+            "sh", "-c", "curl -sk --proxy-insecure -x https://127.0.0.1:\(shared.proxy.port) https://right.test/")
         #expect(run.told.count == 1 && run.told.first?.contains("proxy.tls") == true, "\(run)")
     }
 
     /// What runs in the background has another parent, or none of its own any more.
     @Test func whatRunsInTheBackground() async throws {
         let script = """
-            (setsid sh -c 'until [ -e parent-gone ]; do sleep 0.02; done; \(plainCurl(wrongURL)); touch background-done' &)
+            (setsid sh -c 'until [ -e parent-gone ]; do sleep 0.02; done; \(plainCurl(wrongURL)); touch \
+            background-done' &)
             touch parent-gone; until [ -e background-done ]; do sleep 0.02; done
             """
         let run = try await bed.exec("sh", "-c", "cd \(bed.directory); \(script)")
@@ -112,19 +122,24 @@ struct ExecAskingTests {
         let folder = bed.path("two-\(UUID())")
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         func start(_ name: String, _ url: String) async throws -> ChildProcess {
-            let script = "touch \(folder)/\(name); until [ -e \(folder)/go ]; do sleep 0.02; done; \(plainCurl(url)); true"
+            let script =
+                "touch \(folder)/\(name); until [ -e \(folder)/go ]; do sleep 0.02; done; \(plainCurl(url)); true"
             return try await bed.start(
                 bed.execArguments([], ["sh", "-c", script]), environment: ProxyProcess.environment(in: bed))
         }
         let (wrong, denied) = (try await start("wrong", wrongURL), try await start("denied", "https://denied.test/"))
-        try await eventually("both") { ["wrong", "denied"].allSatisfy { FileManager.default.fileExists(atPath: "\(folder)/\($0)") } }
+        try await eventually("both") {
+            ["wrong", "denied"].allSatisfy { FileManager.default.fileExists(atPath: "\(folder)/\($0)") }
+        }
         let other = try await bed.run(["sh", "-c", plainCurl("https://denied.test:1/")])
         #expect(other.ending == .exited(56), "\(other)")
         try Data().write(to: URL(fileURLWithPath: "\(folder)/go"))
         for process in [wrong, denied] { #expect(try await process.ending() == .exited(0)) }
         let told = (await wrong.errors.text, await denied.errors.text)
         #expect(told.0.hasPrefix(refusal) && !told.0.contains("\n"), "\(told)")
-        #expect(told.1.hasPrefix("pinproxy: denied.test: denied.test:443 denied by policy") && !told.1.contains("\n"), "\(told)")
+        #expect(
+            told.1.hasPrefix("pinproxy: denied.test: denied.test:443 denied by policy") && !told.1.contains("\n"),
+            "\(told)")
     }
 
     /// As with a token: what the inner run is told, the outer one isn't.
@@ -150,15 +165,21 @@ struct ExecAskingTests {
         try await withTestBed { bed in
             try await AuthenticationBed.usersFile(in: bed, folder: "proxy")
             let port = try ListeningSocket().port
-            let shared = try await OriginBed.prepare(bed, sections: ["proxy": ["users: users", "listen: 127.0.0.1:\(port)"]])
+            let shared = try await OriginBed.prepare(
+                bed, sections: ["proxy": ["users: users", "listen: 127.0.0.1:\(port)"]])
             let curl = "curl -s -o /dev/null -w '%{http_connect} ' -x \(shared.proxy.url)"
             let none = try await bed.exec("sh", "-c", "\(curl) \(shared.url)/; \(curl) \(shared.url)/; true")
             #expect(none.output == "407 407 ", "\(none)")
-            let said = "pinproxy: \(shared.authority): the proxy asks for a name and a password (proxy.users), and the program sent none (2 times)"
+            let said =
+                """
+                pinproxy: \(shared.authority): the proxy asks for a name and a password (proxy.users), and the program \
+                sent none (2 times)
+                """
             #expect(none.told.count == 1 && none.told.first?.hasPrefix(said) == true, "\(none)")
 
             // One that sends them when it is asked for them, on the same connection or on another.
-            let asked = try await bed.exec("curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "--proxy-anyauth", "\(shared.url)/large/3")
+            let asked = try await bed.exec(
+                "curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "--proxy-anyauth", "\(shared.url)/large/3")
             #expect(asked.output == "200" && asked.errors.isEmpty, "\(asked)")
             let later = try await bed.exec(
                 "sh", "-c", "\(curl) \(shared.url)/; curl -s -o /dev/null \(shared.url)/large/3")
@@ -183,11 +204,14 @@ struct ExecAskingTests {
     /// A run that says yes to all of its user's connections learns what is refused to them, and of nobody else's.
     @Test func aYesIsBelievedOfTheUsersOwnConnectionsAlone() async throws {
         try await withTestBed { bed in
-            let proxy = try await ProxyProcess(in: bed, pins: "hosts: [{match: '*.denied.test', action: deny}]\n", trust: nil)
+            let proxy = try await ProxyProcess(
+                in: bed, pins: "hosts: [{match: '*.denied.test', action: deny}]\n", trust: nil)
             let run = try await RawRun(in: bed)
             if getuid() == 0 {
                 let other = try await bed.run(
-                    IsolationBed.asNobody + ["curl", "-s", "-o", "/dev/null", "-x", proxy.url, "https://other.denied.test/"])
+                    IsolationBed.asNobody + [
+                        "curl", "-s", "-o", "/dev/null", "-x", proxy.url, "https://other.denied.test/",
+                    ])
                 #expect(other.ending == .exited(56), "\(other)")
             }
             async let answer = proxy.connect(to: "own.denied.test:443")
@@ -202,7 +226,8 @@ struct ExecAskingTests {
     /// A question that isn't answered is waited for once; the next ones wait for nobody.
     @Test func aRunThatDoesNotAnswerIsAskedOnce() async throws {
         try await withTestBed { bed in
-            let proxy = try await ProxyProcess(in: bed, pins: "hosts: [{match: '*.denied.test', action: deny}]\n", trust: nil)
+            let proxy = try await ProxyProcess(
+                in: bed, pins: "hosts: [{match: '*.denied.test', action: deny}]\n", trust: nil)
             let run = try await RawRun(in: bed)
             for _ in 0..<3 { #expect(try await proxy.connect(to: "silent.denied.test:443").status == 403) }
             let question = try await run.question()
@@ -246,7 +271,8 @@ struct ExecAskingTests {
 
     @Test func anAnswerCountsOnce() async throws {
         try await withTestBed { bed in
-            let proxy = try await ProxyProcess(in: bed, pins: "hosts: [{match: '*.denied.test', action: deny}]\n", trust: nil)
+            let proxy = try await ProxyProcess(
+                in: bed, pins: "hosts: [{match: '*.denied.test', action: deny}]\n", trust: nil)
             let run = try await RawRun(in: bed)
             async let answer = proxy.connect(to: "twice.denied.test:443")
             let question = try await run.question()
@@ -261,7 +287,8 @@ struct ExecAskingTests {
     /// What is asked for while its run ends waits for nobody.
     @Test func aRunThatEndsWhileItIsAsked() async throws {
         try await withTestBed { bed in
-            let proxy = try await ProxyProcess(in: bed, pins: "hosts: [{match: '*.denied.test', action: deny}]\n", trust: nil)
+            let proxy = try await ProxyProcess(
+                in: bed, pins: "hosts: [{match: '*.denied.test', action: deny}]\n", trust: nil)
             let run = try await RawRun(in: bed)
             async let answer = proxy.connect(to: "ended.denied.test:443")
             _ = try await run.question()

@@ -13,7 +13,8 @@ struct ExecChildTests {
 
     private func start(_ command: String..., launcher: [String] = []) async throws -> ChildProcess {
         try await bed.start(
-            ["env"] + launcher + bed.execArguments(["--explain-refusals=off"], command), environment: ProxyProcess.environment(in: bed))
+            ["env"] + launcher + bed.execArguments(["--explain-refusals=off"], command),
+            environment: ProxyProcess.environment(in: bed))
     }
 
     @Test(arguments: [0, 1, 7, 126, 127, 255])
@@ -34,10 +35,17 @@ struct ExecChildTests {
     }
 
     /// What another process sends to `pinproxy exec` is for the command, once.
-    @Test(arguments: [("HUP", SIGHUP), ("INT", SIGINT), ("TERM", SIGTERM), ("USR1", SIGUSR1), ("USR2", SIGUSR2), ("WINCH", SIGWINCH)])
+    @Test(arguments: [
+        ("HUP", SIGHUP), ("INT", SIGINT), ("TERM", SIGTERM), ("USR1", SIGUSR1), ("USR2", SIGUSR2), ("WINCH", SIGWINCH),
+    ])
     func signalsArePassedOn(name: String, signal: CInt) async throws {
         let process = try await start(
-            "bash", "-c", "trap 'echo got \(name); count=$((count+1))' \(name); echo ready; while [ ! -e done-\(name) ]; do sleep 0.02; done; exit $count")
+            "bash", "-c",
+            """
+            trap 'echo got \(name); count=$((count+1))' \(name); echo ready; while [ ! -e done-\(name) ]; do sleep \
+            0.02; done; exit $count
+            """
+        )
         _ = try await process.output.first(awaiting: "the command") { $0 == "ready" ? $0 : nil }
         process.send(signal: signal)
         _ = try await process.output.first(awaiting: "the signal") { $0 == "got \(name)" ? $0 : nil }
@@ -48,7 +56,8 @@ struct ExecChildTests {
     /// The terminal's keys reach both by the kernel: the command must not get them twice.
     @Test(arguments: [[], ["--isolated"]]) func theTerminalsKeys(options: [String]) async throws {
         if options == ["--isolated"], !IsolationBed.isAvailable { return }
-        let exec = (["pinproxy"] + bed.execArguments(["--explain-refusals=off"] + options, []).dropFirst()).joined(separator: " ")
+        let exec = (["pinproxy"] + bed.execArguments(["--explain-refusals=off"] + options, []).dropFirst()).joined(
+            separator: " ")
         func command(_ script: String) -> String { "\(exec) bash -c '\(script)'\n" }
         let count = "n=0; trap \"n=\\$((n+1))\" INT; echo rea\"\"dy; read x; read x; exit \\$((40+n))"
         let steps: [[String]] = [
@@ -71,7 +80,9 @@ struct ExecChildTests {
         let path = (ProxyProcess.executable as NSString).deletingLastPathComponent
         let run = try await bed.run(
             [PythonPeer.python, PythonPeer.path("terminal.py"), json],
-            environment: ProxyProcess.environment(in: bed).merging(["PATH": "\(path):/usr/bin:/bin", "TERM": "dumb"]) { $1 })
+            environment: ProxyProcess.environment(in: bed).merging(["PATH": "\(path):/usr/bin:/bin", "TERM": "dumb"]) {
+                $1
+            })
         #expect(run.succeeded, "\(run)")
     }
 
@@ -83,7 +94,8 @@ struct ExecChildTests {
             let text = try String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)
             return try #require(text.split(separator: ")").last?.dropFirst().first)
         }
-        let children = try String(contentsOfFile: "/proc/\(process.identifier)/task/\(process.identifier)/children", encoding: .utf8)
+        let children = try String(
+            contentsOfFile: "/proc/\(process.identifier)/task/\(process.identifier)/children", encoding: .utf8)
         let command = try #require(pid_t(children.split(separator: " ").first ?? ""))
         kill(command, SIGSTOP)
         try await eventually("both to stand still") { try state(process.identifier) == "T" && state(command) == "T" }
@@ -98,7 +110,8 @@ struct ExecChildTests {
         let script = "(sleep 0.1 &) ; (exit 3) & wait; echo $PPID; until [ -e looked ]; do sleep 0.02; done"
         let process = try await start("bash", "-c", script)
         _ = try await process.output.first(awaiting: "the command") { Int($0) }
-        let children = try String(contentsOfFile: "/proc/\(process.identifier)/task/\(process.identifier)/children", encoding: .utf8)
+        let children = try String(
+            contentsOfFile: "/proc/\(process.identifier)/task/\(process.identifier)/children", encoding: .utf8)
         #expect(children.split(separator: " ").count == 1)
         try bed.file("looked", "")
         #expect(try await process.ending() == .exited(0))
@@ -106,10 +119,14 @@ struct ExecChildTests {
 
     /// What goes on in the background isn't waited for.
     @Test func aCommandThatGoesIntoTheBackground() async throws {
-        let process = try await start("sh", "-c", "(until [ -e background-over ]; do sleep 0.02; done; touch background-done) > /dev/null 2>&1 & exit 4")
+        let process = try await start(
+            "sh", "-c",
+            "(until [ -e background-over ]; do sleep 0.02; done; touch background-done) > /dev/null 2>&1 & exit 4")
         #expect(try await process.ending() == .exited(4))
         try bed.file("background-over", "")
-        try await eventually("the background's end") { FileManager.default.fileExists(atPath: bed.path("background-done")) }
+        try await eventually("the background's end") {
+            FileManager.default.fileExists(atPath: bed.path("background-done"))
+        }
     }
 
     @Test func descriptorsAreTheCommands() async throws {
@@ -117,7 +134,9 @@ struct ExecChildTests {
             exec 7>seven; "$@"
             """
         let process = try await bed.start(
-            ["bash", "-c", script, "bash"] + bed.execArguments(["--explain-refusals=off"], ["sh", "-c", "echo through >&7; ls /proc/self/fd | tr '\\n' ' '"]),
+            ["bash", "-c", script, "bash"]
+                + bed.execArguments(
+                    ["--explain-refusals=off"], ["sh", "-c", "echo through >&7; ls /proc/self/fd | tr '\\n' ' '"]),
             environment: ProxyProcess.environment(in: bed))
         #expect(try await process.ending() == .exited(0))
         #expect(try bed.contents("seven") == "through\n")
@@ -129,9 +148,11 @@ struct ExecChildTests {
     @Test(arguments: ["2>&-", "2>/dev/full", "0<&- 1>&- 2>&-", "2>&1 | true"])
     func standardErrorIsClosed(redirection: String) async throws {
         let mark = bed.path("ran-\(UUID())")
-        let command = bed.execArguments([], ["sh", "-c", "curl -s https://nowhere.test/; touch \(mark); exit 6"]).joined(separator: "' '")
+        let command = bed.execArguments([], ["sh", "-c", "curl -s https://nowhere.test/; touch \(mark); exit 6"])
+            .joined(separator: "' '")
         let run = try await bed.run(
-            ["bash", "-c", "set -o pipefail; '\(command)' \(redirection)"], environment: ProxyProcess.environment(in: bed))
+            ["bash", "-c", "set -o pipefail; '\(command)' \(redirection)"],
+            environment: ProxyProcess.environment(in: bed))
         #expect(run.ending == .exited(6), "\(run)")
         #expect(FileManager.default.fileExists(atPath: mark))
     }
@@ -157,7 +178,8 @@ enum ExecChildBed {
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
         SharedBed(
             bed: bed,
-            proxy: try await ProxyProcess(in: bed, trust: nil, sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())"]]),
+            proxy: try await ProxyProcess(
+                in: bed, trust: nil, sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())"]]),
             originPort: 0)
     }
 }

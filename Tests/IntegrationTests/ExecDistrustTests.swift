@@ -16,12 +16,15 @@ struct ExecDistrustTests {
     private var host: String { "right.test:\(shared.originPort)" }
 
     private func leave(_ steps: String) async throws -> Run {
-        let command = [PythonPeer.python, PythonPeer.path("leave.py"), host] + steps.split(separator: " ").map(String.init)
+        let command =
+            [PythonPeer.python, PythonPeer.path("leave.py"), host] + steps.split(separator: " ").map(String.init)
         return try await shared.bed.run(
             shared.bed.execArguments(["--no-trust"], command), environment: ProxyProcess.environment(in: shared.bed))
     }
 
-    @Test(arguments: ["notify", "close", "reset", "tls1.2 notify", "tls1.2 close", "tls1.2 reset", "h2 close", "h2 tls1.2 notify"])
+    @Test(arguments: [
+        "notify", "close", "reset", "tls1.2 notify", "tls1.2 close", "tls1.2 reset", "h2 close", "h2 tls1.2 notify",
+    ])
     func whoLeavesAfterTheHandshakeIsTold(steps: String) async throws {
         let run = try await leave(steps)
         #expect(run.succeeded, "\(run)")
@@ -31,7 +34,9 @@ struct ExecDistrustTests {
     @Test(arguments: ["vanish", "tls1.2 vanish"]) func whoLeavesWithinItIsTold(steps: String) async throws {
         let run = try await leave(steps)
         #expect(run.succeeded, "\(run)")
-        #expect(run.told.count == 1 && run.told[0].contains("handshake failed") && run.told[0].contains("it seems not to trust the proxy's authority"), "\(run)")
+        #expect(
+            run.told.count == 1 && run.told[0].contains("handshake failed")
+                && run.told[0].contains("it seems not to trust the proxy's authority"), "\(run)")
     }
 
     /// As browsers open connections to spare: before the one that they ask over, after it, and both.
@@ -54,13 +59,15 @@ struct ExecDistrustTests {
             let shared = try await ExecRefusalBed.prepare(bed)
             let host = "right.test:\(shared.originPort)"
             let run = try await bed.exec(
-                options: ["--no-trust"], "env", "-u", "GIT_SSL_CAINFO", "-u", "SSL_CERT_FILE", "git", "ls-remote", "https://\(host)/x")
+                options: ["--no-trust"], "env", "-u", "GIT_SSL_CAINFO", "-u", "SSL_CERT_FILE", "git", "ls-remote",
+                "https://\(host)/x")
             guard run.errors.contains("server certificate verification failed") else {
                 // A git with OpenSSL says why by an alert.
                 #expect(run.told.contains { $0.contains("does not trust") }, "\(run)")
                 return
             }
-            #expect(run.told.count == 1 && run.told[0].hasPrefix("pinproxy: \(host): \(ClientDeparture.cause)"), "\(run)")
+            #expect(
+                run.told.count == 1 && run.told[0].hasPrefix("pinproxy: \(host): \(ClientDeparture.cause)"), "\(run)")
             let event = try await shared.proxy.events.first("client.distrust")
             #expect(event["host"] == "right.test" && event["port"] == "\(shared.originPort)", "\(event)")
             #expect(event["cause"] == ClientDeparture.cause && event["client_uid"] == "\(getuid())", "\(event)")

@@ -14,7 +14,9 @@ struct ExecIsolatedTests {
 
     private func url(_ host: String) -> String { "https://\(host):\(shared.originPort)/large/3" }
 
-    private func exec(options: [String] = [], environment: [String: String] = [:], _ command: String...) async throws -> Run {
+    private func exec(
+        options: [String] = [], environment: [String: String] = [:], _ command: String...
+    ) async throws -> Run {
         try await bed.run(
             bed.execArguments(["--isolated"] + options, command),
             environment: ProxyProcess.environment(in: bed).merging(environment) { $1 })
@@ -23,7 +25,8 @@ struct ExecIsolatedTests {
     private func start(_ command: String...) async throws -> ChildProcess {
         // Under another name: what the bed has started as pinproxy is a proxy.
         try await bed.start(
-            ["env"] + bed.execArguments(["--isolated", "--explain-refusals=off"], command), environment: ProxyProcess.environment(in: bed))
+            ["env"] + bed.execArguments(["--isolated", "--explain-refusals=off"], command),
+            environment: ProxyProcess.environment(in: bed))
     }
 
     @Test func theProxyIsReachedAsEver() async throws {
@@ -31,8 +34,10 @@ struct ExecIsolatedTests {
         #expect(right.succeeded && right.output == "200" && right.errors.isEmpty, "\(right)")
         let wrong = try await exec("curl", "-sS", url("wrong.test"))
         #expect(wrong.ending == .exited(56), "\(wrong)")
-        #expect(wrong.told.count == 1 && wrong.told[0].contains("Certificate pinning failure for wrong.test"), "\(wrong)")
-        let off = try await exec(options: ["--explain-refusals=off"], "sh", "-c", "echo $https_proxy; curl -sS \(url("right.test"))")
+        #expect(
+            wrong.told.count == 1 && wrong.told[0].contains("Certificate pinning failure for wrong.test"), "\(wrong)")
+        let off = try await exec(
+            options: ["--explain-refusals=off"], "sh", "-c", "echo $https_proxy; curl -sS \(url("right.test"))")
         #expect(off.succeeded && off.output.hasPrefix(shared.proxy.url + "\n") && off.errors.isEmpty, "\(off)")
     }
 
@@ -46,8 +51,11 @@ struct ExecIsolatedTests {
             """
         let run = try await exec("sh", "-c", script)
         #expect(run.output == "7\n7\n7\n6", "\(run)")
-        #expect(run.told.count == 1 && run.told[0].contains("or knows no proxy, and so reached nothing (--transparent"), "\(run)")
-        let datagram = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.sendto(b'x', ('192.0.2.1', 53))"
+        #expect(
+            run.told.count == 1 && run.told[0].contains("or knows no proxy, and so reached nothing (--transparent"),
+            "\(run)")
+        let datagram =
+            "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.sendto(b'x', ('192.0.2.1', 53))"
         #expect(try await exec(PythonPeer.python, "-c", datagram).errors.contains("Network is unreachable"))
     }
 
@@ -59,7 +67,8 @@ struct ExecIsolatedTests {
             let (plain, secure) = (shared.secondOriginPort, shared.originPort)
             let script = """
                 unset NO_PROXY no_proxy
-                ask() { for url; do curl -sk -o /dev/null -w '%{http_connect}/%{http_code} ' --proxy "$proxy" "$url"; done; }
+                ask() { for url; do curl -sk -o /dev/null -w '%{http_connect}/%{http_code} ' --proxy "$proxy" "$url"; \
+                done; }
                 for proxy in $HTTPS_PROXY http://${HTTPS_PROXY##*[@/]}; do
                   ask https://origin.test:\(secure)/ https://127.0.0.1:\(secure)/ https://localhost:\(secure)/
                   ask http://origin.test:\(plain)/ http://127.0.0.2:\(plain)/ "http://[::ffff:127.0.0.1]:\(plain)/"
@@ -70,12 +79,15 @@ struct ExecIsolatedTests {
             #expect(outside.output.hasPrefix("200/200 502/000 502/000 000/200 000/502 000/200 200/200 "), "\(outside)")
             // Once through a door, and through one within another.
             for command in [["sh", "-c", script], bed.execArguments(options, ["sh", "-c", script])] {
-                let run = try await bed.run(bed.execArguments(options, command), environment: ProxyProcess.environment(in: bed))
+                let run = try await bed.run(
+                    bed.execArguments(options, command), environment: ProxyProcess.environment(in: bed))
                 let once = "403/000 403/000 403/000 000/403 000/403 000/403 200/200 "
                 #expect(run.output == once + once, "\(run)")
             }
             let refused = try await shared.proxy.events.first("exchange") { $0["status"] == "403" }
-            #expect(refused["client"] == "unix:\(bed.path("proxy/state/pinproxy/door.sock"))" && refused["client_uid"] != nil, "\(refused)")
+            #expect(
+                refused["client"] == "unix:\(bed.path("proxy/state/pinproxy/door.sock"))"
+                    && refused["client_uid"] != nil, "\(refused)")
         }
     }
 
@@ -83,7 +95,8 @@ struct ExecIsolatedTests {
     @Test func aDoorIsForThoseWhoMayUseThePort() async throws {
         try await withTestBed { bed in
             _ = try await ProxyProcess(
-                in: bed, trust: nil, sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())", "allow_clients: [192.0.2.0/24]"]])
+                in: bed, trust: nil,
+                sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())", "allow_clients: [192.0.2.0/24]"]])
             let run = try await bed.exec(options: ["--isolated"], "curl", "-s", "http://a.test/")
             #expect(run.output.contains("is not in proxy.allow_clients"), "\(run)")
         }
@@ -95,7 +108,8 @@ struct ExecIsolatedTests {
             let create = [ProxyProcess.executable, "ca", "create", "--config", bed.path("proxy/pinproxy.yaml")]
             #expect(try await bed.run(create, environment: ProxyProcess.environment(in: bed)).succeeded)
             let run = try await bed.exec(options: ["--isolated"], "curl", "-s", "http://a.test/")
-            #expect(run.told.count == 2 && run.told[0].contains("no proxy is running with the state directory"), "\(run)")
+            #expect(
+                run.told.count == 2 && run.told[0].contains("no proxy is running with the state directory"), "\(run)")
             #expect(run.told[1].contains("door.sock: No such file or directory; no proxy is running"), "\(run)")
         }
     }
@@ -108,7 +122,8 @@ struct ExecIsolatedTests {
     @Test func itIsFoundAndRunAsAShellWould() async throws {
         #expect(try await start("no-such-command").ending() == .exited(127))
         let unfit = try await exec(bed.directory)
-        #expect(unfit.ending == .exited(126) && unfit.errors == "pinproxy: \(bed.directory): Permission denied", "\(unfit)")
+        #expect(
+            unfit.ending == .exited(126) && unfit.errors == "pinproxy: \(bed.directory): Permission denied", "\(unfit)")
         try bed.file("unmarked", "echo \"$1\"; exit 3\n", mode: 0o755)
         let script = try await exec(options: ["--explain-refusals=off"], "./unmarked", "--socket")
         #expect(script.ending == .exited(3) && script.output == "--socket", "\(script)")
@@ -121,7 +136,8 @@ struct ExecIsolatedTests {
 
     @Test func stoppedSignalledAndContinued() async throws {
         let process = try await start(
-            "bash", "-c", "trap 'echo got it' USR1; echo ready; until [ -e isolated-continued ]; do sleep 0.02; done; exit 4")
+            "bash", "-c",
+            "trap 'echo got it' USR1; echo ready; until [ -e isolated-continued ]; do sleep 0.02; done; exit 4")
         _ = try await process.output.first(awaiting: "the command") { $0 == "ready" ? $0 : nil }
         process.send(signal: SIGUSR1)
         _ = try await process.output.first(awaiting: "the signal") { $0 == "got it" ? $0 : nil }
@@ -142,7 +158,8 @@ struct ExecIsolatedTests {
         let list = "ls /proc/self/fd | tr '\\n' ' '"
         let run = try await bed.run(
             ["bash", "-c", "exec 7>isolated-seven; \"$@\"", "bash"]
-                + bed.execArguments(["--isolated", "--explain-refusals=off"], ["sh", "-c", "echo through >&7; \(list)"]),
+                + bed.execArguments(
+                    ["--isolated", "--explain-refusals=off"], ["sh", "-c", "echo through >&7; \(list)"]),
             environment: ProxyProcess.environment(in: bed))
         #expect(run.output.split(separator: " ") == ["0", "1", "2", "3", "7"], "\(run)")
         #expect(try bed.contents("isolated-seven") == "through\n")
@@ -150,7 +167,11 @@ struct ExecIsolatedTests {
 
     /// What a command has sent before it ended still arrives, though it doesn't wait for it.
     @Test func theLastWordArrives() async throws {
-        let line = "POST http://\(OriginBed.name):\(shared.secondOriginPort)/last-word HTTP/1.1\\r\\nHost: a\\r\\nContent-Length: 0\\r\\n\\r\\n"
+        let line =
+            """
+            POST http://\(OriginBed.name):\(shared.secondOriginPort)/last-word HTTP/1.1\\r\\nHost: \
+            a\\r\\nContent-Length: 0\\r\\n\\r\\n
+            """
         let run = try await exec("bash", "-c", "printf '\(line)' > /dev/tcp/127.0.0.1/\(shared.proxy.port)")
         #expect(run.succeeded, "\(run)")
         _ = try await shared.proxy.events.first("exchange") { $0["path"] == "/last-word" }
@@ -159,7 +180,8 @@ struct ExecIsolatedTests {
     /// The door is the run's: what is left in the background has no way out when that is over.
     @Test func theDoorEndsWithTheRun() async throws {
         let script = """
-            (until [ -e door-closed ]; do sleep 0.02; done; curl -s \(url("right.test")); echo $? > door-tried) > /dev/null 2>&1 &
+            (until [ -e door-closed ]; do sleep 0.02; done; curl -s \(url("right.test")); echo $? > door-tried) > \
+            /dev/null 2>&1 &
             curl -sS -o /dev/null \(url("right.test"))
             """
         #expect(try await exec("sh", "-c", script).succeeded)
@@ -169,8 +191,10 @@ struct ExecIsolatedTests {
 
     /// A run within a run has a door within a door.
     @Test func oneWithinAnother() async throws {
-        let inner = bed.execArguments(["--isolated"], ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", url("right.test")])
-        let run = try await bed.run(bed.execArguments(["--isolated"], inner), environment: ProxyProcess.environment(in: bed))
+        let inner = bed.execArguments(
+            ["--isolated"], ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", url("right.test")])
+        let run = try await bed.run(
+            bed.execArguments(["--isolated"], inner), environment: ProxyProcess.environment(in: bed))
         #expect(run.output == "200", "\(run)")
     }
 
@@ -199,7 +223,11 @@ struct ExecIsolatedTests {
     func anOrdinaryUser() async throws {
         let environment = try IsolationBed.openToUsers(bed)
         let options = ["--isolated", "--state-directory", bed.path("proxy/state/pinproxy")]
-        let script = "id -u; id -g; grep CapEff /proc/self/status; touch ~/made && stat -c %u:%g ~/made; curl -sS \(url("wrong.test"))"
+        let script =
+            """
+            id -u; id -g; grep CapEff /proc/self/status; touch ~/made && stat -c %u:%g ~/made; curl -sS \
+            \(url("wrong.test"))
+            """
         let run = try await bed.run(
             IsolationBed.asNobody + bed.execArguments(options, ["sh", "-c", script]), environment: environment)
         #expect(run.output == "65534\n65534\nCapEff:\t0000000000000000\n65534:65534", "\(run)")
@@ -212,10 +240,13 @@ struct ExecIsolatedTests {
     func namespacesAreForbidden(file: String, words: String) async throws {
         let forbid = "echo 0 > /proc/sys/\(file); exec setpriv --bounding-set=-all --inh-caps=-all \"$@\""
         let run = try await bed.run(
-            ["unshare", "--user", "--map-root-user", "sh", "-c", forbid, "sh"] + bed.execArguments(["--isolated"], ["touch", "was-run"]),
+            ["unshare", "--user", "--map-root-user", "sh", "-c", forbid, "sh"]
+                + bed.execArguments(["--isolated"], ["touch", "was-run"]),
             environment: ProxyProcess.environment(in: bed))
         #expect(run.ending == .exited(126), "\(run)")
-        #expect(run.told.count == 1 && run.told[0].hasPrefix("pinproxy: touch was not run: the kernel makes no user namespace"), "\(run)")
+        #expect(
+            run.told.count == 1
+                && run.told[0].hasPrefix("pinproxy: touch was not run: the kernel makes no user namespace"), "\(run)")
         #expect(run.told[0].contains(words), "\(run)")
         #expect(!FileManager.default.fileExists(atPath: bed.path("was-run")))
     }
@@ -234,7 +265,10 @@ struct ExecIsolatedTests {
         let client = "import socket; socket.socket(socket.AF_UNIX).connect('/run/nscd/socket'); print('connected')"
         func run(_ command: [String]) async throws -> Run {
             try await bed.run(
-                ["unshare", "--mount", "sh", "-c", "mount -t tmpfs none /run && exec \"$@\"", "sh", PythonPeer.python, "-c", server] + command,
+                [
+                    "unshare", "--mount", "sh", "-c", "mount -t tmpfs none /run && exec \"$@\"", "sh",
+                    PythonPeer.python, "-c", server,
+                ] + command,
                 environment: ProxyProcess.environment(in: bed))
         }
         let outside = try await run([PythonPeer.python, "-c", client])

@@ -15,7 +15,9 @@ struct ExecRefusalTests {
         wrongURL = "https://wrong.test:\(shared.originPort)/large/3"
     }
 
-    private var refusal: String { "pinproxy: wrong.test:\(shared.originPort): Certificate pinning failure for wrong.test" }
+    private var refusal: String {
+        "pinproxy: wrong.test:\(shared.originPort): Certificate pinning failure for wrong.test"
+    }
 
     @Test(arguments: [
         ["curl", "-sS"], ["wget", "-qO-", "--tries=1"], [PythonPeer.python, PythonPeer.path("fetch.py"), "urllib"],
@@ -27,7 +29,8 @@ struct ExecRefusalTests {
         #expect(!wrong.succeeded, "\(wrong)")
         #expect(wrong.told.count == 1, "\(wrong)")
         #expect(wrong.told.first?.hasPrefix(refusal) == true, "\(wrong)")
-        let advice = "pinproxy explain --config \(shared.bed.path("proxy/pinproxy.yaml")) wrong.test:\(shared.originPort)"
+        let advice =
+            "pinproxy explain --config \(shared.bed.path("proxy/pinproxy.yaml")) wrong.test:\(shared.originPort)"
         #expect(wrong.told.first?.hasSuffix("; \(advice)") == true, "\(wrong)")
     }
 
@@ -46,17 +49,22 @@ struct ExecRefusalTests {
     }
 
     @Test func aCommandThatGoesRoundTheProxyIsSaid() async throws {
-        let run = try await shared.bed.exec("curl", "-sS", "--noproxy", "*", "--resolve", "right.test:1:127.0.0.1", "https://right.test:1/")
+        let run = try await shared.bed.exec(
+            "curl", "-sS", "--noproxy", "*", "--resolve", "right.test:1:127.0.0.1", "https://right.test:1/")
         #expect(run.told.count == 1, "\(run)")
-        #expect(run.told.first?.hasPrefix("pinproxy: curl sent nothing through the proxy as this run") == true, "\(run)")
+        #expect(
+            run.told.first?.hasPrefix("pinproxy: curl sent nothing through the proxy as this run") == true, "\(run)")
         #expect(run.ending == .exited(7), "\(run)")
     }
 
     /// A client that does not trust the authority learns that from its own words only if it has any.
     @Test func aClientThatDoesNotTrustTheAuthorityIsTold() async throws {
-        let run = try await shared.bed.exec(options: ["--no-trust"], "curl", "-sS", "--cacert", "/etc/ssl/certs/ca-certificates.crt", url)
+        let run = try await shared.bed.exec(
+            options: ["--no-trust"], "curl", "-sS", "--cacert", "/etc/ssl/certs/ca-certificates.crt", url)
         #expect(!run.succeeded)
-        #expect(run.told.first?.contains("right.test:\(shared.originPort): the client's TLS handshake failed") == true, "\(run)")
+        #expect(
+            run.told.first?.contains("right.test:\(shared.originPort): the client's TLS handshake failed") == true,
+            "\(run)")
     }
 
     @Test func aThousandRefusalsAreFewLines() async throws {
@@ -72,23 +80,28 @@ struct ExecRefusalTests {
 
     @Test func liveIsWhileTheCommandRuns() async throws {
         let process = try await shared.bed.start(
-            shared.bed.execArguments(["--explain-refusals=live"], ["sh", "-c", "curl -s \(wrongURL); exec sleep 1000"]),
+            shared.bed.execArguments(
+                ["--explain-refusals=live"], ["sh", "-c", "curl -s \(wrongURL); exec sleep 1000"]),
             environment: ProxyProcess.environment(in: shared.bed))
-        let line = try await process.errors.first(awaiting: "the refusal") { $0.hasPrefix("pinproxy: wrong.test") ? $0 : nil }
+        let line = try await process.errors.first(awaiting: "the refusal") {
+            $0.hasPrefix("pinproxy: wrong.test") ? $0 : nil
+        }
         #expect(line.contains("Certificate pinning failure"))
         process.send(signal: SIGTERM)
         #expect(try await process.ending() == .signalled(SIGTERM))
     }
 
     @Test func offMeansAPlainURLAndNoWord() async throws {
-        let run = try await shared.bed.exec(options: ["--explain-refusals=off"], "sh", "-c", "echo $https_proxy; curl -s \(wrongURL)")
+        let run = try await shared.bed.exec(
+            options: ["--explain-refusals=off"], "sh", "-c", "echo $https_proxy; curl -s \(wrongURL)")
         #expect(run.output.hasPrefix(shared.proxy.url) && !run.output.contains("@"), "\(run)")
         #expect(run.errors.isEmpty, "\(run)")
     }
 
     @Test func aReloadInBetweenChangesNothing() async throws {
         let process = try await shared.bed.start(
-            shared.bed.execArguments([], ["sh", "-c", "echo ready; until [ -e reloaded ]; do sleep 0.05; done; curl -s \(wrongURL)"]),
+            shared.bed.execArguments(
+                [], ["sh", "-c", "echo ready; until [ -e reloaded ]; do sleep 0.05; done; curl -s \(wrongURL)"]),
             environment: ProxyProcess.environment(in: shared.bed))
         _ = try await process.output.first(awaiting: "the command") { $0 == "ready" ? $0 : nil }
         #expect(try await shared.proxy.reload().name == "config.reload")

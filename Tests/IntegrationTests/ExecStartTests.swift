@@ -14,7 +14,8 @@ struct ExecStartTests {
         try ProxyProcess.write(
             to: bed, folder: "proxy", pins: pins ?? wrong, trust: roots.write(to: bed),
             sections: [
-                "proxy": ["listen: 127.0.0.1:1"], "admin": ["listen: 127.0.0.1:2"], "upstream": [IsolationBed.opensLoopback],
+                "proxy": ["listen: 127.0.0.1:1"], "admin": ["listen: 127.0.0.1:2"],
+                "upstream": [IsolationBed.opensLoopback],
             ])
         try bed.file("proxy/hosts", "127.0.0.1 right.test wrong.test\n")
         return origin
@@ -39,7 +40,8 @@ struct ExecStartTests {
             let run = try await bed.exec(options: ["--start"] + options, "sh", "-c", script)
             #expect(run.ending == .exited(9) && run.output.hasPrefix("200"), "\(run)")
             if options != ["--explain-refusals=off"] {
-                #expect(run.told.count == 1 && run.told[0].contains("Certificate pinning failure for wrong.test"), "\(run)")
+                #expect(
+                    run.told.count == 1 && run.told[0].contains("Certificate pinning failure for wrong.test"), "\(run)")
             }
             // By then, and not some time later: what follows may be another proxy's start.
             #expect(try await !isRunning(bed))
@@ -62,16 +64,20 @@ struct ExecStartTests {
                   echo
                 done
                 stat -c %a "$STATE/runs.sock"
-                \(nobody) curl -sS --unix-socket "$STATE/runs.sock" -H "Authorization: Bearer $(printf '%064d' 1)" http://localhost/runs -d '' 2>&1
+                \(nobody) curl -sS --unix-socket "$STATE/runs.sock" -H "Authorization: Bearer $(printf '%064d' 1)" \
+                http://localhost/runs -d '' 2>&1
                 echo ${HTTPS_PROXY#*@} > address
                 """
-            let run = try await bed.exec(options: ["--start"], environment: ["STATE": bed.path("proxy/state/pinproxy")], "sh", "-c", script)
+            let run = try await bed.exec(
+                options: ["--start"], environment: ["STATE": bed.path("proxy/state/pinproxy")], "sh", "-c", script)
             let lines = run.output.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
             // Nothing listens on port 1: a client that is served gets that error.
             #expect(lines.first == "200/200 200/200 200/200 407/000 200/200 407/000", "\(run)")
             #expect(lines.dropFirst().first == "000/502 000/502 000/502 000/407 000/502 000/407", "\(run)")
             #expect(lines.dropFirst(2).first == "600", "\(run)")
-            #expect(lines.last?.contains("Failed to connect") == true || lines.last?.contains("Couldn't connect") == true, "\(run)")
+            #expect(
+                lines.last?.contains("Failed to connect") == true || lines.last?.contains("Couldn't connect") == true,
+                "\(run)")
         }
     }
 
@@ -90,15 +96,21 @@ struct ExecStartTests {
         try await withTestBed { bed in
             let origin = try await prepare(bed)
             func script(_ number: Int) -> String {
-                "touch began-\(number); until [ -e over-\(number) ]; do sleep 0.02; done; curl -sS -o /dev/null https://right.test:\(origin.port)/"
+                """
+                touch began-\(number); until [ -e over-\(number) ]; do sleep 0.02; done; curl -sS -o /dev/null \
+                https://right.test:\(origin.port)/
+                """
             }
             var runs: [ChildProcess] = []
             for number in 0..<4 {
                 runs.append(
                     try await bed.start(
-                        bed.execArguments(["--start"], ["sh", "-c", script(number)]), environment: ProxyProcess.environment(in: bed)))
+                        bed.execArguments(["--start"], ["sh", "-c", script(number)]),
+                        environment: ProxyProcess.environment(in: bed)))
             }
-            try await eventually("all to run") { (0..<4).allSatisfy { FileManager.default.fileExists(atPath: bed.path("began-\($0)")) } }
+            try await eventually("all to run") {
+                (0..<4).allSatisfy { FileManager.default.fileExists(atPath: bed.path("began-\($0)")) }
+            }
             // The one that has started it is among them.
             for number in 0..<4 {
                 #expect(try await isRunning(bed))
@@ -114,7 +126,10 @@ struct ExecStartTests {
         try await withTestBed { bed in
             _ = try await prepare(bed)
             let process = try await bed.start(
-                ["env"] + bed.execArguments(["--start"], ["sh", "-c", "echo ready; until [ -e over ]; do sleep 0.02; done; touch is-over"]), environment: ProxyProcess.environment(in: bed))
+                ["env"]
+                    + bed.execArguments(
+                        ["--start"], ["sh", "-c", "echo ready; until [ -e over ]; do sleep 0.02; done; touch is-over"]),
+                environment: ProxyProcess.environment(in: bed))
             _ = try await process.output.first(awaiting: "the command") { $0 == "ready" ? $0 : nil }
             #expect(try await isRunning(bed))
             process.send(signal: SIGKILL)
@@ -136,7 +151,8 @@ struct ExecStartTests {
                 ["setsid", "--wait"] + bed.execArguments(["--start"], ["bash", "-c", script]),
                 environment: ProxyProcess.environment(in: bed))
             _ = try await process.output.first(awaiting: "the command") { $0 == "ready" ? $0 : nil }
-            let children = try String(contentsOfFile: "/proc/\(process.identifier)/task/\(process.identifier)/children", encoding: .utf8)
+            let children = try String(
+                contentsOfFile: "/proc/\(process.identifier)/task/\(process.identifier)/children", encoding: .utf8)
             let exec = pid_t(children.split(separator: " ").first ?? "") ?? process.identifier
             kill(-getpgid(exec), SIGINT)
             #expect(try await process.ending() == .exited(5))
@@ -150,10 +166,13 @@ struct ExecStartTests {
             _ = try await prepare(bed, pins: "hosts: [{match: a.test, pinnning: none}]\n")
             let pins = try await bed.exec(options: ["--start"], "touch", "was-run")
             #expect(pins.ending == .exited(78), "\(pins)")
-            #expect(pins.errors.contains("pins.yaml:1:") && pins.errors.hasSuffix("pinproxy: --start: the proxy couldn't be started"), "\(pins)")
+            #expect(
+                pins.errors.contains("pins.yaml:1:")
+                    && pins.errors.hasSuffix("pinproxy: --start: the proxy couldn't be started"), "\(pins)")
             try bed.file("proxy/pins.yaml", "hosts: []\n")
             try bed.file("file", "")
-            let directory = try await bed.exec(options: ["--start", "--state-directory", bed.path("file/state")], "touch", "was-run")
+            let directory = try await bed.exec(
+                options: ["--start", "--state-directory", bed.path("file/state")], "touch", "was-run")
             #expect(directory.ending != .exited(0) && directory.errors.contains(bed.path("file/state")), "\(directory)")
             #expect(!FileManager.default.fileExists(atPath: bed.path("was-run")))
         }

@@ -4,7 +4,8 @@ import Testing
 
 @testable import pinproxy
 
-/// Under `pinproxy exec` programs that read the system's trust stores trust the proxy's authority, and nothing else changes.
+/// Under `pinproxy exec` programs that read the system's trust stores trust the proxy's authority, and nothing else
+/// changes.
 @Suite(.sharedBed(ExecRefusalBed.prepare), .enabled(if: IsolationBed.isMountable), .timeLimit(.minutes(5)))
 struct ExecSystemTrustTests {
     let shared: SharedBed
@@ -17,11 +18,16 @@ struct ExecSystemTrustTests {
     private func url(_ host: String) -> String { "https://\(host):\(shared.originPort)/large/3" }
 
     /// Without what the variables say of certificates.
-    private static let bare = ["env", "-u", "SSL_CERT_FILE", "-u", "SSL_CERT_DIR", "-u", "CURL_CA_BUNDLE", "-u", "PERL_LWP_SSL_CA_FILE"]
+    private static let bare = [
+        "env", "-u", "SSL_CERT_FILE", "-u", "SSL_CERT_DIR", "-u", "CURL_CA_BUNDLE", "-u", "PERL_LWP_SSL_CA_FILE",
+    ]
 
-    private func exec(options: [String] = [], launcher: [String] = [], environment: [String: String]? = nil, _ command: [String]) async throws -> Run {
+    private func exec(
+        options: [String] = [], launcher: [String] = [], environment: [String: String]? = nil, _ command: [String]
+    ) async throws -> Run {
         try await bed.run(
-            launcher + bed.execArguments(options, command), environment: environment ?? ProxyProcess.environment(in: bed))
+            launcher + bed.execArguments(options, command),
+            environment: environment ?? ProxyProcess.environment(in: bed))
     }
 
     struct Program: Sendable, CustomTestStringConvertible {
@@ -31,7 +37,9 @@ struct ExecSystemTrustTests {
     }
 
     static let programs = [
-        Program(testDescription: "the file", call: "curl -sS -o /dev/null --capath /dev/null --cacert /etc/ssl/certs/ca-certificates.crt $URL"),
+        Program(
+            testDescription: "the file",
+            call: "curl -sS -o /dev/null --capath /dev/null --cacert /etc/ssl/certs/ca-certificates.crt $URL"),
         Program(
             testDescription: "the directory",
             call: """
@@ -39,7 +47,9 @@ struct ExecSystemTrustTests {
                 c.load_verify_locations(capath="/etc/ssl/certs"); r.urlopen(sys.argv[1], context=c).read()' $URL
                 """),
         Program(testDescription: "curl's defaults", call: "curl -sS -o /dev/null $URL"),
-        Program(testDescription: "Python's defaults", call: "python3 -c 'import sys, urllib.request as r; r.urlopen(sys.argv[1]).read()' $URL"),
+        Program(
+            testDescription: "Python's defaults",
+            call: "python3 -c 'import sys, urllib.request as r; r.urlopen(sys.argv[1]).read()' $URL"),
     ]
 
     @Test(arguments: programs, [[], ["--isolated"], ["--trust"]])
@@ -64,8 +74,13 @@ struct ExecSystemTrustTests {
         let after = try await bed.run(["sh", "-c", list])
         #expect(before.output == after.output)
         // What is there stays there, and can't be changed.
-        let certificates = try await exec(["sh", "-c", "ls /etc/ssl/certs | wc -l; (echo x > /etc/ssl/certs/ca-certificates.crt) 2>&1; touch /etc/ssl/certs/x"])
-        #expect(certificates.output.contains("Read-only file system") && certificates.errors.contains("Read-only file system"), "\(certificates)")
+        let certificates = try await exec([
+            "sh", "-c",
+            "ls /etc/ssl/certs | wc -l; (echo x > /etc/ssl/certs/ca-certificates.crt) 2>&1; touch /etc/ssl/certs/x",
+        ])
+        #expect(
+            certificates.output.contains("Read-only file system")
+                && certificates.errors.contains("Read-only file system"), "\(certificates)")
         let outside = try FileManager.default.contentsOfDirectory(atPath: "/etc/ssl/certs").count
         // The certificate, and its hash.
         #expect(certificates.output.hasPrefix("\(outside + 2)\n"), "\(certificates)")
@@ -75,8 +90,14 @@ struct ExecSystemTrustTests {
     func anOrdinaryUser() async throws {
         let environment = try IsolationBed.openToUsers(bed)
         let options = ["--state-directory", bed.path("proxy/state/pinproxy")]
-        let script = "id -u; id -g; grep CapEff /proc/self/status; touch ~/trusting && stat -c %u:%g ~/trusting; curl -sS -o /dev/null \(url("right.test")) && echo trusts"
-        let run = try await exec(options: options, launcher: IsolationBed.asNobody, environment: environment, Self.bare + ["sh", "-c", script])
+        let script =
+            """
+            id -u; id -g; grep CapEff /proc/self/status; touch ~/trusting && stat -c %u:%g ~/trusting; curl -sS -o \
+            /dev/null \(url("right.test")) && echo trusts
+            """
+        let run = try await exec(
+            options: options, launcher: IsolationBed.asNobody, environment: environment,
+            Self.bare + ["sh", "-c", script])
         #expect(run.output == "65534\n65534\nCapEff:\t0000000000000000\n65534:65534\ntrusts", "\(run)")
         #expect(run.ending == .exited(0) && run.errors.isEmpty, "\(run)")
         // What needs another user's rights is left as it is, unless that is asked for.
@@ -86,7 +107,8 @@ struct ExecSystemTrustTests {
         chmod(bed.path("bin"), 0o755)
         for (more, isSame) in [([], true), (["--trust"], false)] {
             let sudo = try await exec(
-                options: options + more + ["--explain-refusals=off"], launcher: IsolationBed.asNobody, environment: environment, [bed.path("bin/sudo")])
+                options: options + more + ["--explain-refusals=off"], launcher: IsolationBed.asNobody,
+                environment: environment, [bed.path("bin/sudo")])
             #expect((sudo.output == own) == isSame, "\(sudo)")
         }
     }
@@ -95,7 +117,8 @@ struct ExecSystemTrustTests {
     @Test(arguments: [
         // Fedora
         """
-        rm -r /etc/ssl/certs; mkdir -p /etc/pki/ca-trust/extracted/pem /etc/pki/tls/certs; ln -s ../pki/tls/certs /etc/ssl/certs
+        rm -r /etc/ssl/certs; mkdir -p /etc/pki/ca-trust/extracted/pem /etc/pki/tls/certs; ln -s ../pki/tls/certs \
+        /etc/ssl/certs
         cp $1 /etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem
         ln -s /etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem /etc/pki/tls/certs/ca-bundle.crt
         ln -s certs/ca-bundle.crt /etc/pki/tls/cert.pem
@@ -103,19 +126,24 @@ struct ExecSystemTrustTests {
         files='/etc/pki/tls/certs/ca-bundle.crt /etc/pki/tls/cert.pem /etc/ssl/certs/ca-certificates.crt'
         """,
         // Alpine
-        "ln -s certs/ca-certificates.crt /etc/ssl/cert.pem; files='/etc/ssl/cert.pem /etc/ssl/certs/ca-certificates.crt'",
+        """
+        ln -s certs/ca-certificates.crt /etc/ssl/cert.pem; files='/etc/ssl/cert.pem /etc/ssl/certs/ca-certificates.crt'
+        """,
         // openSUSE
         """
-        rm -r /etc/ssl/certs; mkdir -p /etc/var/pem /etc/var/openssl; cp $1 /etc/ssl/ca-bundle.pem; ln -s ../var/pem /etc/ssl/certs
+        rm -r /etc/ssl/certs; mkdir -p /etc/var/pem /etc/var/openssl; cp $1 /etc/ssl/ca-bundle.pem; ln -s ../var/pem \
+        /etc/ssl/certs
         cp $1 /etc/var/pem/One.pem; files=/etc/ssl/ca-bundle.pem
         """,
     ])
     func otherDistributions(arrangement: String) async throws {
         guard getuid() == 0 else { return }
         let script = """
-            set -e; cp -a /etc $2; mount --bind $2 /etc; cp /etc/ssl/certs/ca-certificates.crt $2.crt; set -- $2.crt "$@"
+            set -e; cp -a /etc $2; mount --bind $2 /etc; cp /etc/ssl/certs/ca-certificates.crt $2.crt; set -- $2.crt \
+            "$@"
             \(arrangement)
-            shift 3; "$@" sh -c 'for f; do curl -sS -o /dev/null --capath /dev/null --cacert $f \(url("right.test")) || exit 1; done
+            shift 3; "$@" sh -c 'for f; do curl -sS -o /dev/null --capath /dev/null --cacert $f \(url("right.test")) \
+            || exit 1; done
             ls /etc/ssl/certs/pinproxy-0.pem' sh $files
             """
         let run = try await bed.run(
@@ -129,31 +157,43 @@ struct ExecSystemTrustTests {
     func sshReadsItsSettings() async throws {
         let environment = try IsolationBed.openToUsers(bed)
         let script = """
-            set -e; cp -a /etc $1; mount --bind $1 /etc; mkdir -p /etc/ssh/ssh_config.d; echo 'Include /etc/ssh/ssh_config.d/*.conf' > /etc/ssh/ssh_config
+            set -e; cp -a /etc $1; mount --bind $1 /etc; mkdir -p /etc/ssh/ssh_config.d; echo 'Include \
+            /etc/ssh/ssh_config.d/*.conf' > /etc/ssh/ssh_config
             printf 'Host alias.test\\n  HostName meant.test\\n' > /etc/ssh/ssh_config.d/50-test.conf; shift; exec "$@"
             """
         let run = try await bed.run(
             ["unshare", "--mount", "sh", "-c", script, "sh", bed.path("etc-\(UUID())")] + IsolationBed.asNobody
-                + bed.execArguments(["--state-directory", bed.path("proxy/state/pinproxy"), "--explain-refusals=off"], ["ssh", "-G", "alias.test"]),
+                + bed.execArguments(
+                    ["--state-directory", bed.path("proxy/state/pinproxy"), "--explain-refusals=off"],
+                    ["ssh", "-G", "alias.test"]),
             environment: environment)
         #expect(run.succeeded && run.output.contains("hostname meant.test"), "\(run)")
     }
 
     // MARK: Where it can't be had
 
-    /// Without the namespaces the variables are all there is, which is said once. Who asks for the stores isn't served without.
+    /// Without the namespaces the variables are all there is, which is said once. Who asks for the stores isn't served
+    /// without.
     @Test func namespacesAreForbidden() async throws {
         try await withTestBed { bed in
             _ = try await ProxyProcess(in: bed, trust: nil, sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())"]])
-            let forbid = "echo 0 > /proc/sys/user/max_user_namespaces; echo 0 > /proc/sys/user/max_mnt_namespaces; exec setpriv --bounding-set=-all --inh-caps=-all \"$@\""
+            let forbid =
+                """
+                echo 0 > /proc/sys/user/max_user_namespaces; echo 0 > /proc/sys/user/max_mnt_namespaces; exec setpriv \
+                --bounding-set=-all --inh-caps=-all \"$@\"
+                """
             func run(_ options: [String]) async throws -> Run {
                 try await bed.run(
-                    ["unshare", "--user", "--map-root-user", "sh", "-c", forbid, "sh"] + bed.execArguments(options + ["--explain-refusals=off"], ["echo", "was run"]),
+                    ["unshare", "--user", "--map-root-user", "sh", "-c", forbid, "sh"]
+                        + bed.execArguments(options + ["--explain-refusals=off"], ["echo", "was run"]),
                     environment: ProxyProcess.environment(in: bed))
             }
             let first = try await run([])
             #expect(first.succeeded && first.output == "was run", "\(first)")
-            #expect(first.told.count == 1 && first.told[0].contains("don't trust the proxy's authority: the kernel makes no mount namespace"), "\(first)")
+            #expect(
+                first.told.count == 1
+                    && first.told[0].contains("don't trust the proxy's authority: the kernel makes no mount namespace"),
+                "\(first)")
             let second = try await run([])
             #expect(second.succeeded && second.errors.isEmpty, "\(second)")
             let asked = try await run(["--trust"])
@@ -178,7 +218,10 @@ struct ExecSystemTrustTests {
     @Test func whatProgramsBringAlong() async throws {
         let file = "tool/lib/python3.99/site-packages/certifi/cacert.pem"
         try bed.file(file, "nothing\n", mode: 0o644)
-        try bed.file("tool/bin/ask", "#!/bin/sh\ncurl -sS -o /dev/null --capath /dev/null --cacert \(bed.path(file)) \(url("right.test"))\n", mode: 0o755)
+        try bed.file(
+            "tool/bin/ask",
+            "#!/bin/sh\ncurl -sS -o /dev/null --capath /dev/null --cacert \(bed.path(file)) \(url("right.test"))\n",
+            mode: 0o755)
         let run = try await exec([bed.path("tool/bin/ask")])
         #expect(run.succeeded, "\(run)")
         #expect(try bed.contents(file) == "nothing\n")
@@ -204,7 +247,9 @@ struct ExecSystemTrustTests {
         func told(_ command: String) async throws -> String {
             let script = try bed.file("terminal.py", terminal)
             return try await bed.run(
-                [PythonPeer.python, script] + bed.execArguments([], ["sh", "-c", command]), environment: ProxyProcess.environment(in: bed)).output
+                [PythonPeer.python, script] + bed.execArguments([], ["sh", "-c", command]),
+                environment: ProxyProcess.environment(in: bed)
+            ).output
         }
         let blanks = String(repeating: " ", count: 39)
         #expect(try await told("printf unfinished").hasPrefix("'unfinished\(blanks)\\rpinproxy: sh sent nothing"))
@@ -212,7 +257,8 @@ struct ExecSystemTrustTests {
         // In a file.
         let file = bed.path("told")
         let run = try await bed.run(
-            ["sh", "-c", "\"$@\" > \(file) 2>&1", "sh"] + bed.execArguments([], ["printf", "unfinished"]), environment: ProxyProcess.environment(in: bed))
+            ["sh", "-c", "\"$@\" > \(file) 2>&1", "sh"] + bed.execArguments([], ["printf", "unfinished"]),
+            environment: ProxyProcess.environment(in: bed))
         #expect(run.succeeded)
         #expect(try bed.contents("told").hasPrefix("unfinished\npinproxy: printf sent nothing"))
     }

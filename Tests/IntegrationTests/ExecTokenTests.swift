@@ -26,9 +26,14 @@ struct ExecTokenTests {
     @Test func theTokenStaysHere() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed)
-            let script = "echo $http_proxy; curl -s \(shared.plainURL)/echo; curl -s \(shared.url)/echo; curl -s https://nowhere.test/"
+            let script =
+                """
+                echo $http_proxy; curl -s \(shared.plainURL)/echo; curl -s \(shared.url)/echo; curl -s \
+                https://nowhere.test/
+                """
             let run = try await bed.exec("sh", "-c", script)
-            let url = try #require(run.output.firstMatch(of: /http:\/\/pinproxy-run:([0-9a-f]{64})@127\.0\.0\.1:([0-9]+)/))
+            let url = try #require(
+                run.output.firstMatch(of: /http:\/\/pinproxy-run:([0-9a-f]{64})@127\.0\.0\.1:([0-9]+)/))
             #expect(String(url.output.2) == "\(shared.proxy.port)")
             #expect(run.output.matches(of: /"method": "GET"/).count == 2, "\(run)")
             #expect(run.output.components(separatedBy: url.output.1).count == 2, "\(run)")
@@ -37,7 +42,9 @@ struct ExecTokenTests {
             #expect(!event.description.contains(url.output.1))
             let encoded = Data("pinproxy-run:\(url.output.1)".utf8).base64EncodedString()
             for line in shared.proxy.process.output.lines {
-                #expect(!line.contains(url.output.1) && !line.contains(encoded) && !line.contains("pinproxy-run"), "\(line)")
+                #expect(
+                    !line.contains(url.output.1) && !line.contains(encoded) && !line.contains("pinproxy-run"), "\(line)"
+                )
             }
         }
     }
@@ -60,11 +67,13 @@ struct ExecTokenTests {
         try await withTestBed { bed in
             try await AuthenticationBed.usersFile(in: bed, folder: "proxy")
             let shared = try await OriginBed.prepare(bed, sections: ["proxy": ["users: users"]])
-            let right = try await bed.exec("curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "\(shared.url)/large/3")
+            let right = try await bed.exec(
+                "curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "\(shared.url)/large/3")
             #expect(right.output == "200" && right.errors.isEmpty, "\(right)")
 
             let process = try await bed.start(
-                bed.execArguments([], ["sh", "-c", "echo $https_proxy; exec setpriv --pdeathsig KILL sleep 1000"]), environment: ProxyProcess.environment(in: bed))
+                bed.execArguments([], ["sh", "-c", "echo $https_proxy; exec setpriv --pdeathsig KILL sleep 1000"]),
+                environment: ProxyProcess.environment(in: bed))
             let url = try await process.output.first(awaiting: "the URL") { $0.contains("@") ? $0 : nil }
             let pair = String(url.dropFirst(7).prefix { $0 != "@" })
             func status() async throws -> Int {
@@ -72,7 +81,9 @@ struct ExecTokenTests {
             }
             #expect(try await status() == 200)
             for wrong in [pair + "0", String(pair.dropLast()), "pinproxy-run:", "ada:" + pair.dropFirst(13)] {
-                #expect(try await shared.proxy.connect(to: shared.authority, fields: Self.credentials(wrong)).status == 407, "\(wrong)")
+                #expect(
+                    try await shared.proxy.connect(to: shared.authority, fields: Self.credentials(wrong)).status == 407,
+                    "\(wrong)")
             }
             process.send(signal: signal)
             _ = try await process.ending()
@@ -88,23 +99,29 @@ struct ExecTokenTests {
         try await withTestBed { bed in
             try await AuthenticationBed.usersFile(in: bed, folder: "proxy")
             let port = try bed.port()
-            let shared = try await OriginBed.prepare(bed, sections: ["proxy": ["users: users", "listen: 127.0.0.1:\(port)"]])
+            let shared = try await OriginBed.prepare(
+                bed, sections: ["proxy": ["users: users", "listen: 127.0.0.1:\(port)"]])
             try Self.openToStrangers(bed)
             let state = bed.path("proxy/state/pinproxy")
             func exec(_ proxyURL: String?, _ script: String) async throws -> Run {
                 var environment = ["HOME": bed.path("stranger"), "XDG_STATE_HOME": bed.path("stranger")]
                 environment["HTTPS_PROXY"] = proxyURL
                 return try await bed.exec(
-                    options: ["--state-directory", state], environment: environment, launcher: Self.stranger, "sh", "-c", script)
+                    options: ["--state-directory", state], environment: environment, launcher: Self.stranger, "sh",
+                    "-c", script)
             }
             let fetch = "curl -s -o /dev/null -w %{http_code} \(shared.url)/large/3"
             let none = try await exec(nil, fetch)
             #expect(!none.succeeded)
-            #expect(none.told.first?.contains("asks for a name and a password (proxy.users): put them into HTTPS_PROXY") == true, "\(none)")
+            #expect(
+                none.told.first?.contains("asks for a name and a password (proxy.users): put them into HTTPS_PROXY")
+                    == true, "\(none)")
             #expect(none.told.last?.contains("pinproxy exec had none") == true, "\(none)")
 
             let wrong = try await exec("http://ada:wrong@127.0.0.1:\(port)", fetch)
-            #expect(!wrong.succeeded && wrong.told.first?.contains("doesn't take the name and the password") == true, "\(wrong)")
+            #expect(
+                !wrong.succeeded && wrong.told.first?.contains("doesn't take the name and the password") == true,
+                "\(wrong)")
 
             let right = try await exec("http://ada:secret@127.0.0.1:\(port)", "env; \(fetch)")
             #expect(right.succeeded && right.output.hasSuffix("200") && right.errors.isEmpty, "\(right)")
@@ -115,16 +132,25 @@ struct ExecTokenTests {
             #expect(!other.succeeded, "\(other)")
 
             // A run within a run may do what that one may.
-            let inner = bed.execArguments(["--state-directory", state], ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "\(shared.url)/large/3"]).joined(separator: " ")
+            let inner = bed.execArguments(
+                ["--state-directory", state],
+                ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "\(shared.url)/large/3"]
+            ).joined(separator: " ")
             let nested = try await exec("http://ada:secret@127.0.0.1:\(port)", inner)
             #expect(nested.output == "200", "\(nested)")
 
             // The user goes, and the run's next request is refused.
             let waiting = try await bed.start(
-                Self.stranger + bed.execArguments(
-                    ["--state-directory", state],
-                    ["sh", "-c", "\(fetch); echo; until [ -e \(bed.path("stranger/gone")) ]; do sleep 0.05; done; \(fetch)"]),
-                environment: ["XDG_STATE_HOME": bed.path("stranger"), "HTTPS_PROXY": "http://ada:secret@127.0.0.1:\(port)"])
+                Self.stranger
+                    + bed.execArguments(
+                        ["--state-directory", state],
+                        [
+                            "sh", "-c",
+                            "\(fetch); echo; until [ -e \(bed.path("stranger/gone")) ]; do sleep 0.05; done; \(fetch)",
+                        ]),
+                environment: [
+                    "XDG_STATE_HOME": bed.path("stranger"), "HTTPS_PROXY": "http://ada:secret@127.0.0.1:\(port)",
+                ])
             _ = try await waiting.output.first(awaiting: "the first answer") { $0 == "200" ? $0 : nil }
             let hash = try bed.contents("proxy/users").split(separator: ":")[1]
             try bed.file("proxy/users", "bob:\(hash)")
@@ -141,7 +167,11 @@ struct ExecTokenTests {
             let pins = "hosts: [{match: denied.test, action: deny}]\n"
             let sections = ["proxy": ["listen: 127.0.0.1:\(port)"]]
             let first = try await ProxyProcess(in: bed, pins: pins, trust: nil, sections: sections)
-            let script = "curl -s https://denied.test/; echo first; until [ -e again ]; do sleep 0.05; done; curl -s https://denied.test/; true"
+            let script =
+                """
+                curl -s https://denied.test/; echo first; until [ -e again ]; do sleep 0.05; done; curl -s \
+                https://denied.test/; true
+                """
             let process = try await bed.start(
                 bed.execArguments([], ["sh", "-c", script]), environment: ProxyProcess.environment(in: bed))
             _ = try await process.output.first(awaiting: "the first refusal") { $0 == "first" ? $0 : nil }
@@ -152,7 +182,9 @@ struct ExecTokenTests {
             try bed.file("again", "")
             #expect(try await process.ending() == .exited(0))
             let told = await process.errors.text
-            #expect(told.hasPrefix("pinproxy: denied.test: denied.test:443 denied by policy: action: deny (2 times); "), "\(told)")
+            #expect(
+                told.hasPrefix("pinproxy: denied.test: denied.test:443 denied by policy: action: deny (2 times); "),
+                "\(told)")
             #expect(!told.contains("\n"), "\(told)")
         }
     }
@@ -169,10 +201,17 @@ struct ExecTokenTests {
                 try await connection.send(text)
                 return try await connection.response()
             }
-            for head in ["GET /runs", "POST /status", "POST /runs/", "POST /reload", "GET /tasks", "POST http://a/runs"] {
-                #expect(try await ask("\(head) HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \(token)\r\n\r\n").status == 400, "\(head)")
+            for head in [
+                "GET /runs", "POST /status", "POST /runs/", "POST /reload", "GET /tasks", "POST http://a/runs",
+            ] {
+                #expect(
+                    try await ask("\(head) HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \(token)\r\n\r\n").status
+                        == 400, "\(head)")
             }
-            for field in ["", "Authorization: \(token)\r\n", "Authorization: Bearer \(token)0\r\n", "Authorization: Bearer \(token.dropLast())x\r\n"] {
+            for field in [
+                "", "Authorization: \(token)\r\n", "Authorization: Bearer \(token)0\r\n",
+                "Authorization: Bearer \(token.dropLast())x\r\n",
+            ] {
                 #expect(try await ask("POST /runs HTTP/1.1\r\nHost: a\r\n\(field)\r\n").status == 400, "\(field)")
             }
             let begin = "POST /runs HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \(token)\r\n\r\n"
@@ -215,10 +254,14 @@ struct ExecTokenTests {
             }
             let run = try await bed.exec("curl", "-s", "https://nowhere.test/")
             #expect(run.ending == .exited(56), "\(run)")
-            #expect(run.told.count == 1 && run.told[0].contains("256 runs of pinproxy exec are under way already"), "\(run)")
+            #expect(
+                run.told.count == 1 && run.told[0].contains("256 runs of pinproxy exec are under way already"), "\(run)"
+            )
             _ = try await proxy.events.first("runs.limit")
             held = []
-            try await eventually("room") { try await bed.exec("curl", "-s", "https://nowhere.test/").errors.contains("Cannot resolve") }
+            try await eventually("room") {
+                try await bed.exec("curl", "-s", "https://nowhere.test/").errors.contains("Cannot resolve")
+            }
         }
     }
 }

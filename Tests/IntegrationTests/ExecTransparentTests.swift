@@ -3,7 +3,8 @@ import TestAuthority
 import Testing
 
 /// `pinproxy exec --transparent`: programs that know nothing of a proxy are held to the pins.
-@Suite(.sharedBed(ExecTransparentBed.prepare), .enabled(if: IsolationBed.isTransparencyAvailable), .timeLimit(.minutes(5)))
+@Suite(
+    .sharedBed(ExecTransparentBed.prepare), .enabled(if: IsolationBed.isTransparencyAvailable), .timeLimit(.minutes(5)))
 struct ExecTransparentTests {
     let shared: SharedBed
     var bed: TestBed { shared.bed }
@@ -12,13 +13,17 @@ struct ExecTransparentTests {
         shared = try sharedBed()
     }
 
-    private func exec(options: [String] = [], environment: [String: String] = [:], _ command: [String]) async throws -> Run {
+    private func exec(
+        options: [String] = [], environment: [String: String] = [:], _ command: [String]
+    ) async throws -> Run {
         try await bed.run(
             bed.execArguments(["--transparent"] + options, command),
             environment: ProxyProcess.environment(in: bed).merging(environment) { $1 })
     }
 
-    private func curl(_ arguments: String...) async throws -> Run { try await exec(["curl", "-sS", "--noproxy", "*"] + arguments) }
+    private func curl(_ arguments: String...) async throws -> Run {
+        try await exec(["curl", "-sS", "--noproxy", "*"] + arguments)
+    }
 
     // MARK: Programs
 
@@ -44,11 +49,14 @@ struct ExecTransparentTests {
             path: "/usr/bin/python3",
             arguments: [
                 "-c",
-                "import http.client, sys, urllib.parse; u = urllib.parse.urlsplit(sys.argv[1]); c = http.client.HTTPSConnection(u.netloc); "
-                    + "c.request('GET', u.path); sys.exit(c.getresponse().status != 200)",
+                "import http.client, sys, urllib.parse; u = urllib.parse.urlsplit(sys.argv[1]); c = "
+                    + "http.client.HTTPSConnection(u.netloc); c.request('GET', u.path); "
+                    + "sys.exit(c.getresponse().status != 200)",
             ]),
         Program(path: "/usr/bin/git", arguments: ["-c", "http.proxy=", "ls-remote"]),
-        Program(path: "/usr/bin/perl", arguments: ["-MLWP::UserAgent", "-e", "exit !LWP::UserAgent->new->get($ARGV[0])->is_success"]),
+        Program(
+            path: "/usr/bin/perl",
+            arguments: ["-MLWP::UserAgent", "-e", "exit !LWP::UserAgent->new->get($ARGV[0])->is_success"]),
         Program(
             path: "/usr/bin/php",
             arguments: ["-r", "exit(file_get_contents($argv[1]) === false ? 1 : 0);"]),
@@ -56,7 +64,9 @@ struct ExecTransparentTests {
 
     @Test(arguments: programs) func rightPinsWorkAndWrongOnesDont(program: Program) async throws {
         guard FileManager.default.isExecutableFile(atPath: program.path) else { return }
-        if program.path.hasSuffix("perl"), try await !bed.run(["perl", "-MLWP::Protocol::https", "-e1"]).succeeded { return }
+        if program.path.hasSuffix("perl"), try await !bed.run(["perl", "-MLWP::Protocol::https", "-e1"]).succeeded {
+            return
+        }
         // What git asks for below it, any page serves.
         let path = program.path.hasSuffix("git") ? "/git" : "/large/3"
         let right = try await exec([program.path] + program.arguments + ["https://right.test\(path)"])
@@ -65,7 +75,9 @@ struct ExecTransparentTests {
         #expect(!wrong.succeeded, "\(wrong)")
         #expect(wrong.told.count == 1, "\(wrong)")
         let advice = "pinproxy explain --config \(bed.path("proxy/pinproxy.yaml")) wrong.test"
-        #expect(wrong.told.first?.hasPrefix("pinproxy: wrong.test: Certificate pinning failure for wrong.test") == true, "\(wrong)")
+        #expect(
+            wrong.told.first?.hasPrefix("pinproxy: wrong.test: Certificate pinning failure for wrong.test") == true,
+            "\(wrong)")
         #expect(wrong.told.first?.hasSuffix("; \(advice)") == true, "\(wrong)")
     }
 
@@ -103,7 +115,9 @@ struct ExecTransparentTests {
 
     /// One that knows the proxy goes there, as ever.
     @Test func theVariablesStillLeadToTheProxy() async throws {
-        let run = try await exec(["curl", "-sS", "-o", "/dev/null", "-w", "%{http_connect} %{http_code}", "https://right.test/large/3"])
+        let run = try await exec([
+            "curl", "-sS", "-o", "/dev/null", "-w", "%{http_connect} %{http_code}", "https://right.test/large/3",
+        ])
         #expect(run.output == "200 200" && run.errors.isEmpty, "\(run)")
     }
 
@@ -112,22 +126,29 @@ struct ExecTransparentTests {
         let options = ["--transparent", "--state-directory", bed.path("proxy/state/pinproxy")]
         func run(_ host: String) async throws -> Run {
             let command = ["curl", "-sSo/dev/null", "--noproxy", "*", "https://\(host)/large/3"]
-            return try await bed.run(IsolationBed.asNobody + bed.execArguments(options, command), environment: environment)
+            return try await bed.run(
+                IsolationBed.asNobody + bed.execArguments(options, command), environment: environment)
         }
         let right = try await run("right.test")
         #expect(right.succeeded && right.errors.isEmpty, "\(right)")
         let wrong = try await run("wrong.test")
-        #expect(wrong.ending == .exited(35) && wrong.told.first?.contains("Certificate pinning failure") == true, "\(wrong)")
+        #expect(
+            wrong.ending == .exited(35) && wrong.told.first?.contains("Certificate pinning failure") == true, "\(wrong)"
+        )
     }
 
     // MARK: Plain HTTP
 
     @Test func requestsAreMadeWholeForTheProxy() async throws {
-        let run = try await curl("-d", "abc", "-H", "Proxy-Authorization: Basic mine", "http://plain.test/whole?x", "http://plain.test/second")
+        let run = try await curl(
+            "-d", "abc", "-H", "Proxy-Authorization: Basic mine", "http://plain.test/whole?x",
+            "http://plain.test/second")
         #expect(run.succeeded && run.errors.isEmpty, "\(run)")
         for path in ["/whole", "/second"] {
             let exchange = try await shared.proxy.events.first("exchange") { $0["path"] == path }
-            #expect(exchange["host"] == "plain.test" && exchange["port"] == "80" && exchange["method"] == "POST", "\(exchange)")
+            #expect(
+                exchange["host"] == "plain.test" && exchange["port"] == "80" && exchange["method"] == "POST",
+                "\(exchange)")
         }
         let origin = try #require(shared.plainOrigin)
         let request = try await origin.events.first("request") { $0["target"] == "/whole?x" }
@@ -135,10 +156,15 @@ struct ExecTransparentTests {
     }
 
     @Test func uploadsAndDownloadsOfSomeSize() async throws {
-        let script = "head -c 5000000 /dev/zero | curl -sS --noproxy '*' --data-binary @- http://plain.test/large/4000000 | wc -c"
+        let script =
+            """
+            head -c 5000000 /dev/zero | curl -sS --noproxy '*' --data-binary @- http://plain.test/large/4000000 | wc -c
+            """
         let run = try await exec(["sh", "-c", script])
         #expect(run.output.contains("4000000") && run.errors.isEmpty, "\(run)")
-        let secure = try await exec(["sh", "-c", script.replacingOccurrences(of: "http://plain", with: "https://right")])
+        let secure = try await exec([
+            "sh", "-c", script.replacingOccurrences(of: "http://plain", with: "https://right"),
+        ])
         #expect(secure.output.contains("4000000") && secure.errors.isEmpty, "\(secure)")
     }
 
@@ -150,7 +176,8 @@ struct ExecTransparentTests {
         let secure = try await curl("--connect-to", "::\(address):443", "https://right.test/")
         #expect(secure.ending == .exited(35) && secure.errors.contains("unrecognized name"), "\(secure)")
         let bare = address.filter { $0 != "[" && $0 != "]" }
-        let words = "the program has connected to \(bare), which is not an address of this host: it has \(IsolationBed.address)"
+        let words =
+            "the program has connected to \(bare), which is not an address of this host: it has \(IsolationBed.address)"
         #expect(secure.told.first?.hasPrefix("pinproxy: right.test: \(words); pinproxy explain") == true, "\(secure)")
         let plain = try await curl("-i", "--connect-to", "::\(address):80", "http://right.test/")
         #expect(plain.output.contains("421 Misdirected Request") && plain.output.contains(words), "\(plain)")
@@ -178,12 +205,16 @@ struct ExecTransparentTests {
         let secure = try await say("GET / HTTP/1.1\\r\\n\\r\\n", to: 443)
         #expect(secure.told.first?.contains("to port 443 only TLS can be let through") == true, "\(secure)")
         let nameless = try await say("GET / HTTP/1.0\\r\\n\\r\\n", to: 80)
-        #expect(nameless.output == "HTTP/1.1 400" && nameless.told.first?.contains("names no host (Host)") == true, "\(nameless)")
+        #expect(
+            nameless.output == "HTTP/1.1 400" && nameless.told.first?.contains("names no host (Host)") == true,
+            "\(nameless)")
     }
 
     @Test func otherPortsAndProtocolsAreClosed() async throws {
         let other = try await curl("https://right.test:8443/")
-        #expect(other.ending == .exited(7) && other.told.first?.contains("none that can be led to the proxy") == true, "\(other)")
+        #expect(
+            other.ending == .exited(7) && other.told.first?.contains("none that can be led to the proxy") == true,
+            "\(other)")
         let datagram = """
             import socket
             s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -208,7 +239,8 @@ struct ExecTransparentTests {
     }
 
     @Test func aThousandRefusalsAreFewLines() async throws {
-        let urls = (0..<1000).map { "url = \"https://\($0.isMultiple(of: 2) ? "wrong.test" : "denied.test")/\"\n" }.joined()
+        let urls = (0..<1000).map { "url = \"https://\($0.isMultiple(of: 2) ? "wrong.test" : "denied.test")/\"\n" }
+            .joined()
         let config = try bed.file("transparent-urls", urls)
         let run = try await exec(["curl", "-s", "--noproxy", "*", "-K", config])
         #expect(run.told.count == 2 && run.told.allSatisfy { $0.contains(" (500 times); pinproxy explain ") }, "\(run)")
@@ -240,7 +272,8 @@ struct ExecTransparentTests {
         let script = """
             import socket
             for family in (socket.AF_INET, socket.AF_UNSPEC):
-                print(socket.getaddrinfo("right.test", 443, family, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG)[0][4][0])
+                print(socket.getaddrinfo("right.test", 443, family, socket.SOCK_STREAM, 0, \
+            socket.AI_ADDRCONFIG)[0][4][0])
             """
         let run = try await exec([PythonPeer.python, "-c", script])
         #expect(run.output == "\(IsolationBed.address)\n\(IsolationBed.address)", "\(run)")
@@ -262,7 +295,9 @@ struct ExecTransparentTests {
         #expect(try await run.response().status == 200)
         let answer = try await ask(question)
         #expect(answer.status == 200 && answer.description.contains("\"\(IsolationBed.address)\""), "\(answer)")
-        #expect(try await ask(question.replacingOccurrences(of: "right.", with: "nowhere.")).description.contains("\"exists\":false"))
+        #expect(
+            try await ask(question.replacingOccurrences(of: "right.", with: "nowhere.")).description.contains(
+                "\"exists\":false"))
     }
 
     /// The hosts that the proxy answers for itself are known to no name server.
@@ -271,14 +306,17 @@ struct ExecTransparentTests {
         #expect(right.output == "pinproxy answers for this host itself." && right.errors.isEmpty, "\(right)")
         let wrong = try await curl("https://wrong.pinproxy.test/")
         #expect(wrong.ending == .exited(35) && wrong.told.count == 1, "\(wrong)")
-        #expect(wrong.told.first?.hasPrefix("pinproxy: wrong.pinproxy.test: Certificate pinning failure") == true, "\(wrong)")
+        #expect(
+            wrong.told.first?.hasPrefix("pinproxy: wrong.pinproxy.test: Certificate pinning failure") == true,
+            "\(wrong)")
         let other = try await curl("https://other.pinproxy.test/")
         #expect(other.ending == .exited(6), "\(other)")
     }
 
     // MARK: This machine
 
-    /// Services on the loopback are as far from the command as from another machine, by name and address, with TLS and without.
+    /// Services on the loopback are as far from the command as from another machine, by name and address, with TLS and
+    /// without.
     @Test func theLoopbackOfThisMachineIsNotReached() async throws {
         let names = ["right.test", "plain.test"]
         _ = try await ProxyProcess(
@@ -294,7 +332,11 @@ struct ExecTransparentTests {
             bed.execArguments(["--transparent"], ["sh", "-c", script], folder: "strict"),
             environment: ProxyProcess.environment(in: bed, folder: "strict"))
         #expect(run.output == "35\n403\n403", "\(run)")
-        #expect(run.told.count == 2 && run.told.allSatisfy { $0.contains("is loopback of the proxy's machine, and the client is not on it") }, "\(run)")
+        #expect(
+            run.told.count == 2
+                && run.told.allSatisfy {
+                    $0.contains("is loopback of the proxy's machine, and the client is not on it")
+                }, "\(run)")
     }
 
     // MARK: Names
@@ -305,7 +347,8 @@ struct ExecTransparentTests {
             try bed.file("resolv.conf", "nameserver 127.0.0.1\n", mode: 0o644)
             let serves = """
                 ip link set lo up; mount --bind '\(bed.path("resolv.conf"))' /etc/resolv.conf
-                setpriv --pdeathsig KILL \(PythonPeer.python) '\(PythonPeer.path("name_server.py"))' '\(bed.path("asked"))' &
+                setpriv --pdeathsig KILL \(PythonPeer.python) '\(PythonPeer.path("name_server.py"))' \
+                '\(bed.path("asked"))' &
                 until [ -s '\(bed.path("asked"))' ]; do sleep 0.02; done; exec "$@"
                 """
             let proxy = try await ProxyProcess(
@@ -313,14 +356,18 @@ struct ExecTransparentTests {
                 sections: ["proxy": ["listen: 127.0.0.1:7467"]],
                 launcher: ["unshare", "--net", "--mount", "/bin/sh", "-c", serves, "sh"])
             let script = """
-                curl -s --noproxy '*' http://secret-1.denied.test/; curl -sk --noproxy '*' https://secret-2.denied.test/; echo $?
-                curl -sk --noproxy '*' --resolve secret-3.denied.test:443:192.0.2.1 https://secret-3.denied.test/; echo $?
+                curl -s --noproxy '*' http://secret-1.denied.test/; curl -sk --noproxy '*' \
+                https://secret-2.denied.test/; echo $?
+                curl -sk --noproxy '*' --resolve secret-3.denied.test:443:192.0.2.1 https://secret-3.denied.test/; \
+                echo $?
                 curl -s http://secret-4.denied.test/ -o /dev/null -w '%{http_code}\\n'
                 curl -s --noproxy '*' http://unknown.test/; echo $?
                 """
             let run = try await bed.exec(options: ["--transparent"], "sh", "-c", script)
             let lines = run.output.split(separator: "\n")
-            #expect(run.output.contains("\"secret-1.denied.test:80\"") && lines.suffix(4) == ["35", "35", "403", "6"], "\(run)")
+            #expect(
+                run.output.contains("\"secret-1.denied.test:80\"") && lines.suffix(4) == ["35", "35", "403", "6"],
+                "\(run)")
             #expect(run.told.count { $0.contains("denied by policy") } == 4, "\(run)")
             let asked = try bed.contents("asked")
             #expect(!asked.contains("secret") && asked.contains("unknown.test"), "\(asked)")
@@ -335,17 +382,20 @@ struct ExecTransparentTests {
             let port = try bed.port()
             func proxy() async throws -> ProxyProcess {
                 try await ProxyProcess(
-                    in: bed, pins: "hosts: [{match: denied.test, action: deny}]\n", trust: nil, hosts: ["denied.test": "192.0.2.7"],
+                    in: bed, pins: "hosts: [{match: denied.test, action: deny}]\n", trust: nil,
+                    hosts: ["denied.test": "192.0.2.7"],
                     sections: ["proxy": ["listen: 127.0.0.1:\(port)"]])
             }
             let first = try await proxy()
             let script = """
-                curl -s --noproxy '*' http://denied.test/first; touch gone-now; until [ -e is-gone ]; do sleep 0.02; done
+                curl -s --noproxy '*' http://denied.test/first; touch gone-now; until [ -e is-gone ]; do sleep 0.02; \
+                done
                 curl -s --noproxy '*' --resolve denied.test:80:192.0.0.8 http://denied.test/second; touch back-now
                 until [ -e is-back ]; do sleep 0.02; done; curl -s --noproxy '*' http://denied.test/third
                 """
             let process = try await bed.start(
-                bed.execArguments(["--transparent"], ["sh", "-c", script]), environment: ProxyProcess.environment(in: bed))
+                bed.execArguments(["--transparent"], ["sh", "-c", script]),
+                environment: ProxyProcess.environment(in: bed))
             try await eventually("the first request") { FileManager.default.fileExists(atPath: bed.path("gone-now")) }
             await first.process.stop()
             try bed.file("is-gone", "")
@@ -356,7 +406,9 @@ struct ExecTransparentTests {
             #expect(try await process.ending() == .exited(0))
             // The address is known from before, and the proxy isn't there.
             let (output, told) = (await process.output.text, await process.errors.text)
-            #expect(output.contains("the proxy can't be reached: \(bed.path("proxy/state/pinproxy/door.sock"))"), "\(output)")
+            #expect(
+                output.contains("the proxy can't be reached: \(bed.path("proxy/state/pinproxy/door.sock"))"),
+                "\(output)")
             #expect(told.contains("denied.test:80: the proxy can't be reached"), "\(told)")
             _ = try await next.events.first("exchange") { $0["path"] == "/third" && $0["status"] == "403" }
         }
@@ -369,7 +421,8 @@ struct ExecTransparentTests {
             let create = [ProxyProcess.executable, "ca", "create", "--config", bed.path("proxy/pinproxy.yaml")]
             #expect(try await bed.run(create, environment: ProxyProcess.environment(in: bed)).succeeded)
             let run = try await bed.run(
-                bed.execArguments(["--transparent"], ["touch", "was-run"]), environment: ProxyProcess.environment(in: bed))
+                bed.execArguments(["--transparent"], ["touch", "was-run"]),
+                environment: ProxyProcess.environment(in: bed))
             #expect(run.ending == .exited(126), "\(run)")
             #expect(run.told.count == 1 && run.told[0].contains("--transparent needs the running proxy"), "\(run)")
             #expect(run.told[0].hasSuffix("start it with pinproxy run, or for this run with --start"), "\(run)")
@@ -398,11 +451,13 @@ enum ExecTransparentBed {
               - match: denied.test
                 action: deny
             """
-        let hosts = Dictionary(uniqueKeysWithValues: (names + ["denied.test", "plain.test"]).map { ($0, IsolationBed.address) })
+        let hosts = Dictionary(
+            uniqueKeysWithValues: (names + ["denied.test", "plain.test"]).map { ($0, IsolationBed.address) })
         let proxy = try await ProxyProcess(
             in: bed, pins: pins, trust: roots.write(to: bed), hosts: hosts.merging(["six.test": "2001:db8::6"]) { $1 },
             sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())"], "upstream": [IsolationBed.opensLoopback]])
         return SharedBed(
-            bed: bed, proxy: proxy, originPort: origin.port, secondOriginPort: plain.port, origin: origin, plainOrigin: plain)
+            bed: bed, proxy: proxy, originPort: origin.port, secondOriginPort: plain.port, origin: origin,
+            plainOrigin: plain)
     }
 }

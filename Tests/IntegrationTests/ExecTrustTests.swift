@@ -2,8 +2,8 @@ import Foundation
 import TestAuthority
 import Testing
 
-/// Programs that read no common variable trust the proxy's authority under `pinproxy exec`, and are held to the pins. Each
-/// where this machine has it.
+/// Programs that read no common variable trust the proxy's authority under `pinproxy exec`, and are held to the pins.
+/// Each where this machine has it.
 @Suite(.sharedBed(ExecRefusalBed.prepare), .timeLimit(.minutes(5)))
 struct ExecTrustTests {
     let shared: SharedBed
@@ -33,16 +33,31 @@ struct ExecTrustTests {
         Program(path: "/usr/bin/curl", arguments: ["-sSo/dev/null"]),
         Program(
             path: "/usr/bin/perl",
-            arguments: ["-MLWP::UserAgent", "-e", "$a = LWP::UserAgent->new; $a->env_proxy; exit !$a->get($ARGV[0])->is_success"]),
+            arguments: [
+                "-MLWP::UserAgent", "-e",
+                "$a = LWP::UserAgent->new; $a->env_proxy; exit !$a->get($ARGV[0])->is_success",
+            ]),
         Program(path: "/usr/lib/apt/apt-helper", arguments: ["-oAPT::Sandbox::User=root", "download-file"]),
         Program(path: "/usr/bin/java", arguments: ["Fetch.java"]),
-        Program(path: "/usr/bin/php", arguments: ["-r", "$c = curl_init($argv[1]); curl_setopt($c, CURLOPT_RETURNTRANSFER, 1); exit(curl_exec($c) === false ? 1 : 0);"]),
+        Program(
+            path: "/usr/bin/php",
+            arguments: [
+                "-r",
+                """
+                $c = curl_init($argv[1]); curl_setopt($c, CURLOPT_RETURNTRANSFER, 1); exit(curl_exec($c) === false ? 1 \
+                : 0);
+                """,
+            ]),
         Program(path: "/usr/bin/ruby", arguments: ["-ropen-uri", "-e", "URI.open(ARGV[0]).read"]),
     ]
 
     @Test(arguments: programs) func rightPinsWorkAndWrongOnesDont(program: Program) async throws {
         guard FileManager.default.isExecutableFile(atPath: program.path) else { return }
-        if program.path.hasSuffix("perl"), try await !shared.bed.run(["perl", "-MLWP::Protocol::https", "-e1"]).succeeded { return }
+        if program.path.hasSuffix("perl"),
+            try await !shared.bed.run(["perl", "-MLWP::Protocol::https", "-e1"]).succeeded
+        {
+            return
+        }
         if program.path.hasSuffix("/java") { try shared.bed.file("Fetch.java", Self.java) }
         let last = program.path.hasSuffix("apt-helper") ? [shared.bed.path("fetched-\(UUID())")] : []
         func fetch(_ host: String) async throws -> Run {

@@ -53,14 +53,17 @@ struct ExplainCommandTests {
 
         let text = try await explain("\(name):\(port)")
         #expect(text.ending == .exited(1), "\(text)")
-        #expect(text.output.hasPrefix("Refused: a client is told \(problem.status) \(problem.title)\n\n" + problem.detail), "\(text)")
+        #expect(
+            text.output.hasPrefix("Refused: a client is told \(problem.status) \(problem.title)\n\n" + problem.detail),
+            "\(text)")
     }
 
     /// A server that answers a ClientHello in the clear.
     private func plainTLSPort() async throws -> UInt16 {
         try await NginxOrigin(
             in: shared.bed, folder: "plain-nginx",
-            sites: [.init(name: "plain.test", chain: TestRoots().chain("plain.test"))]).plainPort
+            sites: [.init(name: "plain.test", chain: TestRoots().chain("plain.test"))]
+        ).plainPort
     }
 
     @Test func whatIsLetThroughIsAccountedFor() async throws {
@@ -87,7 +90,9 @@ struct ExplainCommandTests {
         let long = try await explain("right.test:\(shared.originPort)", "--verbose")
         #expect(long.output.contains("\n    SHA-256     ") && !text.output.contains("SHA-256     "), "\(long)")
         #expect(long.output.hasPrefix("Let through\n\n") && long.output.count > text.output.count)
-        #expect(text.output.hasSuffix("--verbose shows the whole chain, and what each check compared") && !long.output.contains("--verbose"))
+        #expect(
+            text.output.hasSuffix("--verbose shows the whole chain, and what each check compared")
+                && !long.output.contains("--verbose"))
         #expect(!text.output.contains("\u{1B}"), "colours are for terminals")
     }
 
@@ -133,8 +138,10 @@ struct ExplainCommandTests {
                 trust: roots.write(to: bed))
             try bed.file("proxy/hosts", "127.0.0.1 mutual.test\n")
             let run = try await bed.run(
-                [ProxyProcess.executable, "explain", "mutual.test:\(server.port)", "--json", "--config",
-                 bed.path("proxy/pinproxy.yaml")], environment: ProxyProcess.environment(in: bed))
+                [
+                    ProxyProcess.executable, "explain", "mutual.test:\(server.port)", "--json", "--config",
+                    bed.path("proxy/pinproxy.yaml"),
+                ], environment: ProxyProcess.environment(in: bed))
             #expect(run.succeeded, "\(run)")
             let account = try ExplainedHost(run)
             #expect(account.verified && account.let_through)

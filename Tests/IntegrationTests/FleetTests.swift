@@ -12,7 +12,8 @@ struct FleetTests {
         for line in text.components(separatedBy: "\n") {
             switch line.trimmingCharacters(in: .whitespaces).split(separator: " ").first {
             case "log", "user", "group", "chroot": continue
-            case "stats" where line.contains("socket"): lines.append("    stats socket \(bed.path("haproxy.sock")) mode 600 level admin")
+            case "stats" where line.contains("socket"):
+                lines.append("    stats socket \(bed.path("haproxy.sock")) mode 600 level admin")
             case "bind": lines.append("    bind \(address):7467")
             case "server":
                 // The first stands for all.
@@ -29,12 +30,17 @@ struct FleetTests {
     }
 
     /// What other machines can reach speaks TLS, and wants a token.
-    private static func admin(_ bed: TestBed, _ folder: String, _ roots: TestRoots, at address: String) throws -> [String] {
+    private static func admin(
+        _ bed: TestBed, _ folder: String, _ roots: TestRoots, at address: String
+    ) throws -> [String] {
         let chain = try roots.chain("proxy.test")
         try bed.file("\(folder)/admin.pem", chain.pem)
         try bed.file("\(folder)/admin.key", chain.keyPEM)
         try bed.file("\(folder)/admin.token", "0123456789abcdef0123456789abcdef\n")
-        return ["listen: \(address):7468", "tls: {certificate: admin.pem, private_key: admin.key}", "token_file: admin.token"]
+        return [
+            "listen: \(address):7468", "tls: {certificate: admin.pem, private_key: admin.key}",
+            "token_file: admin.token",
+        ]
     }
 
     /// Clients that begin a new connection for each request, from an address of their own.
@@ -81,7 +87,9 @@ struct FleetTests {
         let stats = try await order("show stat", bed)
         for line in stats.split(separator: "\n") {
             let columns = line.split(separator: ",", omittingEmptySubsequences: false)
-            if columns.count > 36, columns[1] == name { return (String(columns[17]), Int(columns[4]) ?? -1, String(columns[36])) }
+            if columns.count > 36, columns[1] == name {
+                return (String(columns[17]), Int(columns[4]) ?? -1, String(columns[36]))
+            }
         }
         throw TestBedError("no \(name) in \(stats)")
     }
@@ -102,7 +110,9 @@ struct FleetTests {
             let network = LoopbackAddress.network()
             let members = [network + ".1", network + ".2"]
             // One CA for both: made by the first.
-            let authority = ["certificate: \(bed.path("shared/authority.pem"))", "private_key: \(bed.path("shared/authority.key"))"]
+            let authority = [
+                "certificate: \(bed.path("shared/authority.pem"))", "private_key: \(bed.path("shared/authority.key"))",
+            ]
             try FileManager.default.createDirectory(atPath: bed.path("shared"), withIntermediateDirectories: true)
             let fleet = try TestRoots("Fleet")
             _ = try fleet.write(to: bed, name: "proxies-ca")
@@ -114,18 +124,23 @@ struct FleetTests {
                             "listen: {address: \(members[number]):7467, proxy_protocol: [127.0.0.1]}",
                             "allow_clients: [127.0.0.9]",
                         ],
-                        "admin": try Self.admin(bed, "proxy\(number + 1)", fleet, at: members[number]), "authority": authority, "upstream": ["allow_addresses: [loopback]"],
+                        "admin": try Self.admin(bed, "proxy\(number + 1)", fleet, at: members[number]),
+                        "authority": authority, "upstream": ["allow_addresses: [loopback]"],
                     ])
             }
             var proxies = [try await start(0), try await start(1)]
             try bed.file("haproxy.cfg", try Self.configuration(bed, at: network + ".9", members))
             _ = try await bed.start(["haproxy", "-db", "-f", bed.path("haproxy.cfg")], mergingErrors: true)
             try await eventually("both to be up") {
-                let first = try? await server("proxy1", bed), second = try? await server("proxy2", bed)
+                let first = try? await server("proxy1", bed)
+                let second = try? await server("proxy2", bed)
                 return first?.status == "UP" && second?.status == "UP"
             }
             let load = try await bed.start(
-                ["/usr/bin/python3", "-c", Self.load, network + ".9", OriginBed.name, "\(OriginBed.name):\(origin.port)", bed.path("shared/authority.pem")])
+                [
+                    "/usr/bin/python3", "-c", Self.load, network + ".9", OriginBed.name,
+                    "\(OriginBed.name):\(origin.port)", bed.path("shared/authority.pem"),
+                ])
             try await eventually("both to serve") { proxies.allSatisfy { $0.events.all("exchange").count > 20 } }
             // The client's own address, which the header brought, and nobody on this machine.
             let line = try await proxies[0].events.first("exchange")
@@ -159,21 +174,26 @@ struct FleetTests {
             _ = try fleet.write(to: bed, name: "proxies-ca")
             try bed.file("proxy/pinproxy.yaml", own + "\npins: pins.yaml\n")
             try bed.file("proxy/pins.yaml", "hosts: []\n")
-            let check = try await bed.run([ProxyProcess.executable, "check", "--config", bed.path("proxy/pinproxy.yaml")])
+            let check = try await bed.run([
+                ProxyProcess.executable, "check", "--config", bed.path("proxy/pinproxy.yaml"),
+            ])
             #expect(check.succeeded, "\(check)")
             try bed.file("haproxy.cfg", try Self.configuration(bed, at: "127.0.0.1", ["127.0.0.2"]))
             let accepted = try await bed.run(["haproxy", "-c", "-f", bed.path("haproxy.cfg")])
             #expect(accepted.succeeded, "\(accepted)")
             // The play checks a file before it takes the other's place.
-            let play = try #require(blocks.first { $0.contains("validate:") }?.split(separator: "\n").first { $0.contains("validate:") })
+            let play = try #require(
+                blocks.first { $0.contains("validate:") }?.split(separator: "\n").first { $0.contains("validate:") })
             let command = play.drop { $0 != ":" }.dropFirst().trimmingCharacters(in: .whitespaces)
-                .replacing("/etc/pinproxy", with: bed.path("proxy")).replacing("pinproxy check", with: "\(ProxyProcess.executable) check")
+                .replacing("/etc/pinproxy", with: bed.path("proxy")).replacing(
+                    "pinproxy check", with: "\(ProxyProcess.executable) check")
             for (pins, isRight) in [("hosts: []\n", true), ("hosts: [{match: a.test, pinning: public-key}]\n", false)] {
                 let file = try bed.file("candidate.yaml", pins)
                 let run = try await bed.run(["sh", "-c", command.replacing("%s", with: file)])
                 #expect(run.succeeded == isRight, "\(run)")
             }
-            let queries = try #require(try Documentation.blocks("promql", of: "docs/fleet.md").first).split(separator: "\n")
+            let queries = try #require(try Documentation.blocks("promql", of: "docs/fleet.md").first).split(
+                separator: "\n")
             let rules = queries.enumerated().map { "  - {alert: Q\($0.offset), expr: '\($0.element)'}\n" }.joined()
             let rulesFile = try bed.file("rules.yml", "groups:\n- name: fleet\n  rules:\n" + rules)
             let run = try await bed.run(["promtool", "check", "rules", rulesFile])
@@ -192,14 +212,16 @@ struct FleetTests {
                 in: bed, trust: nil,
                 sections: [
                     "proxy": ["listen: {address: \(network).1:7467, proxy_protocol: [127.0.0.1]}"],
-                    "admin": try Self.admin(bed, "proxy", fleet, at: network + ".1"), "upstream": ["allow_addresses: [loopback]"],
+                    "admin": try Self.admin(bed, "proxy", fleet, at: network + ".1"),
+                    "upstream": ["allow_addresses: [loopback]"],
                 ])
             try bed.file("haproxy.cfg", try Self.configuration(bed, at: network + ".9", [network + ".1"]))
             _ = try await bed.start(["haproxy", "-db", "-f", bed.path("haproxy.cfg")], mergingErrors: true)
             try await eventually("it to be up") { (try? await server("proxy1", bed))?.status == "UP" }
             // A request that keeps the proxy from ending: it drains, and says so.
             let busy = try RawConnection(port: 7467, at: network + ".9")
-            try await busy.send("GET http://127.0.0.1:\(origin.port)/hold/fleet HTTP/1.1\r\nHost: 127.0.0.1:\(origin.port)\r\n\r\n")
+            try await busy.send(
+                "GET http://127.0.0.1:\(origin.port)/hold/fleet HTTP/1.1\r\nHost: 127.0.0.1:\(origin.port)\r\n\r\n")
             _ = try await origin.events.first("held")
             proxy.process.send(signal: SIGTERM)
             // It answers the check, with 503.

@@ -2,43 +2,63 @@ import Foundation
 import TestAuthority
 import Testing
 
-/// `session.redirects: follow` across origins: nobody gets through the proxy what the place that he asked isn't allowed to
-/// read, and no place gets what was meant for another.
+/// `session.redirects: follow` across origins: nobody gets through the proxy what the place that he asked isn't allowed
+/// to read, and no place gets what was meant for another.
 @Suite(.sharedBed(FollowedOriginBed.prepare), .timeLimit(.minutes(5)))
 struct FollowedOriginTests {
     let shared: SharedBed
 
     init() throws { shared = try sharedBed() }
 
-    private func url(_ host: String, _ path: String = "/received/x") -> String { "https://\(host).test:\(shared.originPort)\(path)" }
-
-    /// A URL of `first.test` (or another) that redirects there.
-    private func redirect(to location: String, status: Int = 302, from host: String = "first", mark: String = "x") -> String {
-        url(host, RuleBed.answer(mark, "HTTP/1.1 \(status) Elsewhere\r\nLocation: \(location)\r\nContent-Length: 9\r\n\r\nelsewhere"))
+    private func url(_ host: String, _ path: String = "/received/x") -> String {
+        "https://\(host).test:\(shared.originPort)\(path)"
     }
 
-    private func curl(_ arguments: [String]) async throws -> Run { try await shared.bed.curl(via: shared.proxy, arguments) }
+    /// A URL of `first.test` (or another) that redirects there.
+    private func redirect(
+        to location: String, status: Int = 302, from host: String = "first", mark: String = "x"
+    ) -> String {
+        url(
+            host,
+            RuleBed.answer(
+                mark, "HTTP/1.1 \(status) Elsewhere\r\nLocation: \(location)\r\nContent-Length: 9\r\n\r\nelsewhere"))
+    }
+
+    private func curl(_ arguments: [String]) async throws -> Run {
+        try await shared.bed.curl(via: shared.proxy, arguments)
+    }
 
     /// What arrived, of a request that was followed.
-    private func received(_ arguments: [String]) async throws -> ReceivedRequest { try ReceivedRequest(try await curl(arguments)) }
+    private func received(_ arguments: [String]) async throws -> ReceivedRequest {
+        try ReceivedRequest(try await curl(arguments))
+    }
 
-    private func isPassed(_ run: Run, _ status: Int = 302) -> Bool { run.output.hasPrefix("HTTP/1.1 \(status) ") && !run.output.contains("Pinproxy-Location") }
+    private func isPassed(_ run: Run, _ status: Int = 302) -> Bool {
+        run.output.hasPrefix("HTTP/1.1 \(status) ") && !run.output.contains("Pinproxy-Location")
+    }
 
     // MARK: Where
 
     @Test func anotherOriginIsFollowedOnlyIfItIsNamed() async throws {
-        for location in [url("unnamed"), "https://first.test:\(shared.secondOriginPort)/received/x", "//unnamed.test:\(shared.originPort)/x"] {
+        for location in [
+            url("unnamed"), "https://first.test:\(shared.secondOriginPort)/received/x",
+            "//unnamed.test:\(shared.originPort)/x",
+        ] {
             let run = try await curl(["-i", redirect(to: location)])
             #expect(isPassed(run) && run.output.contains("\r\nLocation: \(location)\r\n"), "\(run)")
         }
         for location in [url("second"), url("a.wild"), url("first"), "/received/x"] {
             let run = try await curl(["-i", redirect(to: location)])
-            #expect(run.output.hasPrefix("HTTP/1.1 200 ") && run.output.contains("Pinproxy-Location"), "\(location): \(run)")
+            #expect(
+                run.output.hasPrefix("HTTP/1.1 200 ") && run.output.contains("Pinproxy-Location"), "\(location): \(run)"
+            )
         }
         // A place that was named says no more than others where it leads.
         let onwards = RuleBed.answer("x", "HTTP/1.1 302 F\r\nLocation: \(url("unnamed"))\r\nContent-Length: 0\r\n\r\n")
         let run = try await curl(["-i", redirect(to: url("second", onwards))])
-        #expect(run.output.hasPrefix("HTTP/1.1 302 ") && run.output.contains("\r\nLocation: \(url("unnamed"))\r\n"), "\(run)")
+        #expect(
+            run.output.hasPrefix("HTTP/1.1 302 ") && run.output.contains("\r\nLocation: \(url("unnamed"))\r\n"),
+            "\(run)")
     }
 
     /// Another scheme is another origin: on plain http, the network could read what came by https.
@@ -49,9 +69,13 @@ struct FollowedOriginTests {
         }
         let run = try await curl(["-i", plain("schemes", to: url("schemes"))])
         #expect(isPassed(run, 301), "\(run)")
-        let followed = try await received(["-H", "Cookie: a=1", "-H", "Authorization: Bearer t", plain("upgraded", to: url("first"))])
+        let followed = try await received([
+            "-H", "Cookie: a=1", "-H", "Authorization: Bearer t", plain("upgraded", to: url("first")),
+        ])
         #expect(followed.values("Host") == ["first.test:\(shared.originPort)"], "\(followed)")
-        #expect(followed.values("Cookie") == [] && followed.values("Authorization") == [] && followed.values("X-Key") == [], "\(followed)")
+        #expect(
+            followed.values("Cookie") == [] && followed.values("Authorization") == [] && followed.values("X-Key") == [],
+            "\(followed)")
     }
 
     @Test func whatIsPassedOnFromAnotherPlaceSaysWhereItLeads() async throws {
@@ -65,7 +89,8 @@ struct FollowedOriginTests {
     // MARK: Browsers
 
     @Test(arguments: [
-        "Sec-Fetch-Mode: cors", "sec-fetch-site: same-origin", "Sec-Fetch-Anything: 1", "Origin: https://first.test", "Origin: null",
+        "Sec-Fetch-Mode: cors", "sec-fetch-site: same-origin", "Sec-Fetch-Anything: 1", "Origin: https://first.test",
+        "Origin: null",
     ])
     func aBrowserIsToldOfEveryRedirect(_ field: String) async throws {
         for location in ["/received/x", url("second")] {
@@ -75,7 +100,9 @@ struct FollowedOriginTests {
     }
 
     @Test func anUpgradeIsNotLedElsewhere() async throws {
-        let run = try await curl(["-i", "-H", "Connection: Upgrade", "-H", "Upgrade: websocket", redirect(to: "/received/x")])
+        let run = try await curl([
+            "-i", "-H", "Connection: Upgrade", "-H", "Upgrade: websocket", redirect(to: "/received/x"),
+        ])
         #expect(isPassed(run), "\(run)")
     }
 
@@ -92,7 +119,8 @@ struct FollowedOriginTests {
             [
                 PythonPeer.python, PythonPeer.path("browser.py"), url("first", "/page"), "--proxy",
                 "\(shared.proxy.address):\(shared.proxy.port)", "--profile", shared.bed.path("chromium"), "--fetch",
-                redirect(to: url("second"), mark: "browser"), redirect(to: "/received/same", mark: "browser"), url("first"),
+                redirect(to: url("second"), mark: "browser"), redirect(to: "/received/same", mark: "browser"),
+                url("first"),
             ], environment: ["HOME": home])
         struct Seen: Decodable {
             let fetched: [String]
@@ -110,11 +138,15 @@ struct FollowedOriginTests {
     @Test func noSecretIsLent() async throws {
         // Asked for itself it has all.
         let direct = try await received([url("second")])
-        #expect(direct.values("X-Key") == ["geheim"] && direct.values("X-Literal") == ["open"] && direct.values("X-Fleet") == ["1"], "\(direct)")
+        #expect(
+            direct.values("X-Key") == ["geheim"] && direct.values("X-Literal") == ["open"]
+                && direct.values("X-Fleet") == ["1"], "\(direct)")
         #expect(direct.values("Cookie") == ["rule=1"] && direct.values("X-Absent") == ["geheim"], "\(direct)")
         let followed = try await received([redirect(to: url("second"))])
         #expect(followed.values("X-Literal") == ["open"] && followed.values("X-Fleet") == ["1"], "\(followed)")
-        for field in ["X-Key", "Cookie", "X-Absent", "Authorization"] { #expect(followed.values(field) == [], "\(followed)") }
+        for field in ["X-Key", "Cookie", "X-Absent", "Authorization"] {
+            #expect(followed.values(field) == [], "\(followed)")
+        }
         let authorized = try await received([redirect(to: url("authorized"))])
         #expect(authorized.values("Authorization") == [], "\(authorized)")
         #expect(try await received([url("authorized")]).values("Authorization").count == 1)
@@ -136,25 +168,33 @@ struct FollowedOriginTests {
     }
 
     private static let ofTheClient = [
-        "X-Api-Key: k", "PRIVATE-TOKEN: t", "Authorization: Bearer b", "Cookie: c=1", "Cookie2: 1", "Referer: https://first.test/secret",
-        "If-None-Match: \"a\"", "If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT", "X-Forwarded-For: 192.0.2.1", "Forwarded: for=192.0.2.1",
+        "X-Api-Key: k", "PRIVATE-TOKEN: t", "Authorization: Bearer b", "Cookie: c=1", "Cookie2: 1",
+        "Referer: https://first.test/secret",
+        "If-None-Match: \"a\"", "If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT", "X-Forwarded-For: 192.0.2.1",
+        "Forwarded: for=192.0.2.1",
         "DPoP: x", "X-Anything: 1",
     ]
 
     @Test func onlyAFewFieldsGoToAnotherOrigin() async throws {
-        let fields = Self.ofTheClient + [
-            "Accept: text/a", "Accept-Language: de", "Accept-Encoding: br", "User-Agent: tool/1", "Range: bytes=0-9", "Cache-Control: no-cache",
-        ]
+        let fields =
+            Self.ofTheClient + [
+                "Accept: text/a", "Accept-Language: de", "Accept-Encoding: br", "User-Agent: tool/1",
+                "Range: bytes=0-9", "Cache-Control: no-cache",
+            ]
         let arguments = fields.flatMap { ["-H", $0] }
         let within = try await received(arguments + [redirect(to: "/received/x", mark: "ranges")])
         for field in fields {
             let parts = field.split(separator: ":", maxSplits: 1)
-            #expect(within.values(String(parts[0])).contains(parts[1].trimmingCharacters(in: .whitespaces)), "\(field): \(within)")
+            #expect(
+                within.values(String(parts[0])).contains(parts[1].trimmingCharacters(in: .whitespaces)),
+                "\(field): \(within)")
         }
         let followed = try await received(arguments + [redirect(to: url("open"), mark: "ranges")])
         let names = Set(followed.lines.map { $0.prefix { $0 != ":" }.lowercased() })
         #expect(
-            names == ["host", "accept", "accept-language", "accept-encoding", "user-agent", "range", "cache-control", "via"], "\(followed)")
+            names == [
+                "host", "accept", "accept-language", "accept-encoding", "user-agent", "range", "cache-control", "via",
+            ], "\(followed)")
         // A part of the version that the client has of the first place isn't one of the other's.
         let part = try await received(["-r", "0-9", "-H", "If-Range: \"a\"", redirect(to: url("open"))])
         #expect(part.values("Range") == [] && part.values("If-Range") == [], "\(part)")
@@ -162,13 +202,16 @@ struct FollowedOriginTests {
 
     /// The way back to the first origin, after another: none of the client's own fields come back.
     @Test func theWayBackIsAbroadToo() async throws {
-        let back = RuleBed.answer("x", "HTTP/1.1 302 F\r\nLocation: \(url("first", "/received/back"))\r\nContent-Length: 0\r\n\r\n")
+        let back = RuleBed.answer(
+            "x", "HTTP/1.1 302 F\r\nLocation: \(url("first", "/received/back"))\r\nContent-Length: 0\r\n\r\n")
         let arguments = Self.ofTheClient.flatMap { ["-H", $0] }
         let direct = try await received([url("first", "/received/back")])
         #expect(direct.values("X-First") == ["geheim"], "\(direct)")
         let followed = try await received(arguments + [redirect(to: url("second", back))])
         #expect(followed.target == "/received/back" && followed.values("X-First") == [], "\(followed)")
-        #expect(followed.values("Cookie") == [] && followed.values("Authorization") == [] && followed.values("X-Api-Key") == [], "\(followed)")
+        #expect(
+            followed.values("Cookie") == [] && followed.values("Authorization") == []
+                && followed.values("X-Api-Key") == [], "\(followed)")
         // Redirects within the origin keep the secret.
         let within = try await received([redirect(to: "/received/back")])
         #expect(within.values("X-First") == ["geheim"], "\(within)")
@@ -178,12 +221,16 @@ struct FollowedOriginTests {
         let data = ["-d", "a=b"]
         for status in [307, 308] {
             let followed = try await received(data + [redirect(to: url("open"), status: status)])
-            #expect(followed.method == "POST" && followed.body == "a=b" && followed.values("Content-Type").count == 1, "\(followed)")
+            #expect(
+                followed.method == "POST" && followed.body == "a=b" && followed.values("Content-Type").count == 1,
+                "\(followed)")
         }
         // A POST becomes a question, which is followed.
         for status in [301, 302, 303] {
             let followed = try await received(data + [redirect(to: url("open"), status: status)])
-            #expect(followed.method == "GET" && followed.length == 0 && followed.values("Content-Type") == [], "\(followed)")
+            #expect(
+                followed.method == "GET" && followed.length == 0 && followed.values("Content-Type") == [], "\(followed)"
+            )
         }
         // Anything else that does something is the client's to send.
         for (method, status) in [("PUT", 302), ("DELETE", 301), ("PATCH", 302)] {
@@ -197,7 +244,8 @@ struct FollowedOriginTests {
         // Back to the first one, where another wants it.
         let back = RuleBed.answer("x", "HTTP/1.1 307 F\r\nLocation: \(url("first"))\r\nContent-Length: 0\r\n\r\n")
         let run = try await curl(["-i"] + data + [redirect(to: url("open", back), status: 307)])
-        #expect(run.output.hasPrefix("HTTP/1.1 307 ") && run.output.contains("\r\nLocation: \(url("first"))\r\n"), "\(run)")
+        #expect(
+            run.output.hasPrefix("HTTP/1.1 307 ") && run.output.contains("\r\nLocation: \(url("first"))\r\n"), "\(run)")
     }
 
     // MARK: Who hears of it
@@ -205,18 +253,24 @@ struct FollowedOriginTests {
     @Test func hopsAreTold() async throws {
         let mark = UUID().uuidString
         let held = url("open", "/hold/\(mark)?token=geheim")
-        let client = try await shared.bed.start(["curl", "-sS", redirect(to: held, mark: mark)], environment: shared.proxy.clientEnvironment)
+        let client = try await shared.bed.start(
+            ["curl", "-sS", redirect(to: held, mark: mark)], environment: shared.proxy.clientEnvironment)
         _ = try await shared.origin!.events.first("held") { $0["name"] == mark }
         let tasks = TaskControl(bed: shared.bed, proxy: shared.proxy)
         let task = try #require(try await tasks.list().first { $0.path.contains(mark) })
         let shown = try await shared.bed.run(
-            [ProxyProcess.executable, "tasks", "show", "\(task.id)", "--config", shared.bed.path("proxy/pinproxy.yaml")],
+            [
+                ProxyProcess.executable, "tasks", "show", "\(task.id)", "--config",
+                shared.bed.path("proxy/pinproxy.yaml"),
+            ],
             environment: ProxyProcess.environment(in: shared.bed))
         let led = url("open", "/hold/\(mark)?***")
         #expect(shown.output.contains("followed: 302 to \(led)\n") && !shown.output.contains("geheim"), "\(shown)")
         _ = try await curl([url("open", "/release/\(mark)")])
         #expect(try await client.ending() == .exited(0))
-        let line = try await shared.proxy.events.first("exchange") { $0["path"]?.contains(mark) == true && $0["host"] == "first.test" }
+        let line = try await shared.proxy.events.first("exchange") {
+            $0["path"]?.contains(mark) == true && $0["host"] == "first.test"
+        }
         #expect(line["location"] == led, "\(line)")
         #expect(line["hops"]?.contains(led) == true && line["hops"]?.contains("302") == true, "\(line)")
     }
@@ -224,7 +278,10 @@ struct FollowedOriginTests {
 
 private enum FollowedOriginBed {
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
-        let names = ["first", "second", "a.wild", "unnamed", "schemes", "upgraded", "authorized", "answering", "certified", "open"].map { $0 + ".test" }
+        let names = [
+            "first", "second", "a.wild", "unnamed", "schemes", "upgraded", "authorized", "answering", "certified",
+            "open",
+        ].map { $0 + ".test" }
         let identity = try TestRoots().intermediate.issue(TestRoots.template(["client"]))
         let chain = ServedChain(identity)
         let pins = """
@@ -244,7 +301,8 @@ private enum FollowedOriginBed {
                   - {path: /written/**, request: {parameters: {a: b}}}
               - {match: authorized.test, request: {authorization: {user: ann, password_file: key}}}
               - {match: answering.test, session: {credentials: {user: ann, password_file: key}}}
-              - {match: certified.test, session: {redirects: follow}, client_certificate: {certificate: client.pem, private_key: client.key}}
+              - {match: certified.test, session: {redirects: follow}, client_certificate: {certificate: client.pem, \
+            private_key: client.key}}
 
             """
         return try await OriginBed.prepare(

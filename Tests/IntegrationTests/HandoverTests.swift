@@ -38,7 +38,8 @@ struct HandoverTests {
             #expect(try await client.ending() == .exited(0))
             #expect(await client.output.text == "first,second")
             _ = try await shared.proxy.events.first("proxy.stop")
-            let again = try await bed.run(["curl", "-sS", "\(shared.url)/large/5"], environment: next.clientEnvironment)
+            let again = try await bed.run(
+                ["curl", "-sS", "\(shared.url)/large/5"], environment: next.clientEnvironment)
             #expect(again.succeeded, "\(again)")
         }
     }

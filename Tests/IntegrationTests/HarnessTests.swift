@@ -18,12 +18,43 @@ struct HarnessTests {
         (#""event":"exchange","task":1,"method":"GET","status":200,"bytes_up":1,"bytes_down":2,"duration":0.25"#, 0),
         (#""event":"exchange","task":"1","method":"GET","status":200,"bytes_up":1,"bytes_down":2,"duration":0.25"#, 1),
         (#""event":"exchange","task":1,"method":"GET","status":200,"bytes_up":1,"bytes_down":2"#, 1),
-        (#""event":"exchange","task":1,"method":"GET","status":200,"bytes_up":1,"bytes_down":2,"duration":0,"reused":1"#, 1),
-        (#""event":"exchange","task":1,"method":"GET","status":200,"bytes_up":1,"bytes_down":2,"duration":0,"reused":true,"port":-1"#, 1),
-        (#""event":"exchange","task":1,"method":"GET","status":200,"bytes_up":1,"bytes_down":2,"duration":0,"hops":[{"status":301,"to":"/"}]"#, 0),
-        (#""event":"exchange","task":1,"method":"GET","status":200,"bytes_up":1,"bytes_down":2,"duration":0,"hops":[{"status":301}]"#, 1),
-        (#""event":"exchange","task":1,"method":"GET","status":200,"bytes_up":1,"bytes_down":2,"duration":0,"new":"","days_left":0.5"#, 2),
-        (#""event":"connection.failed","peer":"client","code":7,"requests":0,"cause":"""#, 1), (#""event":"proxy.stop""#, 0), (#""event":"nobody's""#, 1),
+        (
+            #"""
+            "event":"exchange","task":1,"method":"GET","status":200,"bytes_up":1,"bytes_down":2,"duration":0,\#
+            "reused":1
+            """#,
+            1
+        ),
+        (
+            #"""
+            "event":"exchange","task":1,"method":"GET","status":200,"bytes_up":1,"bytes_down":2,"duration":0,\#
+            "reused":true,"port":-1
+            """#,
+            1
+        ),
+        (
+            #"""
+            "event":"exchange","task":1,"method":"GET","status":200,"bytes_up":1,"bytes_down":2,"duration":0,\#
+            "hops":[{"status":301,"to":"/"}]
+            """#,
+            0
+        ),
+        (
+            #"""
+            "event":"exchange","task":1,"method":"GET","status":200,"bytes_up":1,"bytes_down":2,"duration":0,\#
+            "hops":[{"status":301}]
+            """#,
+            1
+        ),
+        (
+            #"""
+            "event":"exchange","task":1,"method":"GET","status":200,"bytes_up":1,"bytes_down":2,"duration":0,"new":"",\#
+            "days_left":0.5
+            """#,
+            2
+        ),
+        (#""event":"connection.failed","peer":"client","code":7,"requests":0,"cause":"""#, 1),
+        (#""event":"proxy.stop""#, 0), (#""event":"nobody's""#, 1),
     ])
     func anEventThatDoesNotFitTheSchemaIsSeen(_ fields: String, _ count: Int) throws {
         let line = #"{"time":"2026-11-21T04:12:00.123Z","level":"info","# + fields + "}"

@@ -18,30 +18,52 @@ struct InstallTests {
             let version = try await bed.run([bed.path("root/opt/proxy/bin/pinproxy"), "--version"])
             #expect(version.succeeded, "\(version)")
             let check = try await bed.run([
-                bed.path("root/opt/proxy/bin/pinproxy"), "check", "--config", bed.path("root/opt/etc/pinproxy/pinproxy.yaml"),
+                bed.path("root/opt/proxy/bin/pinproxy"), "check", "--config",
+                bed.path("root/opt/etc/pinproxy/pinproxy.yaml"),
             ])
             #expect(check.succeeded, "\(check)")
             let unit = try bed.contents("root/opt/proxy/lib/systemd/system/pinproxy.service")
             let signer = try bed.contents("root/opt/proxy/lib/systemd/system/pinproxy-signer.service")
-            #expect(unit.contains("ExecStart=/opt/proxy/bin/pinproxy run --handover --config /opt/etc/pinproxy/pinproxy.yaml\n"), "\(unit)")
+            #expect(
+                unit.contains(
+                    "ExecStart=/opt/proxy/bin/pinproxy run --handover --config /opt/etc/pinproxy/pinproxy.yaml\n"),
+                "\(unit)")
             for text in [unit, signer] { #expect(text.contains("\nLimitCORE=0\n"), "\(text)") }
             #expect(!unit.contains("=/usr/bin") && !unit.contains("=/etc/"))
-            for name in ["pinproxy.socket", "pinproxy-signer.socket"] { _ = try bed.contents("root/opt/proxy/lib/systemd/system/\(name)") }
-            #expect(signer.contains("ExecStart=/opt/proxy/bin/pinproxy signer --config /opt/etc/pinproxy/pinproxy.yaml\n"), "\(signer)")
+            for name in ["pinproxy.socket", "pinproxy-signer.socket"] {
+                _ = try bed.contents("root/opt/proxy/lib/systemd/system/\(name)")
+            }
+            #expect(
+                signer.contains("ExecStart=/opt/proxy/bin/pinproxy signer --config /opt/etc/pinproxy/pinproxy.yaml\n"),
+                "\(signer)")
             _ = try bed.contents("root/opt/proxy/lib/sysusers.d/pinproxy.conf")
             // Of instances: the same but for what is theirs.
             let instance = try bed.contents("root/opt/proxy/lib/systemd/system/pinproxy@.service")
-            #expect(instance.contains("ExecStart=/opt/proxy/bin/pinproxy run --handover --config /opt/etc/pinproxy/%i.yaml\n"), "\(instance)")
-            #expect(instance.contains("ExecReload=/opt/proxy/bin/pinproxy reload --config /opt/etc/pinproxy/%i.yaml\n"), "\(instance)")
-            let own = zip(unit.split(separator: "\n"), instance.split(separator: "\n")).filter { $0 != $1 }.map { String($1) }
+            #expect(
+                instance.contains(
+                    "ExecStart=/opt/proxy/bin/pinproxy run --handover --config /opt/etc/pinproxy/%i.yaml\n"),
+                "\(instance)")
+            #expect(
+                instance.contains("ExecReload=/opt/proxy/bin/pinproxy reload --config /opt/etc/pinproxy/%i.yaml\n"),
+                "\(instance)")
+            let own = zip(unit.split(separator: "\n"), instance.split(separator: "\n")).filter { $0 != $1 }.map {
+                String($1)
+            }
             #expect(unit.split(separator: "\n").count == instance.split(separator: "\n").count)
-            for line in ["StateDirectory=pinproxy-instances/%i", "RuntimeDirectory=pinproxy-%i"] { #expect(own.contains(line), "\(own)") }
+            for line in ["StateDirectory=pinproxy-instances/%i", "RuntimeDirectory=pinproxy-%i"] {
+                #expect(own.contains(line), "\(own)")
+            }
             #expect(own.count == 6, "\(own)")
             #expect(try bed.contents("root/opt/proxy/lib/systemd/catalog/pinproxy.catalog").contains("Subject: "))
-            for name in ["alerts.yml", "grafana.json"] { _ = try bed.contents("root/opt/proxy/share/pinproxy/monitoring/\(name)") }
+            for name in ["alerts.yml", "grafana.json"] {
+                _ = try bed.contents("root/opt/proxy/share/pinproxy/monitoring/\(name)")
+            }
             let catalog = try await bed.run([
                 "/bin/sh", "-c",
-                "cd '\(bed.path("root"))' && mkdir -p usr/lib/systemd && cp -r opt/proxy/lib/systemd/catalog usr/lib/systemd && journalctl --update-catalog --root=$PWD",
+                """
+                cd '\(bed.path("root"))' && mkdir -p usr/lib/systemd && cp -r opt/proxy/lib/systemd/catalog \
+                usr/lib/systemd && journalctl --update-catalog --root=$PWD
+                """,
             ])
             #expect(catalog.succeeded && catalog.errors.isEmpty, "\(catalog)")
         }
@@ -56,7 +78,9 @@ struct InstallTests {
     }
 
     /// How much of the machine the service may touch; 0 is nothing (systemd-analyze(1)). NotifyAccess=all counts 0.2.
-    @Test(arguments: ["pinproxy.service", "pinproxy-signer.service"]) func theServiceIsConfined(unit: String) async throws {
+    @Test(arguments: ["pinproxy.service", "pinproxy-signer.service"]) func theServiceIsConfined(
+        unit: String
+    ) async throws {
         try await withTestBed { bed in
             let run = try await bed.run([
                 "systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold=16",

@@ -85,9 +85,12 @@ struct InterceptionAuthorityTests {
             let refused = try await shared.proxy.connect(to: "forged.test:\(shared.originPort)")
             Expected.refused(403, "may not sign for forged.test").check(refused, host: "forged.test")
             let line = try await shared.proxy.events.first("exchange") { $0["host"] == "forged.test" }
-            #expect(line["cause"]?.contains("name constraints of the local authority: forged.test is not permitted") == true, "\(line)")
+            #expect(
+                line["cause"]?.contains("name constraints of the local authority: forged.test is not permitted")
+                    == true, "\(line)")
 
-            let origin = try await OpenSSLServer(in: bed, chain: forge("forged.test", for: shared.proxy, in: bed), ["-www"])
+            let origin = try await OpenSSLServer(
+                in: bed, chain: forge("forged.test", for: shared.proxy, in: bed), ["-www"])
             let direct = try await bed.run([
                 "curl", "-sS", "-o", "/dev/null", "--cacert", shared.proxy.authority, "--resolve",
                 "forged.test:\(origin.port):127.0.0.1", "https://forged.test:\(origin.port)/",

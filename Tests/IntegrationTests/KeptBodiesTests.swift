@@ -13,7 +13,10 @@ struct KeptBodiesTests {
             "{path: /received/form/**, request: {convert_body: {from: form, to: json}}}",
             "{path: /held-answer/json-*/**, response: {serializer: json}}",
             "{path: /held-answer/pass-*/**, response: {serializer: json, oversize: pass}}",
-            "{path: /held-answer/nulls-*/**, response: {serializer: json, remove_null_values: true, enforcement: report}}",
+            """
+            {path: /held-answer/nulls-*/**, response: {serializer: json, remove_null_values: true, enforcement: \
+            report}}
+            """,
             "{path: /held-answer/report-*/**, response: {serializer: json, enforcement: report}}",
             "{path: /redirect/**, session: {redirects: follow}}",
         ]
@@ -21,7 +24,8 @@ struct KeptBodiesTests {
         init(_ bed: TestBed, bodies: String, inspected: String) async throws {
             shared = try await RuleBed.prepare(
                 bed, rules: Self.rules,
-                sections: AdminClient.section.merging(["limits": ["bodies: \(bodies)", "inspected_body: \(inspected)"]]) { $1 })
+                sections: AdminClient.section.merging(["limits": ["bodies: \(bodies)", "inspected_body: \(inspected)"]])
+                { $1 })
             admin = try await AdminClient(shared.proxy)
         }
 
@@ -207,7 +211,9 @@ struct KeptBodiesTests {
             // A rule that only reports holds nothing back for that.
             for rule in ["report", "nulls"] {
                 let (client, name) = try await budget.held(rule)
-                try await eventually("\(rule) to be noticed") { try await budget.refused("response") >= (rule == "report" ? 3 : 4) }
+                try await eventually("\(rule) to be noticed") {
+                    try await budget.refused("response") >= (rule == "report" ? 3 : 4)
+                }
                 try await budget.release(name)
                 let text = try await Self.text(of: client)
                 #expect(text.hasPrefix("HTTP/1.1 200 ") && text.hasSuffix("1,1"), "\(text.prefix(300))")
@@ -227,7 +233,9 @@ struct KeptBodiesTests {
             let budget = try await Bed(bed, bodies: "256KiB", inspected: "64KiB")
             // Over TLS, where an end without a word isn't half of one.
             let url = budget.shared.url
-            let held = [try await budget.heldInMemory("json", at: url), try await budget.heldInMemory("nulls", at: url)]
+            let held = [
+                try await budget.heldInMemory("json", at: url), try await budget.heldInMemory("nulls", at: url),
+            ]
             for (client, _) in held { client.send(signal: SIGKILL) }
             try await budget.allIsGivenBack()
         }
@@ -246,7 +254,9 @@ struct KeptBodiesTests {
                 try await bed.curl(via: budget.shared.proxy, ["-i", "-T", file, budget.shared.plainURL + path])
             }
             let redirected = try await upload("/redirect/307/received/x")
-            #expect(redirected.output.contains("HTTP/1.1 502 ") && redirected.output.contains("limits.bodies"), "\(redirected)")
+            #expect(
+                redirected.output.contains("HTTP/1.1 502 ") && redirected.output.contains("limits.bodies"),
+                "\(redirected)")
             #expect(try await budget.refused("replay") == 1)
             // One that isn't needed again doesn't notice.
             let see = try await upload("/redirect/303/received/x")
@@ -255,7 +265,10 @@ struct KeptBodiesTests {
             try await eventually("room") { try await budget.inUse == 0 }
             let short = try await bed.curl(
                 via: budget.shared.proxy,
-                ["-i", "-T", try bed.file("short", String(repeating: "u", count: 100_000)), budget.shared.plainURL + "/redirect/307/received/x"])
+                [
+                    "-i", "-T", try bed.file("short", String(repeating: "u", count: 100_000)),
+                    budget.shared.plainURL + "/redirect/307/received/x",
+                ])
             #expect(short.output.contains("\"length\": 100000"), "\(short)")
             try await budget.allIsGivenBack()
         }
@@ -276,7 +289,8 @@ struct KeptBodiesTests {
             try await shared.go("m")
             for client in clients { #expect(try await client.ending() == .exited(0)) }
             let whole = try await bed.run(
-                ["sh", "-c", "curl -sS '\(shared.url)\(path)' | sha256sum"], environment: shared.proxy.clientEnvironment)
+                ["sh", "-c", "curl -sS '\(shared.url)\(path)' | sha256sum"], environment: shared.proxy.clientEnvironment
+            )
             for name in names {
                 // Trailers follow the body.
                 let sum = try await bed.run(["sh", "-c", "sed '1,/^\r$/d' \(name) | head -c \(8 << 20) | sha256sum"])
@@ -298,7 +312,8 @@ struct KeptBodiesTests {
             func reload(_ from: String, _ to: String) async throws {
                 let path = bed.path("proxy/pinproxy.yaml")
                 let text = try String(contentsOfFile: path, encoding: .utf8)
-                try bed.file("proxy/pinproxy.yaml", text.replacingOccurrences(of: "bodies: \(from)", with: "bodies: \(to)"))
+                try bed.file(
+                    "proxy/pinproxy.yaml", text.replacingOccurrences(of: "bodies: \(from)", with: "bodies: \(to)"))
                 let event = try await budget.shared.proxy.reload()
                 #expect(event.name == "config.reload", "\(event)")
             }

@@ -1,8 +1,8 @@
 import TestAuthority
 import Testing
 
-/// The groups of both sides' key exchanges, with OpenSSL as the other end: whatever it offers alone is accepted, and where both have
-/// post-quantum key exchange the proxy doesn't take it away.
+/// The groups of both sides' key exchanges, with OpenSSL as the other end: whatever it offers alone is accepted, and
+/// where both have post-quantum key exchange the proxy doesn't take it away.
 @Suite(.timeLimit(.minutes(5)))
 struct KeyExchangeTests {
     /// Of X25519MLKEM768, which came with OpenSSL 3.5. The proxy loads the same library as the command.
@@ -17,20 +17,27 @@ struct KeyExchangeTests {
         try await withTestBed { bed in
             let options = group.map { ["-groups", $0] } ?? []
             let roots = try TestRoots()
-            let server = try await OpenSSLServer(in: bed, chain: ServedChain(try roots.leaf("groups.test")), ["-www"] + options)
-            let proxy = try await ProxyProcess(in: bed, trust: roots.write(to: bed), hosts: ["groups.test": "127.0.0.1"])
+            let server = try await OpenSSLServer(
+                in: bed, chain: ServedChain(try roots.leaf("groups.test")), ["-www"] + options)
+            let proxy = try await ProxyProcess(
+                in: bed, trust: roots.write(to: bed), hosts: ["groups.test": "127.0.0.1"])
             let client = try await bed.run(
                 [
                     "timeout", "30", "openssl", "s_client", "-proxy", "\(proxy.address):\(proxy.port)", "-connect",
-                    "groups.test:\(server.port)", "-servername", "groups.test", "-CAfile", proxy.authority, "-verify_return_error", "-quiet",
-                ] + options, input: Array("GET / HTTP/1.1\r\nHost: groups.test:\(server.port)\r\nConnection: close\r\n\r\n".utf8))
+                    "groups.test:\(server.port)", "-servername", "groups.test", "-CAfile", proxy.authority,
+                    "-verify_return_error", "-quiet",
+                ] + options,
+                input: Array("GET / HTTP/1.1\r\nHost: groups.test:\(server.port)\r\nConnection: close\r\n\r\n".utf8))
             #expect(client.output.contains("s_server"), "\(client)")
             let line = try await proxy.events.first("exchange") { $0["method"] == "GET" }
             #expect(line["client_tls_group"] == name, "\(line)")
             #expect(line["tls_group"] == name, "\(line)")
 
             let explain = try await bed.run(
-                [ProxyProcess.executable, "explain", "groups.test:\(server.port)", "--config", bed.path("proxy/pinproxy.yaml")],
+                [
+                    ProxyProcess.executable, "explain", "groups.test:\(server.port)", "--config",
+                    bed.path("proxy/pinproxy.yaml"),
+                ],
                 environment: ProxyProcess.environment(in: bed))
             #expect(explain.output.contains(" TLS_AES_128_GCM_SHA256 \(name)\n"), "\(explain)")
         }

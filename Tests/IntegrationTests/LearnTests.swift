@@ -24,7 +24,8 @@ struct LearnTests {
 
         static func proxy(_ bed: TestBed, _ roots: TestRoots, pins: String) async throws -> ProxyProcess {
             try await ProxyProcess(
-                in: bed, pins: pins, trust: roots.write(to: bed), hosts: names.reduce(into: [:]) { $0[$1] = "127.0.0.1" })
+                in: bed, pins: pins, trust: roots.write(to: bed),
+                hosts: names.reduce(into: [:]) { $0[$1] = "127.0.0.1" })
         }
 
         func get(_ host: String) async throws {
@@ -67,8 +68,11 @@ struct LearnTests {
 
     @Test func whatIsLearnedIsADiffThatMakesPins() async throws {
         try await withTestBed { bed in
-            let pins = "# mine\nhosts:\n" + Self.entry("report.test", "pinning: public-key", "enforcement: report",
-                "pins:", "  - \(String.wrongPin)   # on purpose") + "\n# the end\n"
+            let pins =
+                "# mine\nhosts:\n"
+                + Self.entry(
+                    "report.test", "pinning: public-key", "enforcement: report",
+                    "pins:", "  - \(String.wrongPin)   # on purpose") + "\n# the end\n"
             let bed = try await Bed(bed, pins: pins)
             // What comes before is not recorded.
             try await bed.get("other.test")
@@ -153,8 +157,11 @@ struct LearnTests {
 
     @Test func aChainThatIsNotTrustedIsNotLearned() async throws {
         try await withTestBed { bed in
-            let bed = try await Bed(bed, pins: "hosts:\n" + Self.entry(
-                "new.test", "record: true", "pinning: public-key", "pins: [\(String.wrongPin)]"))
+            let bed = try await Bed(
+                bed,
+                pins: "hosts:\n"
+                    + Self.entry(
+                        "new.test", "record: true", "pinning: public-key", "pins: [\(String.wrongPin)]"))
             let stranger = try TestRoots("Stranger").leaf("other.test")
             let port = try await PythonPeer.origin(in: bed.bed, name: "stranger", chain: ServedChain(stranger)).port
             let learning = try await bed.learning(for: "1h")
@@ -176,7 +183,8 @@ struct LearnTests {
             #expect(run.ending == .exited(1))
             #expect(run.errors.contains("no proxy is running"), "\(run)")
             for wrong in [["--for", "soon"], ["--for", "91d"], ["--for", "1d", "--stop"]] {
-                let run = try await bed.run([ProxyProcess.executable, "learn"] + wrong, environment: ProxyProcess.environment(in: bed))
+                let run = try await bed.run(
+                    [ProxyProcess.executable, "learn"] + wrong, environment: ProxyProcess.environment(in: bed))
                 #expect(run.ending == .exited(2), "\(run)")
             }
         }

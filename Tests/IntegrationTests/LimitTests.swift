@@ -89,7 +89,9 @@ struct LimitTests {
             let line = limits.split(separator: "\n").first { $0.hasPrefix("Max open files") }
             #expect(line?.split(separator: " ")[3] == "2000", "\(limits)")
             // 10,000 clients is the default.
-            let warning = try await proxy.events.first("config.warning") { $0["cause"]?.contains("limits.clients") == true }
+            let warning = try await proxy.events.first("config.warning") {
+                $0["cause"]?.contains("limits.clients") == true
+            }
             #expect(warning["cause"]?.contains("2000") == true, "\(warning)")
         }
     }

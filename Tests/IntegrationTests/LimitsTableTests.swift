@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// Every limit of one request or response: one below it and at it an exchange is made, one above it is refused, with the status and
-/// the cause that the documentation names. `limits.clients` is in ``LimitTests``, `limits.bodies` in ``KeptBodiesTests``,
-/// `limits.minimum_rate` in ``MinimumRateTests``.
+/// Every limit of one request or response: one below it and at it an exchange is made, one above it is refused, with
+/// the status and the cause that the documentation names. `limits.clients` is in ``LimitTests``, `limits.bodies` in
+/// ``KeptBodiesTests``, `limits.minimum_rate` in ``MinimumRateTests``.
 @Suite(.sharedBed(LimitsBed.prepare), .timeLimit(.minutes(5)))
 struct LimitsTableTests {
     let shared: SharedBed
@@ -37,7 +37,8 @@ struct LimitsTableTests {
             answer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n" + fields(count - 1) + "\r\n", url)
         },
         Limit(name: "session.max_redirects", most: 3, status: 502, reason: "redirect") { count, url in
-            "GET \(url)/redirect/" + Array(repeating: "302", count: count).joined(separator: ",") + "/echo HTTP/1.1\r\nHost: a\r\n\r\n"
+            "GET \(url)/redirect/" + Array(repeating: "302", count: count).joined(separator: ",")
+                + "/echo HTTP/1.1\r\nHost: a\r\n\r\n"
         },
         Limit(name: "response.max_body", most: 1000, status: 502, reason: "1000") { count, url in
             answer(RuleBed.response(String(repeating: "x", count: count), type: "text/plain"), url, rule: "short")
@@ -46,7 +47,8 @@ struct LimitsTableTests {
             answer(RuleBed.response("\"" + String(repeating: "x", count: count - 2) + "\""), url, rule: "json")
         },
         Limit(name: "limits.replay_body", most: 8192, status: 502, reason: "limits.replay_body") { count, url in
-            "POST \(url)/redirect/307/echo HTTP/1.1\r\nHost: a\r\nContent-Length: \(count)\r\n\r\n" + String(repeating: "x", count: count)
+            "POST \(url)/redirect/307/echo HTTP/1.1\r\nHost: a\r\nContent-Length: \(count)\r\n\r\n"
+                + String(repeating: "x", count: count)
         },
     ]
 
@@ -70,7 +72,9 @@ struct LimitsTableTests {
             #expect(answer.status == 200, "\(answer)")
         } else {
             #expect(answer.status == limit.status, "\(answer)")
-            #expect(answer["proxy-status"]?.contains(limit.reason) == true || answer.body.contains(limit.reason), "\(answer)")
+            #expect(
+                answer["proxy-status"]?.contains(limit.reason) == true || answer.body.contains(limit.reason),
+                "\(answer)")
         }
     }
 }
@@ -80,7 +84,8 @@ private enum LimitsBed {
         try await RuleBed.prepare(
             bed,
             rules: [
-                "{path: /answer/short/**, response: {max_body: 1000}}", "{path: /answer/json/**, response: {serializer: json}}",
+                "{path: /answer/short/**, response: {max_body: 1000}}",
+                "{path: /answer/json/**, response: {serializer: json}}",
             ], extra: ["session: {redirects: follow, max_redirects: 3}"],
             sections: [
                 "limits": ["request_head: 32KiB", "response_head: 16KiB", "inspected_body: 4KiB", "replay_body: 8KiB"]

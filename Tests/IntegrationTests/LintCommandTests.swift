@@ -53,7 +53,9 @@ struct LintCommandTests {
         // A wildcard is asked through the hosts that were recorded.
         #expect(rules("*.seen.test") == ["warning refused-now"])
         let seen = found.first { $0.entry == "*.seen.test" }
-        #expect(seen?.message.contains("a request to a.seen.test:\(shared.originPort) would be refused now") == true, "\(found)")
+        #expect(
+            seen?.message.contains("a request to a.seen.test:\(shared.originPort) would be refused now") == true,
+            "\(found)")
         let refused = found.first { $0.rule == "refused-now" && $0.entry?.hasPrefix("wrong") == true }
         #expect(try #require(refused).message.hasSuffix("Certificate pinning failure for wrong.test"))
     }
@@ -67,10 +69,14 @@ struct LintCommandTests {
                 "crl_files has no list for CN=Test Intermediate, nor for CN=Test Root, in the chain of "
                     + "unlisted.test:\(shared.originPort): certificates revoked there are let through") == true)
         let run = try await shared.bed.run(
-            [ProxyProcess.executable, "explain", "unlisted.test:\(shared.originPort)", "--config",
-             shared.bed.path("proxy/pinproxy.yaml")], environment: ProxyProcess.environment(in: shared.bed))
+            [
+                ProxyProcess.executable, "explain", "unlisted.test:\(shared.originPort)", "--config",
+                shared.bed.path("proxy/pinproxy.yaml"),
+            ], environment: ProxyProcess.environment(in: shared.bed))
         #expect(run.succeeded)
-        #expect(run.output.contains("skipped  revocation      no list of crl_files is for the chain, so nothing was checked"))
+        #expect(
+            run.output.contains(
+                "skipped  revocation      no list of crl_files is for the chain, so nothing was checked"))
         #expect(run.output.contains("no list for CN=Test Intermediate: its certificates are not checked"))
     }
 
@@ -113,8 +119,10 @@ private enum LintBed {
         try bed.file("proxy/stranger.crl", TestRoots("Strange").root.revocationList(day))
         // The pins are those of the chain that the origin shows.
         let pin = try await bed.run(
-            [ProxyProcess.executable, "pin", "right.test:\(shared.originPort)", "--config",
-             bed.path("proxy/pinproxy.yaml")], environment: ProxyProcess.environment(in: bed))
+            [
+                ProxyProcess.executable, "pin", "right.test:\(shared.originPort)", "--config",
+                bed.path("proxy/pinproxy.yaml"),
+            ], environment: ProxyProcess.environment(in: bed))
         let pins = pin.output.split(separator: "\n").filter { $0.contains("- sha256/") }.compactMap {
             $0.split(separator: " ").first { $0.hasPrefix("sha256/") }.map(String.init)
         }

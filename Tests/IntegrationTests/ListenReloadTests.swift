@@ -35,9 +35,12 @@ struct ListenReloadTests {
         try await withTestBed { bed in
             let other = try await ProxyProcess(in: bed, folder: "other", trust: nil)
             let proxy = try await ProxyProcess(in: bed, trust: nil)
-            try rewrite(bed, ["proxy": ["listen: [\"127.0.0.1:0\", \"127.0.0.1:\(other.port)\"]"], "log": ["level: error"]])
+            try rewrite(
+                bed, ["proxy": ["listen: [\"127.0.0.1:0\", \"127.0.0.1:\(other.port)\"]"], "log": ["level: error"]])
             let error = try await proxy.reload()
-            #expect(error.name == "config.error" && error["cause"]?.contains("127.0.0.1:\(other.port) is already in use") == true, "\(error)")
+            #expect(
+                error.name == "config.error"
+                    && error["cause"]?.contains("127.0.0.1:\(other.port) is already in use") == true, "\(error)")
             #expect((try? RawConnection(to: proxy)) != nil)
             // Own addresses that stand in the way are named as what they are.
             try rewrite(bed, ["proxy": ["listen: 0.0.0.0:\(proxy.port)"]])

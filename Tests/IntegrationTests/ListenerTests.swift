@@ -11,8 +11,10 @@ struct ListenerTests {
             try bed.file("proxy/front.key", chain.keyPEM)
             let shared = try await OriginBed.prepare(
                 bed, sections: ["proxy": ["tls: {certificate: front.pem, private_key: front.key}"]])
-            let options = ["--proxy", "https://127.0.0.1:\(shared.proxy.port)", "--proxy-cacert",
-                try front.write(to: bed, name: "front-roots")]
+            let options = [
+                "--proxy", "https://127.0.0.1:\(shared.proxy.port)", "--proxy-cacert",
+                try front.write(to: bed, name: "front-roots"),
+            ]
             for url in [shared.url, shared.plainURL] {
                 let run = try await bed.curl(via: shared.proxy, options + ["\(url)/echo"])
                 #expect(run.output.contains("\"method\": \"GET\""), "\(run)")

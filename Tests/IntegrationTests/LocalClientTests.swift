@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// Who a client is by the kernel's word, and `clients` of an entry, which decides by it. Programs of other users are started with
-/// setpriv(1), which takes root.
+/// Who a client is by the kernel's word, and `clients` of an entry, which decides by it. Programs of other users are
+/// started with setpriv(1), which takes root.
 @Suite(.enabled(if: geteuid() == 0, "programs of other users are started"), .timeLimit(.minutes(5)))
 struct LocalClientTests {
     /// A user that every Debian has, and has nothing else here.
@@ -14,7 +14,8 @@ struct LocalClientTests {
 
     private func get(_ shared: SharedBed, as launcher: [String] = [], _ path: String = "/echo") async throws -> Run {
         try await shared.bed.run(
-            launcher + ["curl", "-sS", "-w", "\n%{http_code}", shared.plainURL + path], environment: shared.proxy.clientEnvironment)
+            launcher + ["curl", "-sS", "-w", "\n%{http_code}", shared.plainURL + path],
+            environment: shared.proxy.clientEnvironment)
     }
 
     // MARK: Who may
@@ -25,8 +26,12 @@ struct LocalClientTests {
             #expect(try await get(shared, as: Self.other).output.hasSuffix("200"))
             let refused = try await get(shared)
             #expect(refused.output.hasSuffix("403"), "\(refused)")
-            #expect(refused.output.contains("comes from root (user 0)") || refused.output.contains("comes from user 0"), "\(refused)")
-            #expect(refused.output.contains("pins.yaml:1 lets only these clients use the host: users: [daemon]"), "\(refused)")
+            #expect(
+                refused.output.contains("comes from root (user 0)") || refused.output.contains("comes from user 0"),
+                "\(refused)")
+            #expect(
+                refused.output.contains("pins.yaml:1 lets only these clients use the host: users: [daemon]"),
+                "\(refused)")
             // CONNECT is refused before anything is connected.
             let answer = try await shared.proxy.connect(to: shared.authority)
             #expect(answer.status == 403 && answer.reason.contains("is for other clients"), "\(answer)")
@@ -78,7 +83,8 @@ struct LocalClientTests {
                 if sys.argv[1] == "shared":
                     held = subprocess.Popen(["sleep", "60"], pass_fds=[s.fileno()])
                 s.connect(("127.0.0.1", \(shared.proxy.port)))
-                s.sendall(b"GET \(shared.plainURL)/echo HTTP/1.1\\r\\nHost: \(OriginBed.name):\(shared.secondOriginPort)\\r\\n\\r\\n")
+                s.sendall(b"GET \(shared.plainURL)/echo HTTP/1.1\\r\\nHost: \
+                \(OriginBed.name):\(shared.secondOriginPort)\\r\\n\\r\\n")
                 print(s.recv(4096).decode())
                 if held: held.kill(); held.wait()
                 """
@@ -97,9 +103,13 @@ struct LocalClientTests {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(
                 bed, pins: Self.entry("users: [root]"),
-                sections: ["proxy": ["listen: 0.0.0.0:0", "allow_clients: [127.0.0.0/8, \(outer)]"], "upstream": ["allow_addresses: [loopback]"]])
+                sections: [
+                    "proxy": ["listen: 0.0.0.0:0", "allow_clients: [127.0.0.0/8, \(outer)]"],
+                    "upstream": ["allow_addresses: [loopback]"],
+                ])
             let far = try await bed.run([
-                "curl", "-sS", "--proxy", "http://\(outer):\(shared.proxy.port)", shared.plainURL + "/echo", "-w", "%{http_code}",
+                "curl", "-sS", "--proxy", "http://\(outer):\(shared.proxy.port)", shared.plainURL + "/echo", "-w",
+                "%{http_code}",
             ])
             #expect(far.output.hasSuffix("403") && far.output.contains("an unknown client"), "\(far)")
             #expect(try await get(shared).output.hasSuffix("200"))
@@ -113,21 +123,33 @@ struct LocalClientTests {
         try await withTestBed { bed in
             let origin = try await PythonPeer.origin(in: bed, chain: nil)
             let launcher =
-                ["sh", "-c", "chown -R daemon \"$0\" && exec setpriv --reuid=1 --regid=1 --clear-groups \"$@\"", bed.directory]
+                [
+                    "sh", "-c", "chown -R daemon \"$0\" && exec setpriv --reuid=1 --regid=1 --clear-groups \"$@\"",
+                    bed.directory,
+                ]
             let proxy = try await ProxyProcess(
                 in: bed,
-                pins: "hosts:\n  - {match: user.test, clients: {users: [root]}}\n  - {match: program.test, clients: {executables: [/usr/bin/curl]}}\n",
+                pins:
+                    """
+                    hosts:\n  - {match: user.test, clients: {users: [root]}}\n  - {match: program.test, clients: \
+                    {executables: [/usr/bin/curl]}}\n
+                    """,
                 trust: nil, hosts: ["user.test": "127.0.0.1", "program.test": "127.0.0.1"], launcher: launcher)
-            let warning = try await proxy.events.first("config.warning") { $0["cause"]?.contains("CAP_SYS_PTRACE") == true }
+            let warning = try await proxy.events.first("config.warning") {
+                $0["cause"]?.contains("CAP_SYS_PTRACE") == true
+            }
             #expect(warning["cause"]?.contains("pins.yaml:3") == true, "\(warning)")
             func get(_ host: String, _ launcher: [String] = []) async throws -> Run {
                 try await bed.run(
-                    launcher + ["curl", "-sS", "-w", "%{http_code}", "http://\(host):\(origin.port)/echo"], environment: proxy.clientEnvironment)
+                    launcher + ["curl", "-sS", "-w", "%{http_code}", "http://\(host):\(origin.port)/echo"],
+                    environment: proxy.clientEnvironment)
             }
             #expect(try await get("user.test").output.hasSuffix("200"))
             #expect(try await get("user.test", Self.other).output.hasSuffix("403"))
             let refused = try await get("program.test")
-            #expect(refused.output.hasSuffix("403") && refused.output.contains("may not look into processes of other users"), "\(refused)")
+            #expect(
+                refused.output.hasSuffix("403")
+                    && refused.output.contains("may not look into processes of other users"), "\(refused)")
             // Those of its own user it can see.
             #expect(try await get("program.test", Self.other).output.hasSuffix("200"))
         }
@@ -140,15 +162,19 @@ struct LocalClientTests {
             let capabilities = "-all,+sys_ptrace,+dac_read_search"
             let launcher = [
                 "unshare", "-m", "--propagation", "private", "sh", "-c",
-                "mount -t proc -o hidepid=invisible,subset=pid proc /proc && chown -R daemon \"$0\" && exec setpriv --reuid=1 --regid=1 "
-                    + "--clear-groups --inh-caps=\(capabilities) --ambient-caps=\(capabilities) --bounding-set=\(capabilities) \"$@\"",
+                "mount -t proc -o hidepid=invisible,subset=pid proc /proc && chown -R daemon \"$0\" && exec setpriv "
+                    + "--reuid=1 --regid=1 --clear-groups --inh-caps=\(capabilities) --ambient-caps=\(capabilities) "
+                    + "--bounding-set=\(capabilities) \"$@\"",
                 bed.directory,
             ]
             let proxy = try await ProxyProcess(
-                in: bed, pins: "hosts: [{match: program.test, clients: {users: [root], executables: [/usr/bin/curl]}}]\n", trust: nil,
+                in: bed,
+                pins: "hosts: [{match: program.test, clients: {users: [root], executables: [/usr/bin/curl]}}]\n",
+                trust: nil,
                 hosts: ["program.test": "127.0.0.1"], launcher: launcher)
             let run = try await bed.run(
-                ["curl", "-sS", "-w", "%{http_code}", "http://program.test:\(origin.port)/echo"], environment: proxy.clientEnvironment)
+                ["curl", "-sS", "-w", "%{http_code}", "http://program.test:\(origin.port)/echo"],
+                environment: proxy.clientEnvironment)
             #expect(run.output.hasSuffix("200"), "\(run)")
             #expect(!proxy.events.all("config.warning").contains { $0["cause"]?.contains("clients:") == true })
             let other = try await proxy.connect(to: "program.test:\(origin.port)")
@@ -166,14 +192,18 @@ struct LocalClientTests {
             let run = try await get(shared, as: unit.launcher)
             #expect(run.output.hasSuffix("200"), "\(run)")
             let refused = try await get(shared)
-            #expect(refused.output.hasSuffix("403") && refused.output.contains("/usr/bin/curl, in no known unit"), "\(refused)")
+            #expect(
+                refused.output.hasSuffix("403") && refused.output.contains("/usr/bin/curl, in no known unit"),
+                "\(refused)")
             let line = try await shared.proxy.events.first("exchange") { $0["status"] == "200" }
             #expect(line["client_unit"] == unit.name, "\(line)")
         }
     }
 
     private struct Unit {
-        private static let root = ["/sys/fs/cgroup/systemd", "/sys/fs/cgroup"].first { access($0 + "/cgroup.procs", W_OK) == 0 }
+        private static let root = ["/sys/fs/cgroup/systemd", "/sys/fs/cgroup"].first {
+            access($0 + "/cgroup.procs", W_OK) == 0
+        }
         static let isPossible = root != nil
         let name: String
         private let slice: String
@@ -196,8 +226,10 @@ struct LocalClientTests {
 
     @Test func aFetchIsNotSharedWithWhomItIsNotFor() async throws {
         try await withTestBed { bed in
-            let shared = try await OriginBed.prepare(bed, pins: Self.entry("users: [root]", ", session: {coalesce: true}"))
-            let first = try await bed.start(["curl", "-sS", shared.plainURL + "/hold/a"], environment: shared.proxy.clientEnvironment)
+            let shared = try await OriginBed.prepare(
+                bed, pins: Self.entry("users: [root]", ", session: {coalesce: true}"))
+            let first = try await bed.start(
+                ["curl", "-sS", shared.plainURL + "/hold/a"], environment: shared.proxy.clientEnvironment)
             _ = try await shared.plainOrigin?.events.first("held")
             let other = try await get(shared, as: Self.other, "/hold/a")
             #expect(other.output.hasSuffix("403"), "\(other)")
@@ -228,7 +260,8 @@ struct LocalClientTests {
     /// A connection to the origin that one client has opened is another's as well, and not who may use it.
     @Test func aConnectionAtRestIsNoPass() async throws {
         try await withTestBed { bed in
-            let shared = try await OriginBed.prepare(bed, pins: Self.entry("users: [root]"), sections: ["proxy": ["workers: 1"]])
+            let shared = try await OriginBed.prepare(
+                bed, pins: Self.entry("users: [root]"), sections: ["proxy": ["workers: 1"]])
             #expect(try await get(shared).output.hasSuffix("200"))
             #expect(try await get(shared, as: Self.other).output.hasSuffix("403"))
             // And it outlives a reload that changes nothing.

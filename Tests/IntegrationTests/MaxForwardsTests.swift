@@ -31,7 +31,8 @@ struct MaxForwardsTests {
         #expect(options.contains("Allow: ") && options.contains("Content-Length: 0"), "\(options)")
 
         let trace = try await ask(
-            "TRACE", "/zero", "Max-Forwards: 00\r\nX-Seen: yes\r\nCookie: secret\r\nAuthorization: secret\r\n", secure: secure)
+            "TRACE", "/zero", "Max-Forwards: 00\r\nX-Seen: yes\r\nCookie: secret\r\nAuthorization: secret\r\n",
+            secure: secure)
         #expect(trace.hasPrefix("HTTP/1.1 200 "), "\(trace)")
         #expect(trace.contains("Content-Type: message/http"), "\(trace)")
         #expect(trace.contains("TRACE ") && trace.contains("X-Seen: yes"), "\(trace)")
@@ -48,11 +49,15 @@ struct MaxForwardsTests {
         ] {
             let answer = try await ask(method, "/echo", "max-forwards:\(sent)\r\n", secure: secure)
             #expect(answer.hasPrefix("HTTP/1.1 200 "), "\(answer)")
-            #expect(answer.range(of: "\"[Mm]ax-[Ff]orwards: ?\(passed)\"", options: .regularExpression) != nil, "\(method) \(sent): \(answer)")
+            #expect(
+                answer.range(of: "\"[Mm]ax-[Ff]orwards: ?\(passed)\"", options: .regularExpression) != nil,
+                "\(method) \(sent): \(answer)")
         }
     }
 
-    @Test(arguments: ["x", "-1", "", "1, 2", "1\r\nMax-Forwards: 1"]) func whatIsNoNumberIsRefused(value: String) async throws {
+    @Test(arguments: ["x", "-1", "", "1, 2", "1\r\nMax-Forwards: 1"]) func whatIsNoNumberIsRefused(
+        value: String
+    ) async throws {
         let answer = try await ask("OPTIONS", "/echo", "Max-Forwards: \(value)\r\n", secure: false)
         #expect(answer.hasPrefix("HTTP/1.1 400 "), "\(answer)")
         #expect(answer.contains("Max-Forwards"), "\(answer)")

@@ -2,7 +2,9 @@ import Foundation
 import Testing
 
 /// Near the limit of its control group the proxy sheds load: the kernel would end it.
-@Suite(.timeLimit(.minutes(5)), .enabled(if: LimitedGroup.isAvailable(.memory), "needs root, and control groups for memory"))
+@Suite(
+    .timeLimit(.minutes(5)),
+    .enabled(if: LimitedGroup.isAvailable(.memory), "needs root, and control groups for memory"))
 struct MemoryLackTests {
     private func withLimit(_ body: (SharedBed, LimitedGroup) async throws -> Void) async throws {
         let limit = try LimitedGroup(.memory)

@@ -6,7 +6,8 @@ import Testing
 struct MetricsTests {
     private static let wrong = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
-    private static let repository = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    private static let repository = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent()
         .deletingLastPathComponent().path
 
     private func prepared(_ bed: TestBed) async throws -> SharedBed {
@@ -30,7 +31,9 @@ struct MetricsTests {
     }
 
     private func value(_ sample: String, in text: String) -> Double? {
-        text.split(separator: "\n").first { $0.hasPrefix(sample + " ") }.flatMap { Double($0.dropFirst(sample.count + 1)) }
+        text.split(separator: "\n").first { $0.hasPrefix(sample + " ") }.flatMap {
+            Double($0.dropFirst(sample.count + 1))
+        }
     }
 
     @Test func whatHappensIsCounted() async throws {
@@ -46,29 +49,42 @@ struct MetricsTests {
             var text = ""
             try await eventually("all to be counted") {
                 text = try await metrics(admin)
-                return value("pinproxy_exchanges_total{entry=\"(defaults)\",protocol=\"http/1.1\",outcome=\"completed\"}", in: text) == 3
+                return value(
+                    "pinproxy_exchanges_total{entry=\"(defaults)\",protocol=\"http/1.1\",outcome=\"completed\"}",
+                    in: text) == 3
                     && value("pinproxy_pin_checks_total{entry=\"reported.test\",result=\"reported\"}", in: text) == 1
             }
-            #expect(value("pinproxy_exchanges_total{entry=\"(defaults)\",protocol=\"connect\",outcome=\"completed\"}", in: text) == 1)
-            #expect(value("pinproxy_exchanges_total{entry=\"pinned.test\",protocol=\"connect\",outcome=\"refused\"}", in: text) == 1)
+            #expect(
+                value(
+                    "pinproxy_exchanges_total{entry=\"(defaults)\",protocol=\"connect\",outcome=\"completed\"}",
+                    in: text) == 1)
+            #expect(
+                value(
+                    "pinproxy_exchanges_total{entry=\"pinned.test\",protocol=\"connect\",outcome=\"refused\"}", in: text
+                ) == 1)
             #expect(value("pinproxy_pin_checks_total{entry=\"pinned.test\",result=\"missed\"}", in: text) == 1)
             #expect(value("pinproxy_pin_checks_total{entry=\"pinned.test\",result=\"matched\"}", in: text) == 0)
             #expect(value("pinproxy_refusals_total{error=\"tls_certificate_error\"}", in: text) == 1)
             #expect(value("pinproxy_refusals_total{error=\"http_request_denied\"}", in: text) == 1)
             #expect(value("pinproxy_client_handshakes_total{result=\"full\"}", in: text) == 1)
-            #expect(value("pinproxy_upstream_requests_total{protocol=\"http/1.1\",connection=\"reused\"}", in: text) == 2)
+            #expect(
+                value("pinproxy_upstream_requests_total{protocol=\"http/1.1\",connection=\"reused\"}", in: text) == 2)
             #expect(value("pinproxy_exchange_duration_seconds_bucket{le=\"+Inf\"}", in: text).map { $0 >= 3 } == true)
             #expect(value("pinproxy_first_byte_seconds_count", in: text) == 3)
             #expect(value("pinproxy_leaves_issued_total", in: text).map { $0 >= 1 } == true)
             #expect(value("pinproxy_config_generation", in: text) == 1)
             #expect(value("pinproxy_config_insecure_switches", in: text) == 1)
-            #expect(value("pinproxy_worker_up{worker=\"1\"}", in: text) == 1 && value("pinproxy_worker_up{worker=\"2\"}", in: text) == 1)
+            #expect(
+                value("pinproxy_worker_up{worker=\"1\"}", in: text) == 1
+                    && value("pinproxy_worker_up{worker=\"2\"}", in: text) == 1)
             #expect(!text.contains("origin.test"), "hosts are no labels")
             try await shared.proxy.reload()
             let after = try await metrics(admin)
             #expect(value("pinproxy_config_reloads_total{result=\"accepted\"}", in: after) == 1)
             #expect(value("pinproxy_config_generation", in: after) == 2)
-            #expect(value("pinproxy_pin_checks_total{entry=\"pinned.test\",result=\"missed\"}", in: after) == 1, "a reload loses no count")
+            #expect(
+                value("pinproxy_pin_checks_total{entry=\"pinned.test\",result=\"missed\"}", in: after) == 1,
+                "a reload loses no count")
         }
     }
 
@@ -105,7 +121,9 @@ struct MetricsTests {
             let shared = try await prepared(bed)
             let admin = try await AdminClient(shared.proxy)
             let rules = Self.repository + "/docs/monitoring/alerts.yml"
-            let tests = try await bed.run(["promtool", "test", "rules", Self.repository + "/docs/monitoring/alerts_test.yml"])
+            let tests = try await bed.run([
+                "promtool", "test", "rules", Self.repository + "/docs/monitoring/alerts_test.yml",
+            ])
             #expect(tests.succeeded, "\(tests)")
             try bed.file(
                 "prometheus.yml",
@@ -118,17 +136,21 @@ struct MetricsTests {
                 """)
             let prometheus = try await bed.start(
                 [
-                    "prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=data", "--web.listen-address=127.0.0.1:0",
+                    "prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=data",
+                    "--web.listen-address=127.0.0.1:0",
                     "--log.format=json",
                 ], mergingErrors: true)
             var port: String?
             try await eventually("Prometheus to listen") {
-                port = prometheus.output.lines.compactMap { $0.firstMatch(of: /"address":"127\.0\.0\.1:([1-9]\d*)"/)?.1 }.first.map(String.init)
+                port = prometheus.output.lines.compactMap {
+                    $0.firstMatch(of: /"address":"127\.0\.0\.1:([1-9]\d*)"/)?.1
+                }.first.map(String.init)
                 return port != nil
             }
             func query(_ text: String) async throws -> String {
                 try await bed.run([
-                    "curl", "-sS", "--noproxy", "*", "-G", "http://127.0.0.1:\(port ?? "")/api/v1/query", "--data-urlencode", "query=\(text)",
+                    "curl", "-sS", "--noproxy", "*", "-G", "http://127.0.0.1:\(port ?? "")/api/v1/query",
+                    "--data-urlencode", "query=\(text)",
                 ]).output
             }
             try await eventually("a scrape") { try await query("up{job=\"pinproxy\"}").contains(",\"1\"]") }
@@ -138,7 +160,8 @@ struct MetricsTests {
             }
             _ = try await shared.proxy.connect(to: "pinned.test:\(shared.originPort)")
             try await eventually("the increase") {
-                try await query("increase(pinproxy_pin_checks_total{result=\"missed\"}[10m]) > 0").contains("pinned.test")
+                try await query("increase(pinproxy_pin_checks_total{result=\"missed\"}[10m]) > 0").contains(
+                    "pinned.test")
             }
             try await eventually("the alert") {
                 try await query("ALERTS{alertname=\"PinproxyPinMismatch\"}").contains("\"entry\":\"pinned.test\"")
@@ -156,7 +179,8 @@ struct MetricsTests {
             try await connection.connectDenied((0..<1100).map { "h\($0).test:443" })
             let text = try await metrics(admin)
             func refused(_ entry: String) -> Double? {
-                value("pinproxy_exchanges_total{entry=\"\(entry)\",protocol=\"http/1.1\",outcome=\"refused\"}", in: text)
+                value(
+                    "pinproxy_exchanges_total{entry=\"\(entry)\",protocol=\"http/1.1\",outcome=\"refused\"}", in: text)
             }
             // Refused by an entry, and counted there.
             #expect(refused("h0.test") == 1 && refused("h999.test") == 1)

@@ -1,7 +1,8 @@
 import Foundation
 import Testing
 
-/// `limits.minimum_rate`: bodies that drip end, and those that pause don't. No other time-out is short enough to end them.
+/// `limits.minimum_rate`: bodies that drip end, and those that pause don't. No other time-out is short enough to end
+/// them.
 @Suite(.timeLimit(.minutes(5)))
 struct MinimumRateTests {
     private static let rate = "minimum_rate: 1KiB/2s"
@@ -29,9 +30,11 @@ struct MinimumRateTests {
             let before = try await shared.footprint()
             let run = try await shared.curl("-i", "--max-time", "120", "\(url)/\(framing)")
             // What came of it is there, and its end can't pass for a good one.
-            #expect(!run.succeeded && !run.errors.contains("timed out") && run.output.hasPrefix("HTTP/1.1 200 "), "\(run)")
+            #expect(
+                !run.succeeded && !run.errors.contains("timed out") && run.output.hasPrefix("HTTP/1.1 200 "), "\(run)")
             #expect(run.output.hasSuffix("xx"), "\(run)")
-            try await cause("the origin sent less of the response than 1024 bytes within 2.0 seconds (minimum_rate)", in: shared)
+            try await cause(
+                "the origin sent less of the response than 1024 bytes within 2.0 seconds (minimum_rate)", in: shared)
             try await shared.hasGivenBack(since: before)
         }
     }
@@ -45,7 +48,8 @@ struct MinimumRateTests {
             let path = reason == "stream" ? "stream" : "length"
             // 40 drops, at 50 ms each: 20 windows.
             let run = try await bed.run(
-                ["sh", "-c", "curl -sSN \(url)/\(path) | head -c 40 | wc -c"], environment: shared.proxy.clientEnvironment)
+                ["sh", "-c", "curl -sSN \(url)/\(path) | head -c 40 | wc -c"],
+                environment: shared.proxy.clientEnvironment)
             #expect(run.output.trimmingCharacters(in: .whitespacesAndNewlines) == "40", "\(run)")
         }
     }
@@ -120,7 +124,9 @@ struct MinimumRateTests {
     // MARK: Requests
 
     private func drip(_ head: String, in bed: TestBed, to proxy: ProxyProcess) async throws -> Run {
-        try await bed.run(["timeout", "120", PythonPeer.python, PythonPeer.path("dripping.py"), "client", "\(proxy.port)", head])
+        try await bed.run([
+            "timeout", "120", PythonPeer.python, PythonPeer.path("dripping.py"), "client", "\(proxy.port)", head,
+        ])
     }
 
     @Test(arguments: [false, true]) func aRequestThatDripsIsRefused(isConverted: Bool) async throws {
@@ -131,10 +137,12 @@ struct MinimumRateTests {
             let host = "\(OriginBed.name):\(shared.secondOriginPort)"
             let type = isConverted ? "Content-Type: application/x-www-form-urlencoded\\r\\n" : ""
             let run = try await drip(
-                "POST http://\(host)/echo HTTP/1.1\\r\\nHost: \(host)\\r\\n\(type)Content-Length: 100000\\r\\n\\r\\n", in: bed,
+                "POST http://\(host)/echo HTTP/1.1\\r\\nHost: \(host)\\r\\n\(type)Content-Length: 100000\\r\\n\\r\\n",
+                in: bed,
                 to: shared.proxy)
             #expect(run.output.hasPrefix("HTTP/1.1 408 "), "\(run)")
-            try await cause("the client sent less of the request than 1024 bytes within 2.0 seconds (minimum_rate)", in: shared)
+            try await cause(
+                "the client sent less of the request than 1024 bytes within 2.0 seconds (minimum_rate)", in: shared)
             try await shared.hasGivenBack(since: before)
         }
     }
@@ -156,7 +164,8 @@ struct MinimumRateTests {
             let (shared, _) = try await prepare(
                 bed, rate: "minimum_rate: 1MiB/100ms",
                 rules: ["{path: /echo, request: {throttle: {packet: 10B, delay: 50ms}}}"])
-            let run = try await shared.curl("-i", "--data-binary", String(repeating: "x", count: 200), "\(shared.plainURL)/echo")
+            let run = try await shared.curl(
+                "-i", "--data-binary", String(repeating: "x", count: 200), "\(shared.plainURL)/echo")
             #expect(run.output.hasPrefix("HTTP/1.1 200 "), "\(run)")
         }
     }

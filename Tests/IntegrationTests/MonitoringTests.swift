@@ -26,16 +26,20 @@ struct MonitoringTests {
             }
             for name in cell where !name.hasPrefix("…") { exact.insert(name) }
             for short in cell where short.hasPrefix("…") {
-                found.formUnion(names.filter { name in
-                    name.hasSuffix(short.dropFirst()) && first.hasPrefix(name.dropLast(short.count - 1))
-                })
+                found.formUnion(
+                    names.filter { name in
+                        name.hasSuffix(short.dropFirst()) && first.hasPrefix(name.dropLast(short.count - 1))
+                    })
             }
         }
         return (exact, found.union(exact))
     }
 
     private func metrics(in expression: String) -> Set<String> {
-        Set(expression.matches(of: /\b(?:pinproxy|process)_\w+/).map { String($0.output).replacing(/_bucket$/, with: "") })
+        Set(
+            expression.matches(of: /\b(?:pinproxy|process)_\w+/).map {
+                String($0.output).replacing(/_bucket$/, with: "")
+            })
     }
 
     private func dashboard() throws -> [(title: String, expression: String)] {

@@ -9,7 +9,8 @@ struct NameServerChangeTests {
         case rewritten = "cat \"$1\" > \"$0/resolv.conf\""
         case renamed = "cp \"$1\" \"$0/resolv.conf.new\" && mv \"$0/resolv.conf.new\" \"$0/resolv.conf\""
         case behindALink = "cp \"$1\" \"$0/run/new\" && mv \"$0/run/new\" \"$0/run/resolv.conf\""
-        case linkedAnew = "cp \"$1\" \"$0/run/other\" && ln -s run/other \"$0/link\" && mv \"$0/link\" \"$0/resolv.conf\""
+        case linkedAnew =
+            "cp \"$1\" \"$0/run/other\" && ln -s run/other \"$0/link\" && mv \"$0/link\" \"$0/resolv.conf\""
     }
 
     /// Names that the old server leaves without an answer are found by the new one, also those that are waited for.
@@ -35,7 +36,8 @@ struct NameServerChangeTests {
                 in: bed, trust: TestRoots().write(to: bed), sections: ["timeouts": ["connect: 60s"]],
                 launcher: ["unshare", "--mount", "/bin/sh", "-c", "mount --bind '\(etc)' /etc && exec \"$0\" \"$@\""])
             let client = try RawConnection(to: proxy)
-            try await client.send("GET http://waiting.test:\(plain.port)/echo HTTP/1.1\r\nHost: waiting.test:\(plain.port)\r\n\r\n")
+            try await client.send(
+                "GET http://waiting.test:\(plain.port)/echo HTTP/1.1\r\nHost: waiting.test:\(plain.port)\r\n\r\n")
             _ = try await silent.events.first("silent")
             let run = try await bed.run(["/bin/sh", "-ec", change.rawValue, etc, new])
             #expect(run.succeeded, "\(run)")

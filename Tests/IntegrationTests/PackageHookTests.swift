@@ -39,12 +39,14 @@ struct PackageHookTests {
             SECRET=roots PATH="$BED/bin:$PATH" '\(Self.hook)' 3< /etc/shadow 14< /etc/shadow
             \(look)
             """
-        return try await bed.run(["unshare", "--mount", "/bin/bash", "-c", script], environment: ["BED": bed.directory])
+        return try await bed.run(
+            ["unshare", "--mount", "/bin/bash", "-c", script], environment: ["BED": bed.directory])
     }
 
     @Test func itRunsAsTheServiceWithNothingOfRoots() async throws {
         try await withTestBed { bed in
-            let run = try await run(bed, look: "cat /var/lib/pinproxy/seen; stat -c '%u %n' /var/lib/pinproxy/trust/*/ca-bundle.pem")
+            let run = try await run(
+                bed, look: "cat /var/lib/pinproxy/seen; stat -c '%u %n' /var/lib/pinproxy/trust/*/ca-bundle.pem")
             #expect(run.succeeded && run.errors == "", "\(run)")
             let lines = run.output.split(separator: "\n").map(String.init)
             #expect(lines.first == "user 4711 groups 4711", "\(run)")
@@ -55,7 +57,9 @@ struct PackageHookTests {
             }
             #expect(files == ["/dev/null"], "\(run)")
             #expect(lines.contains { $0.hasPrefix("environment PATH=") && !$0.contains("SECRET") }, "\(run)")
-            for name in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] { #expect(lines.contains("\(name):\t0000000000000000"), "\(run)") }
+            for name in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
+                #expect(lines.contains("\(name):\t0000000000000000"), "\(run)")
+            }
             #expect(lines.contains("NoNewPrivs:\t1"))
             #expect(lines.last?.hasPrefix("4711 /var/lib/pinproxy/trust/") == true, "\(run)")
         }

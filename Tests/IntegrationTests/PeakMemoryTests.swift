@@ -32,7 +32,8 @@ struct PeakMemoryTests {
     func aConnectThatWaitsForItsHandshakeHoldsNoBuffers() async throws {
         try await withTestBed { bed in
             let roots = try TestRoots()
-            let origin = try await NginxOrigin(in: bed, sites: [.init(name: "origin.test", chain: roots.chain("origin.test"))])
+            let origin = try await NginxOrigin(
+                in: bed, sites: [.init(name: "origin.test", chain: roots.chain("origin.test"))])
             let proxy = try await ProxyProcess(
                 in: bed, trust: roots.write(to: bed), hosts: ["origin.test": "127.0.0.1"],
                 sections: ["proxy": ["workers: 1"], "timeouts": ["tls_handshake: 60s"]])

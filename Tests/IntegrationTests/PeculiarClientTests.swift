@@ -2,7 +2,8 @@ import Foundation
 import TestAuthority
 import Testing
 
-/// Clients that do something else than the RFCs say, where nothing disagrees; and what is said to those that can't be served.
+/// Clients that do something else than the RFCs say, where nothing disagrees; and what is said to those that can't be
+/// served.
 @Suite(.sharedBed(OriginBed.prepare), .timeLimit(.minutes(5)))
 struct PeculiarClientTests {
     let shared: SharedBed
@@ -27,16 +28,20 @@ struct PeculiarClientTests {
         let name = "\(OriginBed.name):\(port == "PORT" ? "\(shared.originPort)" : port)"
         let run = try await shared.bed.run(
             [
-                "timeout", "30", "openssl", "s_client", "-quiet", "-proxy", "\(shared.proxy.address):\(shared.proxy.port)", "-connect",
+                "timeout", "30", "openssl", "s_client", "-quiet", "-proxy",
+                "\(shared.proxy.address):\(shared.proxy.port)", "-connect",
                 shared.authority, "-servername", name,
             ], input: Array("GET /echo HTTP/1.1\r\nHost: \(shared.authority)\r\nConnection: close\r\n\r\n".utf8))
         #expect(run.output.hasPrefix("HTTP/1.1 \(status) "), "\(run)")
-        if status == 421 { #expect(run.output.contains("for \(shared.authority) by CONNECT, but its SNI names \(name)"), "\(run)") }
+        if status == 421 {
+            #expect(run.output.contains("for \(shared.authority) by CONNECT, but its SNI names \(name)"), "\(run)")
+        }
     }
 
     private func handshake(_ shared: SharedBed, _ protocols: String) async throws -> Run {
         try await shared.bed.run([
-            "timeout", "30", "openssl", "s_client", "-proxy", "\(shared.proxy.address):\(shared.proxy.port)", "-connect", shared.authority,
+            "timeout", "30", "openssl", "s_client", "-proxy", "\(shared.proxy.address):\(shared.proxy.port)",
+            "-connect", shared.authority,
             "-servername", OriginBed.name, "-alpn", protocols,
         ])
     }
@@ -71,7 +76,9 @@ struct PeculiarClientTests {
             "timeout", "30", "openssl", "s_client", "-connect", "\(shared.proxy.address):\(shared.proxy.port)",
         ])
         #expect(!run.succeeded)
-        let line = try await shared.proxy.events.first("exchange") { $0["cause"]?.contains("speaks TLS with this port") == true }
+        let line = try await shared.proxy.events.first("exchange") {
+            $0["cause"]?.contains("speaks TLS with this port") == true
+        }
         #expect(line["status"] == "400" && line["cause"]?.contains("proxy.tls") == true, "\(line)")
     }
 

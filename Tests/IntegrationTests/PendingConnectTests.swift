@@ -16,7 +16,8 @@ struct PendingConnectTests {
         let action: String
 
         init(
-            _ bed: TestBed, action: String, plans: [String] = ["chain=pinned,hold=1"], sections: ProxyProcess.Sections = [:]
+            _ bed: TestBed, action: String, plans: [String] = ["chain=pinned,hold=1"],
+            sections: ProxyProcess.Sections = [:]
         ) async throws {
             self.bed = try await VerifiedTunnelBed(bed)
             self.action = action
@@ -26,7 +27,8 @@ struct PendingConnectTests {
                 hosts: [name: "127.0.0.1"], sections: sections)
         }
 
-        private static func pins(_ bed: VerifiedTunnelBed, action: String, backup: String? = nil) async throws -> String {
+        private static func pins(_ bed: VerifiedTunnelBed, action: String, backup: String? = nil) async throws -> String
+        {
             let pins = [try await bed.pinned.pin(bed.bed)] + (backup.map { [$0] } ?? [])
             let pinning = action == "tunnel" ? "" : ", pinning: public-key, pins: [\(pins.joined(separator: ", "))]"
             return "hosts:\n  - {match: \(name), action: \(action)\(pinning)}\n"
@@ -48,7 +50,8 @@ struct PendingConnectTests {
             let trust = action == "intercept" ? proxy.authority : bed.bed.path("roots.pem")
             // What clients usually offer is what a probe offers.
             let client = try await bed.bed.start([
-                "curl", "-sS", action == "verify-tunnel" ? "--http2" : "--http1.1", "--proxy", proxy.url, "--cacert", trust, "https://\(authority)/",
+                "curl", "-sS", action == "verify-tunnel" ? "--http2" : "--http1.1", "--proxy", proxy.url, "--cacert",
+                trust, "https://\(authority)/",
             ])
             _ = try await origin.events.first("hello", number: 1)
             return client
@@ -92,7 +95,9 @@ struct PendingConnectTests {
     }
 
     /// Its origin takes longer than the stop: the client gets an answer, and may ask again.
-    @Test(arguments: ["intercept", "verify-tunnel"], [["drain: 10m", "drain_tunnels: 50ms"], ["drain: 50ms", "drain_tunnels: 10m"]])
+    @Test(
+        arguments: ["intercept", "verify-tunnel"],
+        [["drain: 10m", "drain_tunnels: 50ms"], ["drain: 50ms", "drain_tunnels: 10m"]])
     func aStopDoesNotWaitForItsOrigin(action: String, timeouts: [String]) async throws {
         try await withTestBed { bed in
             let held = try await Held(bed, action: action, sections: ["timeouts": timeouts])
@@ -133,7 +138,9 @@ struct PendingConnectTests {
             held.proxy.process.send(signal: SIGTERM)
             #expect(try await client.response().status == 503)
             #expect(try await held.proxy.process.ending() == .exited(0))
-            let cut = try await held.proxy.events.first("proxy.stop") { $0["cause"]?.hasPrefix("timeouts.drain") == true }
+            let cut = try await held.proxy.events.first("proxy.stop") {
+                $0["cause"]?.hasPrefix("timeouts.drain") == true
+            }
             #expect(cut["level"] == "warning", "\(cut)")
         }
     }
@@ -185,7 +192,8 @@ struct PendingConnectTests {
             try await held.stop()
             try await held.release()
             let answer = try await client.response()
-            #expect(answer.status == 503 && answer["Proxy-Status"]?.contains("the proxy is stopping") == true, "\(answer)")
+            #expect(
+                answer.status == 503 && answer["Proxy-Status"]?.contains("the proxy is stopping") == true, "\(answer)")
             try await client.end()
             #expect(try await held.proxy.process.ending() == .exited(0))
             #expect(held.hellos == 1)
@@ -200,7 +208,8 @@ struct PendingConnectTests {
             let file = bed.path("proxy/pinproxy.yaml")
             let text = try String(contentsOfFile: file, encoding: .utf8)
             try await AuthenticationBed.usersFile(in: bed, folder: "proxy")
-            try bed.file("proxy/pinproxy.yaml", text.replacingOccurrences(of: "proxy:\n", with: "proxy:\n  users: users\n"))
+            try bed.file(
+                "proxy/pinproxy.yaml", text.replacingOccurrences(of: "proxy:\n", with: "proxy:\n  users: users\n"))
             try await held.changePolicy(backup: Self.backups[0])
             try await held.release()
             #expect(try await client.response().status == 407)
@@ -217,17 +226,21 @@ struct PendingConnectTests {
             let origin = try await tunnels.origin("chain=pinned,delay=0.1")
             let socket = try ListeningSocket()
             try ProxyProcess.write(
-                to: bed, folder: "proxy", pins: try await tunnels.entry().replacingOccurrences(of: "verify-tunnel", with: "intercept"),
+                to: bed, folder: "proxy",
+                pins: try await tunnels.entry().replacingOccurrences(of: "verify-tunnel", with: "intercept"),
                 trust: bed.path("roots.pem"), sections: ["proxy": ["listen: systemd"]])
             try bed.file("proxy/hosts", "127.0.0.1 \(Self.name)\n")
             let descriptor = socket.descriptor
             func start() async throws -> (process: ChildProcess, events: EventLog) {
                 let process = try await bed.start(
                     [
-                        "/bin/sh", "-c", "LISTEN_PID=$$; export LISTEN_PID; exec \"$@\"", "sh", ProxyProcess.executable, "run",
+                        "/bin/sh", "-c", "LISTEN_PID=$$; export LISTEN_PID; exec \"$@\"", "sh", ProxyProcess.executable,
+                        "run",
                         "--config", bed.path("proxy/pinproxy.yaml"),
                     ],
-                    environment: ProxyProcess.environment(in: bed).merging(["LISTEN_FDS": "1", "LISTEN_FDNAMES": "proxy"]) { $1 },
+                    environment: ProxyProcess.environment(in: bed).merging([
+                        "LISTEN_FDS": "1", "LISTEN_FDNAMES": "proxy",
+                    ]) { $1 },
                     inherited: [descriptor], mergingErrors: true)
                 let events = EventLog(lines: process.output)
                 _ = try await events.first("proxy.ready")
@@ -236,8 +249,10 @@ struct PendingConnectTests {
             var proxy = try await start()
             let count = 150
             let client = try await bed.start([
-                "curl", "-sS", "--parallel", "--parallel-max", "8", "-o", "/dev/null", "-w", "%{http_code} %{exitcode} %{errormsg}\\n",
-                "--proxy", "http://127.0.0.1:\(socket.port)", "--cacert", bed.path("proxy/state/pinproxy/authority.pem"),
+                "curl", "-sS", "--parallel", "--parallel-max", "8", "-o", "/dev/null", "-w",
+                "%{http_code} %{exitcode} %{errormsg}\\n",
+                "--proxy", "http://127.0.0.1:\(socket.port)", "--cacert",
+                bed.path("proxy/state/pinproxy/authority.pem"),
                 "https://\(Self.name):\(origin.port)/[1-\(count)]",
             ])
             var restarts = 0

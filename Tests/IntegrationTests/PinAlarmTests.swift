@@ -5,7 +5,8 @@ import Testing
 /// and by the status page.
 @Suite(.timeLimit(.minutes(5)))
 struct PinAlarmTests {
-    private static let repository = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    private static let repository = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent()
         .deletingLastPathComponent().path
 
     private static let pins = """
@@ -31,8 +32,11 @@ struct PinAlarmTests {
         func metrics() async throws -> [String: Double] {
             let answer = try await admin.ask("GET", "/metrics")
             guard answer.status == 200 else { throw TestBedError("\(answer)") }
-            let samples = answer.body.split(separator: "\n").filter { !$0.hasPrefix("#") }.compactMap { line -> (String, Double)? in
-                guard let space = line.lastIndex(of: " "), let value = Double(line[line.index(after: space)...]) else { return nil }
+            let samples = answer.body.split(separator: "\n").filter { !$0.hasPrefix("#") }.compactMap {
+                line -> (String, Double)? in
+                guard let space = line.lastIndex(of: " "), let value = Double(line[line.index(after: space)...]) else {
+                    return nil
+                }
                 return (String(line[..<space]), value)
             }
             return Dictionary(samples) { $1 }
@@ -60,11 +64,18 @@ struct PinAlarmTests {
             let fresh = try await alarm.metrics()
             for entry in ["pinned.test", "*.reported.test", "(others)"] {
                 for result in ["matched", "missed", "reported"] {
-                    #expect(fresh["pinproxy_pin_checks_total{entry=\"\(entry)\",result=\"\(result)\"}"] == 0, "\(entry) \(result)")
+                    #expect(
+                        fresh["pinproxy_pin_checks_total{entry=\"\(entry)\",result=\"\(result)\"}"] == 0,
+                        "\(entry) \(result)")
                 }
             }
-            #expect(!fresh.keys.contains { $0.hasPrefix("pinproxy_pin_checks") && $0.contains("denied.test") }, "it has no pins")
-            for error in ["tls_certificate_error", "dns_error", "connection_refused", "http_request_denied", "http_response_timeout"] {
+            #expect(
+                !fresh.keys.contains { $0.hasPrefix("pinproxy_pin_checks") && $0.contains("denied.test") },
+                "it has no pins")
+            for error in [
+                "tls_certificate_error", "dns_error", "connection_refused", "http_request_denied",
+                "http_response_timeout",
+            ] {
                 #expect(fresh["pinproxy_refusals_total{error=\"\(error)\"}"] == 0, "\(error)")
             }
             for outcome in ["completed", "refused", "broken"] {
@@ -79,11 +90,13 @@ struct PinAlarmTests {
             #expect(try await alarm.shared.proxy.reload().name == "config.reload")
             #expect(try await alarm.metrics()["pinproxy_pin_checks_total{entry=\"new.test\",result=\"missed\"}"] == 0)
             try await alarm.fail()
-            #expect(try await alarm.metrics()["pinproxy_pin_checks_total{entry=\"pinned.test\",result=\"missed\"}"] == 1)
+            #expect(
+                try await alarm.metrics()["pinproxy_pin_checks_total{entry=\"pinned.test\",result=\"missed\"}"] == 1)
             // An entry that has gone keeps its counts.
             try bed.file("proxy/pins.yaml", "hosts: []\n")
             #expect(try await alarm.shared.proxy.reload().name == "config.reload")
-            #expect(try await alarm.metrics()["pinproxy_pin_checks_total{entry=\"pinned.test\",result=\"missed\"}"] == 1)
+            #expect(
+                try await alarm.metrics()["pinproxy_pin_checks_total{entry=\"pinned.test\",result=\"missed\"}"] == 1)
         }
     }
 
@@ -91,16 +104,21 @@ struct PinAlarmTests {
     @Test func entriesWithPinsHaveTheirSeriesFirst() async throws {
         try await withTestBed { bed in
             let denied = (0..<1000).map { "  - {match: d\($0).test, action: deny}\n" }.joined()
-            let pinned = (0..<1100).map { "  - {match: p\($0).test, pinning: public-key, pins: [\(String.wrongPin)]}\n" }.joined()
+            let pinned = (0..<1100).map {
+                "  - {match: p\($0).test, pinning: public-key, pins: [\(String.wrongPin)]}\n"
+            }.joined()
             let alarm = try await Bed(bed, pins: "hosts:\n" + denied + pinned)
             let fresh = try await alarm.metrics()
-            func missed(_ entry: String) -> Double? { fresh["pinproxy_pin_checks_total{entry=\"\(entry)\",result=\"missed\"}"] }
+            func missed(_ entry: String) -> Double? {
+                fresh["pinproxy_pin_checks_total{entry=\"\(entry)\",result=\"missed\"}"]
+            }
             #expect(missed("p0.test") == 0 && missed("p999.test") == 0)
             #expect(missed("p1000.test") == nil && missed("(others)") == 0)
         }
     }
 
-    /// The tests of the shipped alerts begin as a fresh proxy does: what they take for granted is there, with that value.
+    /// The tests of the shipped alerts begin as a fresh proxy does: what they take for granted is there, with that
+    /// value.
     @Test func theTestsOfTheAlertsBeginAsAProxyDoes() async throws {
         try await withTestBed { bed in
             let text = try String(contentsOfFile: Self.repository + "/docs/monitoring/alerts_test.yml", encoding: .utf8)
@@ -166,14 +184,16 @@ struct PinAlarmTests {
             #expect(status.lastHour.refused == 301)
             #expect(status.lastHour.pinFailures.map(\.entry) == ["pinned.test", "*.reported.test"])
             let failures = status.recent.filter { $0.pinFailure == true }
-            #expect(Set(failures.map { "\($0.kind) \($0.host)" }) == ["refused pinned.test", "reported a.reported.test"])
+            #expect(
+                Set(failures.map { "\($0.kind) \($0.host)" }) == ["refused pinned.test", "reported a.reported.test"])
             #expect(status.recent.count <= 100)
             let run = try await TaskControl(bed: bed, proxy: alarm.shared.proxy).pinproxy("status")
             let lines = run.output.split(separator: "\n")
             #expect(lines.contains { $0.hasPrefix("refused 20") && $0.contains("CONNECT pinned.test: ") }, "\(run)")
             #expect(lines.contains("pins failed in the last hour: pinned.test: 1 connection refused"), "\(run)")
             #expect(
-                lines.contains("pins failed in the last hour: *.reported.test: 0 connections refused, 1 reported and let through"),
+                lines.contains(
+                    "pins failed in the last hour: *.reported.test: 0 connections refused, 1 reported and let through"),
                 "\(run)")
             #expect(lines.contains("in the last hour: 301 requests, 301 of them refused"), "\(run)")
         }
@@ -200,7 +220,9 @@ struct PinAlarmTests {
             let feed = try RawConnection(port: alarm.admin.port)
             try await feed.send("GET /events HTTP/1.1\r\nHost: 127.0.0.1:\(alarm.admin.port)\r\n\r\n")
             var text = ""
-            while !text.contains("\"last_hour\"") || !text.hasSuffix("\n\n") { text += String(decoding: try await feed.receive(), as: UTF8.self) }
+            while !text.contains("\"last_hour\"") || !text.hasSuffix("\n\n") {
+                text += String(decoding: try await feed.receive(), as: UTF8.self)
+            }
             #expect(text.contains("\"pins_missed\":1"), "\(text)")
             #expect(text.contains("\"pin_failure\":true") && text.contains("pinned.test"), "\(text)")
         }
@@ -213,7 +235,8 @@ struct PinAlarmTests {
             try await alarm.fail()
             try await alarm.deny()
             let page = try await bed.run([
-                "/usr/bin/python3", "-u", PythonPeer.path("page.py"), "http://127.0.0.1:\(alarm.admin.port)/", "--profile",
+                "/usr/bin/python3", "-u", PythonPeer.path("page.py"), "http://127.0.0.1:\(alarm.admin.port)/",
+                "--profile",
                 bed.path("profile"), "--follow", "Pins fail", "--wait-for", "pinned.test",
             ])
             let line = page.output.split(separator: "\n").last { $0.contains("\"done\"") } ?? ""
@@ -244,7 +267,10 @@ struct PinAlarmTests {
             #expect(doctor.output.contains("curl"), "\(doctor)")
             let metrics = try await alarm.metrics()
             let counted = metrics.filter { $0.value > 0 && $0.key.hasPrefix("pinproxy_") && $0.key.contains("_total") }
-            #expect(counted.keys.allSatisfy { $0.hasPrefix("pinproxy_leaves_issued") || $0.hasPrefix("pinproxy_name_lookups") }, "\(counted)")
+            #expect(
+                counted.keys.allSatisfy {
+                    $0.hasPrefix("pinproxy_leaves_issued") || $0.hasPrefix("pinproxy_name_lookups")
+                }, "\(counted)")
             let status = try await status(alarm)
             #expect(status.recent.isEmpty, "\(status.recent)")
             #expect(status.lastHour.refused == 0 && status.lastHour.requests == 0 && status.lastHour.pinsMissed == 0)

@@ -44,8 +44,10 @@ struct PinCommandTests {
             try ProxyProcess.write(to: bed, folder: "proxy", pins: "hosts: []\n", trust: roots.write(to: bed))
             try bed.file("proxy/hosts", "127.0.0.1 two.test\n")
             let run = try await bed.run(
-                [ProxyProcess.executable, "pin", "two.test:\(server.port)", "--json", "--config",
-                 bed.path("proxy/pinproxy.yaml")], environment: ProxyProcess.environment(in: bed))
+                [
+                    ProxyProcess.executable, "pin", "two.test:\(server.port)", "--json", "--config",
+                    bed.path("proxy/pinproxy.yaml"),
+                ], environment: ProxyProcess.environment(in: bed))
             #expect(run.succeeded, "\(run)")
             let report = try JSONDecoder().decode(Report.self, from: Data(run.output.utf8))
             let pins = [try await leaf.pin(bed), try await roots.intermediate.pin(bed)].map {

@@ -42,7 +42,8 @@ struct PinHistoryTests {
             let leaf = try roots.leaf("right.test", "wrong.test", "report.test")
             let origin = try await PythonPeer.origin(in: bed, chain: ServedChain(leaf))
             let pin = try await leaf.pin(bed)
-            let pins = "hosts:\n" + entry("right.test", [.wrongPin, pin]) + entry("wrong.test", [.wrongPin])
+            let pins =
+                "hosts:\n" + entry("right.test", [.wrongPin, pin]) + entry("wrong.test", [.wrongPin])
                 + entry("report.test", [.wrongPin], enforcement: "report")
             let hosts = ["right.test", "wrong.test", "report.test"].reduce(into: [:]) { $0[$1] = "127.0.0.1" }
             let trust = try roots.write(to: bed)
@@ -88,7 +89,8 @@ struct PinHistoryTests {
             #expect(entries["right.test"]?.pins[.wrongPin]?.removed != nil)
             #expect(entries["right.test"]?.pins[pin]?.removed == nil)
 
-            proxy = try await ProxyProcess(in: bed, pins: "hosts:\n" + entry("right.test", [pin]), trust: trust, hosts: hosts)
+            proxy = try await ProxyProcess(
+                in: bed, pins: "hosts:\n" + entry("right.test", [pin]), trust: trust, hosts: hosts)
             #expect(try await get("right.test").succeeded)
             try await proxy.reload()
             let matches = try #require(try history(bed).entries["right.test"]?.pins[pin]?.matches)

@@ -66,7 +66,8 @@ struct PinReportTests {
             let origin = try await PythonPeer.origin(in: bed, chain: ServedChain(leaf))
             let proxy = try await ProxyProcess(
                 in: bed, pins: "hosts:\n" + Self.entry("*.many.test", "http://collector.test:\(collector.port)/"),
-                trust: roots.write(to: bed), hosts: (names + ["collector.test"]).reduce(into: [:]) { $0[$1] = "127.0.0.1" })
+                trust: roots.write(to: bed),
+                hosts: (names + ["collector.test"]).reduce(into: [:]) { $0[$1] = "127.0.0.1" })
             // Together, so that they are of one minute however busy the machine is.
             try await withThrowingTaskGroup { group in
                 for name in names {

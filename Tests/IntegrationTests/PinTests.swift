@@ -103,7 +103,8 @@ struct PinCase: Sendable, CustomTestStringConvertible {
             "the pinned certificate appended to another chain", host: "appended-certificate.test", .refused(502, ""),
             chain: { ServedChain($0.leaf, followedBy: [$0.roots.intermediate, $0.strangers.intermediate]) },
             certificates: { [$0.strangers.intermediate] }),
-        PinCase("the right key in a chain that nobody vouches for", host: "untrusted.test", .refused(502, "certificate"),
+        PinCase(
+            "the right key in a chain that nobody vouches for", host: "untrusted.test", .refused(502, "certificate"),
             chain: { ServedChain(try $0.strangers.leaf("untrusted.test") { _ in }) }
         ) { [try await $0.strangers.intermediate.pin($0.bed)] },
         PinCase("the leaf's certificate", host: "leaf-certificate.test", .accepted) { [$0.leaf] },
@@ -118,9 +119,11 @@ struct PinCase: Sendable, CustomTestStringConvertible {
             let key = parts.leaf.key
             return [try parts.roots.leaf("renewed-certificate.test") { $0.keyPair = key }]
         },
-        PinCase("a mismatch that is only reported", host: "report.test", .accepted, entry: { _ in
-            ["pinning: public-key", "pins: [\(String.wrongPin)]", "enforcement: report"]
-        }),
+        PinCase(
+            "a mismatch that is only reported", host: "report.test", .accepted,
+            entry: { _ in
+                ["pinning: public-key", "pins: [\(String.wrongPin)]", "enforcement: report"]
+            }),
         PinCase("no pinning", host: "none.test", .accepted, entry: { _ in ["pinning: none"] }),
         PinCase("denied", host: "deny.test", .refused(403, "denied"), entry: { _ in ["action: deny"] }),
         PinCase("tunnelled", host: "tunnel.test", .accepted, entry: { _ in ["action: tunnel"] }),
@@ -207,7 +210,9 @@ struct PinTests {
         #expect(text.contains("sha256/" + dump.output), "\(answer)")
         #expect(text.contains(String.wrongPin), "\(answer)")
         #expect(answer["Proxy-Status"]?.contains("sha256/" + dump.output) == true, "\(answer)")
-        let event = try await shared.proxy.events.first("pin.mismatch") { $0["host"]?.contains("wrong-key.test") == true }
+        let event = try await shared.proxy.events.first("pin.mismatch") {
+            $0["host"]?.contains("wrong-key.test") == true
+        }
         #expect(event["host"] == "wrong-key.test")
     }
 

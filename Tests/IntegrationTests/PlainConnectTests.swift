@@ -2,8 +2,8 @@ import Foundation
 import TestAuthority
 import Testing
 
-/// Plain HTTP inside CONNECT: what the client sends first tells, and its requests are decided about like `http://` URLs.
-/// Port 80 is taken for plain HTTP before the client speaks; any other port when its server doesn't speak TLS.
+/// Plain HTTP inside CONNECT: what the client sends first tells, and its requests are decided about like `http://`
+/// URLs. Port 80 is taken for plain HTTP before the client speaks; any other port when its server doesn't speak TLS.
 @Suite(.timeLimit(.minutes(5)), .enabled(if: geteuid() == 0))
 struct PlainConnectTests {
     /// Two origins on port 80, plain and with TLS, and the usual ones.
@@ -36,9 +36,11 @@ struct PlainConnectTests {
             let roots = try TestRoots()
             let plain = try await PythonPeer.origin(in: bed, chain: nil, ["--listen", "\(network).1", "--port", "80"])
             let secure = try await PythonPeer.origin(
-                in: bed, name: "secure", chain: (secureRoots ?? roots).chain("secure.test"), ["--listen", "\(network).2", "--port", "80"])
+                in: bed, name: "secure", chain: (secureRoots ?? roots).chain("secure.test"),
+                ["--listen", "\(network).2", "--port", "80"])
             let shared = try await OriginBed.prepare(
-                bed, pins: pins, sections: sections, hosts: ["plain.test": "\(network).1", "secure.test": "\(network).2"], roots: roots)
+                bed, pins: pins, sections: sections,
+                hosts: ["plain.test": "\(network).1", "secure.test": "\(network).2"], roots: roots)
             try await body(Bed(shared: shared, plain: plain, secure: secure))
         }
     }
@@ -63,7 +65,10 @@ struct PlainConnectTests {
                 in: bed, script: "websocket_origin.py", interpreter: PythonPeer.pythonWithPackages)
             let proxy = try await ProxyProcess(in: bed, trust: nil, hosts: ["socket.test": "127.0.0.1"])
             let run = try await bed.run(
-                [PythonPeer.pythonWithPackages, PythonPeer.path("websocket_client.py"), "ws://socket.test:\(origin.port)/"],
+                [
+                    PythonPeer.pythonWithPackages, PythonPeer.path("websocket_client.py"),
+                    "ws://socket.test:\(origin.port)/",
+                ],
                 environment: proxy.clientEnvironment)
             #expect(run.output == "closed 1000", "\(run)")
         }
@@ -182,7 +187,11 @@ struct PlainConnectTests {
 
     /// A page takes the place of what is refused, in the clear too. Nothing goes to the origin.
     @Test func aRefusalPage() async throws {
-        let pins = "hosts: [{match: secure.test, on_refusal: page, pinning: public-key, pins: [sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=]}]\n"
+        let pins =
+            """
+            hosts: [{match: secure.test, on_refusal: page, pinning: public-key, pins: \
+            [sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=]}]\n
+            """
         try await withBed(pins: pins) { bed in
             let client = try await bed.connect(to: "secure.test:80")
             try await client.send("GET /echo HTTP/1.1\r\nHost: secure.test\r\n\r\n")
@@ -217,7 +226,8 @@ struct PlainConnectTests {
             let client = try await bed.connect(to: "plain.test:80")
             try await client.send(request)
             let answer = try await client.response()
-            #expect(answer.status == 421 && answer.body.contains("for plain.test:80 by CONNECT, but \(cause)"), "\(answer)")
+            #expect(
+                answer.status == 421 && answer.body.contains("for plain.test:80 by CONNECT, but \(cause)"), "\(answer)")
             #expect(bed.plain.events.all("request").isEmpty)
         }
     }
@@ -274,7 +284,9 @@ struct PlainConnectTests {
         }
     }
 
-    @Test(arguments: [[0], [13, 10], [0x80, 0x2e, 1, 0, 2], [0xff, 0xff], Array("1 / HTTP/1.1\r\n".utf8), [0x15, 3, 1, 0, 2, 1, 0]])
+    @Test(arguments: [
+        [0], [13, 10], [0x80, 0x2e, 1, 0, 2], [0xff, 0xff], Array("1 / HTTP/1.1\r\n".utf8), [0x15, 3, 1, 0, 2, 1, 0],
+    ])
     func bytesThatAreNothing(_ bytes: [UInt8]) async throws {
         try await withBed(sections: ["timeouts": ["tls_handshake: 1s"]]) { bed in
             for authority in ["plain.test:80", bed.shared.authority] {

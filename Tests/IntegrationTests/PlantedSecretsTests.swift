@@ -1,15 +1,16 @@
 import Foundation
 import Testing
 
-/// Secrets wherever one can be configured or sent, and traffic that succeeds and fails: whatever the proxy shows of itself, in
-/// whatever form, has none of them.
+/// Secrets wherever one can be configured or sent, and traffic that succeeds and fails: whatever the proxy shows of
+/// itself, in whatever form, has none of them.
 @Suite(.timeLimit(.minutes(5)))
 struct PlantedSecretsTests {
     private static func secret(_ name: String) -> String { "s3cr3t+\(name)/7f=" }
 
     /// In files of their own, or sent by clients.
     private static let outside = [
-        "password", "header", "bearer", "token", "clientcookie", "clientbearer", "clientbasic", "clientquery", "clientuser",
+        "password", "header", "bearer", "token", "clientcookie", "clientbearer", "clientbasic", "clientquery",
+        "clientuser",
         "clientbody", "clientreferer",
     ].map(secret)
     /// Written in the configuration itself, of which the state directory has a copy.
@@ -63,7 +64,9 @@ struct PlantedSecretsTests {
     @Test(arguments: [false, true])
     func nothingThatItShowsHasOne(_ hasParent: Bool) async throws {
         try await withTestBed { bed in
-            for name in ["password", "header", "bearer", "token"] { try bed.file("proxy/\(name)", Self.secret(name) + "\n") }
+            for name in ["password", "header", "bearer", "token"] {
+                try bed.file("proxy/\(name)", Self.secret(name) + "\n")
+            }
             var sections: ProxyProcess.Sections = [
                 "log": ["level: trace"], "admin": ["listen: 127.0.0.1:0", "token_file: token"],
             ]
@@ -96,7 +99,12 @@ struct PlantedSecretsTests {
             try bed.file("proxy/client.pem", client.pem)
             try bed.file("proxy/client.key", client.keyPEM)
             let shared = try await OriginBed.prepare(
-                bed, pins: "hosts:\n  - {match: certified.test, client_certificate: {certificate: client.pem, private_key: client.key}}\n",
+                bed,
+                pins:
+                    """
+                    hosts:\n  - {match: certified.test, client_certificate: {certificate: client.pem, private_key: \
+                    client.key}}\n
+                    """,
                 sections: ["proxy": ["users: users"], "log": ["level: trace"]], hosts: ["certified.test": "127.0.0.1"])
             for (name, password) in [("ada", "user"), ("ada", "wrong"), ("eve", "stranger")] {
                 for url in [shared.url, shared.plainURL, "https://certified.test:\(shared.originPort)"] {
@@ -104,11 +112,14 @@ struct PlantedSecretsTests {
                 }
             }
             try await eventually("the log's lines") { shared.proxy.events.all("exchange").count >= 6 }
-            func lines(_ pem: String) -> [String] { pem.split(separator: "\n").filter { !$0.hasPrefix("-") }.map(String.init) }
+            func lines(_ pem: String) -> [String] {
+                pem.split(separator: "\n").filter { !$0.hasPrefix("-") }.map(String.init)
+            }
             let key = try bed.contents("proxy/state/pinproxy/authority.key")
             let secrets = ["user", "wrong", "stranger"].map(Self.secret) + [hash] + lines(client.keyPEM) + lines(key)
             try await expectNoneShown(of: secrets, by: shared)
-            try await expectNone(of: secrets, in: [["explain", "certified.test"], ["ca", "show", "--pem"]], of: shared)
+            try await expectNone(
+                of: secrets, in: [["explain", "certified.test"], ["ca", "show", "--pem"]], of: shared)
             try expectNone(of: secrets, inStateOf: shared, except: "authority.key")
         }
     }
@@ -122,7 +133,8 @@ struct PlantedSecretsTests {
             ])
             Self.expectNone(of: secrets, in: run.output, path)
         }
-        try await expectNone(of: secrets, in: [["status"], ["status", "--json"], ["lint"], ["check"], ["tasks", "list"]], of: shared)
+        try await expectNone(
+            of: secrets, in: [["status"], ["status", "--json"], ["lint"], ["check"], ["tasks", "list"]], of: shared)
         for line in shared.proxy.events.lines.lines { Self.expectNone(of: secrets, in: line, "log") }
     }
 
@@ -149,14 +161,16 @@ struct PlantedSecretsTests {
     private func ask(_ shared: SharedBed) async throws {
         let plain = "http://plain.test:\(shared.secondOriginPort)"
         let urls = [
-            shared.url + "/echo", shared.url + "/login/Basic", shared.url + "/die", plain + "/echo", plain + "/login/Basic",
+            shared.url + "/echo", shared.url + "/login/Basic", shared.url + "/die", plain + "/echo",
+            plain + "/login/Basic",
             plain + "/truncated/length", "https://wrong.test:\(shared.originPort)/echo", "http://denied.test/echo",
             "https://nowhere.test/echo",
         ]
         for url in urls {
             let parts = url.components(separatedBy: "://")
             _ = try await shared.curl(
-                "-H", "Cookie: a=\(Self.secret("clientcookie"))", "-H", "Authorization: Bearer \(Self.secret("clientbearer"))",
+                "-H", "Cookie: a=\(Self.secret("clientcookie"))", "-H",
+                "Authorization: Bearer \(Self.secret("clientbearer"))",
                 "-H", "Referer: http://a.test/?\(Self.percent("clientreferer"))", "--data", Self.secret("clientbody"),
                 url + "?k=" + Self.percent("clientquery"))
             _ = try await shared.curl(

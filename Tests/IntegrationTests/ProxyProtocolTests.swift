@@ -10,12 +10,15 @@ struct ProxyProtocolTests {
         let address = LoopbackAddress.network() + ".1"
         let port: UInt16 = 7467
 
-        init(_ bed: TestBed, from senders: String = "127.0.0.1", pins: String = "hosts: []\n", _ proxy: [String] = []) async throws {
+        init(
+            _ bed: TestBed, from senders: String = "127.0.0.1", pins: String = "hosts: []\n", _ proxy: [String] = []
+        ) async throws {
             shared = try await OriginBed.prepare(
                 bed, pins: pins,
                 sections: [
                     "proxy": [
-                        "listen: [127.0.0.1:0, {address: \(address):\(port), proxy_protocol: [\(senders)]}]", "workers: 1",
+                        "listen: [127.0.0.1:0, {address: \(address):\(port), proxy_protocol: [\(senders)]}]",
+                        "workers: 1",
                         "allow_clients: [127.0.0.1, 192.0.2.0/24, \"2001:db8::/32\"]",
                     ] + proxy,
                     "upstream": ["allow_addresses: [loopback]"],
@@ -36,13 +39,15 @@ struct ProxyProtocolTests {
     }
 
     private static let signature: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A]
-    private static let binary: [UInt8] = signature + [0x21, 0x11, 0, 15, 192, 0, 2, 9, 192, 0, 2, 2, 0x10, 0x01, 0x01, 0xBB, 0xEE, 0, 0]
+    private static let binary: [UInt8] =
+        signature + [0x21, 0x11, 0, 15, 192, 0, 2, 9, 192, 0, 2, 2, 0x10, 0x01, 0x01, 0xBB, 0xEE, 0, 0]
 
     @Test func theAddressIsTheClients() async throws {
         try await withTestBed { bed in
             let front = try await Bed(bed)
             for (header, client) in [
-                (Array("PROXY TCP4 192.0.2.7 192.0.2.2 4711 443\r\n".utf8), "192.0.2.7:4711"), (Self.binary, "192.0.2.9:4097"),
+                (Array("PROXY TCP4 192.0.2.7 192.0.2.2 4711 443\r\n".utf8), "192.0.2.7:4711"),
+                (Self.binary, "192.0.2.9:4097"),
                 (Array("PROXY TCP6 2001:db8::7 ::1 4711 443\r\n".utf8), "[2001:db8::7]:4711"),
             ] {
                 #expect(try await front.ask(header).status == 200)
@@ -84,19 +89,24 @@ struct ProxyProtocolTests {
     @Test func theSendersAddressCountsWhereNoneIsSaid() async throws {
         try await withTestBed { bed in
             let front = try await Bed(bed)
-            for header in [Array("PROXY UNKNOWN\r\n".utf8), Self.signature + [0x20, 0, 0, 0], Self.signature + [0x21, 0, 0, 0]] {
+            for header in [
+                Array("PROXY UNKNOWN\r\n".utf8), Self.signature + [0x20, 0, 0, 0], Self.signature + [0x21, 0, 0, 0],
+            ] {
                 #expect(try await front.ask(header).status == 200)
             }
             _ = try await front.shared.proxy.events.first("exchange", number: 3)
             let lines = front.shared.proxy.events.all("exchange")
-            #expect(lines.allSatisfy { $0["client"]?.hasPrefix("127.0.0.1:") == true && $0["client_uid"] == nil }, "\(lines)")
+            #expect(
+                lines.allSatisfy { $0["client"]?.hasPrefix("127.0.0.1:") == true && $0["client_uid"] == nil },
+                "\(lines)")
         }
     }
 
     /// A header can name loopback: that makes nobody a program of this machine.
     @Test func aNamedLoopbackAddressIsNotThisMachine() async throws {
         try await withTestBed { bed in
-            let front = try await Bed(bed, pins: "hosts: [{match: \(OriginBed.name), clients: {users: [\(geteuid())]}}]\n")
+            let front = try await Bed(
+                bed, pins: "hosts: [{match: \(OriginBed.name), clients: {users: [\(geteuid())]}}]\n")
             let refused = try await front.ask("PROXY TCP4 127.0.0.1 127.0.0.1 4711 443\r\n")
             #expect(refused.status == 403 && refused.body.contains("by way of a load balancer"), "\(refused)")
             let direct = try RawConnection(to: front.shared.proxy)
@@ -116,7 +126,8 @@ struct ProxyProtocolTests {
     @Test(arguments: [
         ("GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n", "no PROXY header comes first"),
         ("PROXY TCP4 nowhere 192.0.2.2 1 2\r\n", "an address is not one of TCP4"),
-        ("PROXY UNKNOWN " + String(repeating: "x", count: 200), "at most 107 bytes"), ("\u{16}\u{03}\u{01}\u{00}", "no PROXY header comes first"),
+        ("PROXY UNKNOWN " + String(repeating: "x", count: 200), "at most 107 bytes"),
+        ("\u{16}\u{03}\u{01}\u{00}", "no PROXY header comes first"),
     ]) func whatIsNoHeaderIsCutOff(_ text: String, _ cause: String) async throws {
         try await withTestBed { bed in
             let front = try await Bed(bed)
@@ -152,7 +163,9 @@ struct ProxyProtocolTests {
             let client = try RawConnection(port: front.port, at: front.address)
             try? await client.send("PROXY TCP4 192.0.2.7 192.0.2.2 4711 443\r\n" + front.request)
             #expect(try await client.receiveUntilCut().bytes.isEmpty)
-            let line = try await front.shared.proxy.events.first("exchange") { $0["cause"]?.contains("proxy_protocol") == true }
+            let line = try await front.shared.proxy.events.first("exchange") {
+                $0["cause"]?.contains("proxy_protocol") == true
+            }
             #expect(line["client"]?.hasPrefix("127.0.0.1:") == true, "\(line)")
             // And where none is expected, a header is a bad request.
             let direct = try RawConnection(to: front.shared.proxy)
@@ -170,7 +183,8 @@ struct ProxyProtocolTests {
             try bed.file("proxy/front.key", chain.keyPEM)
             let headers = try await Bed(bed, ["tls: {certificate: front.pem, private_key: front.key}"])
             let run = try await bed.run([
-                "curl", "-sS", "--haproxy-protocol", "--noproxy", "*", "--connect-to", "proxy.test:7467:\(headers.address):7467", "--cacert",
+                "curl", "-sS", "--haproxy-protocol", "--noproxy", "*", "--connect-to",
+                "proxy.test:7467:\(headers.address):7467", "--cacert",
                 front.write(to: bed, name: "front-roots"),
                 "https://proxy.test:7467/",
             ])
@@ -184,7 +198,10 @@ struct ProxyProtocolTests {
             let front = try await Bed(bed)
             let text = try bed.contents("proxy/pinproxy.yaml")
             try bed.file(
-                "proxy/pinproxy.yaml", text.replacing("{address: \(front.address):\(front.port), proxy_protocol: [127.0.0.1]}", with: "\(front.address):\(front.port)"))
+                "proxy/pinproxy.yaml",
+                text.replacing(
+                    "{address: \(front.address):\(front.port), proxy_protocol: [127.0.0.1]}",
+                    with: "\(front.address):\(front.port)"))
             #expect(try await front.shared.proxy.reload().name == "config.reload")
             #expect(try await front.ask("").status == 200)
             try bed.file("proxy/pinproxy.yaml", text)

@@ -9,7 +9,11 @@ struct ProxySocketTests {
     }
 
     private static func listen(_ paths: String...) -> ProxyProcess.Sections {
-        ["proxy": ["listen: [\((["127.0.0.1:0"] + paths.map { "unix:\($0)" }).joined(separator: ", "))]", "workers: 2"]]
+        [
+            "proxy": [
+                "listen: [\((["127.0.0.1:0"] + paths.map { "unix:\($0)" }).joined(separator: ", "))]", "workers: 2",
+            ]
+        ]
     }
 
     @Test func itServesClients() async throws {
@@ -48,9 +52,11 @@ struct ProxySocketTests {
             let script = """
                 const http = require("http"), tls = require("tls"), fs = require("fs");
                 const ca = fs.readFileSync(process.argv[2]);
-                http.request({socketPath: process.argv[1], method: "CONNECT", path: "\(shared.authority)"}).on("connect", (answer, socket) => {
+                http.request({socketPath: process.argv[1], method: "CONNECT", path: \
+                "\(shared.authority)"}).on("connect", (answer, socket) => {
                   const inside = tls.connect({socket, ca, servername: "\(OriginBed.name)"}, () => {
-                    inside.write("GET /echo HTTP/1.1\\r\\nHost: \(shared.authority)\\r\\nConnection: close\\r\\n\\r\\n");
+                    inside.write("GET /echo HTTP/1.1\\r\\nHost: \(shared.authority)\\r\\nConnection: \
+                close\\r\\n\\r\\n");
                     inside.pipe(process.stdout);
                   });
                 }).end();
@@ -58,16 +64,22 @@ struct ProxySocketTests {
             let node = try await bed.run(["node", "-e", script, path, shared.proxy.authority])
             #expect(node.output.contains("\"method\": \"GET\""), "\(node)")
             let address = LoopbackAddress.network() + ".1"
-            let bridge = try await bed.start(["socat", "TCP-LISTEN:8080,bind=\(address),fork,reuseaddr", "UNIX-CONNECT:\(path)"])
+            let bridge = try await bed.start([
+                "socat", "TCP-LISTEN:8080,bind=\(address),fork,reuseaddr", "UNIX-CONNECT:\(path)",
+            ])
             defer { bridge.send(signal: SIGTERM) }
             try await eventually("socat to listen") { (try? RawConnection(port: 8080, at: address)) != nil }
             let curl = try await bed.run([
-                "curl", "-sS", "--proxy", "http://\(address):8080", "--cacert", shared.proxy.authority, shared.url + "/echo",
+                "curl", "-sS", "--proxy", "http://\(address):8080", "--cacert", shared.proxy.authority,
+                shared.url + "/echo",
             ])
             #expect(curl.output.contains("\"method\": \"GET\""), "\(curl)")
             // env and exec send programs to where they can go.
             let run = try await bed.run(
-                [ProxyProcess.executable, "exec", "--config", bed.path("proxy/pinproxy.yaml"), "--", "curl", "-sS", shared.url + "/echo"],
+                [
+                    ProxyProcess.executable, "exec", "--config", bed.path("proxy/pinproxy.yaml"), "--", "curl", "-sS",
+                    shared.url + "/echo",
+                ],
                 environment: ProxyProcess.environment(in: bed))
             #expect(run.output.contains("\"method\": \"GET\""), "\(run)")
         }
@@ -83,7 +95,8 @@ struct ProxySocketTests {
             var sections = Self.listen("a.sock", "b.sock")
             sections["proxy"]?.append("socket_mode: \"0666\"")
             func apply() async throws -> LogEvent {
-                try ProxyProcess.write(to: bed, folder: "proxy", pins: "hosts: []\n", trust: bed.path("roots.pem"), sections: sections)
+                try ProxyProcess.write(
+                    to: bed, folder: "proxy", pins: "hosts: []\n", trust: bed.path("roots.pem"), sections: sections)
                 return try await shared.proxy.reload()
             }
             #expect(try await apply().name == "config.reload")
@@ -117,17 +130,22 @@ struct ProxySocketTests {
     /// A file of a proxy that was killed is replaced; one where somebody listens is not.
     @Test func aSocketThatWasLeftBehindIsTakenOver() async throws {
         try await withTestBed { bed in
-            let first = try await ProxyProcess(in: bed, folder: "first", trust: nil, sections: Self.listen(bed.path("p.sock")))
-            try ProxyProcess.write(to: bed, folder: "second", pins: "hosts: []\n", trust: nil, sections: Self.listen(bed.path("p.sock")))
+            let first = try await ProxyProcess(
+                in: bed, folder: "first", trust: nil, sections: Self.listen(bed.path("p.sock")))
+            try ProxyProcess.write(
+                to: bed, folder: "second", pins: "hosts: []\n", trust: nil, sections: Self.listen(bed.path("p.sock")))
             let refused = try await bed.run(
                 [ProxyProcess.executable, "run", "--config", bed.path("second/pinproxy.yaml")],
                 environment: ProxyProcess.environment(in: bed, folder: "second"))
-            #expect(!refused.succeeded && refused.errors.contains("p.sock is already in use by another program"), "\(refused)")
+            #expect(
+                !refused.succeeded && refused.errors.contains("p.sock is already in use by another program"),
+                "\(refused)")
             #expect((try? RawConnection(path: bed.path("p.sock"))) != nil)
             first.process.send(signal: SIGKILL)
             _ = try await first.process.ending()
             #expect(FileManager.default.fileExists(atPath: bed.path("p.sock")))
-            let second = try await ProxyProcess(in: bed, folder: "third", trust: nil, sections: Self.listen(bed.path("p.sock")))
+            let second = try await ProxyProcess(
+                in: bed, folder: "third", trust: nil, sections: Self.listen(bed.path("p.sock")))
             #expect((try? RawConnection(path: bed.path("p.sock"))) != nil)
             second.process.send(signal: SIGTERM)
             _ = try await second.process.ending()

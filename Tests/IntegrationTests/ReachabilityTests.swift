@@ -20,7 +20,9 @@ struct ReachabilityTests {
                 #expect(run.output.contains("503"), "\(run)")
                 #expect(run.output.contains("Retry-After: 5\r\n"), "\(run)")
                 #expect(
-                    run.output.contains("error=destination_unavailable; details=\"the network can't be reached: no network link is up\""),
+                    run.output.contains(
+                        "error=destination_unavailable; details=\"the network can't be reached: no network link is up\""
+                    ),
                     "\(run)")
             }
             // What is on this machine needs no network, whatever its name.
@@ -82,7 +84,8 @@ struct ReachabilityTests {
             let found = try await status()
             #expect(found.contains("\nnetwork: via-wired (up0, route via 192.0.2.1 from 192.0.2.7)\n"), "\(found)")
             let json = try await asked("/status")
-            #expect(json.output.contains("\"target\":\"any\"") || json.output.contains("\"target\" : \"any\""), "\(json)")
+            #expect(
+                json.output.contains("\"target\":\"any\"") || json.output.contains("\"target\" : \"any\""), "\(json)")
         }
     }
 
@@ -173,7 +176,9 @@ struct ReachabilityTests {
             let network = try await NetworkBed(in: bed, sections: ["reachability": ["- any", "- \(target)"]])
             try await network.addUplink()
             try await network.ip("route add default via 192.0.2.1")
-            _ = try await network.proxy.events.first("reachability.change") { $0["target"] == target && $0["to"] == "via-wired" }
+            _ = try await network.proxy.events.first("reachability.change") {
+                $0["target"] == target && $0["to"] == "via-wired"
+            }
             try await network.ip("route add unreachable 203.0.113.10/32")
             let change = try await network.proxy.events.first("reachability.change") {
                 $0["target"] == target && $0["from"] == "via-wired" && $0["to"] == "not-reachable"

@@ -28,13 +28,20 @@ struct RedirectReachTests {
             func status(_ url: String) async throws -> Run { try await network.curl(url) }
 
             // Between addresses of the internet, and out of this machine.
-            for url in [network.url(answer(network.url(of: NetworkBed.otherName))), "https://here.test:\(here.port)" + answer(network.url())] {
+            for url in [
+                network.url(answer(network.url(of: NetworkBed.otherName))),
+                "https://here.test:\(here.port)" + answer(network.url()),
+            ] {
                 let run = try await status(url)
                 #expect(run.output.hasSuffix("200 200") && run.output.contains("Pinproxy-Location"), "\(run)")
             }
-            let inside = ["https://here.test:\(here.port)/echo", "https://127.0.0.1:\(here.port)/echo", "https://[::ffff:127.0.0.1]:\(here.port)/echo",
-                "https://[::1]:\(here.port)/echo"]
-            // Twice: once with nothing in the pool, and once with a connection there, which a client on this machine may have.
+            let inside = [
+                "https://here.test:\(here.port)/echo", "https://127.0.0.1:\(here.port)/echo",
+                "https://[::ffff:127.0.0.1]:\(here.port)/echo",
+                "https://[::1]:\(here.port)/echo",
+            ]
+            // Twice: once with nothing in the pool, and once with a connection there, which a client on this machine
+            // may have.
             for _ in 0..<2 {
                 for location in inside {
                     let run = try await status(network.url(answer(location)))

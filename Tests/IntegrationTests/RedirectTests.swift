@@ -15,7 +15,8 @@ struct RedirectTests {
 
     /// A path that answers with a redirect to `location`.
     private static func redirect(to location: String, status: Int = 302, fields: String = "") -> String {
-        RuleBed.answer("x", "HTTP/1.1 \(status) Elsewhere\r\nLocation: \(location)\r\n\(fields)Content-Length: 9\r\n\r\nelsewhere")
+        RuleBed.answer(
+            "x", "HTTP/1.1 \(status) Elsewhere\r\nLocation: \(location)\r\n\(fields)Content-Length: 9\r\n\r\nelsewhere")
     }
 
     @Test func redirectsArePassedUnlessARuleSaysMore() async throws {
@@ -25,11 +26,15 @@ struct RedirectTests {
     }
 
     @Test func redirectsAreRefused() async throws {
-        let run = try await curl("-i", "https://\(RedirectBed.refusing):\(shared.originPort)/redirect/302/received/x?token=geheim")
+        let run = try await curl(
+            "-i", "https://\(RedirectBed.refusing):\(shared.originPort)/redirect/302/received/x?token=geheim")
         #expect(run.output.hasPrefix("HTTP/1.1 502 ") && run.output.contains("session.redirects: refuse"), "\(run)")
         #expect(!run.output.contains("geheim"), "\(run)")
         // What has no Location is no redirect.
-        let none = try await curl("-i", "https://\(RedirectBed.refusing):\(shared.originPort)" + RuleBed.answer("x", "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n"))
+        let none = try await curl(
+            "-i",
+            "https://\(RedirectBed.refusing):\(shared.originPort)"
+                + RuleBed.answer("x", "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n"))
         #expect(none.output.hasPrefix("HTTP/1.1 302 "), "\(none)")
     }
 
@@ -55,14 +60,17 @@ struct RedirectTests {
             let path = "/redirect/\(statuses.joined(separator: ","))/received/\(number)?q=\(number)"
             let body = number % 3 == 0 ? [] : ["-d", "name=\(number)"]
             let head = number % 7 == 6 ? ["-H", "Expect: 100-continue"] : []
-            let followed = try ReceivedRequest(try await shared.bed.curl(via: shared.proxy, body + head + [shared.url + path]))
+            let followed = try ReceivedRequest(
+                try await shared.bed.curl(via: shared.proxy, body + head + [shared.url + path]))
             let passing = "https://\(RedirectBed.passing):\(shared.originPort)"
-            let reference = try ReceivedRequest(try await shared.bed.curl(via: shared.proxy, ["-L"] + body + head + [passing + path]))
+            let reference = try ReceivedRequest(
+                try await shared.bed.curl(via: shared.proxy, ["-L"] + body + head + [passing + path]))
             #expect(followed.method == reference.method, "seed \(seed): \(statuses)")
             #expect(followed.target == reference.target, "seed \(seed): \(statuses)")
             #expect(followed.body == reference.body, "seed \(seed): \(statuses)")
             #expect(followed.values("Content-Type") == reference.values("Content-Type"), "seed \(seed): \(statuses)")
-            #expect(followed.values("Content-Length") == reference.values("Content-Length"), "seed \(seed): \(statuses)")
+            #expect(
+                followed.values("Content-Length") == reference.values("Content-Length"), "seed \(seed): \(statuses)")
         }
     }
 
@@ -80,8 +88,10 @@ struct RedirectTests {
 
     @Test func credentialsAndCookiesStayWithTheirOrigin() async throws {
         let secrets = ["-H", "Authorization: Bearer t0ken", "-b", "session=geheim"]
-        let same = try ReceivedRequest(try await shared.bed.curl(via: shared.proxy, secrets + [shared.url + "/redirect/302/received/x"]))
-        #expect(same.values("Authorization") == ["Bearer t0ken"] && same.values("Cookie") == ["session=geheim"], "\(same)")
+        let same = try ReceivedRequest(
+            try await shared.bed.curl(via: shared.proxy, secrets + [shared.url + "/redirect/302/received/x"]))
+        #expect(
+            same.values("Authorization") == ["Bearer t0ken"] && same.values("Cookie") == ["session=geheim"], "\(same)")
         let elsewhere = "https://\(RedirectBed.passing):\(shared.originPort)/received/y"
         let run = try await shared.bed.curl(
             via: shared.proxy, ["-i"] + secrets + [shared.url + Self.redirect(to: elsewhere)])
@@ -90,7 +100,11 @@ struct RedirectTests {
         #expect(other.values("Authorization") == [] && other.values("Cookie") == [], "\(other)")
         #expect(other.values("Host") == ["\(RedirectBed.passing):\(shared.originPort)"])
         // And what the other place sets isn't set for this one.
-        let cookie = "HTTP/1.1 200 OK\r\nSet-Cookie: evil=1\r\nStrict-Transport-Security: max-age=1\r\nX-Ok: 1\r\nContent-Length: 0\r\n\r\n"
+        let cookie =
+            """
+            HTTP/1.1 200 OK\r\nSet-Cookie: evil=1\r\nStrict-Transport-Security: max-age=1\r\nX-Ok: \
+            1\r\nContent-Length: 0\r\n\r\n
+            """
         let setting = "https://\(RedirectBed.passing):\(shared.originPort)" + RuleBed.answer("x", cookie)
         let answer = try await curl("-i", shared.url + Self.redirect(to: setting))
         #expect(answer.output.contains("X-Ok: 1") && !answer.output.contains("evil"), "\(answer)")
@@ -98,10 +112,13 @@ struct RedirectTests {
     }
 
     @Test(arguments: [
-        ("ftp://origin.test/x", "has the scheme"), ("javascript:alert(1)", "has the scheme"), ("file:///etc/passwd", "has the scheme"),
+        ("ftp://origin.test/x", "has the scheme"), ("javascript:alert(1)", "has the scheme"),
+        ("file:///etc/passwd", "has the scheme"),
         ("//", "without a host"), ("http:///x", "without a host"), ("//user:geheim@origin.test/", "user information"),
-        ("https://0x7f.1/", "no usable host"), ("/a\tb", "control character"), ("/" + String(repeating: "a", count: 10_000), "longer than"),
-        ("https://origin.test:99999/", "no usable host"), ("//b\\evil.test/", "no usable host"), ("https://b%2etest/", "no usable host"),
+        ("https://0x7f.1/", "no usable host"), ("/a\tb", "control character"),
+        ("/" + String(repeating: "a", count: 10_000), "longer than"),
+        ("https://origin.test:99999/", "no usable host"), ("//b\\evil.test/", "no usable host"),
+        ("https://b%2etest/", "no usable host"),
         ("http://origin.test/", "from https to http"), ("https://denied.test/", "denied.test"),
         ("https://blocked.test/", "169.254.169.254"), ("https://169.254.169.254/latest/meta-data", "169.254.169.254"),
         ("https://wrong-pin.test:PORT/received/x", "inning"),
@@ -122,12 +139,14 @@ struct RedirectTests {
     func aForbiddenPlaceIsForbidden(_ location: String) async throws {
         let run = try await curl("-i", shared.url + Self.redirect(to: location))
         #expect(run.output.hasPrefix("HTTP/1.1 403 "), "\(run)")
-        let direct = try await shared.bed.curl(via: shared.proxy, ["-o", "/dev/null", "-w", "%{http_connect}", location])
+        let direct = try await shared.bed.curl(
+            via: shared.proxy, ["-o", "/dev/null", "-w", "%{http_connect}", location])
         #expect(direct.output == "403", "\(direct)")
     }
 
     @Test func severalLocationsAreRefused() async throws {
-        let run = try await curl("-i", shared.url + Self.redirect(to: "/received/x", fields: "Location: /received/y\r\n"))
+        let run = try await curl(
+            "-i", shared.url + Self.redirect(to: "/received/x", fields: "Location: /received/y\r\n"))
         #expect(run.output.hasPrefix("HTTP/1.1 502 ") && run.output.contains("more than one Location"), "\(run)")
     }
 
@@ -148,7 +167,9 @@ struct RedirectTests {
         let file = try shared.bed.file("upload-\(length)", String(repeating: "u", count: length))
         for expectation in ["Expect:", "Expect: 100-continue"] {
             let received = try ReceivedRequest(
-                try await curl("-H", expectation, "--data-binary", "@" + file, shared.url + "/redirect/307,308/received/\(length)"))
+                try await curl(
+                    "-H", expectation, "--data-binary", "@" + file, shared.url + "/redirect/307,308/received/\(length)")
+            )
             #expect(received.method == "POST" && received.length == length, "\(received.method) \(received.length)")
         }
     }
@@ -158,13 +179,15 @@ struct RedirectTests {
         let file = try shared.bed.file("long", String(repeating: "u", count: 3 << 20))
         let run = try await curl("-i", "-T", file, shared.url + "/redirect/307/received/long")
         #expect(run.output.contains("HTTP/1.1 502 ") && run.output.contains("limits.replay_body"), "\(run)")
-        let get = try ReceivedRequest(try await curl("--data-binary", "@" + file, shared.url + "/redirect/303/received/short"))
+        let get = try ReceivedRequest(
+            try await curl("--data-binary", "@" + file, shared.url + "/redirect/303/received/short"))
         #expect(get.method == "GET" && get.length == 0)
     }
 
     @Test func manyAtATime() async throws {
         let run = try await curl(
-            "-Z", "--parallel-max", "12", "-o", "/dev/null", "-w", "%{http_code}\n", shared.url + "/redirect/302,301/received/[1-120]")
+            "-Z", "--parallel-max", "12", "-o", "/dev/null", "-w", "%{http_code}\n",
+            shared.url + "/redirect/302,301/received/[1-120]")
         #expect(run.output.split(separator: "\n") == Array(repeating: "200", count: 120), "\(run)")
     }
 }
@@ -193,7 +216,8 @@ private enum RedirectBed {
         let others = [passing, refusing, quiet, "denied.test", "wrong-pin.test", "tunnelled.test"]
         let hosts = """
               - {match: \(refusing), session: {redirects: refuse}}
-              - {match: \(quiet), session: {redirects: follow, location_field: false}, request: {headers: {X-Rule: quiet}}}
+              - {match: \(quiet), session: {redirects: follow, location_field: false}, request: {headers: {X-Rule: \
+            quiet}}}
               - {match: denied.test, action: deny}
               - {match: tunnelled.test, action: tunnel}
               - {match: wrong-pin.test, pinning: public-key, pins: [\(String.wrongPin)]}
@@ -202,9 +226,14 @@ private enum RedirectBed {
         return try await RuleBed.prepare(
             bed, rules: [],
             extra: [
-                "session: {redirects: follow, max_redirects: 5, follow_to: [\((others + ["blocked.test", "169.254.169.254"]).joined(separator: ", "))]}"
+                """
+                session: {redirects: follow, max_redirects: 5, follow_to: \
+                [\((others + ["blocked.test", "169.254.169.254"]).joined(separator: ", "))]}
+                """
             ],
             hosts: hosts,
-            names: Dictionary(uniqueKeysWithValues: others.map { ($0, "127.0.0.1") }).merging(["blocked.test": "169.254.169.254"]) { $1 })
+            names: Dictionary(uniqueKeysWithValues: others.map { ($0, "127.0.0.1") }).merging([
+                "blocked.test": "169.254.169.254"
+            ]) { $1 })
     }
 }

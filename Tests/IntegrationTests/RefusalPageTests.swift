@@ -13,7 +13,8 @@ struct RefusalPageTests {
     }
 
     private func curl(_ host: String, _ arguments: String...) async throws -> Run {
-        try await bed.curl(via: shared.proxy, ["-i"] + arguments + ["https://\(host):\(shared.originPort)/received/secret"])
+        try await bed.curl(
+            via: shared.proxy, ["-i"] + arguments + ["https://\(host):\(shared.originPort)/received/secret"])
     }
 
     @Test(arguments: [("page.test", "Certificate pinning failure for page.test"), ("stranger.test", "stranger.test")])
@@ -37,7 +38,8 @@ struct RefusalPageTests {
     }
 
     @Test func aProgramGetsWhatItCanRead() async throws {
-        let run = try await bed.curl(via: shared.proxy, ["https://page.test:\(shared.originPort)/", "--fail-with-body"])
+        let run = try await bed.curl(
+            via: shared.proxy, ["https://page.test:\(shared.originPort)/", "--fail-with-body"])
         #expect(run.ending == .exited(22) && run.output.contains("\"presented_pins\""), "\(run)")
     }
 
@@ -62,12 +64,14 @@ struct RefusalPageTests {
     /// The leaf is for the one host of CONNECT, and so are the answers.
     @Test func noOtherHostIsSpokenFor() async throws {
         let authority = "page.test:\(shared.originPort)"
-        let run = try await bed.secureExchange(via: shared.proxy, to: authority, "GET / HTTP/1.1\r\nHost: other.test\r\n\r\n")
+        let run = try await bed.secureExchange(
+            via: shared.proxy, to: authority, "GET / HTTP/1.1\r\nHost: other.test\r\n\r\n")
         #expect(run.output.contains("HTTP/1.1 421 ") && !run.output.contains("pinning failure"), "\(run)")
         let names = try await bed.run([
             "/bin/sh", "-c",
             """
-            openssl s_client -proxy \(shared.proxy.address):\(shared.proxy.port) -connect \(authority) -servername page.test \
+            openssl s_client -proxy \(shared.proxy.address):\(shared.proxy.port) -connect \(authority) -servername \
+            page.test \
             -CAfile \(shared.proxy.authority) -verify_return_error </dev/null 2>/dev/null \
             | openssl x509 -noout -ext subjectAltName
             """,
@@ -120,7 +124,8 @@ struct RefusalPageTests {
         let url = "https://page.test:\(shared.originPort)/account"
         let run = try await bed.run(
             [
-                "/usr/bin/python3", PythonPeer.path("browser.py"), url, "--proxy", "\(shared.proxy.address):\(shared.proxy.port)",
+                "/usr/bin/python3", PythonPeer.path("browser.py"), url, "--proxy",
+                "\(shared.proxy.address):\(shared.proxy.port)",
                 "--profile", bed.path("b"),
             ], environment: ["HOME": home])
         let seen = try JSONDecoder().decode(Seen.self, from: Data(run.output.utf8))
@@ -141,7 +146,10 @@ struct RefusalPageTests {
     }
 
     @Test(arguments: [
-        ("action: verify-tunnel\n    on_refusal: page", "pins.yaml:4:17: error: on_refusal: page needs action: intercept"),
+        (
+            "action: verify-tunnel\n    on_refusal: page",
+            "pins.yaml:4:17: error: on_refusal: page needs action: intercept"
+        ),
         ("action: tunnel\n    on_refusal: page", "pins.yaml:4:17: error: on_refusal: page needs action: intercept"),
         ("on_refusal: pages", "pins.yaml:3:17: error: on_refusal: "),
         ("action: deny\n    on_refusal: page", "on_refusal has no effect: the host is denied"),
@@ -169,7 +177,9 @@ struct RefusalPageTests {
         let json = try await command("explain", "--json", "page.test:\(shared.originPort)")
         #expect(json.output.contains("\"on_refusal\" : \"page\""), "\(json)")
         let lint = try await command("lint", "--offline")
-        #expect(lint.output.contains("note: page.test: on_refusal is page") && lint.output.contains("[refusal-page]"), "\(lint)")
+        #expect(
+            lint.output.contains("note: page.test: on_refusal is page") && lint.output.contains("[refusal-page]"),
+            "\(lint)")
     }
 }
 

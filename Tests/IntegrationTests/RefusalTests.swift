@@ -39,9 +39,11 @@ struct RefusalTests {
         let run = try await shared.bed.curl(via: shared.proxy, ["-i", "https://origin.test:\(nginx.plainPort)/"])
         #expect(!run.succeeded && run.output.isEmpty && run.errors.contains("alert handshake failure"), "\(run)")
         let line = try await shared.proxy.events.first("exchange") { $0["port"] == "\(nginx.plainPort)" }
-        #expect(line["error"] == "tls_protocol_error" && line["cause"]?.contains("does not speak TLS") == true, "\(line)")
+        #expect(
+            line["error"] == "tls_protocol_error" && line["cause"]?.contains("does not speak TLS") == true, "\(line)")
         // A client of plain HTTP gets its page.
-        let plain = try await shared.bed.curl(via: shared.proxy, ["--proxytunnel", "-i", "http://origin.test:\(nginx.plainPort)/"])
+        let plain = try await shared.bed.curl(
+            via: shared.proxy, ["--proxytunnel", "-i", "http://origin.test:\(nginx.plainPort)/"])
         #expect(plain.output.contains("HTTP/1.1 ") && plain.output.contains("nginx"), "\(plain)")
     }
 
@@ -55,7 +57,10 @@ struct RefusalTests {
     }
 
     @Test(arguments: [
-        ("https://user:password@origin.test/x?secret", ["\\\"https://***:***@origin.test/x?***\\\" came", "origin.test:443"]),
+        (
+            "https://user:password@origin.test/x?secret",
+            ["\\\"https://***:***@origin.test/x?***\\\" came", "origin.test:443"]
+        ),
         ("http://origin.test:81/", ["http://origin.test:81", "origin.test:81"]), ("*", ["*", "host:port"]),
         ("origin.test", ["origin.test", "origin.test:443", "port is missing"]), ("/x?secret", ["/x", "host:port"]),
         ("user:password@origin.test:443", ["user information", "host:port"]),
@@ -68,7 +73,9 @@ struct RefusalTests {
         #expect(!answer.description.contains("secret") && !answer.description.contains("password"), "\(answer)")
     }
 
-    @Test(arguments: ["https://user:password@origin.test/", "ftp://origin.test/", "http://", "http:///x", "https://[::1/"])
+    @Test(arguments: [
+        "https://user:password@origin.test/", "ftp://origin.test/", "http://", "http:///x", "https://[::1/",
+    ])
     func aTargetThatIsNoURL(target: String) async throws {
         let connection = try RawConnection(to: shared.proxy)
         try await connection.send("GET \(target) HTTP/1.1\r\nHost: origin.test\r\n\r\n")
@@ -97,7 +104,9 @@ struct RefusalTests {
     }
 
     /// An address as SNI is against RFC 6066, but real clients send it, and it says what CONNECT said.
-    @Test(arguments: [("127.0.0.1", "127.0.0.1", 200), ("127.0.0.1", "127.0.0.2", 421), ("127.0.0.1", "origin.test", 421)])
+    @Test(arguments: [
+        ("127.0.0.1", "127.0.0.1", 200), ("127.0.0.1", "127.0.0.2", 421), ("127.0.0.1", "origin.test", 421),
+    ])
     func anAddressAsNameAgreesWithItself(_ host: String, _ name: String, _ status: Int) async throws {
         try await withTestBed { bed in
             let roots = try TestRoots()
@@ -119,7 +128,8 @@ struct RefusalTests {
         func ask(_ line: String, _ host: String) async throws -> String {
             try await shared.bed.secureExchange(
                 via: shared.proxy, to: shared.authority,
-                "\(line) HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n").output
+                "\(line) HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n"
+            ).output
         }
         let start = "for \(shared.authority) by CONNECT, but its"
         let host = try await ask("GET /", "other.test")
@@ -186,7 +196,11 @@ struct RefusalTests {
     @Test func aHeadThatIsTooLarge() async throws {
         let connection = try RawConnection(to: shared.proxy)
         try await connection.send(
-            "GET \(shared.plainURL)/echo HTTP/1.1\r\nHost: origin.test\r\nX: \(String(repeating: "x", count: 9000))\r\n\r\n")
+            """
+            GET \(shared.plainURL)/echo HTTP/1.1\r\nHost: origin.test\r\nX: \
+            \(String(repeating: "x", count: 9000))\r\n\r\n
+            """
+        )
         #expect(try await connection.response().status == 431)
         let run = try await shared.curl("-i", shared.url + "/raw/" + largeHead)
         #expect(run.output.hasPrefix("HTTP/1.1 502 "), "\(run)")

@@ -156,7 +156,8 @@ struct ReloadTests {
             let text = await client.output.text
             let errors = await client.errors.text
             #expect(ending == .exited(0), "\(errors)")
-            #expect(text.split(separator: "\n").count { $0.hasPrefix("200 2") && $0.hasSuffix(" 0") } == 3000, "\(text)")
+            #expect(
+                text.split(separator: "\n").count { $0.hasPrefix("200 2") && $0.hasSuffix(" 0") } == 3000, "\(text)")
         }
     }
 

@@ -34,7 +34,8 @@ struct ResumptionTests {
             func connect(_ host: String, _ option: String) async throws -> Run {
                 try await bed.run(
                     [
-                        "openssl", "s_client", version, "-proxy", "\(shared.proxy.address):\(shared.proxy.port)", "-connect",
+                        "openssl", "s_client", version, "-proxy", "\(shared.proxy.address):\(shared.proxy.port)",
+                        "-connect",
                         "\(host):\(shared.originPort)", "-servername", host, "-CAfile", shared.proxy.authority,
                         "-ign_eof", option, "session.pem",
                     ],
@@ -63,7 +64,9 @@ struct ResumptionTests {
             #expect(try await !request())
             #expect(try await request())
             // Another entry for the host, though it asks for no more than before.
-            try bed.file("proxy/pins.yaml", "hosts:\n  - match: origin.test\n    pinning: none\n    validates_domain_name: false\n")
+            try bed.file(
+                "proxy/pins.yaml",
+                "hosts:\n  - match: origin.test\n    pinning: none\n    validates_domain_name: false\n")
             try await shared.proxy.reload()
             #expect(try await !request())
             #expect(try await request())

@@ -22,7 +22,8 @@ struct RetryTests {
         "\(method) \(shared.plainURL)\(path) HTTP/1.1\r\nHost: origin.test:\(shared.secondOriginPort)\r\n\r\n"
     }
 
-    /// What a request for `/die` is answered with, how often the origin got it, and whether a new connection brought it last.
+    /// What a request for `/die` is answered with, how often the origin got it, and whether a new connection brought it
+    /// last.
     private func deaths(idle: Int, method: String) async throws -> (status: Int, count: Int, wasNew: Bool) {
         try await withTestBed { bed in
             let (shared, origin) = try await prepare(bed, idle: idle)

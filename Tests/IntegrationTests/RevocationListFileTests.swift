@@ -33,7 +33,8 @@ struct RevocationListFileTests {
                 hosts: ["listed.test": "127.0.0.1"])
 
             let warning = try await proxy.events.first("crl.expiring")
-            #expect(warning["file"] == file && warning["days_left"] == "-1" && warning["level"] == "warning", "\(warning)")
+            #expect(
+                warning["file"] == file && warning["days_left"] == "-1" && warning["level"] == "warning", "\(warning)")
             #expect(warning["issuer"]?.contains("CN=Test Intermediate") == true)
             let refused = try await proxy.connect(to: host)
             Expected.refused(502, "no current CRL").check(refused, host: "listed.test")
@@ -44,7 +45,9 @@ struct RevocationListFileTests {
             #expect(check.errors.contains("(\(file)) expired"), "\(check)")
             #expect(check.errors.contains(", 5 hours ago: every host"), "\(check)")
             let lint = try await pinproxy(bed, "lint")
-            #expect(lint.output.contains("5 hours ago: every host with a certificate of this issuer is refused [crl-expires]"), "\(lint)")
+            #expect(
+                lint.output.contains(
+                    "5 hours ago: every host with a certificate of this issuer is refused [crl-expires]"), "\(lint)")
             #expect(lint.output.contains("[refused-now]"), "an entry without pins is asked too: \(lint)")
             let stale = try await pinproxy(bed, "explain", host)
             #expect(stale.output.contains("\(file): list of CN=Test Intermediate, expired"), "\(stale)")
@@ -79,7 +82,8 @@ struct RevocationListFileTests {
             let roots = try TestRoots()
             try bed.file("proxy/corp.crl", list(roots.intermediate, from: -4 * Self.day, to: 4 * Self.day))
             try ProxyProcess.write(
-                to: bed, folder: "proxy", pins: "defaults:\n  crl_files: [corp.crl]\nhosts: []\n", trust: roots.write(to: bed))
+                to: bed, folder: "proxy", pins: "defaults:\n  crl_files: [corp.crl]\nhosts: []\n",
+                trust: roots.write(to: bed))
             func lint(_ days: Int64) async throws -> Run {
                 let day = Date(timeIntervalSince1970: TimeInterval(TestRoots.now + days * Self.day))
                 return try await pinproxy(bed, "lint", "--offline", "--at", day.formatted(.iso8601))
@@ -100,7 +104,8 @@ struct RevocationListFileTests {
             let origin = try await PythonPeer.origin(in: bed, chain: roots.chain("listed.test"))
             try bed.file("proxy/corp.crl", list(roots.intermediate, from: -Self.hour, to: 30 * Self.day))
             try ProxyProcess.write(
-                to: bed, folder: "proxy", pins: "defaults:\n  crl_files: [corp.crl]\nhosts: []\n", trust: roots.write(to: bed))
+                to: bed, folder: "proxy", pins: "defaults:\n  crl_files: [corp.crl]\nhosts: []\n",
+                trust: roots.write(to: bed))
             try bed.file("proxy/hosts", "127.0.0.1 listed.test\n")
             let run = try await pinproxy(bed, "explain", "listed.test:\(origin.port)", "--verbose")
             #expect(run.succeeded, "\(run)")

@@ -12,7 +12,9 @@ struct RevocationListIssuerTests {
     }
 
     /// `openssl ca`, with extensions as EasyRSA writes them: issuer and serial number of the authority's certificate.
-    private func list(_ bed: TestBed, by authority: HeldCertificate, revoking leaf: HeldCertificate?) async throws -> String {
+    private func list(
+        _ bed: TestBed, by authority: HeldCertificate, revoking leaf: HeldCertificate?
+    ) async throws -> String {
         try bed.file("ca/authority.pem", authority.pem)
         try bed.file("ca/authority.key", authority.keyPEM)
         try bed.file("ca/index.txt", "")
@@ -53,7 +55,9 @@ struct RevocationListIssuerTests {
             let key = try TestKey()
             let template = CertificateTemplate.root("Corp Root").validToday.with { $0.keyPair = key }
             let (old, new) = (try HeldCertificate.selfSigned(template), try HeldCertificate.selfSigned(template))
-            let (good, bad) = (try new.issue(TestRoots.template(["good.test"])), try new.issue(TestRoots.template(["bad.test"])))
+            let (good, bad) = (
+                try new.issue(TestRoots.template(["good.test"])), try new.issue(TestRoots.template(["bad.test"]))
+            )
             let goodOrigin = try await PythonPeer.origin(in: bed, chain: ServedChain(good))
             let badOrigin = try await PythonPeer.origin(in: bed, chain: ServedChain(bad))
             _ = try await list(bed, by: old, revoking: bad)
@@ -80,7 +84,8 @@ struct RevocationListIssuerTests {
             let file = try await list(bed, by: other, revoking: nil)
             let host = "listed.test:\(origin.port)"
             let proxy = try await ProxyProcess(
-                in: bed, pins: "hosts:\n  - match: \(host)\n    crl_files: [corp.crl]\n", trust: bed.file("root.pem", own.pem),
+                in: bed, pins: "hosts:\n  - match: \(host)\n    crl_files: [corp.crl]\n",
+                trust: bed.file("root.pem", own.pem),
                 hosts: ["listed.test": "127.0.0.1"])
             #expect(try await proxy.connect(to: host).status == 200)
             let check = try await pinproxy(bed, "check")
@@ -89,9 +94,13 @@ struct RevocationListIssuerTests {
             let offline = try await pinproxy(bed, "lint", "--offline")
             #expect(offline.output.contains(words) && offline.output.contains("[no-revocation-list]"), "\(offline)")
             let lint = try await pinproxy(bed, "lint")
-            #expect(lint.output.contains("(\(file)) is signed by another key than the issuer in the chain of \(host)"), "\(lint)")
+            #expect(
+                lint.output.contains("(\(file)) is signed by another key than the issuer in the chain of \(host)"),
+                "\(lint)")
             let explain = try await pinproxy(bed, "explain", host)
-            #expect(explain.output.contains("\(file): this list of CN=Corp Root is not signed by the key of CN=Corp Root"), "\(explain)")
+            #expect(
+                explain.output.contains("\(file): this list of CN=Corp Root is not signed by the key of CN=Corp Root"),
+                "\(explain)")
         }
     }
 }

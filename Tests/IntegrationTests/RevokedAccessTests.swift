@@ -231,7 +231,8 @@ struct RevokedAccessTests {
     /// The reload comes between the answer to CONNECT and the tunnel's first byte.
     @Test func aTunnelThatWasOnlyPromisedIsNotOpened() async throws {
         try await withTestBed { bed in
-            let shared = try await OriginBed.prepare(bed, pins: "hosts: [{match: origin.test, action: verify-tunnel}]\n")
+            let shared = try await OriginBed.prepare(
+                bed, pins: "hosts: [{match: origin.test, action: verify-tunnel}]\n")
             let client = try await HeldClient(in: shared, trust: bed.path("roots.pem"))
             #expect(try await client.connect() == "200")
             let text = try bed.contents("proxy/pinproxy.yaml")

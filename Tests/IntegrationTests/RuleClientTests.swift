@@ -13,7 +13,10 @@ struct RuleClientTests {
         switch program {
         case "node":
             return try await shared.bed.run(
-                ["node", PythonPeer.path("fetch.mjs"), shared.proxy.address, "\(shared.proxy.port)", shared.proxy.authority, url])
+                [
+                    "node", PythonPeer.path("fetch.mjs"), shared.proxy.address, "\(shared.proxy.port)",
+                    shared.proxy.authority, url,
+                ])
         default:
             let interpreter = program == "requests" ? PythonPeer.pythonWithPackages : PythonPeer.python
             return try await shared.bed.run(

@@ -7,13 +7,17 @@ struct RuleFormTests {
     private static let bytes = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 7 >> 2) }
 
     /// - Parameter more: further keys of the request rules.
-    private func prepare(_ bed: TestBed, path: String, more: String = "", files: [String: [UInt8]] = [:]) async throws -> SharedBed {
+    private func prepare(
+        _ bed: TestBed, path: String, more: String = "", files: [String: [UInt8]] = [:]
+    ) async throws -> SharedBed {
         try bed.file("proxy/small.csv", "a;b\r\n1;2\r\n")
         try bed.file("proxy/file.bin", Self.bytes)
         for (name, bytes) in files { try bed.file("proxy/" + name, bytes) }
         let request = """
-            serializer: multipart, parameters: {user: {name: "Ä \\"x\\""}}, parts: [{name: note, value: "line 1\\nline 2"}, \
-            {name: table, file: small.csv, type: text/csv}, {name: "d a\\"ta", file: file.bin, file_name: "ü.bin"}, {name: data, value: "{}", file_name: "a\\"b.json"}, \
+            serializer: multipart, parameters: {user: {name: "Ä \\"x\\""}}, parts: [{name: note, value: "line 1\\nline \
+            2"}, \
+            {name: table, file: small.csv, type: text/csv}, {name: "d a\\"ta", file: file.bin, file_name: "ü.bin"}, \
+            {name: data, value: "{}", file_name: "a\\"b.json"}, \
             {name: typed, value: x, type: text/csv}]\(more)
             """
         return try await RuleBed.prepare(bed, rules: ["{path: \(path), request: {\(request)}}"])
@@ -31,14 +35,17 @@ struct RuleFormTests {
             let node = try await PythonPeer(in: bed, script: "form.mjs", interpreter: "node")
             for url in [shared.url, shared.plainURL, "http://\(OriginBed.name):\(node.port)"] {
                 let run = try await shared.curl("-X", "POST", url + "/received/form")
-                let parts = try #require(try? JSONDecoder().decode(Parts.self, from: Data(run.output.utf8)), "\(run)").parts
+                let parts = try #require(try? JSONDecoder().decode(Parts.self, from: Data(run.output.utf8)), "\(run)")
+                    .parts
                 #expect(parts.count == 6, "\(run)")
                 guard parts.count == 6 else { return }
                 #expect(parts[0].name == "user[name]" && parts[1].name == "note", "\(run)")
                 #expect(parts[1].text == "line 1\nline 2" && parts[0].length == 6, "\(run)")
-                #expect(parts[2].name == "table" && parts[2].file == "small.csv" && parts[2].type == "text/csv", "\(run)")
+                #expect(
+                    parts[2].name == "table" && parts[2].file == "small.csv" && parts[2].type == "text/csv", "\(run)")
                 #expect(parts[3].sha256 == digest && parts[3].length == Self.bytes.count, "\(run)")
-                #expect(parts[4].name == "data" && parts[4].type == "application/json" && parts[4].length == 2, "\(run)")
+                #expect(
+                    parts[4].name == "data" && parts[4].type == "application/json" && parts[4].length == 2, "\(run)")
                 #expect(parts[4].file == "a\"b.json" || parts[4].file == "a%22b.json", "\(run)")
                 #expect(parts[5].name == "typed" && parts[5].file == nil && parts[5].length == 1, "\(run)")
                 // Node shows the type of files only.
@@ -46,7 +53,8 @@ struct RuleFormTests {
             }
             // The requests after it on the same connection are right.
             let several = try await shared.curl(
-                "-X", "POST", shared.url + "/received/a", shared.url + "/received/b", "--next", "-sS", shared.url + "/large/5")
+                "-X", "POST", shared.url + "/received/a", shared.url + "/received/b", "--next", "-sS",
+                shared.url + "/large/5")
             #expect(several.output.components(separatedBy: digest).count == 3, "\(several)")
         }
     }
@@ -66,14 +74,16 @@ struct RuleFormTests {
 
     @Test func aThrottledFormArrivesInOrder() async throws {
         try await withTestBed { bed in
-            let shared = try await prepare(bed, path: "\"/received/**\"", more: ", throttle: {packet: 16KiB, delay: 1ms}")
+            let shared = try await prepare(
+                bed, path: "\"/received/**\"", more: ", throttle: {packet: 16KiB, delay: 1ms}")
             let digest = try await sha256("proxy/file.bin", in: bed)
             for url in [shared.url, shared.plainURL] {
                 let run = try await shared.curl("-X", "POST", url + "/received/form")
                 #expect(run.output.contains(digest), "\(run)")
             }
             // A client's own body too, whatever it is larger than.
-            let run = try await shared.curl("--data-binary", "@\(bed.path("proxy/file.bin"))", shared.url + "/received/own")
+            let run = try await shared.curl(
+                "--data-binary", "@\(bed.path("proxy/file.bin"))", shared.url + "/received/own")
             #expect(run.output.contains(digest), "\(run)")
         }
     }
@@ -121,7 +131,8 @@ struct RuleFormTests {
             let before = try shared.proxy.peakMemory()
             try sparse(bed, 50_000_000)
             let run = try await shared.curl("-X", "POST", shared.url + "/echo/large")
-            let length = run.output.components(separatedBy: "\"length\": ").last.flatMap { Int($0.prefix { $0.isNumber }) } ?? 0
+            let length =
+                run.output.components(separatedBy: "\"length\": ").last.flatMap { Int($0.prefix { $0.isNumber }) } ?? 0
             #expect(length > 50_000_000, "\(run)")
             if !Sanitizer.isOn { #expect(try shared.proxy.peakMemory() < before + 16 << 20) }
         }
@@ -157,7 +168,11 @@ struct RuleFormTests {
     private func abandonedUpload(in shared: SharedBed) async throws -> String {
         let connection = try RawConnection(to: shared.proxy)
         try await connection.send(
-            "POST \(shared.plainURL)/slow-echo/x HTTP/1.1\r\nHost: \(OriginBed.name):\(shared.secondOriginPort)\r\nContent-Length: 0\r\n\r\n")
+            """
+            POST \(shared.plainURL)/slow-echo/x HTTP/1.1\r\nHost: \
+            \(OriginBed.name):\(shared.secondOriginPort)\r\nContent-Length: 0\r\n\r\n
+            """
+        )
         let request = try await shared.plainOrigin?.events.first("request")
         try await connection.send("GET / HTTP/1.1\r\n")
         try await connection.resetOnClose()

@@ -28,7 +28,8 @@ struct RuleHeaderTests {
     @Test func whatTheRequestBringsItselfStaysWhereTheRuleSaysSo() async throws {
         let own = try await received(
             "-H", "x-own: mine", "-H", "Accept-Language: fr", "-H", "authorization: Bearer abc", "-A", "mine",
-            "-e", "http://a.test/", "-H", "x-gone: 1", "-H", "X-Gone: 2", "-b", "a=b", shared.url + "/received/headers/b")
+            "-e", "http://a.test/", "-H", "x-gone: 1", "-H", "X-Gone: 2", "-b", "a=b",
+            shared.url + "/received/headers/b")
         #expect(own.values("X-Own") == ["mine"], "\(own)")
         #expect(own.values("Accept-Language") == ["fr"])
         #expect(own.values("Authorization") == ["Bearer abc"])
@@ -66,8 +67,11 @@ struct RuleHeaderTests {
 
     @Test func explainMasksSecrets() async throws {
         let run = try await shared.bed.run(
-            [ProxyProcess.executable, "explain", "--config", shared.bed.path("proxy/pinproxy.yaml"), "--path", "/received/headers/a",
-                "--method", "GET", OriginBed.name],
+            [
+                ProxyProcess.executable, "explain", "--config", shared.bed.path("proxy/pinproxy.yaml"), "--path",
+                "/received/headers/a",
+                "--method", "GET", OriginBed.name,
+            ],
             environment: ProxyProcess.environment(in: shared.bed))
         #expect(run.output.contains("authorization"), "\(run)")
         #expect(!"\(run)".contains(Self.password) && !"\(run)".contains(Self.token), "\(run)")
@@ -97,7 +101,11 @@ struct RuleHeaderTests {
                 [ProxyProcess.executable, "check", "--config", bed.path("proxy/pinproxy.yaml")],
                 environment: ProxyProcess.environment(in: bed))
             #expect(!run.succeeded, "\(run)")
-            let words = "pins.yaml:5:19: error: parameters: a[b] is null, which a property list can't express (serializer: property-list)"
+            let words =
+                """
+                pins.yaml:5:19: error: parameters: a[b] is null, which a property list can't express (serializer: \
+                property-list)
+                """
             #expect(run.errors.contains(words) || run.output.contains(words), "\(run)")
         }
     }
@@ -109,7 +117,9 @@ struct RuleHeaderTests {
     ])
     func checkRefusesRulesForFramingAndHops(field: String) async throws {
         try await withTestBed { bed in
-            for rule in ["headers: {\"\(field)\": a}", "set_headers: {\"\(field)\": a}", "remove_headers: [\"\(field)\"]"] {
+            for rule in [
+                "headers: {\"\(field)\": a}", "set_headers: {\"\(field)\": a}", "remove_headers: [\"\(field)\"]",
+            ] {
                 try ProxyProcess.write(
                     to: bed, folder: "proxy", pins: "hosts: [{match: a.test, request: {\(rule)}}]\n", trust: nil)
                 let run = try await bed.run(
@@ -139,7 +149,8 @@ private enum RuleHeaderBed {
             rules: [
                 """
                 {path: /received/headers/**, request: {headers: {X-Client: fleet, X-Own: default}, \
-                set_headers: {User-Agent: tool/1}, remove_headers: [Referer, X-Gone], accept_language: [de-AT, de, en], \
+                set_headers: {User-Agent: tool/1}, remove_headers: [Referer, X-Gone], accept_language: [de-AT, de, \
+                en], \
                 authorization: {user: ann, password_file: password}, cookies: strip}}
                 """,
                 "{path: /received/token, request: {set_headers: {Authorization: {file: token}}}}",

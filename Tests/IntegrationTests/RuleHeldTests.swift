@@ -26,7 +26,8 @@ struct RuleHeldTests {
             ("report", 250_000, 200), ("report-nulls", 200_000, 200), ("report-nulls", 3_000_000, 200),
         ] {
             let run = try await shared.curl(
-                version, "-o", "/dev/null", "-w", "%{http_code} %{size_download}", "\(shared.url)/array/\(rule)/\(framing)/\(length)")
+                version, "-o", "/dev/null", "-w", "%{http_code} %{size_download}",
+                "\(shared.url)/array/\(rule)/\(framing)/\(length)")
             #expect(run.succeeded && run.output.hasPrefix("\(status) "), "\(rule) \(length): \(run)")
             if status == 200 { #expect(run.output == "200 \(length + 3)", "\(rule) \(length): \(run)") }
         }
@@ -51,7 +52,8 @@ struct RuleHeldTests {
     /// It is nobody's to wait for its end.
     @Test func aReportHoldsNothingBack() async throws {
         let run = try await shared.bed.run(
-            ["sh", "-c", "curl -sS \(shared.url)/endless | head -c 3000000 | wc -c"], environment: shared.proxy.clientEnvironment)
+            ["sh", "-c", "curl -sS \(shared.url)/endless | head -c 3000000 | wc -c"],
+            environment: shared.proxy.clientEnvironment)
         #expect(run.output.contains("3000000"), "\(run)")
     }
 
@@ -60,7 +62,11 @@ struct RuleHeldTests {
     private func coded(_ text: String, by coding: String) async throws -> [UInt8] {
         let name = "coded-\(UUID())"
         try shared.bed.file(name, text)
-        let script = "const z=require('zlib'),f=require('fs');f.writeFileSync('\(name).out',z.\(coding)(f.readFileSync('\(name)')))"
+        let script =
+            """
+            const \
+            z=require('zlib'),f=require('fs');f.writeFileSync('\(name).out',z.\(coding)(f.readFileSync('\(name)')))
+            """
         let run = try await shared.bed.run(["node", "-e", script])
         #expect(run.succeeded, "\(run)")
         return try Array(Data(contentsOf: URL(fileURLWithPath: shared.bed.path(name + ".out"))))
@@ -73,9 +79,14 @@ struct RuleHeldTests {
             let head = Array("\(Self.head)Content-Encoding: \(coding)\r\nContent-Length: \(body.count)\r\n\r\n".utf8)
             let run = try await get("json", head + body, "--compressed")
             #expect(run.output.hasPrefix("HTTP/1.1 \(status) "), "\(run)")
-            if status == 200 { #expect(run.output.hasSuffix(text) && run.output.contains("Content-Encoding: \(coding)"), "\(run)") }
+            if status == 200 {
+                #expect(run.output.hasSuffix(text) && run.output.contains("Content-Encoding: \(coding)"), "\(run)")
+            }
             let rewritten = try await get("nulls", head + body)
-            if status == 200 { #expect(rewritten.output.hasSuffix("[1]") && !rewritten.output.contains("Content-Encoding"), "\(rewritten)") }
+            if status == 200 {
+                #expect(
+                    rewritten.output.hasSuffix("[1]") && !rewritten.output.contains("Content-Encoding"), "\(rewritten)")
+            }
             let broken = try await get("json", head + body.dropLast() + [body.last.map { $0 ^ 0x55 } ?? 0])
             if coding != "br" { #expect(broken.output.hasPrefix("HTTP/1.1 502 "), "\(broken)") }
         }
@@ -96,7 +107,9 @@ struct RuleHeldTests {
 
     // MARK: Broken off
 
-    @Test(arguments: ["Content-Length: 100\r\n", "Transfer-Encoding: chunked\r\n", "Connection: close\r\n"], ["cut", "close"])
+    @Test(
+        arguments: ["Content-Length: 100\r\n", "Transfer-Encoding: chunked\r\n", "Connection: close\r\n"],
+        ["cut", "close"])
     func anOriginThatBreaksOffWhileHeldIsABadGateway(framing: String, kind: String) async throws {
         let name = "x\(UUID())"
         let start = framing.contains("chunked") ? "9\r\n[1, 2, 3]\r\n" : "[1, 2, 3]"
@@ -126,7 +139,9 @@ struct RuleHeldTests {
 
 private enum RuleHeldBed {
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
-        func rule(_ name: String, _ response: String) -> String { "{path: /answer/\(name)/**, response: {\(response)}}" }
+        func rule(_ name: String, _ response: String) -> String {
+            "{path: /answer/\(name)/**, response: {\(response)}}"
+        }
         return try await RuleBed.prepare(
             bed,
             rules: [
@@ -140,7 +155,8 @@ private enum RuleHeldBed {
                 {path: /array/report-nulls/**, \
                 response: {serializer: json, remove_null_values: true, max_body: 100KiB, enforcement: report}}
                 """,
-                "{path: /held-answer/**, response: {serializer: json}}", "{path: /held-gone/**, response: {serializer: json}}",
+                "{path: /held-answer/**, response: {serializer: json}}",
+                "{path: /held-gone/**, response: {serializer: json}}",
                 "{path: /endless, response: {serializer: json, enforcement: report}}",
             ])
     }

@@ -21,7 +21,8 @@ struct RuleParameterTests {
             #expect(try await received(url + "/received/form").target == "/received/form?\(Self.query)")
             #expect(try await received(url + "/received/form?a=1").target == "/received/form?a=1&\(Self.query)")
         }
-        #expect(try await received("-X", "POST", shared.url + "/received/query").target == "/received/query?\(Self.query)")
+        #expect(
+            try await received("-X", "POST", shared.url + "/received/query").target == "/received/query?\(Self.query)")
     }
 
     @Test(arguments: [
@@ -57,17 +58,24 @@ struct RuleParameterTests {
         ("property-list", "form"), ("property-list", "json"),
     ])
     func aBodyIsConvertedInEachDirection(from: String, to: String) async throws {
-        let types = ["form": "application/x-www-form-urlencoded", "json": "application/json", "property-list": "application/x-plist"]
+        let types = [
+            "form": "application/x-www-form-urlencoded", "json": "application/json",
+            "property-list": "application/x-plist",
+        ]
         let bodies = ["form": Self.form, "json": Self.json, "property-list": Self.plist]
         let file = try shared.bed.file("body-\(from)-\(to)", try #require(bodies[from]))
         for extra in [[], ["-H", "Transfer-Encoding: chunked"], ["-H", "Expect: 100-continue"]] {
             let run = try ReceivedRequest(
                 try await shared.bed.curl(
                     via: shared.proxy,
-                    ["-H", "Content-Type: \(types[from] ?? "")", "-H", "Content-Digest: sha-256=:AAAA:", "--data-binary", "@\(file)"]
+                    [
+                        "-H", "Content-Type: \(types[from] ?? "")", "-H", "Content-Digest: sha-256=:AAAA:",
+                        "--data-binary", "@\(file)",
+                    ]
                         + extra + [shared.url + "/received/\(from)/\(to)"]))
             #expect(run.values("Content-Type") == [types[to] ?? ""], "\(run)")
-            #expect(run.values("Content-Length") == ["\(run.length)"] && run.values("Transfer-Encoding") == [], "\(run)")
+            #expect(
+                run.values("Content-Length") == ["\(run.length)"] && run.values("Transfer-Encoding") == [], "\(run)")
             #expect(run.values("Expect") == [] && run.values("Content-Digest") == [], "\(run)")
             switch to {
             case "form": #expect(run.body.replacingOccurrences(of: "+", with: "%20") == Self.query, "\(run)")
@@ -80,8 +88,11 @@ struct RuleParameterTests {
     @Test func otherTypesAndRequestsWithoutABodyPassUnchanged() async throws {
         let text = try await received("-H", "Content-Type: text/plain", "-d", "a=1", shared.url + "/received/form/json")
         #expect(text.body == "a=1" && text.values("Content-Type") == ["text/plain"], "\(text)")
-        let none = try await received("-H", "Content-Type: application/x-www-form-urlencoded", shared.url + "/received/form/json")
-        #expect(none.values("Content-Type") == ["application/x-www-form-urlencoded"] && none.values("Content-Length") == [], "\(none)")
+        let none = try await received(
+            "-H", "Content-Type: application/x-www-form-urlencoded", shared.url + "/received/form/json")
+        #expect(
+            none.values("Content-Type") == ["application/x-www-form-urlencoded"] && none.values("Content-Length") == [],
+            "\(none)")
     }
 
     @Test func aMalformedBodyIsToldWithItsPlace() async throws {
@@ -115,7 +126,8 @@ struct RuleParameterTests {
     }
 
     @Test func aCodedBodyIsRefused() async throws {
-        let run = try await shared.curl("-i", "-H", "Content-Encoding: gzip", "-d", "a=1", shared.url + "/received/form/json")
+        let run = try await shared.curl(
+            "-i", "-H", "Content-Encoding: gzip", "-d", "a=1", shared.url + "/received/form/json")
         #expect(run.output.hasPrefix("HTTP/1.1 415 "), "\(run)")
     }
 
@@ -126,15 +138,21 @@ struct RuleParameterTests {
                 + "Content-Type: application/x-www-form-urlencoded\r\n\(fields)\r\n\(body)"
         }
         let requests = [
-            post("Content-Length: 3\r\n", "a=1"), post("Transfer-Encoding: chunked\r\n", "1;x=y\r\nb\r\n2\r\n=2\r\n0\r\nX-End: 1\r\n\r\n"),
+            post("Content-Length: 3\r\n", "a=1"),
+            post("Transfer-Encoding: chunked\r\n", "1;x=y\r\nb\r\n2\r\n=2\r\n0\r\nX-End: 1\r\n\r\n"),
             "GET /large/5 HTTP/1.1\r\nHost: \(shared.authority)\r\n\r\n", post("Content-Length: 0\r\n", ""),
             post("Content-Length: 3\r\nExpect: 100-continue\r\n", "c=3"),
-            "POST /received/x HTTP/1.1\r\nHost: \(shared.authority)\r\nContent-Length: 3\r\nConnection: close\r\n\r\nd=4",
+            """
+            POST /received/x HTTP/1.1\r\nHost: \(shared.authority)\r\nContent-Length: 3\r\nConnection: close\r\n\r\nd=4
+            """,
         ]
         let run = try await shared.bed.secureExchange(via: shared.proxy, to: shared.authority, requests.joined())
         let answers = run.output.components(separatedBy: "HTTP/1.1 200").dropFirst()
         #expect(answers.count == 6, "\(run)")
-        let order = [#""body": "{\"a\":\"1\"}""#, #""body": "{\"b\":\"2\"}""#, "\r\n\r\n", #""body": """#, #""body": "{\"c\":\"3\"}""#, #""body": "d=4""#]
+        let order = [
+            #""body": "{\"a\":\"1\"}""#, #""body": "{\"b\":\"2\"}""#, "\r\n\r\n", #""body": """#,
+            #""body": "{\"c\":\"3\"}""#, #""body": "d=4""#,
+        ]
         for (answer, part) in zip(answers, order) { #expect(answer.contains(part), "\(part) in \(answer)") }
     }
 
@@ -145,7 +163,8 @@ struct RuleParameterTests {
         let body = String(repeating: chunk, count: 20_000) + "0\r\n\r\n"
         let connection = try RawConnection(to: shared.proxy)
         try await connection.send(
-            "POST \(shared.plainURL)/received/form/json HTTP/1.1\r\nHost: \(OriginBed.name):\(shared.secondOriginPort)\r\n"
+            "POST \(shared.plainURL)/received/form/json HTTP/1.1\r\n"
+                + "Host: \(OriginBed.name):\(shared.secondOriginPort)\r\n"
                 + "Content-Type: application/x-www-form-urlencoded\r\nTransfer-Encoding: chunked\r\n\r\n" + body)
         let answer = try await connection.response()
         #expect(answer.status == 200 && answer.body.contains("\"length\": 20009"), "\(answer)")
@@ -155,11 +174,16 @@ struct RuleParameterTests {
     @Test func aClientThatBreaksOffWithinItsBodyLeavesALine() async throws {
         let connection = try RawConnection(to: shared.proxy)
         try await connection.send(
-            "POST \(shared.plainURL)/received/form/json HTTP/1.1\r\nHost: \(OriginBed.name):\(shared.secondOriginPort)\r\n"
+            """
+            POST \(shared.plainURL)/received/form/json HTTP/1.1\r\nHost: \
+            \(OriginBed.name):\(shared.secondOriginPort)\r\n
+            """
                 + "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 10\r\n\r\na=1")
         try await connection.finishSending()
         try await connection.end()
-        let event = try await shared.proxy.events.first("exchange") { $0["cause"]?.contains("body was received") == true }
+        let event = try await shared.proxy.events.first("exchange") {
+            $0["cause"]?.contains("body was received") == true
+        }
         #expect(event["method"] == "POST", "\(event)")
     }
 }
@@ -174,10 +198,11 @@ private enum RuleParameterBed {
                 "{path: /received/query, request: {\(parameters), query_methods: [GET, POST]}}",
                 "{path: /received/json, request: {serializer: json, \(parameters)}}",
                 "{path: /received/plist, request: {serializer: property-list, \(parameters)}}",
-            ] + ["form", "json", "property-list"].flatMap { from in
-                ["form", "json", "property-list"].filter { $0 != from }.map { to in
-                    "{path: /received/\(from)/\(to), request: {convert_body: {from: \(from), to: \(to)}}}"
-                }
-            })
+            ]
+                + ["form", "json", "property-list"].flatMap { from in
+                    ["form", "json", "property-list"].filter { $0 != from }.map { to in
+                        "{path: /received/\(from)/\(to), request: {convert_body: {from: \(from), to: \(to)}}}"
+                    }
+                })
     }
 }

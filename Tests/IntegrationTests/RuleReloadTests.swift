@@ -7,10 +7,16 @@ struct RuleReloadTests {
     /// Each request is shaped by the old or the new rules and its response judged by the same, none by neither.
     @Test func eachExchangeIsOfOneSetOfRules() async throws {
         try await withTestBed { bed in
-            // The field that the rules set tells which ones hold; its response is JSON under one, and refused under the other.
+            // The field that the rules set tells which ones hold; its response is JSON under one, and refused under the
+            // other.
             func pins(_ name: String, _ serializer: String) -> String {
                 RuleBed.pins(
-                    rules: ["{path: /received/**, request: {set_headers: {X-Rules: \(name)}}, response: {serializer: \(serializer)}}"])
+                    rules: [
+                        """
+                        {path: /received/**, request: {set_headers: {X-Rules: \(name)}}, response: {serializer: \
+                        \(serializer)}}
+                        """
+                    ])
             }
             let roots = try TestRoots()
             let origin = try await PythonPeer.origin(in: bed, chain: roots.chain(OriginBed.name))
@@ -22,7 +28,8 @@ struct RuleReloadTests {
             for _ in 0..<12 {
                 isOld.toggle()
                 try ProxyProcess.write(
-                    to: bed, folder: "proxy", pins: isOld ? pins("old", "json") : pins("new", "xml"), trust: bed.path("roots.pem"))
+                    to: bed, folder: "proxy", pins: isOld ? pins("old", "json") : pins("new", "xml"),
+                    trust: bed.path("roots.pem"))
                 #expect(try await proxy.reload().name == "config.reload")
             }
             let run = try await load

@@ -16,7 +16,9 @@ struct RuleResponseTests {
         try await shared.bed.curl(via: shared.proxy, ["-i"] + arguments + [shared.url + RuleBed.answer(rule, message)])
     }
 
-    private func response(_ body: String, _ type: String? = "application/json", _ status: String = "200 OK", _ fields: String = "") -> String {
+    private func response(
+        _ body: String, _ type: String? = "application/json", _ status: String = "200 OK", _ fields: String = ""
+    ) -> String {
         RuleBed.response(body, type: type, status: status, fields: fields)
     }
 
@@ -66,7 +68,9 @@ struct RuleResponseTests {
         guard let reason = example.reason else {
             let status = example.message.dropFirst(9).prefix(3)
             #expect(run.output.hasPrefix("HTTP/1.1 \(status) "), "\(run)")
-            if let body = example.message.components(separatedBy: "\r\n\r\n").last { #expect(body.isEmpty || run.output.hasSuffix("\r\n\r\n" + body), "\(run)") }
+            if let body = example.message.components(separatedBy: "\r\n\r\n").last {
+                #expect(body.isEmpty || run.output.hasSuffix("\r\n\r\n" + body), "\(run)")
+            }
             return
         }
         #expect(run.output.hasPrefix("HTTP/1.1 502 ") && run.output.contains(reason), "\(run)")
@@ -82,9 +86,13 @@ struct RuleResponseTests {
         let mismatch = try #require(told.response)
         #expect(told.status == 502 && mismatch.code == -1016 && mismatch.expected == "JSON", "\(run)")
         #expect(mismatch.line == 2 && mismatch.column != nil && !mismatch.received.isEmpty, "\(run)")
-        #expect(mismatch.rule?.hasPrefix("response.serializer, ") == true && mismatch.rule?.contains("pins.yaml:") == true, "\(run)")
+        #expect(
+            mismatch.rule?.hasPrefix("response.serializer, ") == true && mismatch.rule?.contains("pins.yaml:") == true,
+            "\(run)")
         #expect(told.detail.contains("Expected: JSON") && told.detail.contains("pinproxy explain"), "\(run)")
-        let event = try await shared.proxy.events.first("serializer.mismatch") { $0["cause"]?.contains("line 2") == true }
+        let event = try await shared.proxy.events.first("serializer.mismatch") {
+            $0["cause"]?.contains("line 2") == true
+        }
         #expect(event["host"] == OriginBed.name && event["status"] == "200" && event["code"] == "-1016", "\(event)")
         #expect(event["expected"] == "JSON" && event["method"] == "GET" && event["rule"] == mismatch.rule, "\(event)")
         #expect(event["path"]?.hasPrefix("/answer/json/") == true && event["entry"] == OriginBed.name, "\(event)")
@@ -103,10 +111,15 @@ struct RuleResponseTests {
     func everyFramingIsJudged(version: String) async throws {
         let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
         for (body, isRight) in [("{\"a\":1}", true), ("{\"a\":1,}", false)] {
-            let half = body.prefix(3), rest = body.dropFirst(3)
+            let half = body.prefix(3)
+            let rest = body.dropFirst(3)
             for message in [
                 "\(head)Content-Length: \(body.utf8.count)\r\n\r\n\(body)",
-                "\(head)Transfer-Encoding: chunked\r\n\r\n3;x=y\r\n\(half)\r\n\(String(rest.utf8.count, radix: 16))\r\n\(rest)\r\n0\r\nX: 1\r\n\r\n",
+                """
+                \(head)Transfer-Encoding: \
+                chunked\r\n\r\n3;x=y\r\n\(half)\r\n\(String(rest.utf8.count, radix: 16))\r\n\(rest)\r\n0\r\nX: \
+                1\r\n\r\n
+                """,
             ] {
                 let run = try await get("json", message, version)
                 if isRight { #expect(run.succeeded && run.output.contains("\r\n\r\n" + body), "\(run)") }
@@ -142,7 +155,8 @@ struct RuleResponseTests {
     // MARK: Length
 
     @Test func aLengthThatIsNotDeclaredIsCounted() async throws {
-        let right = try await shared.curl("-o", "/dev/null", "-w", "%{size_download}", shared.url + "/until-close/100000")
+        let right = try await shared.curl(
+            "-o", "/dev/null", "-w", "%{size_download}", shared.url + "/until-close/100000")
         #expect(right.succeeded && right.output == "100000", "\(right)")
         for version in ["--http1.1", "--http1.0"] {
             let cut = try await shared.curl(version, "-o", "/dev/null", shared.url + "/until-close/3000000")
@@ -154,7 +168,8 @@ struct RuleResponseTests {
 
     @Test func chunksDoNotCountForTheLength() async throws {
         func chunked(_ body: String) -> String {
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body.map { "1;name=value\r\n\($0)\r\n" }.joined() + "0\r\n\r\n"
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body.map { "1;name=value\r\n\($0)\r\n" }.joined()
+                + "0\r\n\r\n"
         }
         let right = try await get("max", chunked("0123456789"))
         #expect(right.succeeded && right.output.hasSuffix("0123456789"), "\(right)")
@@ -168,7 +183,8 @@ struct RuleResponseTests {
     @Test func nullValuesAreRemoved() async throws {
         let run = try await get(
             "nulls",
-            response(#"{"a": null, "b": [1, null, {"c": null}], "d": 1e2}"#, "application/json", "200 OK",
+            response(
+                #"{"a": null, "b": [1, null, {"c": null}], "d": 1e2}"#, "application/json", "200 OK",
                 "ETag: \"strong\"\r\nContent-MD5: abc\r\nAccept-Ranges: bytes\r\nX-Kept: yes\r\n"))
         let parts = run.output.components(separatedBy: "\r\n\r\n")
         let body = try #require(parts.last)
@@ -186,7 +202,9 @@ struct RuleResponseTests {
             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\n\r\n"
                 + "6\r\n[null,\r\n3\r\n 1]\r\n0\r\nX: 1\r\n\r\n")
         #expect(!run.output.contains("Transfer-Encoding") && !run.output.contains("Trailer"), "\(run)")
-        #expect(run.output.contains("Content-Length: ") && run.output.contains("1]") && !run.output.contains("null"), "\(run)")
+        #expect(
+            run.output.contains("Content-Length: ") && run.output.contains("1]") && !run.output.contains("null"),
+            "\(run)")
     }
 
     /// The client's next request on the same connection finds its own answer.
@@ -196,22 +214,29 @@ struct RuleResponseTests {
             "GET \(path) HTTP/1.1\r\nHost: \(shared.authority)\r\n\(index == 4 ? "Connection: close\r\n" : "")\r\n"
         }
         let run = try await shared.bed.secureExchange(via: shared.proxy, to: shared.authority, requests.joined())
-        let lengths = run.output.components(separatedBy: "Content-Length: ").dropFirst().map { Int($0.prefix { $0.isNumber }) }
+        let lengths = run.output.components(separatedBy: "Content-Length: ").dropFirst().map {
+            Int($0.prefix { $0.isNumber })
+        }
         #expect(lengths == [5, 2, 6, 2, 7], "\(run)")
     }
 }
 
 private enum RuleResponseBed {
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
-        func rule(_ name: String, _ response: String) -> String { "{path: /answer/\(name)/**, response: {\(response)}}" }
+        func rule(_ name: String, _ response: String) -> String {
+            "{path: /answer/\(name)/**, response: {\(response)}}"
+        }
         return try await RuleBed.prepare(
             bed,
             rules: [
-                rule("json", "serializer: json"), rule("xml", "serializer: xml"), rule("plist", "serializer: property-list"),
+                rule("json", "serializer: json"), rule("xml", "serializer: xml"),
+                rule("plist", "serializer: property-list"),
                 rule("image", "serializer: image"), rule("both", "serializer: [json, xml]"),
-                rule("status", "status: [200-299]"), rule("types", "content_types: [text/plain]"), rule("max", "max_body: 10B"),
+                rule("status", "status: [200-299]"), rule("types", "content_types: [text/plain]"),
+                rule("max", "max_body: 10B"),
                 rule("nulls", "serializer: json, remove_null_values: true"),
-                "{path: /upgrade, response: {status: [200-299]}}", "{path: /until-close/**, response: {max_body: 100000B}}",
+                "{path: /upgrade, response: {status: [200-299]}}",
+                "{path: /until-close/**, response: {max_body: 100000B}}",
             ])
     }
 }

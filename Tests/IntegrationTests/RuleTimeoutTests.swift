@@ -11,7 +11,8 @@ struct RuleTimeoutTests {
             let shared = try await RuleBed.prepare(
                 bed, rules: [], extra: ["action: tunnel", "session: {timeout: 300ms}"],
                 sections: ["timeouts": ["idle_client: 5m", "first_byte: 5m"]])
-            let run = try await shared.curl("--cacert", bed.path("roots.pem"), "--max-time", "120", shared.url + "/silent")
+            let run = try await shared.curl(
+                "--cacert", bed.path("roots.pem"), "--max-time", "120", shared.url + "/silent")
             #expect(!run.succeeded && !run.errors.contains("timed out"), "\(run)")
             _ = try await shared.proxy.events.first("exchange") { $0["cause"]?.contains("(session.timeout)") == true }
         }
@@ -23,7 +24,8 @@ struct RuleTimeoutTests {
                 bed, rules: ["{path: /upgrade, session: {timeout: 300ms}}"],
                 sections: ["timeouts": ["idle_client: 5m", "first_byte: 5m"]])
             let run = try await shared.curl(
-                "-i", "--max-time", "120", "--http1.1", "-H", "Connection: Upgrade", "-H", "Upgrade: echo", shared.url + "/upgrade")
+                "-i", "--max-time", "120", "--http1.1", "-H", "Connection: Upgrade", "-H", "Upgrade: echo",
+                shared.url + "/upgrade")
             #expect(!run.errors.contains("timed out"), "\(run)")
             _ = try await shared.proxy.events.first("exchange") { $0["cause"]?.contains("(session.timeout)") == true }
         }

@@ -50,7 +50,9 @@ struct SecretTests {
         Case("Authorization", get("http://nowhere.test/", fields: "Authorization: Bearer \(secret)\r\n")),
         Case("Referer", get("http://nowhere.test/", fields: "Referer: http://x.test/?\(secret)\r\n")),
         Case("Proxy-Authorization", get("http://nowhere.test/", fields: "Proxy-Authorization: Basic \(basic)\r\n")),
-        Case("Proxy-Authorization of another kind", get("http://nowhere.test/", fields: "Proxy-Authorization: Bearer \(secret)\r\n")),
+        Case(
+            "Proxy-Authorization of another kind",
+            get("http://nowhere.test/", fields: "Proxy-Authorization: Bearer \(secret)\r\n")),
         Case("a line without a colon", get("http://a.test/", fields: "\(secret)\r\n")),
         Case("a name with a space", get("http://a.test/", fields: "Cookie : \(secret)\r\n")),
         Case("Content-Length", get("http://a.test/", fields: "Content-Length: \(secret)\r\n")),
@@ -58,11 +60,19 @@ struct SecretTests {
         Case("a control character", get("http://a.test/", fields: "Cookie: \(secret)\u{1}\r\n")),
         Case("the version", "GET http://a.test/ \(secret)\r\n\r\n"),
         Case("no request at all", "\(secret) \(secret) \(secret) \(secret)\r\n\r\n"),
-        Case("a chunk's size") { "POST \($0)/echo HTTP/1.1\r\nHost: x.test\r\nTransfer-Encoding: chunked\r\n\r\n\(secret)\r\n" },
-        Case("a field of the response") { get("\($0)/raw/\(encoded("HTTP/1.1 200 OK\r\nSet-Cookie \(secret)\r\n\r\n"))") },
-        Case("a length of the response") { get("\($0)/raw/\(encoded("HTTP/1.1 200 OK\r\nContent-Length: \(secret)\r\n\r\n"))") },
+        Case("a chunk's size") {
+            "POST \($0)/echo HTTP/1.1\r\nHost: x.test\r\nTransfer-Encoding: chunked\r\n\r\n\(secret)\r\n"
+        },
+        Case("a field of the response") {
+            get("\($0)/raw/\(encoded("HTTP/1.1 200 OK\r\nSet-Cookie \(secret)\r\n\r\n"))")
+        },
+        Case("a length of the response") {
+            get("\($0)/raw/\(encoded("HTTP/1.1 200 OK\r\nContent-Length: \(secret)\r\n\r\n"))")
+        },
         Case("the status line of the response") { get("\($0)/raw/\(encoded("HTTP/1.1 2x0 \(secret)\r\n\r\n"))") },
-        Case("an upgrade of the response") { get("\($0)/raw/\(encoded("HTTP/1.1 101 \(secret)\r\nUpgrade: \(secret)\r\n\r\n"))") },
+        Case("an upgrade of the response") {
+            get("\($0)/raw/\(encoded("HTTP/1.1 101 \(secret)\r\nUpgrade: \(secret)\r\n\r\n"))")
+        },
     ]
 
     private static func encoded(_ text: String) -> String {

@@ -83,7 +83,12 @@ struct ServiceTests {
             #expect(ended["code"] == "78", "\(ended)")
             try await eventually("the reason") {
                 manager.process.output.lines.contains {
-                    $0.contains("proxy.listen is systemd, and systemd hands over no TCP socket named \"proxy\": start pinproxy.socket")
+                    $0.contains(
+                        """
+                        proxy.listen is systemd, and systemd hands over no TCP socket named \"proxy\": start \
+                        pinproxy.socket
+                        """
+                    )
                 }
             }
         }
@@ -103,7 +108,9 @@ struct ServiceTests {
                 try await other.send("CONNECT \"a.test:1\" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
                 _ = try await other.response()
             }
-            _ = try await manager.events.first("notify") { $0["STATUS"]?.contains("; clients: 1; requests: 1;") == true }
+            _ = try await manager.events.first("notify") {
+                $0["STATUS"]?.contains("; clients: 1; requests: 1;") == true
+            }
             kill(process, SIGHUP)
             let reloading = try await manager.events.first("notify") { $0["RELOADING"] == "1" }
             #expect(reloading["MONOTONIC_USEC"].flatMap { Int($0) } ?? 0 > 0, "\(reloading)")
@@ -123,7 +130,8 @@ struct ServiceTests {
             try ProxyProcess.write(to: bed, folder: "proxy", pins: "hosts: []\n", trust: nil)
             try bed.file("proxy/hosts", "")
             let script = """
-                mount -t tmpfs none /run && mkdir -p /run/systemd/journal && ln -s '\(bed.path("socket"))' /run/systemd/journal/socket
+                mount -t tmpfs none /run && mkdir -p /run/systemd/journal && ln -s '\(bed.path("socket"))' \
+                /run/systemd/journal/socket
                 JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/2) exec "$@"
                 """
             let proxy = try await bed.start(

@@ -131,7 +131,9 @@ struct SharedFetchTests {
     }
 
     /// The response belonged to the client that left; nobody else gets it.
-    @Test(arguments: ["Set-Cookie=a%3Db", "Cache-Control=private"]) func whatWasForOneWhoLeftIsForNobody(field: String)
+    @Test(arguments: ["Set-Cookie=a%3Db", "Cache-Control=private"]) func whatWasForOneWhoLeftIsForNobody(
+        field: String
+    )
         async throws
     {
         try await withTestBed { bed in
@@ -283,7 +285,8 @@ struct SharedFetchTests {
         try await withTestBed { bed in
             let shared = try await SharedFetchBed(bed, session: "{coalesce: true}")
             let clients = try await shared.begin(
-                2, "/stream/t?coding=chunked&size=131072", [["-D", "one", "-o", "one.body"], ["-D", "two", "-o", "two.body"]])
+                2, "/stream/t?coding=chunked&size=131072",
+                [["-D", "one", "-o", "one.body"], ["-D", "two", "-o", "two.body"]])
             try await shared.go("t")
             _ = try await shared.outputs(of: clients)
             #expect(try await shared.allRequests("/stream/t") == 1)
@@ -333,7 +336,9 @@ struct SharedFetchTests {
     }
 
     /// The origin's next response differs: the two are never mixed.
-    @Test(arguments: ["chunked", "close", "length"]) func aSlowReaderIsCutWhereItsPlaceIsGone(coding: String)
+    @Test(arguments: ["chunked", "close", "length"]) func aSlowReaderIsCutWhereItsPlaceIsGone(
+        coding: String
+    )
         async throws
     {
         try await withTestBed { bed in

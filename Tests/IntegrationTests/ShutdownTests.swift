@@ -51,7 +51,8 @@ struct ShutdownTests {
             let client = try await bed.start(
                 [
                     "curl", "-s", "--parallel", "--parallel-max", "8", "-o", "/dev/null", "-w",
-                    "%{http_code} %{size_download} %{exitcode} %{url_effective}\\n", "\(shared.url)/large/[200000-200999]",
+                    "%{http_code} %{size_download} %{exitcode} %{url_effective}\\n",
+                    "\(shared.url)/large/[200000-200999]",
                 ], environment: shared.proxy.clientEnvironment)
             _ = try await client.output.first(awaiting: "the first answers") { $0.hasPrefix("200 ") ? $0 : nil }
             shared.proxy.process.send(signal: SIGTERM)
@@ -73,7 +74,8 @@ struct ShutdownTests {
     func whatHasBeenConnectedAndRestsHoldsNothingUp(action: String) async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(
-                bed, pins: "defaults: {action: \(action)}\n", sections: ["timeouts": ["drain: 10m", "drain_tunnels: 50ms"]])
+                bed, pins: "defaults: {action: \(action)}\n",
+                sections: ["timeouts": ["drain: 10m", "drain_tunnels: 50ms"]])
             let idle = try RawConnection(to: shared.proxy)
             try await idle.send("CONNECT \(shared.authority) HTTP/1.1\r\nHost: \(shared.authority)\r\n\r\n")
             #expect(try await idle.response().status == 200)
@@ -107,7 +109,8 @@ struct ShutdownTests {
     @Test func whoWaitsForATurnIsServed() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(
-                bed, pins: "hosts:\n  - {match: \(OriginBed.name), session: {max_active: 1}}\n", sections: ["timeouts": ["drain: 10m"]])
+                bed, pins: "hosts:\n  - {match: \(OriginBed.name), session: {max_active: 1}}\n",
+                sections: ["timeouts": ["drain: 10m"]])
             let first = try await shared.holdingClient()
             let second = try await bed.start(
                 ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "\(shared.url)/echo"],

@@ -9,15 +9,20 @@ struct SignerTests {
         hosts:
           - {match: tunnel.test, action: tunnel}
           - {match: denied.test, action: deny}
-          - {match: page.test, on_refusal: page, pinning: public-key, pins: [\(String.wrongPin), sha256/BAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=]}
+          - {match: page.test, on_refusal: page, pinning: public-key, pins: [\(String.wrongPin), \
+        sha256/BAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=]}
           - {match: "[2001:db8::1]", action: tunnel}
           - {match: 192.0.2.1, action: tunnel}
 
         """
-    private static let section: ProxyProcess.Sections = ["authority": ["signer: unix:signer.sock"], "timeouts": ["idle_upstream: 100ms"]]
+    private static let section: ProxyProcess.Sections = [
+        "authority": ["signer: unix:signer.sock"], "timeouts": ["idle_upstream: 100ms"],
+    ]
 
     /// Starts `pinproxy signer` with the proxy's configuration and waits until it serves.
-    private func startSigner(_ bed: TestBed, launcher: [String] = []) async throws -> (process: ChildProcess, events: EventLog) {
+    private func startSigner(
+        _ bed: TestBed, launcher: [String] = []
+    ) async throws -> (process: ChildProcess, events: EventLog) {
         let process = try await bed.start(
             launcher + [ProxyProcess.executable, "signer", "--config", bed.path("proxy/pinproxy.yaml")],
             environment: ProxyProcess.environment(in: bed), mergingErrors: true)
@@ -29,7 +34,8 @@ struct SignerTests {
     private func prepare(_ bed: TestBed) async throws -> SharedBed {
         let names = ["tunnel.test", "second.test", "third.test", "page.test"]
         return try await OriginBed.prepare(
-            bed, pins: Self.pins, sections: Self.section, hosts: Dictionary(uniqueKeysWithValues: names.map { ($0, "127.0.0.1") }))
+            bed, pins: Self.pins, sections: Self.section,
+            hosts: Dictionary(uniqueKeysWithValues: names.map { ($0, "127.0.0.1") }))
     }
 
     private func withSigner(
@@ -86,7 +92,10 @@ struct SignerTests {
     @Test func whoHasTakenOverTheProxyGetsNoOtherLeaves() async throws {
         try await withSigner { shared, _, events in
             let questions =
-                ["\(OriginBed.name) 443", "any.other.test 443", "pinproxy.test 443", "10.0.0.1 443", "tunnel.test 443", "denied.test 443"]
+                [
+                    "\(OriginBed.name) 443", "any.other.test 443", "pinproxy.test 443", "10.0.0.1 443",
+                    "tunnel.test 443", "denied.test 443",
+                ]
                 // Addresses that the configuration writes in another way.
                 + ["2001:db8::1 443", "2001:0DB8:0::1 443", "::ffff:192.0.2.1 443", "::ffff:c000:201 443"]
                 + ["raw 00", "raw " + String(repeating: "01", count: 4000), "a.test 443"]
@@ -97,10 +106,14 @@ struct SignerTests {
             let lines = run.output.split(separator: "\n").dropFirst().map(String.init)
             #expect(lines.count == questions.count, "\(run)")
             let kinds = lines.map { line in ["issued", "refused", "closed"].first { line.contains("\"\($0)\"") } ?? "" }
-            let expected = Array(repeating: "issued", count: 4) + Array(repeating: "refused", count: 7) + ["closed", "issued"]
+            let expected =
+                Array(repeating: "issued", count: 4) + Array(repeating: "refused", count: 7) + ["closed", "issued"]
             #expect(kinds == expected, "\(lines)")
             for line in lines[4..<10] { #expect(line.contains("doesn't intercept "), "\(line)") }
-            let refused = ["tunnel.test", "denied.test", "2001:db8::1", "2001:0DB8:0::1", "::ffff:192.0.2.1", "::ffff:c000:201", ""]
+            let refused = [
+                "tunnel.test", "denied.test", "2001:db8::1", "2001:0DB8:0::1", "::ffff:192.0.2.1", "::ffff:c000:201",
+                "",
+            ]
             #expect(events.all("leaf.refused").map { $0["host"] ?? "" } == refused)
         }
     }
@@ -159,7 +172,8 @@ struct SignerTests {
 
     @Test(arguments: [
         ("", "no answer within 5.0 seconds"), ("closing", "closed the connection"), ("nonsense", "makes no sense"),
-        ("twice", "issues no certificate: never"), ("empty", "makes no sense"), ("half", "the signer's certificate is broken"),
+        ("twice", "issues no certificate: never"), ("empty", "makes no sense"),
+        ("half", "the signer's certificate is broken"),
         ("oversized", "closed the connection"), ("vanishing", "can't be connected to"),
     ])
     func aSignerThatDoesNotAnswerHoldsUpNobody(word: String, cause: String) async throws {
@@ -209,11 +223,13 @@ struct SignerTests {
             let network = LoopbackAddress.network()
             let origins = [
                 try await PythonPeer.origin(
-                    in: bed, name: "secure", chain: roots.chain("secure.test"), ["--listen", "\(network).1", "--port", "80"]),
+                    in: bed, name: "secure", chain: roots.chain("secure.test"),
+                    ["--listen", "\(network).1", "--port", "80"]),
                 try await PythonPeer.origin(in: bed, chain: nil, ["--listen", "\(network).2", "--port", "80"]),
             ]
             let shared = try await OriginBed.prepare(
-                bed, sections: Self.section, hosts: ["secure.test": "\(network).1", "plain.test": "\(network).2"], roots: roots)
+                bed, sections: Self.section, hosts: ["secure.test": "\(network).1", "plain.test": "\(network).2"],
+                roots: roots)
             #expect(try await shared.curl("https://secure.test:80/echo").succeeded)
             #expect(events.all("leaf.issued").map { $0["host"] ?? "" } == ["secure.test"])
             await signer.stop()
@@ -250,7 +266,8 @@ struct SignerTests {
         try await withSigner { shared, signer, events in
             func configure(_ pins: String) throws {
                 try ProxyProcess.write(
-                    to: shared.bed, folder: "proxy", pins: pins, trust: shared.bed.path("roots.pem"), sections: Self.section)
+                    to: shared.bed, folder: "proxy", pins: pins, trust: shared.bed.path("roots.pem"),
+                    sections: Self.section)
             }
             #expect(try await tunnel(shared) == "200")
             try configure("hosts: []\n")
@@ -291,7 +308,8 @@ struct SignerTests {
         try await withTestBed { bed in
             try ProxyProcess.write(to: bed, folder: "proxy", pins: Self.pins, trust: nil)
             let run = try await bed.run(
-                [ProxyProcess.executable, "signer", "--config", bed.path("proxy/pinproxy.yaml")], environment: ProxyProcess.environment(in: bed))
+                [ProxyProcess.executable, "signer", "--config", bed.path("proxy/pinproxy.yaml")],
+                environment: ProxyProcess.environment(in: bed))
             #expect(run.ending == .exited(78) && run.errors.contains("authority.signer is not set"), "\(run)")
         }
     }

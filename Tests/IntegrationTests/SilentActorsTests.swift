@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// Peers that trickle a byte now and then, or vanish, at each stage: the proxy lives, serves others meanwhile, and gives
-/// everything back. Those that say nothing at all have suites of their own (`SilentOriginTests` and so on), and so has the signer
-/// (`SignerTests`).
+/// Peers that trickle a byte now and then, or vanish, at each stage: the proxy lives, serves others meanwhile, and
+/// gives everything back. Those that say nothing at all have suites of their own (`SilentOriginTests` and so on), and
+/// so has the signer (`SignerTests`).
 @Suite(.timeLimit(.minutes(5)))
 struct SilentActorsTests {
     typealias Stage = PythonPeer.Stage
@@ -31,25 +31,31 @@ struct SilentActorsTests {
 
     // MARK: Behind the proxy
 
-    @Test(arguments: Case.all(
-        [.accept, .hello, .handshake, .request, .halfHead, .continue, .head, .halfBody, .halfChunk],
-        plain: [.accept, .request, .halfHead, .continue, .head, .halfBody, .halfChunk]))
+    @Test(
+        arguments: Case.all(
+            [.accept, .hello, .handshake, .request, .halfHead, .continue, .head, .halfBody, .halfChunk],
+            plain: [.accept, .request, .halfHead, .continue, .head, .halfBody, .halfChunk]))
     func anOrigin(_ actor: Case) async throws {
         try await withTestBed { bed in
             let roots = try TestRoots()
             let origin = try await PythonPeer.silent(
-                until: actor.stage, then: actor.behaviour, in: bed, chain: actor.isSecure ? roots.chain("silent.test") : nil)
+                until: actor.stage, then: actor.behaviour, in: bed,
+                chain: actor.isSecure ? roots.chain("silent.test") : nil)
             let shared = try await OriginBed.prepare(
                 bed, sections: Self.bounds, hosts: ["silent.test": "127.0.0.1"], roots: roots)
             let before = try await shared.footprint()
             async let answer = shared.bed.run(
-                ["curl", "-sS", "-i", "--max-time", "100", "\(actor.isSecure ? "https" : "http")://silent.test:\(origin.port)/"],
+                [
+                    "curl", "-sS", "-i", "--max-time", "100",
+                    "\(actor.isSecure ? "https" : "http")://silent.test:\(origin.port)/",
+                ],
                 environment: shared.proxy.clientEnvironment)
             _ = try await origin.events.first("silent")
             try await shared.servesOthers()
             let run = try await answer
             // An answer of the proxy's own, or a body whose end can't pass for a good one, and not curl's own time-out.
-            let status = run.output.split(separator: "\r\n").last { $0.hasPrefix("HTTP/1.1 ") }?.split(separator: " ")[1]
+            let status = run.output.split(separator: "\r\n").last { $0.hasPrefix("HTTP/1.1 ") }?.split(separator: " ")[
+                1]
             if status == "200" || status == nil {
                 #expect(!run.succeeded && run.ending != .exited(28), "\(run)")
             } else {
@@ -69,7 +75,11 @@ struct SilentActorsTests {
             let before = try proxy.openDescriptors()
             let client = try RawConnection(to: proxy)
             try await client.send(
-                "\(isTunnel ? "CONNECT origin.test:443" : "GET http://origin.test:443/") HTTP/1.1\r\nHost: origin.test:443\r\n\r\n")
+                """
+                \(isTunnel ? "CONNECT origin.test:443" : "GET http://origin.test:443/") HTTP/1.1\r\nHost: \
+                origin.test:443\r\n\r\n
+                """
+            )
             _ = try await parent.events.first("silent")
             #expect(try await proxy.connect(to: "not a name:1").status == 400, "others are answered")
             let answer = try await client.response()
@@ -134,7 +144,9 @@ struct SilentActorsTests {
             switch beginning {
             case .nothing: break
             case .head: try await client.send("GET http://\(host)/echo HTTP/1.1\r\nHost: a\r\nX-Field: ")
-            case .body: try await client.send("POST http://\(host)/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 10000\r\n\r\nfirst")
+            case .body:
+                try await client.send(
+                    "POST http://\(host)/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 10000\r\n\r\nfirst")
             case .tunnel, .handshake:
                 try await client.send("CONNECT \(shared.authority) HTTP/1.1\r\nHost: \(shared.authority)\r\n\r\n")
                 #expect(try await client.response().status == 200)
@@ -150,9 +162,11 @@ struct SilentActorsTests {
 
     enum Door: String, CaseIterable, Sendable { case control, runs, admin, balancer }
 
-    @Test(arguments: Door.allCases, [false, true].flatMap { hasBegun in
-        [PythonPeer.Behaviour.trickle, .vanish].map { ($0, hasBegun ? "GET /status HTTP/1.1\r\nX-Field: " : "") }
-    })
+    @Test(
+        arguments: Door.allCases,
+        [false, true].flatMap { hasBegun in
+            [PythonPeer.Behaviour.trickle, .vanish].map { ($0, hasBegun ? "GET /status HTTP/1.1\r\nX-Field: " : "") }
+        })
     func aClientOfAnotherDoor(_ door: Door, _ actor: (behaviour: PythonPeer.Behaviour, sent: String)) async throws {
         let (behaviour, sent) = actor
         try await withTestBed { bed in
@@ -171,12 +185,15 @@ struct SilentActorsTests {
                 }
             let header = door == .balancer ? "PROXY TCP4 192.0.2.1 192" : ""
             try await client.send(header.isEmpty ? sent : sent.isEmpty ? "PROXY" : header)
-            try await go(on: client, behaviour, header.isEmpty && sent.isEmpty ? "GET /status HTTP/1.1\r\nX-Field: a" : " ", shared, before)
+            try await go(
+                on: client, behaviour, header.isEmpty && sent.isEmpty ? "GET /status HTTP/1.1\r\nX-Field: a" : " ",
+                shared, before)
         }
     }
 
     /// Whoever runs a command, and is known by its connection.
-    @Test(arguments: [PythonPeer.Behaviour.trickle, .vanish]) func aRun(_ behaviour: PythonPeer.Behaviour) async throws {
+    @Test(arguments: [PythonPeer.Behaviour.trickle, .vanish]) func aRun(_ behaviour: PythonPeer.Behaviour) async throws
+    {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed, sections: Self.bounds)
             let before = try await shared.footprint()
@@ -187,7 +204,8 @@ struct SilentActorsTests {
     }
 
     private func go(
-        on client: RawConnection, _ behaviour: PythonPeer.Behaviour, _ next: String, _ shared: SharedBed, _ before: Footprint
+        on client: RawConnection, _ behaviour: PythonPeer.Behaviour, _ next: String, _ shared: SharedBed,
+        _ before: Footprint
     ) async throws {
         if behaviour == .vanish { try await client.vanish() }
         let trickling = Task {
@@ -228,9 +246,14 @@ struct SilentActorsTests {
     func aDiskThatDoesNotAnswer() async throws {
         try await withTestBed { bed in
             let (image, state) = (bed.path("disk"), bed.path("proxy/state"))
-            let made = "truncate -s 16M '\(image)' && mkfs.ext4 -q '\(image)' && mkdir -p '\(state)' && mount -o loop '\(image)' '\(state)'"
+            let made =
+                """
+                truncate -s 16M '\(image)' && mkfs.ext4 -q '\(image)' && mkdir -p '\(state)' && mount -o loop \
+                '\(image)' '\(state)'
+                """
             let shared = try await OriginBed.prepare(
-                bed, sections: Self.bounds, launcher: ["unshare", "--mount", "/bin/sh", "-c", "\(made) && exec \"$0\" \"$@\""])
+                bed, sections: Self.bounds,
+                launcher: ["unshare", "--mount", "/bin/sh", "-c", "\(made) && exec \"$0\" \"$@\""])
             let before = try await shared.footprint()
             func freeze(_ word: String) async throws {
                 let run = try await bed.run(
@@ -240,7 +263,8 @@ struct SilentActorsTests {
             try await freeze("--freeze")
             do {
                 try ProxyProcess.write(
-                    to: bed, folder: "proxy", pins: "hosts: [{match: other.test, action: deny}]\n", trust: bed.path("roots.pem"),
+                    to: bed, folder: "proxy", pins: "hosts: [{match: other.test, action: deny}]\n",
+                    trust: bed.path("roots.pem"),
                     sections: Self.bounds)
                 #expect(try await shared.proxy.reload().name == "config.reload")
                 let said = try await shared.proxy.events.first("state.unwritable")
@@ -257,7 +281,10 @@ struct SilentActorsTests {
             #expect(try await shared.proxy.events.first("state.unwritable", number: 2)["effect"] == "over")
             try await eventually("the configuration to be kept") {
                 let kept = try await bed.run(
-                    ["nsenter", "--mount=/proc/\(shared.proxy.process.identifier)/ns/mnt", "cat", "\(state)/pinproxy/configuration.json"])
+                    [
+                        "nsenter", "--mount=/proc/\(shared.proxy.process.identifier)/ns/mnt", "cat",
+                        "\(state)/pinproxy/configuration.json",
+                    ])
                 return kept.succeeded
             }
             try await shared.hasGivenBack(since: before)

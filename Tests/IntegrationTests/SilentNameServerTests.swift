@@ -4,7 +4,8 @@ import Testing
 @Suite(.timeLimit(.minutes(5)), .enabled(if: NetworkBed.isAvailable, "needs root, to mount and to listen on port 53"))
 struct SilentNameServerTests {
     @Test(arguments: [
-        ("udp", "silence", 504, "dns_timeout"), ("tcp", "silence", 504, "dns_timeout"), ("tcp", "trickle", 504, "dns_timeout"),
+        ("udp", "silence", 504, "dns_timeout"), ("tcp", "silence", 504, "dns_timeout"),
+        ("tcp", "trickle", 504, "dns_timeout"),
         ("udp", "vanish", 502, "dns_error"), ("tcp", "vanish", 502, "dns_error"),
     ])
     func theClientIsTold(_ over: String, _ behaviour: String, _ status: Int, _ error: String) async throws {

@@ -27,23 +27,25 @@ struct SilentOriginTests {
 
     private static let unanswered = Outcome.refused("http_response_timeout")
 
-    private static let cases = [
-        Case(stage: .backlog, timeout: "connect: 500ms", outcome: .refused("connection_timeout")),
-        Case(stage: .accept, timeout: "tls_handshake: 500ms", outcome: .refused("connection_timeout")),
-        Case(stage: .hello, timeout: "tls_handshake: 500ms", outcome: .refused("connection_timeout")),
-        Case(stage: .backlog, isSecure: false, timeout: "connect: 500ms", outcome: .refused("connection_timeout")),
-        Case(stage: .accept, isSecure: false, timeout: "first_byte: 1s", outcome: unanswered),
-    ] + [true, false].flatMap { isSecure in
+    private static let cases =
         [
-            Case(stage: .head, isSecure: isSecure, timeout: "idle_client: 2s", outcome: .cut("")),
-            Case(stage: .halfBody, isSecure: isSecure, timeout: "idle_client: 2s", outcome: .cut("\nfirst")),
-            Case(stage: .halfChunk, isSecure: isSecure, timeout: "idle_client: 2s", outcome: .cut("\nfirst")),
-            Case(stage: .answer, isSecure: isSecure, timeout: "first_byte: 60s", outcome: .whole),
+            Case(stage: .backlog, timeout: "connect: 500ms", outcome: .refused("connection_timeout")),
+            Case(stage: .accept, timeout: "tls_handshake: 500ms", outcome: .refused("connection_timeout")),
+            Case(stage: .hello, timeout: "tls_handshake: 500ms", outcome: .refused("connection_timeout")),
+            Case(stage: .backlog, isSecure: false, timeout: "connect: 500ms", outcome: .refused("connection_timeout")),
+            Case(stage: .accept, isSecure: false, timeout: "first_byte: 1s", outcome: unanswered),
         ]
-            + [.handshake, .request, .halfHead, .continue].map {
-                Case(stage: $0, isSecure: isSecure, timeout: "first_byte: 1s", outcome: unanswered)
-            }
-    }
+        + [true, false].flatMap { isSecure in
+            [
+                Case(stage: .head, isSecure: isSecure, timeout: "idle_client: 2s", outcome: .cut("")),
+                Case(stage: .halfBody, isSecure: isSecure, timeout: "idle_client: 2s", outcome: .cut("\nfirst")),
+                Case(stage: .halfChunk, isSecure: isSecure, timeout: "idle_client: 2s", outcome: .cut("\nfirst")),
+                Case(stage: .answer, isSecure: isSecure, timeout: "first_byte: 60s", outcome: .whole),
+            ]
+                + [.handshake, .request, .halfHead, .continue].map {
+                    Case(stage: $0, isSecure: isSecure, timeout: "first_byte: 1s", outcome: unanswered)
+                }
+        }
 
     @Test(arguments: cases) func theClientIsTold(_ silence: Case) async throws {
         try await withTestBed { bed in

@@ -77,7 +77,9 @@ struct Smuggled: Sendable, CustomTestStringConvertible {
         Smuggled("no status", "HTTP/1.1 OK\r\nContent-Length: 3\r\n\r\nabc"),
         Smuggled("another protocol", "HTTP/3.0 200 OK\r\nContent-Length: 3\r\n\r\nabc"),
         Smuggled("no HTTP at all", "SSH-2.0-OpenSSH_9.2\r\n\r\n"),
-        Smuggled("switching protocols unasked", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
+        Smuggled(
+            "switching protocols unasked",
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
     ]
 }
 

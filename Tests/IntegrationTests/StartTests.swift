@@ -97,7 +97,8 @@ struct StartTests {
                 .map { "trust/0123456789abcdef/\($0).5000003.new" }
             let kept = [
                 "pins.json.\(getpid()).new", "notes.5000004.new", "pins.json.new", "pins.json.5000005.new.txt",
-                "pins.json.x5.new", "trust/0123456789abcdef/notes.5000009.new", "trust/0123456789abcdef/wgetrc.\(getpid()).new",
+                "pins.json.x5.new", "trust/0123456789abcdef/notes.5000009.new",
+                "trust/0123456789abcdef/wgetrc.\(getpid()).new",
                 "trust/0123456789abcdef/java-notes.p12.5000010.new",
             ]
             for name in dead + kept { try bed.file("proxy/state/pinproxy/\(name)", "half") }
@@ -115,7 +116,9 @@ struct StartTests {
             #expect(try bed.contents("elsewhere") == "whole")
             #expect(FileManager.default.fileExists(atPath: bed.path("proxy/pins.json.5000008.new")))
             let said = try await proxy.events.first("state.leftovers")
-            for name in dead { #expect(said["files"]?.contains((name as NSString).lastPathComponent) == true, "\(said)") }
+            for name in dead {
+                #expect(said["files"]?.contains((name as NSString).lastPathComponent) == true, "\(said)")
+            }
         }
     }
 
@@ -134,7 +137,9 @@ struct StartTests {
                 try await bed.run(reload, environment: ProxyProcess.environment(in: bed)).succeeded
             }
             // What the reload logged would be here.
-            #expect(try String(contentsOfFile: Self.state(bed, "pinproxy.pid"), encoding: .utf8) == "\(process.identifier)\n")
+            #expect(
+                try String(contentsOfFile: Self.state(bed, "pinproxy.pid"), encoding: .utf8)
+                    == "\(process.identifier)\n")
             for number in 0...2 where closed.contains("\(number)") {
                 let link = "/proc/\(process.identifier)/fd/\(number)"
                 #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == "/dev/null")
@@ -145,7 +150,13 @@ struct StartTests {
     }
 
     /// `workers: auto`: one for each processor that the proxy may run on, and not for each that the machine has.
-    @Test(arguments: [[], ["sh", "-c", "exec taskset --cpu-list $(awk '/^Cpus_allowed_list/ { print $2 + 0 }' /proc/self/status) \"$@\"", "sh"]])
+    @Test(arguments: [
+        [],
+        [
+            "sh", "-c",
+            "exec taskset --cpu-list $(awk '/^Cpus_allowed_list/ { print $2 + 0 }' /proc/self/status) \"$@\"", "sh",
+        ],
+    ])
     func thereAreAsManyWorkersAsProcessorsToRunOn(_ launcher: [String]) async throws {
         try await withTestBed { bed in
             let processors = launcher.isEmpty ? try await bed.run(["nproc"]).output : "1"

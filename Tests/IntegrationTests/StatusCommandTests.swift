@@ -24,16 +24,21 @@ struct StatusCommandTests {
             let (shared, tasks, soon) = try await prepared(bed)
             #expect(try await shared.curl(shared.plainURL + "/echo").succeeded)
             #expect(try await shared.proxy.connect(to: "denied.test:443").status == 403)
-            let held = try await bed.start(["curl", "-sS", shared.plainURL + "/hold/s"], environment: shared.proxy.clientEnvironment)
+            let held = try await bed.start(
+                ["curl", "-sS", shared.plainURL + "/hold/s"], environment: shared.proxy.clientEnvironment)
             _ = try await shared.plainOrigin?.events.first("held")
             let run = try await tasks.pinproxy("status")
             #expect(run.succeeded, "\(run)")
             let lines = run.output.split(separator: "\n").map(String.init)
-            func line(_ beginning: String) -> String { lines.first { $0.hasPrefix(beginning) } ?? "no line begins with \(beginning): \(run)" }
+            func line(_ beginning: String) -> String {
+                lines.first { $0.hasPrefix(beginning) } ?? "no line begins with \(beginning): \(run)"
+            }
             #expect(line("running: process \(shared.proxy.process.identifier),").contains("state directory"))
             #expect(line("up since 20").contains("version 0"))
             #expect(line("configuration: ").contains("pinproxy.yaml, read 20"))
-            #expect(line("listening on 127.0.0.1:\(shared.proxy.port), ").hasSuffix("client") || line("listening on").hasSuffix("clients"))
+            #expect(
+                line("listening on 127.0.0.1:\(shared.proxy.port), ").hasSuffix("client")
+                    || line("listening on").hasSuffix("clients"))
             #expect(line("admin port: 127.0.0.1:").count > 10)
             #expect(line("requests: ") == "requests: 2 since the start, 1 of them refused; 1 in flight")
             #expect(line("network: ").count > 10)
@@ -42,8 +47,12 @@ struct StatusCommandTests {
             #expect(line("refused 20").contains("CONNECT denied.test: "))
             // Equal ones are one line.
             for _ in 1...4 { #expect(try await shared.proxy.connect(to: "denied.test:443").status == 403) }
-            let again = try await tasks.pinproxy("status").output.split(separator: "\n").filter { $0.hasPrefix("refused 20") }
-            #expect(again.count == 1 && again[0].contains("(5 times since 20") && again[0].contains("CONNECT denied.test: "), "\(again)")
+            let again = try await tasks.pinproxy("status").output.split(separator: "\n").filter {
+                $0.hasPrefix("refused 20")
+            }
+            #expect(
+                again.count == 1 && again[0].contains("(5 times since 20")
+                    && again[0].contains("CONNECT denied.test: "), "\(again)")
             // A refused reload is told, and so is the next one.
             let good = try bed.contents("proxy/pins.yaml")
             try bed.file("proxy/pins.yaml", "hosts: [{match: \"*\"}]\n")
@@ -64,11 +73,14 @@ struct StatusCommandTests {
             let watch = try await bed.start(
                 [ProxyProcess.executable, "status", "--watch", "--config", bed.path("proxy/pinproxy.yaml")],
                 environment: ProxyProcess.environment(in: bed))
-            try await eventually("the first report") { watch.output.lines.contains { $0.hasPrefix("requests: 0 since the start, 0 of them refused") } }
+            try await eventually("the first report") {
+                watch.output.lines.contains { $0.hasPrefix("requests: 0 since the start, 0 of them refused") }
+            }
             #expect(try await shared.proxy.connect(to: "denied.test:443").status == 403)
             try await eventually("the refusal") {
                 let text = watch.output.lines.joined(separator: "\n")
-                return text.contains("requests: 1 since the start, 1 of them refused") && text.contains("CONNECT denied.test: ")
+                return text.contains("requests: 1 since the start, 1 of them refused")
+                    && text.contains("CONNECT denied.test: ")
             }
             shared.proxy.process.send(signal: SIGTERM)
             #expect(try await watch.ending() == .exited(1))

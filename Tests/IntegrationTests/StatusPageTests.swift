@@ -31,26 +31,33 @@ struct StatusPageTests {
         let phoneOverflow: Int
 
         enum CodingKeys: String, CodingKey {
-            case headline, rows, entries, refusals, text, overflow, injected, dialog, filtered, console, hosts, violations, stops, cut, tile
+            case headline, rows, entries, refusals, text, overflow, injected, dialog, filtered, console, hosts,
+                violations, stops, cut, tile
             case kinds, months, keys
             case phoneCut = "phone-cut"
             case phoneOverflow = "phone-overflow"
         }
     }
 
-    /// Refusals that are alike are one line, what is wrong with a certificate is as red as a pin, and the keyboard gets everywhere.
+    /// Refusals that are alike are one line, what is wrong with a certificate is as red as a pin, and the keyboard gets
+    /// everywhere.
     @Test func aPersonFindsWhatMatters() async throws {
         try await withTestBed { bed in
-            let badges = "enforcement: report, validates_domain_name: false, clients: {users: [root]}, expires: 2031-06-30"
+            let badges =
+                "enforcement: report, validates_domain_name: false, clients: {users: [root]}, expires: 2031-06-30"
             let shared = try await OriginBed.prepare(
                 bed,
                 pins: """
                     hosts:
                       - {match: pinned.test, pinning: public-key, pins: [\(Self.wrong)]}
                       - {match: crowded.test, pinning: public-key, pins: [\(Self.wrong)], \(badges)}
-                      - {match: "**.crowded-with-quite-a-long-name.example.test", pinning: public-key, pins: [\(Self.wrong)], \(badges)}
+                      - {match: "**.crowded-with-quite-a-long-name.example.test", pinning: public-key, pins: \
+                    [\(Self.wrong)], \(badges)}
 
-                    """ + (0..<50).map { "  - {match: h\($0).fleet.test, pinning: public-key, pins: [\(Self.wrong)]}\n" }.joined(),
+                    """
+                        + (0..<50).map {
+                            "  - {match: h\($0).fleet.test, pinning: public-key, pins: [\(Self.wrong)]}\n"
+                        }.joined(),
                 sections: AdminClient.section, hosts: ["pinned.test": "127.0.0.1"])
             for _ in 1...30 {
                 #expect(try await shared.proxy.connect(to: "127.0.0.1:\(shared.originPort)").status == 502)
@@ -59,7 +66,8 @@ struct StatusPageTests {
             let admin = try await AdminClient(shared.proxy)
             let page = try await bed.start(
                 [
-                    "/usr/bin/python3", "-u", PythonPeer.path("page.py"), "http://127.0.0.1:\(admin.port)/", "--profile", bed.path("profile"),
+                    "/usr/bin/python3", "-u", PythonPeer.path("page.py"), "http://127.0.0.1:\(admin.port)/",
+                    "--profile", bed.path("profile"),
                     "--wait-for", "verification failure",
                 ], mergingErrors: true)
             let ending = try await page.ending()
@@ -67,8 +75,11 @@ struct StatusPageTests {
             #expect(ending == .exited(0), "\(written)")
             let line = page.output.lines.last { $0.contains("\"done\"") } ?? ""
             let found = try JSONDecoder().decode(Found.self, from: Data(line.utf8))
-            #expect(found.kinds.sorted() == ["certificate", "pins"] && found.refusals.contains("× 30"), "\(found.refusals)")
-            #expect(found.text.contains("Certificates fail") && found.text.contains("for 127.0.0.1: ") && found.text.contains("(30 times)"), "\(found.text.prefix(600))")
+            #expect(
+                found.kinds.sorted() == ["certificate", "pins"] && found.refusals.contains("× 30"), "\(found.refusals)")
+            #expect(
+                found.text.contains("Certificates fail") && found.text.contains("for 127.0.0.1: ")
+                    && found.text.contains("(30 times)"), "\(found.text.prefix(600))")
             // Not the number of matches, which is 0.
             #expect(found.tile.hasPrefix("Pins missed30"), "\(found.tile)")
             #expect(found.months == [2], "\(found.months)")
@@ -77,7 +88,8 @@ struct StatusPageTests {
             #expect(found.keys.count == 6)
             let (first, last) = (found.keys[2][2], found.keys[1][2])
             #expect(first != last && first.contains("failure") && last == found.keys[0][2], "\(found.keys)")
-            #expect(found.keys[3...].map { $0[2] } == ["crowded.test", "h49.fleet.test", "pinned.test"], "\(found.keys)")
+            #expect(
+                found.keys[3...].map { $0[2] } == ["crowded.test", "h49.fleet.test", "pinned.test"], "\(found.keys)")
         }
     }
 
@@ -87,32 +99,47 @@ struct StatusPageTests {
 
         init(from decoder: any Decoder) throws {
             let value = try decoder.singleValueContainer()
-            if let text = try? value.decode(String.self) { self = .text(text) } else { self = .list((try? value.decode([String].self)) ?? []) }
+            if let text = try? value.decode(String.self) {
+                self = .text(text)
+            } else {
+                self = .list((try? value.decode([String].self)) ?? [])
+            }
         }
     }
 
     @Test func itShowsAMismatchAsItHappens() async throws {
         try await withTestBed { bed in
-            let many = (0..<10_000).map { "  - {match: h\($0).fleet.test, pinning: public-key, pins: [\(Self.wrong)]}\n" }.joined()
+            let many = (0..<10_000).map {
+                "  - {match: h\($0).fleet.test, pinning: public-key, pins: [\(Self.wrong)]}\n"
+            }.joined()
             let shared = try await OriginBed.prepare(
                 bed, pins: "hosts:\n  - {match: pinned.test, pinning: public-key, pins: [\(Self.wrong)]}\n" + many,
                 sections: AdminClient.section, hosts: ["pinned.test": "127.0.0.1"])
             let admin = try await AdminClient(shared.proxy)
-            let packages = URL(fileURLWithPath: PythonPeer.pythonWithPackages).deletingLastPathComponent().deletingLastPathComponent()
-            let axe = try FileManager.default.subpathsOfDirectory(atPath: packages.path).first { $0.hasSuffix("axe_core_python/axe.min.js") }
+            let packages = URL(fileURLWithPath: PythonPeer.pythonWithPackages).deletingLastPathComponent()
+                .deletingLastPathComponent()
+            let axe = try FileManager.default.subpathsOfDirectory(atPath: packages.path).first {
+                $0.hasSuffix("axe_core_python/axe.min.js")
+            }
             let page = try await bed.start(
                 [
-                    "/usr/bin/python3", "-u", PythonPeer.path("page.py"), "http://127.0.0.1:\(admin.port)/", "--profile", bed.path("profile"),
-                    "--axe", packages.path + "/" + (axe ?? "axe.min.js of axe-core-python is missing"), "--wait-for", "pinned.test",
+                    "/usr/bin/python3", "-u", PythonPeer.path("page.py"), "http://127.0.0.1:\(admin.port)/",
+                    "--profile", bed.path("profile"),
+                    "--axe", packages.path + "/" + (axe ?? "axe.min.js of axe-core-python is missing"), "--wait-for",
+                    "pinned.test",
                 ], mergingErrors: true)
             _ = try await page.output.first(awaiting: "the page") { $0.contains("\"ready\"") ? $0 : nil }
             // What nobody should be able to run, in every place that a client can write to.
-            for hostile in ["<script>window.hacked=1</script>", "<img/src=x>.test", String(repeating: "h", count: 250) + ".test"] {
+            for hostile in [
+                "<script>window.hacked=1</script>", "<img/src=x>.test", String(repeating: "h", count: 250) + ".test",
+            ] {
                 let connection = try RawConnection(to: shared.proxy)
-                try await connection.send("CONNECT \(hostile):443 HTTP/1.1\r\nHost: \(hostile):443\r\nConnection: close\r\n\r\n")
+                try await connection.send(
+                    "CONNECT \(hostile):443 HTTP/1.1\r\nHost: \(hostile):443\r\nConnection: close\r\n\r\n")
                 _ = try await connection.response()
                 let plain = try RawConnection(to: shared.proxy)
-                try await plain.send("<b>X</b> http://nowhere.test/<svg/onload=hacked=1> HTTP/1.1\r\nHost: nowhere.test\r\n\r\n")
+                try await plain.send(
+                    "<b>X</b> http://nowhere.test/<svg/onload=hacked=1> HTTP/1.1\r\nHost: nowhere.test\r\n\r\n")
                 _ = try await plain.receiveUntilCut()
             }
             #expect(try await shared.proxy.connect(to: "pinned.test:\(shared.originPort)").status == 502)
@@ -122,7 +149,9 @@ struct StatusPageTests {
             let line = page.output.lines.last { $0.contains("\"done\"") } ?? ""
             let found = try JSONDecoder().decode(Found.self, from: Data(line.utf8))
             #expect(found.headline == "Pins fail", "\(found.headline)")
-            #expect(found.refusals.contains("Certificate pinning failure for pinned.test") && found.refusals.contains(Self.wrong))
+            #expect(
+                found.refusals.contains("Certificate pinning failure for pinned.test")
+                    && found.refusals.contains(Self.wrong))
             #expect(found.refusals.contains("<script>window.hacked=1<"))
             #expect(found.injected == 0)
             #expect(found.entries == "Entries (10,000 of 10,001)")
@@ -159,13 +188,16 @@ struct StatusPageTests {
     @Test func itsButtonsControlTasks() async throws {
         try await withTestBed { bed in
             try bed.file("proxy/token", "0123456789abcdef0123456789abcdef\n")
-            let shared = try await OriginBed.prepare(bed, sections: ["admin": ["listen: 127.0.0.1:0", "token_file: token"]])
+            let shared = try await OriginBed.prepare(
+                bed, sections: ["admin": ["listen: 127.0.0.1:0", "token_file: token"]])
             let admin = try await AdminClient(shared.proxy)
-            let client = try await bed.start(["curl", "-sS", shared.plainURL + "/hold/page"], environment: shared.proxy.clientEnvironment)
+            let client = try await bed.start(
+                ["curl", "-sS", shared.plainURL + "/hold/page"], environment: shared.proxy.clientEnvironment)
             _ = try await shared.plainOrigin?.events.first("held")
             let page = try await bed.start(
                 [
-                    "/usr/bin/python3", "-u", PythonPeer.path("page.py"), "http://127.0.0.1:\(admin.port)/", "--profile", bed.path("profile"),
+                    "/usr/bin/python3", "-u", PythonPeer.path("page.py"), "http://127.0.0.1:\(admin.port)/",
+                    "--profile", bed.path("profile"),
                     "--token", "0123456789abcdef0123456789abcdef", "--orders",
                 ], mergingErrors: true)
             let ending = try await page.ending()
@@ -177,7 +209,9 @@ struct StatusPageTests {
             #expect(orders.progress > 0 && orders.progress <= 1 && orders.amount.hasSuffix(" of 12 B"), "\(orders)")
             #expect(orders.target.hasSuffix("/hold/page") && orders.client.hasPrefix("127.0.0.1:"), "\(orders)")
             #expect(orders.suspend && orders.resume && orders.cancel && orders.hidden == ["suspend"], "\(orders)")
-            #expect(orders.sparks.contains("Requests a second in the last minute") && orders.line.hasPrefix("M"), "\(orders)")
+            #expect(
+                orders.sparks.contains("Requests a second in the last minute") && orders.line.hasPrefix("M"),
+                "\(orders)")
             // It asks before it knows that it needs a token.
             #expect(found.console.allSatisfy { $0.contains("401 (Unauthorized)") }, "\(found.console)")
             // Cut off in the middle of its answer.
@@ -190,13 +224,19 @@ struct StatusPageTests {
     @Test func itsPolicyLetsNothingElseRun() async throws {
         try await withTestBed { bed in
             try bed.file("proxy/token", "0123456789abcdef0123456789abcdef\n")
-            let proxy = try await ProxyProcess(in: bed, trust: nil, sections: ["admin": ["listen: 127.0.0.1:0", "token_file: token"]])
+            let proxy = try await ProxyProcess(
+                in: bed, trust: nil, sections: ["admin": ["listen: 127.0.0.1:0", "token_file: token"]])
             let admin = try await AdminClient(proxy)
-            for (target, type) in [("/", "text/html"), ("/page.css", "text/css"), ("/page.js", "text/javascript"), ("/pins.js", "text/javascript"), ("/refusals.js", "text/javascript"), ("/icon.svg", "image/svg+xml")] {
+            for (target, type) in [
+                ("/", "text/html"), ("/page.css", "text/css"), ("/page.js", "text/javascript"),
+                ("/pins.js", "text/javascript"), ("/refusals.js", "text/javascript"), ("/icon.svg", "image/svg+xml"),
+            ] {
                 let answer = try await admin.ask("GET", target)
                 #expect(answer.status == 200 && answer["content-type"]?.hasPrefix(type) == true, "\(target)")
                 let policy = answer["content-security-policy"] ?? ""
-                #expect(policy.hasPrefix("default-src 'none'; script-src 'self';") && policy.contains("frame-ancestors 'none'"))
+                #expect(
+                    policy.hasPrefix("default-src 'none'; script-src 'self';")
+                        && policy.contains("frame-ancestors 'none'"))
                 #expect(!policy.contains("unsafe") && !answer.body.contains("0123456789abcdef"))
             }
             #expect(try await admin.ask("GET", "/events").status == 401)
@@ -217,7 +257,9 @@ struct StatusPageTests {
                 watchers.append(watcher)
             }
             let refused = try await admin.ask("GET", "/events")
-            #expect(refused.status == 503 && refused.body.contains("8 watchers of user \(geteuid()) get events already"), "\(refused)")
+            #expect(
+                refused.status == 503 && refused.body.contains("8 watchers of user \(geteuid()) get events already"),
+                "\(refused)")
             // One who reads hears of a refusal; those who don't cost nobody anything.
             #expect(try await proxy.connect(to: "a b:1").status == 400)
             var heard = ""
@@ -243,7 +285,8 @@ struct StatusPageTests {
             let name = Array(repeating: String(repeating: "x", count: 60), count: 3).joined(separator: ".") + ".test"
             let many = (0..<1000).map { "  - {match: h\($0).\(name), action: deny}\n" }.joined()
             let proxy = try await ProxyProcess(
-                in: bed, pins: "hosts:\n" + many, trust: nil, sections: ["admin": ["listen: [127.0.0.1:0, unix:admin.sock]"]])
+                in: bed, pins: "hosts:\n" + many, trust: nil,
+                sections: ["admin": ["listen: [127.0.0.1:0, unix:admin.sock]"]])
             let admin = try await AdminClient(proxy)
             let client = try RawConnection(to: proxy)
             try await client.connectDenied((0..<1000).map { "h\($0).\(name):443" })

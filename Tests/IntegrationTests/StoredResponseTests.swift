@@ -6,7 +6,10 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct StoredResponseTests {
     private static let responses = [
-        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n{\n\"a\":\r\n3\r\n x}\r\n0\r\n\r\n",
+        """
+        HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n{\n\"a\":\r\n3\r\n \
+        x}\r\n0\r\n\r\n
+        """,
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
         "HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\nHTTP/1.1 500 Oh\r\nContent-Length: 2\r\n\r\nno",
         "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 3\r\n\r\n<p>",
@@ -52,7 +55,8 @@ struct StoredResponseTests {
                     via: proxy, ["-H", "Accept: application/problem+json", "-w", "\n%{http_code}", url])
                 let code = through.output.split(separator: "\n").last.map(String.init)
                 let stored = try await bed.run([
-                    "curl", "-sik", "--resolve", "json.test:\(origin.port):127.0.0.1", "-o", bed.path("stored-\(number)"), url,
+                    "curl", "-sik", "--resolve", "json.test:\(origin.port):127.0.0.1", "-o",
+                    bed.path("stored-\(number)"), url,
                 ])
                 #expect(stored.succeeded, "\(stored)")
                 let explained = try await bed.run(
@@ -69,7 +73,8 @@ struct StoredResponseTests {
                 }
                 #expect(explained.ending == .exited(1), "\(response)\n\(explained)")
                 let problem = try JSONDecoder().decode(
-                    Problem.self, from: Data(through.output.split(separator: "\n").dropLast().joined(separator: "\n").utf8))
+                    Problem.self,
+                    from: Data(through.output.split(separator: "\n").dropLast().joined(separator: "\n").utf8))
                 #expect(judged.refusal?.title == problem.title)
                 #expect(judged.refusal?.details == problem.detail)
             }

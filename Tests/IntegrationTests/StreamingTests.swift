@@ -44,18 +44,24 @@ struct StreamingTests {
                 + "transfer-encoding: chunked\r\nAuthorization: x\r\n\r\n")
         #expect(up.output.contains("\"trailers\": [\"X-End: yes\"]"), "\(up)")
         let down = try await exchange(
-            request("GET", raw("Transfer-Encoding: chunked\r\n", "3\r\nabc\r\n0\r\nSet-Cookie: a=b\r\nX-End: yes\r\nContent-Length: 9\r\n\r\n")))
+            request(
+                "GET",
+                raw(
+                    "Transfer-Encoding: chunked\r\n",
+                    "3\r\nabc\r\n0\r\nSet-Cookie: a=b\r\nX-End: yes\r\nContent-Length: 9\r\n\r\n")))
         #expect((down.output + "\n").hasSuffix("0\r\nX-End: yes\r\n\r\n"), "\(down)")
     }
 
     // MARK: Numbers
 
     @Test func numbersLoseTheirLeadingZeros() async throws {
-        let up = try await exchange(request("POST", "/echo", "Connection: close\r\nContent-Length: 010\r\n") + "0123456789")
+        let up = try await exchange(
+            request("POST", "/echo", "Connection: close\r\nContent-Length: 010\r\n") + "0123456789")
         #expect(up.output.contains("\"Content-Length: 10\""), "\(up)")
         let down = try await exchange(request("GET", raw("Content-Length: 003\r\n", "abc")))
         #expect(down.output.contains("Content-Length: 3\r\n"), "\(down)")
-        let chunks = try await exchange(request("GET", raw("Transfer-Encoding: chunked\r\n", "0003;a=b\r\nabc\r\n000\r\n\r\n")))
+        let chunks = try await exchange(
+            request("GET", raw("Transfer-Encoding: chunked\r\n", "0003;a=b\r\nabc\r\n000\r\n\r\n")))
         #expect((chunks.output + "\n").hasSuffix("\r\n\r\n3;a=b\r\nabc\r\n0\r\n\r\n"), "\(chunks)")
     }
 
@@ -135,8 +141,11 @@ struct StreamingTests {
     @Test func anOriginDoesNotSpeakForTheProxy() async throws {
         let forged = "Proxy-Status: pinproxy; error=tls_certificate_error\r\n"
         let run = try await exchange(
-            request("GET", raw("\(forged)Proxy-Status: cdn; details=\"a, b\", PINPROXY\r\nTransfer-Encoding: chunked\r\n",
-                "0\r\n\(forged)\r\n")))
+            request(
+                "GET",
+                raw(
+                    "\(forged)Proxy-Status: cdn; details=\"a, b\", PINPROXY\r\nTransfer-Encoding: chunked\r\n",
+                    "0\r\n\(forged)\r\n")))
         #expect(!run.output.lowercased().contains("pinproxy;") && !run.output.contains("PINPROXY"), "\(run)")
         #expect(run.output.contains("Proxy-Status: cdn; details=\"a, b\"\r\n"), "\(run)")
     }

@@ -19,7 +19,10 @@ struct TaskCancellationTests {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed)
             let client = try await bed.start(
-                ["curl", "-sS", "--max-time", "120", "-o", "/dev/null", (overTLS ? shared.url : shared.plainURL) + "/hold/it"],
+                [
+                    "curl", "-sS", "--max-time", "120", "-o", "/dev/null",
+                    (overTLS ? shared.url : shared.plainURL) + "/hold/it",
+                ],
                 environment: shared.proxy.clientEnvironment)
             let task = try await shared.tasks.only { $0.bytesDown > 0 && $0.kind == "exchange" }
             #expect(task.totalDown == 12)
@@ -47,9 +50,15 @@ struct TaskCancellationTests {
             let connection = try RawConnection(to: shared.proxy)
             let version = framing == "chunked" ? "1.1" : "1.0"
             try await connection.send(
-                "GET http://\(OriginBed.name):\(raw.port)/ HTTP/\(version)\r\nHost: \(OriginBed.name):\(raw.port)\r\n\r\n")
+                """
+                GET http://\(OriginBed.name):\(raw.port)/ HTTP/\(version)\r\nHost: \
+                \(OriginBed.name):\(raw.port)\r\n\r\n
+                """
+            )
             var received: [UInt8] = []
-            while received.suffix(framing == "chunked" ? 7 : 5) != (framing == "chunked" ? Array("hello\r\n".utf8) : Array("hello".utf8))[...] {
+            while received.suffix(framing == "chunked" ? 7 : 5)
+                != (framing == "chunked" ? Array("hello\r\n".utf8) : Array("hello".utf8))[...]
+            {
                 received += try await connection.receive(atMost: 1)
             }
             let task = try await shared.tasks.only()
@@ -61,12 +70,16 @@ struct TaskCancellationTests {
         }
     }
 
-    /// Nothing of a response has come: the client is told, so that it doesn't take the end for an accident and ask again.
+    /// Nothing of a response has come: the client is told, so that it doesn't take the end for an accident and ask
+    /// again.
     @Test func aClientThatWaitsIsTold() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed)
             let client = try await bed.start(
-                ["curl", "-sS", "--max-time", "120", "-w", "%{http_code}", "\(shared.url)/echo", "\(shared.url)/silent"],
+                [
+                    "curl", "-sS", "--max-time", "120", "-w", "%{http_code}", "\(shared.url)/echo",
+                    "\(shared.url)/silent",
+                ],
                 environment: shared.proxy.clientEnvironment)
             _ = try await #require(shared.origin).events.first("silent")
             let task = try await shared.tasks.only()
@@ -93,7 +106,9 @@ struct TaskCancellationTests {
             try await shared.tasks.order("cancel", task.id)
             #expect(try await connection.response().status == 403)
             try await expectCancelled(shared, task.id)
-            try await eventually("the origin's side to be gone") { try shared.proxy.openSockets(to: listener.port) == 0 }
+            try await eventually("the origin's side to be gone") {
+                try shared.proxy.openSockets(to: listener.port) == 0
+            }
         }
     }
 
@@ -117,8 +132,11 @@ struct TaskCancellationTests {
     @Test func aTunnelThatIsVerifiedAndAnInterceptionAreCut() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(
-                bed, pins: "hosts:\n  - match: tunnel.test\n    action: verify-tunnel\n", hosts: ["tunnel.test": "127.0.0.1"])
-            for (host, phase) in [("tunnel.test", "verifying the tunnel"), (OriginBed.name, "TLS handshake with the client")] {
+                bed, pins: "hosts:\n  - match: tunnel.test\n    action: verify-tunnel\n",
+                hosts: ["tunnel.test": "127.0.0.1"])
+            for (host, phase) in [
+                ("tunnel.test", "verifying the tunnel"), (OriginBed.name, "TLS handshake with the client"),
+            ] {
                 let connection = try RawConnection(to: shared.proxy)
                 let authority = "\(host):\(shared.originPort)"
                 try await connection.send("CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\r\n")

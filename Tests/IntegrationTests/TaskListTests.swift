@@ -66,7 +66,8 @@ struct TaskListTests {
             _ = try await events.first("over")
             withExtendedLifetime(go) {}
             try await eventually("a line of each") {
-                Set(shared.proxy.events.all("exchange").compactMap { $0["task"].flatMap { Int($0) } }).isSuperset(of: known)
+                Set(shared.proxy.events.all("exchange").compactMap { $0["task"].flatMap { Int($0) } }).isSuperset(
+                    of: known)
             }
             #expect(shared.proxy.events.all("exchange").count == count)
         }
@@ -77,7 +78,8 @@ struct TaskListTests {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed)
             let client = try await bed.start(
-                ["curl", "-sS", "--fail", "\(shared.url)/hold/it?secret=1"], environment: shared.proxy.clientEnvironment)
+                ["curl", "-sS", "--fail", "\(shared.url)/hold/it?secret=1"], environment: shared.proxy.clientEnvironment
+            )
             let task = try await shared.tasks.only { $0.kind == "exchange" && $0.bytesDown > 0 }
             let shown = try #require(task.transactions.first)
             #expect(task.path == "/hold/it" && task.status == 200 && task.totalDown == 12 && task.totalUp == nil)
@@ -86,8 +88,10 @@ struct TaskListTests {
             #expect(try #require(shown.requestSent) <= shown.firstByte!)
             let text = try await shared.tasks.pinproxy("tasks", "show", "\(task.id)")
             for part in [
-                "task \(task.id): exchange, running, receiving the response", "GET origin.test:\(shared.originPort)/hold/it",
-                "of a body of 12 B", "127.0.0.1:\(shared.originPort), http/1.1, a new connection", "TLS took", "first byte at",
+                "task \(task.id): exchange, running, receiving the response",
+                "GET origin.test:\(shared.originPort)/hold/it",
+                "of a body of 12 B", "127.0.0.1:\(shared.originPort), http/1.1, a new connection", "TLS took",
+                "first byte at",
             ] { #expect(text.output.contains(part), "\(text)") }
             #expect(!text.output.contains("secret"))
             let table = try await shared.tasks.pinproxy("tasks", "list")
@@ -95,12 +99,15 @@ struct TaskListTests {
             let list = try await shared.tasks.pinproxy("tasks", "--json")
             #expect(list.output.contains("\"silent_workers\" : ["), "\(list)")
             let cancelled = try await shared.tasks.pinproxy("tasks", "cancel", "\(task.id)")
-            #expect(cancelled.output == "cancelled: task \(task.id), GET origin.test:\(shared.originPort)/hold/it", "\(cancelled)")
+            #expect(
+                cancelled.output == "cancelled: task \(task.id), GET origin.test:\(shared.originPort)/hold/it",
+                "\(cancelled)")
             _ = try await client.ending()
             let line = try await shared.proxy.events.first("exchange") { $0["task"] == "\(task.id)" }
             #expect(line["address"] == shown.remoteAddress && line["local"] == shown.localAddress)
             for (field, seconds) in [
-                ("lookup", shown.nameLookup), ("connect", shown.connect), ("tls", shown.tls), ("request", shown.requestSent),
+                ("lookup", shown.nameLookup), ("connect", shown.connect), ("tls", shown.tls),
+                ("request", shown.requestSent),
                 ("first_byte", shown.firstByte),
             ] {
                 let logged = try #require(line[field].flatMap { Double($0) })
@@ -142,7 +149,9 @@ struct TaskListTests {
             proxy.process.send(signal: SIGTERM)
             _ = try await proxy.process.ending()
             let run = try await tasks.pinproxy("tasks")
-            #expect(run.ending == .exited(1) && run.errors.contains("no proxy is running with the state directory"), "\(run)")
+            #expect(
+                run.ending == .exited(1) && run.errors.contains("no proxy is running with the state directory"),
+                "\(run)")
         }
     }
 }

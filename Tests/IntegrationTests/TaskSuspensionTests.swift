@@ -29,7 +29,9 @@ struct TaskSuspensionTests {
         private mutating func takeBody(_ bytes: [UInt8]) {
             let start = body % 256
             let isSame = Self.pattern.withUnsafeBytes { pattern in
-                bytes.withUnsafeBytes { $0.isEmpty || memcmp($0.baseAddress!, pattern.baseAddress! + start, $0.count) == 0 }
+                bytes.withUnsafeBytes {
+                    $0.isEmpty || memcmp($0.baseAddress!, pattern.baseAddress! + start, $0.count) == 0
+                }
             }
             if !isSame { isRight = false }
             body += bytes.count
@@ -48,7 +50,8 @@ struct TaskSuspensionTests {
                 #expect(try await connection.response().status == 200)
                 try await connection.send("GET /large/\(Self.length) HTTP/1.1\r\nHost: \(authority)\r\n\r\n")
             } else {
-                try await connection.send("GET http://\(authority)/large/\(Self.length) HTTP/1.1\r\nHost: \(authority)\r\n\r\n")
+                try await connection.send(
+                    "GET http://\(authority)/large/\(Self.length) HTTP/1.1\r\nHost: \(authority)\r\n\r\n")
             }
             let task = try await shared.tasks.only { $0.bytesDown > 0 }
             #expect(task.kind == (throughTunnel ? "tunnel" : "exchange"))
@@ -93,14 +96,19 @@ struct TaskSuspensionTests {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed)
             let client = try await bed.start(
-                ["/bin/sh", "-c", "head -c \(Self.length) /dev/urandom | tee sent | curl -sS -T - \"$0/slow-echo\"", shared.url],
+                [
+                    "/bin/sh", "-c", "head -c \(Self.length) /dev/urandom | tee sent | curl -sS -T - \"$0/slow-echo\"",
+                    shared.url,
+                ],
                 environment: shared.proxy.clientEnvironment)
             let task = try await shared.tasks.only { $0.method == "PUT" && $0.bytesUp > 1 << 20 }
             let suspended = try await shared.tasks.order("suspend", task.id)
             for _ in 0..<3 { #expect(try await shared.tasks.show(task.id).bytesUp == suspended.bytesUp) }
             #expect(suspended.bytesUp < Self.length)
             try await shared.tasks.order("resume", task.id)
-            let (ending, errors, output) = (try await client.ending(), await client.errors.text, await client.output.text)
+            let (ending, errors, output) = (
+                try await client.ending(), await client.errors.text, await client.output.text
+            )
             #expect(ending == .exited(0), "\(errors)")
             let digest = try await bed.run(["sha256sum", "sent"]).output.prefix(64)
             #expect(output.contains("\"sha256\": \"\(digest)\""), "\(output)")
@@ -110,7 +118,8 @@ struct TaskSuspensionTests {
     /// Time-outs stop too: the origin may answer long after first_byte.
     @Test func aTaskThatWaitsForItsResponseWaitsWithoutTimeout() async throws {
         try await withTestBed { bed in
-            let shared = try await OriginBed.prepare(bed, sections: ["timeouts": ["first_byte: 1s", "idle_client: 1s"]])
+            let shared = try await OriginBed.prepare(
+                bed, sections: ["timeouts": ["first_byte: 1s", "idle_client: 1s"]])
             func ask() throws -> Task<RawResponse, any Error> {
                 let connection = try RawConnection(to: shared.proxy)
                 return Task {

@@ -2,7 +2,9 @@ import Foundation
 import Testing
 
 /// Where no thread can be made, what needs one is refused, and nobody else waits.
-@Suite(.timeLimit(.minutes(5)), .enabled(if: LimitedGroup.isAvailable(.pids), "needs root, and control groups for threads"))
+@Suite(
+    .timeLimit(.minutes(5)), .enabled(if: LimitedGroup.isAvailable(.pids), "needs root, and control groups for threads")
+)
 struct ThreadLackTests {
     @Test func whatNeedsAThreadIsRefused() async throws {
         let group = try LimitedGroup(.pids)

@@ -26,9 +26,11 @@ struct TransferTests {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed)
             let roots = try TestRoots("Files")
-            let nginx = try await NginxOrigin(in: bed, sites: [.init(name: "files.test", chain: roots.chain("files.test"))])
+            let nginx = try await NginxOrigin(
+                in: bed, sites: [.init(name: "files.test", chain: roots.chain("files.test"))])
             let proxy = try await ProxyProcess(
-                in: bed, folder: "second", trust: roots.write(to: bed, name: "files"), hosts: ["files.test": "127.0.0.1"])
+                in: bed, folder: "second", trust: roots.write(to: bed, name: "files"),
+                hosts: ["files.test": "127.0.0.1"])
             let sum = try await largeFile(in: bed, name: "nginx/documents/large", bytes: 1 << 30)
             let down = try await bed.run(
                 ["/bin/sh", "-c", "curl -sS https://files.test:\(nginx.port)/large | sha256sum"],

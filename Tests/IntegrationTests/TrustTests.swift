@@ -58,7 +58,8 @@ struct TrustCase: Sendable, CustomTestStringConvertible {
         TrustCase("an unknown root", host: "unknown-root.test", .refused(502, "certificate")) { _, host in
             try TestRoots("Unknown").chain(host)
         },
-        TrustCase("an unknown root that is sent along", host: "sent-root.test", .refused(502, "certificate")) { _, host in
+        TrustCase("an unknown root that is sent along", host: "sent-root.test", .refused(502, "certificate")) {
+            _, host in
             let unknown = try TestRoots("Unknown")
             return ServedChain(try unknown.leaf(host), followedBy: [unknown.intermediate, unknown.root])
         },
@@ -74,7 +75,8 @@ struct TrustCase: Sendable, CustomTestStringConvertible {
             let issuer = try roots.root.issue(.intermediate("RSA").validToday.with { $0.key = .rsa(2048) })
             return ServedChain(try issuer.issue(TestRoots.template([host]) { $0.digest = .md5 }))
         },
-        TrustCase("an intermediate with a SHA-1 signature", host: "sha1-issuer.test", .refused(502, "certificate")) { roots, host in
+        TrustCase("an intermediate with a SHA-1 signature", host: "sha1-issuer.test", .refused(502, "certificate")) {
+            roots, host in
             let issuer = try roots.root.issue(.intermediate("SHA-1").validToday.with { $0.digest = .sha1 })
             return ServedChain(try issuer.issue(TestRoots.template([host])))
         },
@@ -84,11 +86,16 @@ struct TrustCase: Sendable, CustomTestStringConvertible {
         TrustCase("for clients only", host: "client-only.test", .refused(502, "certificate")) {
             $0.extendedKeyUsage = [CertificateTemplate.clientAuth]
         },
-        TrustCase("RSA for encipherment only, which TLS 1.3 and ECDHE have no use for", host: "encipherment.test", .refused(502, "certificate")) {
+        TrustCase(
+            "RSA for encipherment only, which TLS 1.3 and ECDHE have no use for", host: "encipherment.test",
+            .refused(502, "certificate")
+        ) {
             $0.key = .rsa(2048)
             $0.keyUsage = [.keyEncipherment]
         },
-        TrustCase("a key for key agreement only", host: "agreement.test", .refused(502, "certificate")) { $0.keyUsage = [.keyAgreement] },
+        TrustCase("a key for key agreement only", host: "agreement.test", .refused(502, "certificate")) {
+            $0.keyUsage = [.keyAgreement]
+        },
         TrustCase("RSA for signatures and encipherment", host: "both-usages.test", .accepted) {
             $0.key = .rsa(2048)
             $0.keyUsage = [.digitalSignature, .keyEncipherment]
@@ -165,7 +172,11 @@ struct TrustTests {
     @Test func anAddressNeedsAnAddressInTheCertificate() async throws {
         let roots = try TestRoots()
         try await withTestBed { bed in
-            let chain = ServedChain(try roots.leaf("127.0.0.1") { $0.dnsNames = ["127.0.0.1"]; $0.ipAddresses = [] })
+            let chain = ServedChain(
+                try roots.leaf("127.0.0.1") {
+                    $0.dnsNames = ["127.0.0.1"]
+                    $0.ipAddresses = []
+                })
             let origin = try await PythonPeer.origin(in: bed, chain: chain)
             let proxy = try await ProxyProcess(in: bed, trust: roots.write(to: bed))
             let answer = try await proxy.connect(to: "127.0.0.1:\(origin.port)")

@@ -41,7 +41,9 @@ struct VerifiedTunnelBed: Sendable {
             """
     }
 
-    func proxy(pin: String? = nil, more: String = "", sections: ProxyProcess.Sections = [:]) async throws -> ProxyProcess {
+    func proxy(
+        pin: String? = nil, more: String = "", sections: ProxyProcess.Sections = [:]
+    ) async throws -> ProxyProcess {
         try await ProxyProcess(
             in: bed, pins: entry(pin: pin, more: more), trust: bed.path("roots.pem"), hosts: [Self.name: "127.0.0.1"],
             sections: sections)
@@ -49,10 +51,11 @@ struct VerifiedTunnelBed: Sendable {
 
     /// `Peers/tunnel_client.py`; its one line.
     func client(via proxy: ProxyProcess, to port: UInt16, _ options: [String]) async throws -> LogEvent {
-        let run = try await bed.run([
-            PythonPeer.python, PythonPeer.path("tunnel_client.py"), "--proxy", "\(proxy.port)", "--authority",
-            "\(Self.name):\(port)", "--trust", bed.path("roots.pem"),
-        ] + options)
+        let run = try await bed.run(
+            [
+                PythonPeer.python, PythonPeer.path("tunnel_client.py"), "--proxy", "\(proxy.port)", "--authority",
+                "\(Self.name):\(port)", "--trust", bed.path("roots.pem"),
+            ] + options)
         guard let line = run.output.split(separator: "\n").last, let event = LogEvent(line: String(line)) else {
             throw TestBedError("no result: \(run)")
         }

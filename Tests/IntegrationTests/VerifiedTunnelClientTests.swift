@@ -42,7 +42,8 @@ struct VerifiedTunnelClientTests {
             let run = try await bed.run(
                 [
                     "timeout", "30", "openssl", "s_client", "-proxy", "\(proxy.address):\(proxy.port)", "-connect",
-                    authority, "-servername", name, "-CAfile", bed.path("roots.pem"), "-verify_return_error", "-ign_eof",
+                    authority, "-servername", name, "-CAfile", bed.path("roots.pem"), "-verify_return_error",
+                    "-ign_eof",
                     "-alpn", "h2,http/1.1",
                 ], input: Array("GET / HTTP/1.0\r\n\r\n".utf8))
             #expect(run.output.contains("HTTP/1.0 200 ok") == agrees, "\(run)")
@@ -63,8 +64,10 @@ struct VerifiedTunnelClientTests {
     }
 
     @Test(arguments: [
-        ("GET / HTTP/1.1\r\n\r\n", "does not speak TLS"), ("\u{16}\u{3}\u{1}\u{0}\u{4}\u{2}\u{0}\u{0}\u{0}", "malformed ClientHello"),
-        ("\u{16}\u{3}\u{1}\u{0}\u{0}", "malformed ClientHello"), ("\u{16}\u{3}\u{1}", "ended before"), ("", "ended before"),
+        ("GET / HTTP/1.1\r\n\r\n", "does not speak TLS"),
+        ("\u{16}\u{3}\u{1}\u{0}\u{4}\u{2}\u{0}\u{0}\u{0}", "malformed ClientHello"),
+        ("\u{16}\u{3}\u{1}\u{0}\u{0}", "malformed ClientHello"), ("\u{16}\u{3}\u{1}", "ended before"),
+        ("", "ended before"),
     ])
     func whatIsNoHelloIsNotPassedOn(bytes: String, cause: String) async throws {
         try await withTestBed { bed in

@@ -11,11 +11,13 @@ struct VerifiedTunnelOriginTests {
     private static let unofferedResumption =
         "160303002a02000026" + "0303" + String(repeating: "07", count: 32) + "00" + "c02b" + "00" + "140303000101"
     private static let foreignResumption =
-        "160303004a02000046" + "0303" + String(repeating: "07", count: 32) + "20" + String(repeating: "05", count: 32) + "c02b" + "00"
+        "160303004a02000046" + "0303" + String(repeating: "07", count: 32) + "20" + String(repeating: "05", count: 32)
+        + "c02b" + "00"
         + "140303000101"
     /// A ServerHello of TLS 1.3 that selects the first pre-shared key.
     private static let unofferedKey =
-        "160303003802000034" + "0303" + String(repeating: "07", count: 32) + "00" + "1301" + "00" + "000c" + "002b00020304" + "002900020000"
+        "160303003802000034" + "0303" + String(repeating: "07", count: 32) + "00" + "1301" + "00" + "000c"
+        + "002b00020304" + "002900020000"
     private static let anonymous =
         "160303002a02000026" + "0303" + String(repeating: "07", count: 32) + "00" + "c018" + "00" + "16030300040c000000"
 
@@ -89,7 +91,8 @@ struct VerifiedTunnelOriginTests {
     @Test func anOriginThatWasOlderToTheProbeIsRefused() async throws {
         try await withTestBed { bed in
             let tunnels = try await VerifiedTunnelBed(bed)
-            let origin = try await tunnels.origin("chain=pinned,tls=1.2", "chain=pinned,tls=1.3", "chain=pinned,tls=1.2")
+            let origin = try await tunnels.origin(
+                "chain=pinned,tls=1.2", "chain=pinned,tls=1.3", "chain=pinned,tls=1.2")
             let proxy = try await tunnels.proxy()
             let result = try await tunnels.client(via: proxy, to: origin.port)
             #expect(result["error"] == "SSLV3_ALERT_HANDSHAKE_FAILURE", "\(result)")

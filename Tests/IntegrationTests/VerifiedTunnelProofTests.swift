@@ -1,11 +1,12 @@
 import TestAuthority
 import Testing
 
-/// `action: verify-tunnel` in TLS 1.2: the origin proves by its signature of the key exchange that it holds the key of the
-/// certificate that it shows, before the client gets a byte of its answer.
+/// `action: verify-tunnel` in TLS 1.2: the origin proves by its signature of the key exchange that it holds the key of
+/// the certificate that it shows, before the client gets a byte of its answer.
 @Suite(.timeLimit(.minutes(5)))
 struct VerifiedTunnelProofTests {
-    /// The right chain, which is public, with a signature of somebody else's; or of the right key's, in another handshake.
+    /// The right chain, which is public, with a signature of somebody else's; or of the right key's, in another
+    /// handshake.
     @Test(arguments: ["key=other", "key=pinned,random=old"])
     func aCopiedChainIsRefused(forgery: String) async throws {
         try await withTestBed { bed in
@@ -108,8 +109,10 @@ struct VerifiedTunnelProofTests {
             let tunnel = try await tunnels.proxy(pin: pin)
             Expected.refused(502, words).check(try await tunnel.connect(to: authority), host: VerifiedTunnelBed.name)
             let intercepting = try await ProxyProcess(
-                in: bed, folder: "intercepting", trust: bed.path("roots.pem"), hosts: [VerifiedTunnelBed.name: "127.0.0.1"])
-            Expected.refused(502, words).check(try await intercepting.connect(to: authority), host: VerifiedTunnelBed.name)
+                in: bed, folder: "intercepting", trust: bed.path("roots.pem"),
+                hosts: [VerifiedTunnelBed.name: "127.0.0.1"])
+            Expected.refused(502, words).check(
+                try await intercepting.connect(to: authority), host: VerifiedTunnelBed.name)
         }
     }
 

@@ -85,7 +85,8 @@ struct VerifiedTunnelTests {
             // Two workers say it in any order.
             _ = try await proxy.events.first("exchange", number: 2)
             let verified = proxy.events.all("exchange").map { $0["verification"] ?? "" }.sorted()
-            #expect(verified == [options[0] == "-tls1_2" ? "in-band" : "probe (weaker)", "probe (weaker)"], "\(verified)")
+            #expect(
+                verified == [options[0] == "-tls1_2" ? "in-band" : "probe (weaker)", "probe (weaker)"], "\(verified)")
         }
     }
 
@@ -100,7 +101,8 @@ struct VerifiedTunnelTests {
             let proxy = try await tunnels.proxy()
             for (option, words) in [("-sess_out", "\nNew, "), ("-sess_in", "\nReused, ")] {
                 let run = try await tunnels.openSSLClient(
-                    via: proxy, to: server.port, option, "session.pem", "-cert", certificate, "-key", key, "-cert_chain",
+                    via: proxy, to: server.port, option, "session.pem", "-cert", certificate, "-key", key,
+                    "-cert_chain",
                     certificate)
                 #expect(run.output.contains(words) && run.output.contains("HTTP/1.0 200 ok"), "\(run)")
             }
@@ -128,7 +130,8 @@ struct VerifiedTunnelTests {
                 in: bed,
                 sites: [
                     .init(
-                        name: VerifiedTunnelBed.name, chain: ServedChain(tunnels.pinned), directives: "ssl_early_data on;")
+                        name: VerifiedTunnelBed.name, chain: ServedChain(tunnels.pinned),
+                        directives: "ssl_early_data on;")
                 ])
             let proxy = try await tunnels.proxy()
             _ = try await tunnels.openSSLClient(via: proxy, to: nginx.port, "-sess_out", "session.pem")

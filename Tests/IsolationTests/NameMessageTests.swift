@@ -31,7 +31,8 @@ import Testing
         let second = try message(Self.question("Api.test", type: 28)).answer(all, longest: 512)
         #expect(second.suffix(18) == [0, 16] + (try addresses(six))[0].bytes)
         // It has none of that kind: that isn't that it doesn't exist.
-        #expect(try message(Self.question("Api.test", type: 65)).answer(all, longest: 512)[3...7] == [0x80, 0, 1, 0, 0])
+        #expect(
+            try message(Self.question("Api.test", type: 65)).answer(all, longest: 512)[3...7] == [0x80, 0, 1, 0, 0])
     }
 
     @Test func whatIsTooLongIsAskedForOverTCP() throws {

@@ -8,7 +8,10 @@ import Testing
         ("user/max_user_namespaces", 0, "user.max_user_namespaces is 0: raise it"),
         ("user/max_net_namespaces", 0, "user.max_net_namespaces is 0: raise it"),
         ("user/max_mnt_namespaces", 0, "user.max_mnt_namespaces is 0: raise it"),
-        ("kernel/apparmor_restrict_unprivileged_userns", 1, "kernel.apparmor_restrict_unprivileged_userns is 1: set it to 0"),
+        (
+            "kernel/apparmor_restrict_unprivileged_userns", 1,
+            "kernel.apparmor_restrict_unprivileged_userns is 1: set it to 0"
+        ),
     ])
     func theSettingIsNamed(file: String, value: Int, words: String) throws {
         let hint = try #require(NamespaceRefusal.hint { $0 == file ? value : nil })

@@ -5,7 +5,9 @@ import Testing
 @testable import Isolation
 
 @Suite struct OpeningTests {
-    private func place(_ port: UInt16) -> SocketAddress { SocketAddress(ip: IPAddress(bytes: [192, 0, 2, 1])!, port: port) }
+    private func place(_ port: UInt16) -> SocketAddress {
+        SocketAddress(ip: IPAddress(bytes: [192, 0, 2, 1])!, port: port)
+    }
 
     private func vector(_ lengthBytes: Int, _ body: [UInt8]) -> [UInt8] {
         (0..<lengthBytes).reversed().map { UInt8(truncatingIfNeeded: body.count >> ($0 * 8)) } + body
@@ -86,18 +88,31 @@ import Testing
             return String(decoding: head + bytes[length...], as: UTF8.self)
         }
         #expect(
-            try sent("POST /x HTTP/1.1\r\nHost: a.test\r\nConnection: keep-alive\r\nContent-Length: 2\r\nProxy-Authorization: y\r\n\r\nab")
-                == "POST http://a.test/x HTTP/1.1\r\nHost: a.test\r\nContent-Length: 2\r\nConnection: close\r\nProxy-Authorization: Basic x\r\n\r\nab")
+            try sent(
+                """
+                POST /x HTTP/1.1\r\nHost: a.test\r\nConnection: keep-alive\r\nContent-Length: \
+                2\r\nProxy-Authorization: y\r\n\r\nab
+                """
+            )
+                == """
+                POST http://a.test/x HTTP/1.1\r\nHost: a.test\r\nContent-Length: 2\r\nConnection: \
+                close\r\nProxy-Authorization: Basic x\r\n\r\nab
+                """
+        )
         let upgrade = try sent("GET / HTTP/1.1\r\nHost: a.test\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")
         #expect(upgrade.contains("Connection: Upgrade\r\n") && !upgrade.contains("close"))
     }
 
     @Test func refusalsAreAnsweredInTheClientsWords() throws {
         let wanted = try authority("a.test:443")
-        guard case .refused(let refusal, let alert) = Opening(at: place(443), isTLS: true).refused(wanted, "no") else { return }
+        guard case .refused(let refusal, let alert) = Opening(at: place(443), isTLS: true).refused(wanted, "no") else {
+            return
+        }
         #expect(refusal == DoorRefusal(host: "a.test", cause: "no") && alert == [21, 3, 3, 0, 2, 2, 112])
         let plain = try authority("a.test:80")
-        guard case .refused(let other, let text) = Opening(at: place(80), isTLS: false).refused(plain, "no") else { return }
+        guard case .refused(let other, let text) = Opening(at: place(80), isTLS: false).refused(plain, "no") else {
+            return
+        }
         #expect(other.host == "a.test:80")
         #expect(String(decoding: text, as: UTF8.self).hasPrefix("HTTP/1.1 421 Misdirected Request\r\n"))
     }

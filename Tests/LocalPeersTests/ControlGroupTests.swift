@@ -3,22 +3,25 @@ import Testing
 @testable import LocalPeers
 
 @Suite struct ControlGroupTests {
-    @Test(arguments: [
-        ("0::/system.slice/ci.service\n", "ci.service"),
-        ("0::/system.slice/system-getty.slice/getty@tty1.service\n", "getty@tty1.service"),
-        ("0::/user.slice/user-1000.slice/session-3.scope\n", "session-3.scope"),
-        // A user's manager can't give its services the name of one of the system's.
-        ("0::/user.slice/user-1000.slice/user@1000.service/app.slice/ci.service\n", "user@1000.service"),
-        ("0::/system.slice/ci.service/payload/ci2.service\n", "ci.service"),
-        ("0::/system.slice/_cgroup.service\n", "cgroup.service"),
-        ("12:pids:/user.slice\n1:name=systemd:/system.slice/ci.service\n0::/\n", "ci.service"),
-        ("0::/init.scope\n", "init.scope"),
-    ] as [(String, String)]) func namesTheUnit(_ text: String, _ unit: String) {
+    @Test(
+        arguments: [
+            ("0::/system.slice/ci.service\n", "ci.service"),
+            ("0::/system.slice/system-getty.slice/getty@tty1.service\n", "getty@tty1.service"),
+            ("0::/user.slice/user-1000.slice/session-3.scope\n", "session-3.scope"),
+            // A user's manager can't give its services the name of one of the system's.
+            ("0::/user.slice/user-1000.slice/user@1000.service/app.slice/ci.service\n", "user@1000.service"),
+            ("0::/system.slice/ci.service/payload/ci2.service\n", "ci.service"),
+            ("0::/system.slice/_cgroup.service\n", "cgroup.service"),
+            ("12:pids:/user.slice\n1:name=systemd:/system.slice/ci.service\n0::/\n", "ci.service"),
+            ("0::/init.scope\n", "init.scope"),
+        ] as [(String, String)]) func namesTheUnit(_ text: String, _ unit: String)
+    {
         #expect(ControlGroup.unit(in: text) == unit)
     }
 
     @Test(arguments: [
-        "", "\n", "0::/\n", "0::\n", "0:", "0::/system.slice\n", "0::/system.slice/.service\n", "0::/docker/abc\n", "0::/../../system.slice/ci.service\n",
+        "", "\n", "0::/\n", "0::\n", "0:", "0::/system.slice\n", "0::/system.slice/.service\n", "0::/docker/abc\n",
+        "0::/../../system.slice/ci.service\n",
         "0::system.slice/ci.service\n", "3:cpu:/system.slice/ci.service\n", "0::/system.slice/_\n",
     ]) func namesNoneWhereThereIsNone(_ text: String) {
         #expect(ControlGroup.unit(in: text) == nil)

@@ -4,7 +4,9 @@ import Testing
 
 @Suite struct SightTests {
     private func sight(_ capabilities: String, isInitial: Bool = true) -> Sight {
-        Sight.of(status: "Name:\tx\nCapPrm:\t000001ffffffffff\nCapEff:\t\(capabilities)\nCapBnd:\t0\n", user: 7, isInitialNamespace: isInitial)
+        Sight.of(
+            status: "Name:\tx\nCapPrm:\t000001ffffffffff\nCapEff:\t\(capabilities)\nCapBnd:\t0\n", user: 7,
+            isInitialNamespace: isInitial)
     }
 
     @Test func needsTheCapabilitiesInTheFirstNamespace() {
@@ -22,7 +24,9 @@ import Testing
 
     @Test func knowsTheFirstNamespaceByItsMap() {
         #expect(UserNamespace.isComplete(map: "         0          0 4294967295\n"))
-        for map in ["", "0 0 1\n", "0 1000 1\n", "0 0 4294967294\n", "0 0 4294967295\n1 1 1\n", "0 100000 4294967295\n"] {
+        for map in [
+            "", "0 0 1\n", "0 1000 1\n", "0 0 4294967294\n", "0 0 4294967295\n1 1 1\n", "0 100000 4294967295\n",
+        ] {
             #expect(!UserNamespace.isComplete(map: map), "\(map)")
         }
     }

@@ -82,7 +82,8 @@ import Testing
         #expect(table.peer(of: accepted.raw, from: source) == nil)
         // From another port than it came from: as if the kernel had been asked too late.
         let other = try connect(to: listener)
-        #expect(table.peer(of: other.accepted.raw, from: SocketAddress(ip: address.ip, port: other.source.port ^ 1)) == nil)
+        #expect(
+            table.peer(of: other.accepted.raw, from: SocketAddress(ip: address.ip, port: other.source.port ^ 1)) == nil)
     }
 
     /// A client resets its connection, and another takes its port: what the first has sent is not the second's.
@@ -124,11 +125,15 @@ import Testing
         raw.sin_port = address.port.bigEndian
         inet_pton(AF_INET, address.ip.description, &raw.sin_addr)
         return withUnsafePointer(to: &raw) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
         }
     }
 
-    private func bind(_ raw: CInt, to address: SocketAddress) -> CInt { withAddress(address) { Glibc.bind(raw, $0, $1) } }
+    private func bind(_ raw: CInt, to address: SocketAddress) -> CInt {
+        withAddress(address) { Glibc.bind(raw, $0, $1) }
+    }
 
     // MARK: Unix sockets
 
@@ -144,7 +149,8 @@ import Testing
 
     // MARK: Processes
 
-    /// Another test's child holds all that this process does, between its fork and its exec: it is looked for again then.
+    /// Another test's child holds all that this process does, between its fork and its exec: it is looked for again
+    /// then.
     private func holders(_ descriptor: CInt, count: Int) -> [LocalProcess] {
         var found: [LocalProcess] = []
         for _ in 0..<1000 {
@@ -170,8 +176,8 @@ import Testing
         #expect(ProcessTable.holders(of: [1]).overlooked.isEmpty)
     }
 
-    /// The search of a user's descriptors stops at a limit, whether the process is traceable or not. One case at a time: the
-    /// limit is the user's.
+    /// The search of a user's descriptors stops at a limit, whether the process is traceable or not. One case at a
+    /// time: the limit is the user's.
     @Test(.enabled(if: geteuid() == 0, "needs root, to be another user"), .serialized, arguments: [true, false])
     func looksAtNoMoreThanALimitOfOneUsers(isTraceable: Bool) throws {
         let program = """
@@ -203,7 +209,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("Name:\tx\nUid:\t1000\t1001\t1002\t1003\nGid:\t5\t5\t5\t5\n", 1001 as UInt32?), ("Uid:\t0\t0\t0\t0", 0), ("", nil), ("Uid:\n", nil),
+        ("Name:\tx\nUid:\t1000\t1001\t1002\t1003\nGid:\t5\t5\t5\t5\n", 1001 as UInt32?), ("Uid:\t0\t0\t0\t0", 0),
+        ("", nil), ("Uid:\n", nil),
         ("Uid:\t1\n", nil), ("Uid:\tx\ty\n", nil),
     ])
     func readsTheEffectiveUser(status: String, user: UInt32?) {
@@ -232,4 +239,3 @@ import Testing
         #expect(found.last?.executable?.hasSuffix("/bin/sleep") == true)
     }
 }
-

@@ -97,11 +97,12 @@ final class FollowedNetwork: Sendable {
 }
 
 extension NetworkNamespace {
-    /// `up0` with the given number is a link to elsewhere: a pair of interfaces, both of them up. Returns when they carry,
-    /// which the kernel says a moment later.
+    /// `up0` with the given number is a link to elsewhere: a pair of interfaces, both of them up. Returns when they
+    /// carry, which the kernel says a moment later.
     func addUplink(_ number: Int = 0) throws {
         try ip(batch: [
-            "link add up\(number) type veth peer name far\(number)", "link set far\(number) up", "link set up\(number) up",
+            "link add up\(number) type veth peer name far\(number)", "link set far\(number) up",
+            "link set up\(number) up",
         ])
         let carries = try perform {
             let kernel = try KernelNetwork(marksReader: LinkMarksReader(folder: "/nonexistent"))

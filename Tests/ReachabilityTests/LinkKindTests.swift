@@ -47,7 +47,8 @@ import Testing
         defer { try? FileManager.default.removeItem(at: folder) }
         for (path, text) in [
             ("wlan0/phy80211/x", ""), ("wlan0/uevent", "DEVTYPE=wlan\nINTERFACE=wlan0\nIFINDEX=3\n"),
-            ("wlan1/wireless/x", ""), ("wwan0/uevent", "INTERFACE=wwan0\nDEVTYPE=wwan\n"), ("eth0/uevent", "INTERFACE=eth0\n"),
+            ("wlan1/wireless/x", ""), ("wwan0/uevent", "INTERFACE=wwan0\nDEVTYPE=wwan\n"),
+            ("eth0/uevent", "INTERFACE=eth0\n"),
         ] {
             let file = folder.appendingPathComponent(path)
             try FileManager.default.createDirectory(

@@ -47,17 +47,22 @@ import Testing
         let routes = try [RecordedMessages.route4, RecordedMessages.route6].map { try parse($0).map(\.content) }
         #expect(
             routes == [
-                [.route(RouteRecord(type: 1, link: 3, gateway: IPAddress("192.0.2.1"), source: IPAddress("192.0.2.7")))],
                 [
                     .route(
-                        RouteRecord(type: 1, link: 3, gateway: IPAddress("2001:db8::1"), source: IPAddress("2001:db8::7")))
+                        RouteRecord(type: 1, link: 3, gateway: IPAddress("192.0.2.1"), source: IPAddress("192.0.2.7")))
+                ],
+                [
+                    .route(
+                        RouteRecord(
+                            type: 1, link: 3, gateway: IPAddress("2001:db8::1"), source: IPAddress("2001:db8::7")))
                 ],
             ])
     }
 
     @Test func readsAnErrorAndTheEndOfADump() throws {
         // NLMSG_ERROR with −101 (ENETUNREACH) and the header of what was asked; NLMSG_DONE with NLM_F_DUMP_INTR.
-        let error: [UInt8] = [36, 0, 0, 0, 2, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0x9B, 0xFF, 0xFF, 0xFF]
+        let error: [UInt8] =
+            [36, 0, 0, 0, 2, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0x9B, 0xFF, 0xFF, 0xFF]
             + [UInt8](repeating: 0, count: 16)
         let done: [UInt8] = [20, 0, 0, 0, 3, 0, 0x12, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
         let messages = try parse(error + done)
@@ -126,7 +131,8 @@ import Testing
 
     @Test func anAttributeOfAnotherSizeIsRefused() {
         // RTA_OIF of two bytes.
-        let route: [UInt8] = [36, 0, 0, 0, 24, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0] + [UInt8](repeating: 0, count: 12)
+        let route: [UInt8] =
+            [36, 0, 0, 0, 24, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0] + [UInt8](repeating: 0, count: 12)
             + [6, 0, 4, 0, 3, 0, 0, 0]
         #expect(throws: NetlinkDefect.attributeSize(type: 4)) { try parse(route) }
     }

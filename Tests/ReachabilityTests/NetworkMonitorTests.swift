@@ -88,7 +88,8 @@ struct NetworkMonitorTests {
         defer { try? FileManager.default.removeItem(at: folder) }
         for (path, text) in [("up0/phy80211/x", ""), ("up1/uevent", "DEVTYPE=wwan\n")] {
             let file = folder.appendingPathComponent(path)
-            try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try FileManager.default.createDirectory(
+                at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
             try Data(text.utf8).write(to: file)
         }
         let namespace = try NetworkNamespace()
@@ -112,7 +113,8 @@ struct NetworkMonitorTests {
         let namespace = try NetworkNamespace()
         try namespace.addUplink()
         try namespace.ip(batch: [
-            "link add br0 type bridge", "link set far0 down", "link set up0 master br0", "link set far0 up", "link set br0 up",
+            "link add br0 type bridge", "link set far0 down", "link set up0 master br0", "link set far0 up",
+            "link set br0 up",
             "address add 192.0.2.7/24 dev br0", "route add default via 192.0.2.1",
         ])
         let network = try FollowedNetwork(in: namespace)
@@ -142,7 +144,9 @@ struct NetworkMonitorTests {
                 "127.0.0.1: unknown → via-loopback (lo, within this machine)",
             ])
         try namespace.ip("route add 203.0.113.0/24 via 192.0.2.1")
-        #expect(try texts(network.next()) == "203.0.113.5: not-reachable → via-wired (up0, route via 192.0.2.1 from 192.0.2.7)")
+        #expect(
+            try texts(network.next())
+                == "203.0.113.5: not-reachable → via-wired (up0, route via 192.0.2.1 from 192.0.2.7)")
         for type in ["blackhole", "prohibit", "unreachable"] {
             try namespace.ip("route add \(type) 203.0.113.5/32")
             #expect(try network.next().to == .notReachable(.forbidden(type)))
@@ -229,7 +233,10 @@ struct NetworkMonitorTests {
         isStill.wait()
         var flood: [String] = []
         for number in 0..<2000 {
-            flood += ["address add 10.0.\(number / 250).\(number % 250)/32 dev up0", "address del 10.0.\(number / 250).\(number % 250)/32 dev up0"]
+            flood += [
+                "address add 10.0.\(number / 250).\(number % 250)/32 dev up0",
+                "address del 10.0.\(number / 250).\(number % 250)/32 dev up0",
+            ]
         }
         try namespace.ip(batch: flood + ["route del default"])
         mayGoOn.signal()

@@ -2,8 +2,8 @@ import Foundation
 import Synchronization
 import Testing
 
-/// A network of its own for a test, with nothing in it but a loopback that is down. It lives as long as this object, and
-/// nothing has to be cleaned up after it, not even if the test process is killed.
+/// A network of its own for a test, with nothing in it but a loopback that is down. It lives as long as this object,
+/// and nothing has to be cleaned up after it, not even if the test process is killed.
 final class NetworkNamespace: Sendable {
     /// Whether this process may make one.
     static let isAvailable: Bool = (try? NetworkNamespace()) != nil
@@ -26,7 +26,11 @@ final class NetworkNamespace: Sendable {
         let thread = Thread {
             while !work.isOver.withLock({ $0 }) {
                 work.isThere.wait()
-                for one in work.pending.withLock({ pending in let all = pending; pending = []; return all }) { one() }
+                for one in work.pending.withLock({ pending in
+                    let all = pending
+                    pending = []
+                    return all
+                }) { one() }
             }
         }
         thread.start()
@@ -92,7 +96,8 @@ final class NetworkNamespace: Sendable {
         posix_spawn_file_actions_adddup2(&actions, inputFile, 0)
         posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
         posix_spawn_file_actions_adddup2(&actions, errorFile, 2)
-        var arguments: [UnsafeMutablePointer<CChar>?] = ["ip", "-batch", "-"].map { (text: String) in strdup(text) } + [nil]
+        var arguments: [UnsafeMutablePointer<CChar>?] =
+            ["ip", "-batch", "-"].map { (text: String) in strdup(text) } + [nil]
         defer { for argument in arguments { free(argument) } }
         var child: pid_t = 0
         let failure = posix_spawnp(&child, "ip", &actions, nil, &arguments, environ)

@@ -26,12 +26,15 @@ import Testing
         return state
     }
 
-    private func route(_ link: CInt, via gateway: String? = nil, from source: String?, type: UInt8 = 1)
+    private func route(
+        _ link: CInt, via gateway: String? = nil, from source: String?, type: UInt8 = 1
+    )
         -> NetworkState.RouteAnswer
     {
         .route(
             RouteRecord(
-                type: type, link: link, gateway: gateway.flatMap { IPAddress($0) }, source: source.flatMap { IPAddress($0) }))
+                type: type, link: link, gateway: gateway.flatMap { IPAddress($0) },
+                source: source.flatMap { IPAddress($0) }))
     }
 
     private func eth0(_ gateway: String?, _ source: String) -> NetworkPath {
@@ -80,9 +83,12 @@ import Testing
 
     /// Loopback's address, a link-local one, one that others may have, and one of a link that is down.
     @Test(arguments: [
-        AddressRecord(link: 1, isIPv6: false, scope: 254, flags: 0x80), AddressRecord(link: 1, isIPv6: false, scope: 0, flags: 0),
-        AddressRecord(link: 2, isIPv6: true, scope: 253, flags: 0x80), AddressRecord(link: 2, isIPv6: true, scope: 0, flags: 0x40),
-        AddressRecord(link: 2, isIPv6: true, scope: 0, flags: 0x8), AddressRecord(link: 4, isIPv6: false, scope: 0, flags: 0x80),
+        AddressRecord(link: 1, isIPv6: false, scope: 254, flags: 0x80),
+        AddressRecord(link: 1, isIPv6: false, scope: 0, flags: 0),
+        AddressRecord(link: 2, isIPv6: true, scope: 253, flags: 0x80),
+        AddressRecord(link: 2, isIPv6: true, scope: 0, flags: 0x40),
+        AddressRecord(link: 2, isIPv6: true, scope: 0, flags: 0x8),
+        AddressRecord(link: 4, isIPv6: false, scope: 0, flags: 0x80),
     ])
     func addressesThatAreOfNoUse(_ address: AddressRecord) {
         var state = wired()
@@ -103,7 +109,8 @@ import Testing
     @Test func aRouteMayForbid() throws {
         let address = try ip("203.0.113.5")
         for (answer, type) in [
-            (NetworkState.RouteAnswer.failed(22), "blackhole"), (.failed(13), "prohibit"), (.failed(113), "unreachable"),
+            (NetworkState.RouteAnswer.failed(22), "blackhole"), (.failed(13), "prohibit"),
+            (.failed(113), "unreachable"),
             (route(1, from: nil, type: 6), "blackhole"), (route(1, from: nil, type: 7), "unreachable"),
             (route(1, from: nil, type: 8), "prohibit"),
         ] {

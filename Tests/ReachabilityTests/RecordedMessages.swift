@@ -27,7 +27,8 @@ enum RecordedMessages {
         00000000000000000000000000000000000000000000000004003e8004004180
         """)
 
-    /// The first datagram of `ip address show`: 127.0.0.1, 192.0.2.7, ::1 and three more of IPv6, two of them link-local and tentative.
+    /// The first datagram of `ip address show`: 127.0.0.1, 192.0.2.7, ::1 and three more of IPv6, two of them
+    /// link-local and tentative.
     static let addressDump = bytes(
         """
         4c0000001400020007000000c9540000020880fe01000000080001007f000001080002007f000001070003006c6f000008000800

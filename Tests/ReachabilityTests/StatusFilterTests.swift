@@ -6,11 +6,17 @@ import Testing
 @Suite struct StatusFilterTests {
     private static let eth0 = NetworkLink(name: "eth0", index: 2, kind: .wired)
     private static let wlan0 = NetworkLink(name: "wlan0", index: 3, kind: .wireless)
-    private static let wired = ReachabilityStatus.reachable([NetworkPath(link: eth0, gateway: "192.0.2.1", source: "192.0.2.7")])
-    private static let wireless = ReachabilityStatus.reachable([NetworkPath(link: wlan0, gateway: "192.0.2.1", source: "192.0.2.7")])
+    private static let wired = ReachabilityStatus.reachable([
+        NetworkPath(link: eth0, gateway: "192.0.2.1", source: "192.0.2.7")
+    ])
+    private static let wireless = ReachabilityStatus.reachable([
+        NetworkPath(link: wlan0, gateway: "192.0.2.1", source: "192.0.2.7")
+    ])
     private static let down = ReachabilityStatus.notReachable(.noLink)
 
-    private func at(_ milliseconds: UInt64) -> MonotonicTime { MonotonicTime(nanoseconds: (10_000 + milliseconds) * 1_000_000) }
+    private func at(_ milliseconds: UInt64) -> MonotonicTime {
+        MonotonicTime(nanoseconds: (10_000 + milliseconds) * 1_000_000)
+    }
 
     @Test func theFirstStatusPassesAtOnce() {
         var filter = StatusFilter()
@@ -65,7 +71,8 @@ import Testing
             #expect(filter.observed(.notReachable(isolation), at: at(500)) == .refined)
             #expect(filter.current == .notReachable(isolation))
             // From there to another reason, and back to a network, nothing is lost by going on at once.
-            #expect(filter.observed(.notReachable(isolation == .noLink ? .noAddress : .noLink), at: at(501)) == .refined)
+            #expect(
+                filter.observed(.notReachable(isolation == .noLink ? .noAddress : .noLink), at: at(501)) == .refined)
             #expect(filter.observed(.notReachable(.noDefaultRoute), at: at(502)) == .refined)
         }
     }

@@ -45,10 +45,12 @@ import Testing
     }
 
     /// The clock stands at the beginning of 2030-01-01.
-    @Test(arguments: [
-        ("2030-02-01", nil), ("2030-01-31", 30), ("2030-01-11", 10), ("2030-01-02", 1), ("2030-01-01", 0),
-        ("2029-12-31", -1), ("2029-01-01", -365), ("2030-01-01T12:00:00Z", 0), ("2029-12-31T12:00:00Z", -1),
-    ] as [(String, Int64?)]) func anEntryIsNamedFromThirtyDaysBefore(expires: String, daysLeft: Int64?) throws {
+    @Test(
+        arguments: [
+            ("2030-02-01", nil), ("2030-01-31", 30), ("2030-01-11", 10), ("2030-01-02", 1), ("2030-01-01", 0),
+            ("2029-12-31", -1), ("2029-01-01", -365), ("2030-01-01T12:00:00Z", 0), ("2029-12-31T12:00:00Z", -1),
+        ] as [(String, Int64?)]) func anEntryIsNamedFromThirtyDaysBefore(expires: String, daysLeft: Int64?) throws
+    {
         let found = try findings(
             "  - match: a.test\n    pinning: public-key\n    pins: [\(Self.pin)]\n    expires: \(expires)\n")
         #expect(found.map(\.daysLeft) == (daysLeft.map { [$0] } ?? []))
@@ -79,7 +81,8 @@ import Testing
         try write("key.pub", held.key.publicKeyPEM)
         #expect(
             try findings(
-                "  - match: a.test\n    pinning: public-key\n    pins: [\(Self.pin), {file: key.pub}]\n").isEmpty)
+                "  - match: a.test\n    pinning: public-key\n    pins: [\(Self.pin), {file: key.pub}]\n"
+            ).isEmpty)
     }
 
     @Test func theClientCertificateIsNamed() throws {

@@ -19,8 +19,13 @@ import Testing
 
     @Test func `A code that a peer invents is no label`() {
         var counters = WorkerCounters()
-        for code in [0, 11, 13, 14, 4711, UInt32.max] { counters.count(.goAway(HTTP2ErrorCode(rawValue: code), debug: "x"), of: .origin) }
-        #expect(counters.http2.goAways(of: .origin).map(\.code) == ["ENHANCE_YOUR_CALM", "HTTP_1_1_REQUIRED", "NO_ERROR", "other"])
+        for code in [0, 11, 13, 14, 4711, UInt32.max] {
+            counters.count(.goAway(HTTP2ErrorCode(rawValue: code), debug: "x"), of: .origin)
+        }
+        #expect(
+            counters.http2.goAways(of: .origin).map(\.code) == [
+                "ENHANCE_YOUR_CALM", "HTTP_1_1_REQUIRED", "NO_ERROR", "other",
+            ])
         #expect(counters.http2.goAways(of: .origin).last?.count == 3 && counters.http2.goAways(of: .client).isEmpty)
     }
 

@@ -39,12 +39,15 @@ import Testing
 
     @Test func theDocumentationAndTheCatalogHaveTheSame() throws {
         let page = try String(contentsOfFile: Self.repository + "/docs/log.md", encoding: .utf8)
-        let documented = page.matches(of: /(?m)^\| `([a-z.]+)` \| `([0-9a-f]{32})` \|$/).map { (String($0.output.1), String($0.output.2)) }
+        let documented = page.matches(of: /(?m)^\| `([a-z.]+)` \| `([0-9a-f]{32})` \|$/).map {
+            (String($0.output.1), String($0.output.2))
+        }
         #expect(Dictionary(documented) { first, _ in first } == JournalMessageID.all)
         #expect(documented.count == JournalMessageID.all.count)
-        let events = Set(page.matches(of: /(?m)^\| (`[a-z.`, ]+`) \| [a-z, ]+ \|/).flatMap {
-            $0.output.1.matches(of: /`([a-z.]+)`/).map { String($0.output.1) }
-        })
+        let events = Set(
+            page.matches(of: /(?m)^\| (`[a-z.`, ]+`) \| [a-z, ]+ \|/).flatMap {
+                $0.output.1.matches(of: /`([a-z.]+)`/).map { String($0.output.1) }
+            })
         #expect(Set(JournalMessageID.all.keys).subtracting(events) == [], "events that don't exist")
         let catalog = try String(contentsOfFile: Self.repository + "/systemd/pinproxy.catalog", encoding: .utf8)
         let ids = catalog.matches(of: /(?m)^-- ([0-9a-f]{32})$/).map { String($0.output.1) }

@@ -67,7 +67,9 @@ import Testing
         let text = try logged(.json) { $0.error("config.error", metadata: ["event": "x", "time": "y"]) }
         #expect(
             text
-                == #"{"time":"1970-01-01T00:00:00.000Z","level":"error","event":"config.error","event_":"x","time_":"y"}"#
+                == #"""
+                {"time":"1970-01-01T00:00:00.000Z","level":"error","event":"config.error","event_":"x","time_":"y"}
+                """#
                 + "\n")
     }
 
@@ -83,7 +85,7 @@ import Testing
     @Test func countsLinesThatCannotBeWritten() throws {
         var ends: [CInt] = [-1, -1]
         try #require(socketpair(AF_UNIX, CInt(SOCK_DGRAM.rawValue), 0, &ends) == 0)
-        defer { ends.forEach { close($0) } }
+        defer { for end in ends { close(end) } }
         var least: CInt = 0
         setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &least, socklen_t(MemoryLayout<CInt>.size))
         var patience = timeval(tv_sec: 60, tv_usec: 0)

@@ -101,20 +101,25 @@ import Testing
         #expect(object?["v"] as? String == value)
     }
 
-    @Test(arguments: [
-        ([0xFF], 1), ([0xC3], 1), ([0xC3, 0x41], 1), ([0xC0, 0x80], 2), ([0xE2, 0x82], 2), ([0xED, 0xA0, 0x80], 3),
-        ([0xF4, 0x90, 0x80, 0x80], 4), ([0x80], 1),
-    ] as [([UInt8], Int)]) func replacesWhatIsNotUTF8(_ bytes: [UInt8], _ replaced: Int) throws {
+    @Test(
+        arguments: [
+            ([0xFF], 1), ([0xC3], 1), ([0xC3, 0x41], 1), ([0xC0, 0x80], 2), ([0xE2, 0x82], 2), ([0xED, 0xA0, 0x80], 3),
+            ([0xF4, 0x90, 0x80, 0x80], 4), ([0x80], 1),
+        ] as [([UInt8], Int)]) func replacesWhatIsNotUTF8(_ bytes: [UInt8], _ replaced: Int) throws
+    {
         let json = line(.json) { $0.field("v", bytes: bytes.span) }
         #expect(json.components(separatedBy: #"\ufffd"#).count - 1 == replaced)
         #expect(throws: Never.self) { try JSONSerialization.jsonObject(with: Data(json.utf8)) }
     }
 
-    @Test(arguments: [
-        (0, "1970-01-01T00:00:00.000Z"), (-1, "1969-12-31T23:59:59.999Z"), (951_782_400_000, "2000-02-29T00:00:00.000Z"),
-        (1_709_251_199_999, "2024-02-29T23:59:59.999Z"), (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
-        (253_402_300_799_999, "9999-12-31T23:59:59.999Z"), (-62_167_219_200_000, "0000-01-01T00:00:00.000Z"),
-    ] as [(Int64, String)]) func writesTimes(_ milliseconds: Int64, _ text: String) {
+    @Test(
+        arguments: [
+            (0, "1970-01-01T00:00:00.000Z"), (-1, "1969-12-31T23:59:59.999Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (1_709_251_199_999, "2024-02-29T23:59:59.999Z"), (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+            (253_402_300_799_999, "9999-12-31T23:59:59.999Z"), (-62_167_219_200_000, "0000-01-01T00:00:00.000Z"),
+        ] as [(Int64, String)]) func writesTimes(_ milliseconds: Int64, _ text: String)
+    {
         var writer = TimestampWriter()
         var line: [UInt8] = []
         writer.append(milliseconds, to: &line)

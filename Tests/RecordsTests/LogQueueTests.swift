@@ -116,7 +116,8 @@ import Testing
         #expect(lines.contains { $0.contains("log.dropped") })
     }
 
-    /// Writing fails in the middle of a line, as on a full disk, and works again later: no line follows half of another.
+    /// Writing fails in the middle of a line, as on a full disk, and works again later: no line follows half of
+    /// another.
     @Test func aLineAfterHalfALineStandsAlone() throws {
         var ends: [CInt] = [0, 0]
         try #require(pipe(&ends) == 0)

@@ -51,8 +51,10 @@ import Testing
 
     @Test(arguments: [
         (nil, MetricsText.Format.prometheus), ("*/*", .prometheus), ("text/plain", .prometheus),
-        ("application/openmetrics-text;version=1.0.0,text/plain;q=0.5", .openMetrics), ("Application/OpenMetrics-Text", .openMetrics),
-        ("application/openmetrics-text;q=0, text/plain", .prometheus), ("application/openmetrics-text2", .prometheus), ("", .prometheus),
+        ("application/openmetrics-text;version=1.0.0,text/plain;q=0.5", .openMetrics),
+        ("Application/OpenMetrics-Text", .openMetrics),
+        ("application/openmetrics-text;q=0, text/plain", .prometheus), ("application/openmetrics-text2", .prometheus),
+        ("", .prometheus),
     ])
     func theFormatIsChosenByWhatIsAskedFor(_ accept: String?, _ format: MetricsText.Format) {
         #expect(MetricsText.Format(accept: accept) == format)

@@ -49,7 +49,9 @@ import Testing
         let shown = recent.all.sorted { $0.number > $1.number }.latest(10)
         #expect(shown.count == 10 && shown.last?.host == "once.test")
         // As many hosts as there is room for: the oldest goes.
-        for time in 400..<500 as Range<Int64> { recent.note(record(isPinFailure: true, host: "h\(time).test"), at: time) }
+        for time in 400..<500 as Range<Int64> {
+            recent.note(record(isPinFailure: true, host: "h\(time).test"), at: time)
+        }
         #expect(recent.all.count == RecentEvents.capacity)
         #expect(Set(recent.all.map(\.host)).count == RecentEvents.capacity)
     }
@@ -65,13 +67,17 @@ import Testing
         #expect(counters.entries.isEmpty && counters.refusals.isEmpty && counters.clientHandshakeFailures == 0)
     }
 
-    @Test(arguments: [(1, 300, 100, 1), (80, 300, 100, 50), (80, 10, 100, 80), (300, 0, 100, 100), (0, 300, 100, 0), (1, 1, 0, 0)])
+    @Test(arguments: [
+        (1, 300, 100, 1), (80, 300, 100, 50), (80, 10, 100, 80), (300, 0, 100, 100), (0, 300, 100, 0), (1, 1, 0, 0),
+    ])
     func `the latest are chosen with room for pins`(pins: Int, others: Int, limit: Int, shown: Int) {
         // The failures of pins came first: they are the last of the list.
         let events = (0..<(pins + others)).map { place in
             RecentEvent(
-                number: UInt64(1000 - place), worker: 0, time: Int64(1000 - place), kind: .refused, client: nil, method: "", host: "",
-                port: nil, entry: nil, status: 0, error: nil, cause: "", story: nil, pinFailure: place >= others ? true : nil)
+                number: UInt64(1000 - place), worker: 0, time: Int64(1000 - place), kind: .refused, client: nil,
+                method: "", host: "",
+                port: nil, entry: nil, status: 0, error: nil, cause: "", story: nil,
+                pinFailure: place >= others ? true : nil)
         }
         let latest = events.latest(limit)
         #expect(latest.count == min(limit, pins + others))
@@ -84,7 +90,9 @@ import Testing
         func note(_ cause: String, host: String = "a.test", status: Int = 403, at time: Int64) {
             recent.note(record(isPinFailure: false, host: host, status: status, cause: cause), at: time)
         }
-        for time in 1...5 as ClosedRange<Int64> { note("user 7, process 10\(time) (/usr/bin/curl), may not ask for it", at: time) }
+        for time in 1...5 as ClosedRange<Int64> {
+            note("user 7, process 10\(time) (/usr/bin/curl), may not ask for it", at: time)
+        }
         note("user 8, process 101 (/usr/bin/curl), may not ask for it", at: 6)
         note("user 7, process 101 (/usr/bin/wget), may not ask for it", at: 7)
         note("user 7, process 101 (/usr/bin/curl), may not ask for it", host: "b.test", at: 8)
@@ -115,7 +123,9 @@ import Testing
 
     @Test func `the last hour is counted by the minute`() {
         var history = HitHistory()
-        func missed(_ total: UInt64) -> UInt64 { history.lastHour(counters(missed: total), ["", "", "a.test"]).pinsMissed }
+        func missed(_ total: UInt64) -> UInt64 {
+            history.lastHour(counters(missed: total), ["", "", "a.test"]).pinsMissed
+        }
         // Before the first minute has passed.
         #expect(missed(3) == 3)
         var total: UInt64 = 0
@@ -160,7 +170,8 @@ import Testing
 
     /// Each error type that the sources write has a series from the start, and no other has.
     @Test func `every error type is known in advance`() throws {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
         var written: Set<String> = []
         for room in ["Clients", "Daemon", "Records", "Session"] {
             let folder = root.appendingPathComponent("Sources/\(room)")

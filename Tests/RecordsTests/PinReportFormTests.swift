@@ -25,7 +25,8 @@ import Testing
     }
 
     private func report(_ policy: SecurityPolicy, pattern: String = "api.test") throws -> [String: Any]? {
-        let entry = HostEntry(for: try HostPattern(pattern), action: .intercept, policy: policy, file: "pins.yaml", line: 1, column: 1)
+        let entry = HostEntry(
+            for: try HostPattern(pattern), action: .intercept, policy: policy, file: "pins.yaml", line: 1, column: 1)
         let report = PinReport(try refusal(policy), host: "api.test", port: 443, entry: entry, at: Self.now)
         return try report.map {
             try #require(try JSONSerialization.jsonObject(with: Data($0.json)) as? [String: Any])
@@ -54,7 +55,8 @@ import Testing
         ("api.test:443", "api.test", false),
     ]) func aPatternIsANotedHost(pattern: String, noted: String, subdomains: Bool) throws {
         let json = try report(
-            SecurityPolicy(mode: .publicKey, pins: PinSet([try Pin(text: Self.wrong, for: .publicKey)])), pattern: pattern)
+            SecurityPolicy(mode: .publicKey, pins: PinSet([try Pin(text: Self.wrong, for: .publicKey)])),
+            pattern: pattern)
         #expect(json?["noted-hostname"] as? String == noted)
         #expect(json?["include-subdomains"] as? Bool == subdomains)
     }
@@ -63,7 +65,8 @@ import Testing
     @Test func anExpiredEntryAndAnUntrustedChainAreNoPinFailures() throws {
         let pins = PinSet([try Pin(text: Self.wrong, for: .publicKey)])
         #expect(
-            try report(SecurityPolicy(mode: .publicKey, pins: pins, expiry: PinExpiry(date: Self.now, action: .deny))) == nil)
+            try report(SecurityPolicy(mode: .publicKey, pins: pins, expiry: PinExpiry(date: Self.now, action: .deny)))
+                == nil)
         #expect(try report(SecurityPolicy(mode: .publicKey)) == nil)
     }
 

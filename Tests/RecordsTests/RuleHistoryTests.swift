@@ -31,7 +31,9 @@ import Testing
 
     @Test func tellsRefusalsOfTheLastSevenDays() throws {
         var history = history([rule: nil])
-        for day in [0, 0, 1, 6] as [Int64] { history.refused(rule, cause: "of day \(day)", at: Self.now + day * Self.day) }
+        for day in [0, 0, 1, 6] as [Int64] {
+            history.refused(rule, cause: "of day \(day)", at: Self.now + day * Self.day)
+        }
         let refusals = try #require(history.records[rule]?.refusals)
         #expect(refusals.total == 4)
         #expect(refusals.cause == "of day 6")
@@ -88,7 +90,8 @@ import Testing
         #expect(text.contains("\"applied\":2"))
         for (old, new) in [
             ("\"applied\":2", "\"applied\":9223372036854775807"), ("\"applied\":2", "\"applied\":-1"),
-            ("\"since\":1893456000", "\"since\":9223372036854775807"), ("\"day\":21915", "\"day\":-9223372036854775808"),
+            ("\"since\":1893456000", "\"since\":9223372036854775807"),
+            ("\"day\":21915", "\"day\":-9223372036854775808"),
         ] {
             let broken = text.replacingOccurrences(of: old, with: new)
             #expect(broken != text)

@@ -25,11 +25,14 @@ import Testing
 
     private func remarks(_ own: HeldCertificate, at time: Int64 = now, hosts: [String] = []) throws -> [String] {
         let issuers = try own.issuers.map { try Certificate(der: $0.der) }
-        return try AuthorityReview(Certificate(der: own.der), issuers: issuers, at: time).remarks(hosts: hosts.map(ServerName.init(host:)))
+        return try AuthorityReview(Certificate(der: own.der), issuers: issuers, at: time).remarks(
+            hosts: hosts.map(ServerName.init(host:)))
     }
 
     /// What a client that trusts the top of the chain says of a certificate that the authority issues.
-    private func refusal(_ own: HeldCertificate, _ host: String = "api.test", file: String = "own") throws -> VerificationFailure.Reason? {
+    private func refusal(
+        _ own: HeldCertificate, _ host: String = "api.test", file: String = "own"
+    ) throws -> VerificationFailure.Reason? {
         let pair = AuthorityFiles(
             certificate: try directory.write(own.chainPEM + (own.issuers.last?.pem ?? ""), "\(file).pem"),
             key: try directory.write(own.keyPEM, "\(file).key", mode: 0o600))
@@ -56,22 +59,25 @@ import Testing
             .intermediate("Proxies").with { $0.extensions = Self.constraints(0xA0, 0x82, Array("corp.test".utf8)) })
         #expect(
             try remarks(own, hosts: ["a.corp.test", "api.test", "www.test", "x.test", "y.test"]) == [
-                "the name constraints of CN=Proxies hold for the proxy's certificates (permits corp.test): clients refuse those for "
-                    + "other hosts, such as api.test, www.test, x.test and 1 more of the pin file"
+                "the name constraints of CN=Proxies hold for the proxy's certificates (permits corp.test): clients "
+                    + "refuse those for other hosts, such as api.test, www.test, x.test and 1 more of the pin file"
             ])
-        #expect(try remarks(own) .count == 1)
+        #expect(try remarks(own).count == 1)
         #expect(try refusal(own) == .nameConstraint)
         #expect(try refusal(own, "a.corp.test", file: "second") == nil)
         // Of an authority above it.
         let constrained = try root.issue(
-            .intermediate("Middle", pathLength: nil).with { $0.extensions = Self.constraints(0xA1, 0x87, [192, 0, 2, 0, 255, 255, 255, 0]) })
+            .intermediate("Middle", pathLength: nil).with {
+                $0.extensions = Self.constraints(0xA1, 0x87, [192, 0, 2, 0, 255, 255, 255, 0])
+            })
         let below = try constrained.issue(.intermediate("Proxies"))
         #expect(
             try remarks(below, hosts: ["192.0.2.1", "api.test"]) == [
-                "the name constraints of CN=Middle hold for the proxy's certificates (excludes 192.0.2.0/24): clients refuse those for "
-                    + "other hosts, such as 192.0.2.1 of the pin file"
+                "the name constraints of CN=Middle hold for the proxy's certificates (excludes 192.0.2.0/24): clients "
+                    + "refuse those for other hosts, such as 192.0.2.1 of the pin file"
             ])
-        let broken = try root.issue(.intermediate("Broken").with { $0.extensions = [("2.5.29.30", true, DERWriter.sequence())] })
+        let broken = try root.issue(
+            .intermediate("Broken").with { $0.extensions = [("2.5.29.30", true, DERWriter.sequence())] })
         #expect(try remarks(broken).first?.contains("its name constraints are empty") == true)
     }
 
@@ -80,13 +86,17 @@ import Testing
         let own = try closed.issue(.intermediate("Proxies"))
         #expect(
             try remarks(own) == [
-                "CN=Closed allows 0 authorities below it (path length 0), and with the local authority there is 1: clients that trust "
-                    + "it refuse the proxy's certificates"
+                "CN=Closed allows 0 authorities below it (path length 0), and with the local authority there is 1: "
+                    + "clients that trust it refuse the proxy's certificates"
             ])
         #expect(try refusal(own) == .pathTooLong)
-        let short = try HeldCertificate.selfSigned(.root("Short").with { $0.basicConstraints = .authority(pathLength: 1) })
+        let short = try HeldCertificate.selfSigned(
+            .root("Short").with { $0.basicConstraints = .authority(pathLength: 1) })
         let deep = try short.issue(.intermediate("Middle", pathLength: nil)).issue(.intermediate("Proxies"))
-        #expect(try remarks(deep).first?.contains("CN=Short allows 1 authority below it (path length 1), and with the local authority there are 2") == true)
+        #expect(
+            try remarks(deep).first?.contains(
+                "CN=Short allows 1 authority below it (path length 1), and with the local authority there are 2")
+                == true)
         #expect(try refusal(deep, file: "deep") == .pathTooLong)
         // A self-issued one isn't counted.
         let key = try TestKey()
@@ -113,7 +123,10 @@ import Testing
         let own = try expired.issue(.intermediate("Proxies"))
         #expect(
             try remarks(own) == [
-                "clients that trust CN=Company Root refuse the local authority: issuing certificate expired 2029-12-31 (CN=Old Middle)"
+                """
+                clients that trust CN=Company Root refuse the local authority: issuing certificate expired 2029-12-31 \
+                (CN=Old Middle)
+                """
             ])
         let weak = try root.issue(.intermediate("Weak", pathLength: nil).with { $0.key = .rsa(1024) })
         #expect(try remarks(weak.issue(.intermediate("Proxies"))).first?.contains("RSA 1024") == true)

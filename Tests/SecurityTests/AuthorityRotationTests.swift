@@ -9,7 +9,9 @@ import Testing
 @Suite struct AuthorityRotationTests {
     private static let now = Int64(Date().timeIntervalSince1970)
     private static let year: Int64 = 365 * 86_400
-    private static let names = ["authority.pem", "authority.key", "authority.next.pem", "authority.next.key", "authority.previous.pem"]
+    private static let names = [
+        "authority.pem", "authority.key", "authority.next.pem", "authority.next.key", "authority.previous.pem",
+    ]
 
     private let directory: TemporaryDirectory
     private let files: AuthorityFiles
@@ -22,7 +24,9 @@ import Testing
         first = try files.create(at: Self.now).authority
     }
 
-    private func set(at time: Int64 = now) throws -> AuthoritySet { files.withRotation(try files.load(at: time), at: time) }
+    private func set(at time: Int64 = now) throws -> AuthoritySet {
+        files.withRotation(try files.load(at: time), at: time)
+    }
 
     private func present() throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: directory.path + "/state").sorted()
@@ -30,9 +34,10 @@ import Testing
 
     /// What lies there, by its name.
     private func contents() -> [String: Data] {
-        Dictionary(uniqueKeysWithValues: Self.names.compactMap { name in
-            FileManager.default.contents(atPath: directory.path + "/state/" + name).map { (name, $0) }
-        })
+        Dictionary(
+            uniqueKeysWithValues: Self.names.compactMap { name in
+                FileManager.default.contents(atPath: directory.path + "/state/" + name).map { (name, $0) }
+            })
     }
 
     private func restore(_ contents: [String: Data]) throws {
@@ -66,7 +71,8 @@ import Testing
         #expect(try present() == ["authority.key", "authority.pem", "authority.previous.pem"])
         #expect(try directory.mode("state/authority.key") == 0o600)
         let activated = try set()
-        #expect(activated.current.certificate == next && activated.next == nil && activated.previous == [first.certificate])
+        #expect(
+            activated.current.certificate == next && activated.next == nil && activated.previous == [first.certificate])
         #expect(activated.anchorsWithoutSelf(TrustAnchors([first.certificate, next])).certificates.isEmpty)
         #expect(try files.trustedCertificates(at: Self.now) == [next, first.certificate])
         #expect(try files.rotationPhase(at: Self.now) == .activated)
@@ -82,7 +88,9 @@ import Testing
     }
 
     @Test func aStepOutOfTurnIsRefused() throws {
-        func refusal(_ step: () throws -> Void) -> String { #expect(throws: AuthorityError.self, performing: step)?.description ?? "" }
+        func refusal(_ step: () throws -> Void) -> String {
+            #expect(throws: AuthorityError.self, performing: step)?.description ?? ""
+        }
         #expect(refusal { _ = try files.activateNext(at: Self.now) }.contains("pinproxy ca rotate makes one"))
         _ = try files.beginRotation(at: Self.now)
         #expect(refusal { try files.finishRotation(at: Self.now) }.contains("--activate first"))
@@ -90,15 +98,17 @@ import Testing
         #expect(refusal { _ = try files.beginRotation(at: Self.now) }.contains("--finish first"))
     }
 
-    /// However far an activation came, its key and certificate serve, no client has lost one that it trusts, and the same step
-    /// again completes it.
+    /// However far an activation came, its key and certificate serve, no client has lost one that it trusts, and the
+    /// same step again completes it.
     @Test(arguments: 0...5) func anActivationMayBeInterruptedAnywhere(_ written: Int) throws {
         let next = try files.beginRotation(at: Self.now).certificate
         let before = contents()
         _ = try files.activateNext(at: Self.now)
         let after = contents()
         var cut = before
-        let steps = ["authority.previous.pem", "authority.key", "authority.pem", "authority.next.pem", "authority.next.key"]
+        let steps = [
+            "authority.previous.pem", "authority.key", "authority.pem", "authority.next.pem", "authority.next.key",
+        ]
         for name in steps.prefix(written) { cut[name] = after[name] }
         try restore(cut)
         let loaded = try set()
@@ -137,7 +147,9 @@ import Testing
         let leaves = LeafCache(authorities: set, lifetime: 30 * 86_400)
         let before = try leaves.identity(for: .dns("a.test"), now: late - 2).leaf
         let after = try leaves.identity(for: .dns("a.test"), now: late).leaf
-        #expect(before.issuer == first.certificate.subject && after.issuer == next.subject && next.subject != first.certificate.subject)
+        #expect(
+            before.issuer == first.certificate.subject && after.issuer == next.subject
+                && next.subject != first.certificate.subject)
     }
 
     @Test func whatHasExpiredIsNoLongerTrusted() throws {
@@ -156,7 +168,9 @@ import Testing
         try Data("nonsense".utf8).write(to: URL(fileURLWithPath: directory.path + "/state/" + name))
         let loaded = try set()
         #expect(loaded.current.certificate == first.certificate)
-        #expect(loaded.problems.count == 1 && loaded.problems.first?.description.contains(name) == true, "\(loaded.problems)")
+        #expect(
+            loaded.problems.count == 1 && loaded.problems.first?.description.contains(name) == true,
+            "\(loaded.problems)")
     }
 
     @Test func anAuthorityOfACompanyIsNotReplacedByOneOfOurOwn() throws {
@@ -170,7 +184,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("/a/authority.pem", "/a/authority.next.pem"), ("ca", "ca.next"), ("/a.b/ca", "/a.b/ca.next"), ("/a/.ca", "/a/.ca.next"),
+        ("/a/authority.pem", "/a/authority.next.pem"), ("ca", "ca.next"), ("/a.b/ca", "/a.b/ca.next"),
+        ("/a/.ca", "/a/.ca.next"),
     ])
     func theNextOneIsBesideThePresentOne(_ path: String, _ next: String) {
         #expect(AuthorityFiles(certificate: path, key: "/k").next.certificate == next)

@@ -78,8 +78,10 @@ import Testing
     /// What is learned becomes lines of the pin file, and counts are counted on.
     @Test(arguments: [
         ("\"count\":1", "\"count\":9223372036854775807"), ("\"first\":1893456000", "\"first\":-9223372036854775808"),
-        ("\"last\":1893456000", "\"last\":9223372036854775807"), ("\"key\":\"", "\"key\":\"sha256/x\\n  - match: evil.test"),
-        ("\"key\":\"[^\"]*", "$0\\n"), ("\"certificate\":\"[^\"]*", "$0\\n"), ("\"certificate\":\"", "\"certificate\":\"x"),
+        ("\"last\":1893456000", "\"last\":9223372036854775807"),
+        ("\"key\":\"", "\"key\":\"sha256/x\\n  - match: evil.test"),
+        ("\"key\":\"[^\"]*", "$0\\n"), ("\"certificate\":\"[^\"]*", "$0\\n"),
+        ("\"certificate\":\"", "\"certificate\":\"x"),
     ])
     func whatCannotHaveBeenSeenIsRefused(_ pattern: String, _ replacement: String) throws {
         let chains = try Chains()

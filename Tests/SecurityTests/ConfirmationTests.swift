@@ -34,7 +34,9 @@ import Testing
 
     private static let mustStaple = CertificateTemplate.leaf("api.test").with {
         // TLS Feature: status_request (RFC 7633).
-        $0.extensions = [(identifier: "1.3.6.1.5.5.7.1.24", isCritical: false, contents: [0x30, 0x03, 0x02, 0x01, 0x05])]
+        $0.extensions = [
+            (identifier: "1.3.6.1.5.5.7.1.24", isCritical: false, contents: [0x30, 0x03, 0x02, 0x01, 0x05])
+        ]
     }
 
     private func verdict(
@@ -112,7 +114,8 @@ import Testing
     @Test func `what was refused stays refused`() throws {
         let chains = try Chains()
         let policy = SecurityPolicy(mode: .publicKey, pins: PinSet([try Pin(text: wrongPin, for: .publicKey)]))
-        let refused = policy.evaluate(try chains.presented, host: Chains.host, anchors: try chains.anchors, at: Self.now)
+        let refused = policy.evaluate(
+            try chains.presented, host: Chains.host, anchors: try chains.anchors, at: Self.now)
         let evidence = PeerEvidence(ocspResponse: try response(.good, chains))
         #expect(policy.confirm(refused, with: evidence, at: Self.now).refusal?.kind == "pinMismatch")
     }
@@ -181,7 +184,8 @@ import Testing
     /// The configuration refuses such settings; a policy made all the same accepts nobody.
     @Test(arguments: [
         SecurityPolicy(
-            allowsInvalidCertificates: true, validatesDomainName: false, requirements: TrustRequirements(stapling: .require)),
+            allowsInvalidCertificates: true, validatesDomainName: false,
+            requirements: TrustRequirements(stapling: .require)),
         SecurityPolicy(
             allowsInvalidCertificates: true, validatesDomainName: false,
             requirements: TrustRequirements(maximumLeafLifetime: .max)),

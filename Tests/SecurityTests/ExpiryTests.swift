@@ -20,7 +20,8 @@ import Testing
     func `a wrong pin`(_ action: OnExpiry, _ sinceExpiry: UnixTime) throws {
         let chains = try Chains()
         let policy = policy([try Pin(text: wrongPin, for: .publicKey)], expires: Self.now - sinceExpiry, action)
-        let verdict = policy.evaluate(try chains.presented, host: Chains.host, anchors: try chains.anchors, at: Self.now)
+        let verdict = policy.evaluate(
+            try chains.presented, host: Chains.host, anchors: try chains.anchors, at: Self.now)
         let hasExpired = sinceExpiry >= 0
         #expect(verdict.isAccepted == (hasExpired && action == .report))
         #expect((verdict.report != nil) == verdict.isAccepted)
@@ -35,7 +36,8 @@ import Testing
     func `a right pin`(_ action: OnExpiry, _ sinceExpiry: UnixTime) throws {
         let chains = try Chains()
         let policy = policy([try chains.leaf.keyPin()], expires: Self.now - sinceExpiry, action)
-        let verdict = policy.evaluate(try chains.presented, host: Chains.host, anchors: try chains.anchors, at: Self.now)
+        let verdict = policy.evaluate(
+            try chains.presented, host: Chains.host, anchors: try chains.anchors, at: Self.now)
         #expect(verdict.isAccepted == !(sinceExpiry >= 0 && action == .deny))
         #expect(verdict.isAccepted == (verdict.matchedPin != nil))
         // What was accepted until the pins expire isn't used beyond, where they then deny.
@@ -70,15 +72,18 @@ import Testing
         #expect(Set(digests).count == digests.count)
     }
 
-    @Test(arguments: [
-        ("2027-06-30", 1_814_313_600), ("2027-06-30T12:30:15Z", 1_814_358_615), ("2027-06-30t12:30:15z", 1_814_358_615),
-        ("2027-06-30 12:30:15+02:00", 1_814_351_415), ("2027-06-30T12:30:15-01:30", 1_814_364_015),
-        ("2028-02-29", 1_835_395_200), ("1969-12-31", -86_400),
-        ("2027-02-29", nil), ("2027-13-01", nil), ("2027-00-10", nil), ("2027-06-31", nil), ("27-06-30", nil),
-        ("2027-6-30", nil), ("2027-06-30T24:00:00Z", nil), ("2027-06-30T12:30:15", nil), ("2027-06-30T12:30:15.5Z", nil),
-        ("2027-06-30T12:30:15+24:00", nil), ("30.06.2027", nil), ("", nil), ("tomorrow", nil), ("２０２７-06-30", nil),
-        (" 2027-06-30", nil), ("2027-06-30\n", nil),
-    ] as [(String, UnixTime?)])
+    @Test(
+        arguments: [
+            ("2027-06-30", 1_814_313_600), ("2027-06-30T12:30:15Z", 1_814_358_615),
+            ("2027-06-30t12:30:15z", 1_814_358_615),
+            ("2027-06-30 12:30:15+02:00", 1_814_351_415), ("2027-06-30T12:30:15-01:30", 1_814_364_015),
+            ("2028-02-29", 1_835_395_200), ("1969-12-31", -86_400),
+            ("2027-02-29", nil), ("2027-13-01", nil), ("2027-00-10", nil), ("2027-06-31", nil), ("27-06-30", nil),
+            ("2027-6-30", nil), ("2027-06-30T24:00:00Z", nil), ("2027-06-30T12:30:15", nil),
+            ("2027-06-30T12:30:15.5Z", nil),
+            ("2027-06-30T12:30:15+24:00", nil), ("30.06.2027", nil), ("", nil), ("tomorrow", nil), ("２０２７-06-30", nil),
+            (" 2027-06-30", nil), ("2027-06-30\n", nil),
+        ] as [(String, UnixTime?)])
     func `dates`(_ text: String, _ expected: UnixTime?) {
         #expect(DateText.parse(text) == expected)
     }

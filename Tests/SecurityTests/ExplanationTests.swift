@@ -75,7 +75,8 @@ import Testing
     /// A list of somebody else protects nobody here, and a check that was not made has not passed.
     @Test func `issuers that no list is for are named`() throws {
         let chains = try Chains()
-        func check(_ lists: HeldCertificate..., policy mode: PinningMode = .none, invalid: Bool = false) throws -> Check {
+        func check(_ lists: HeldCertificate..., policy mode: PinningMode = .none, invalid: Bool = false) throws -> Check
+        {
             let files = try lists.map { try RevocationListFile($0.revocationList()) }
             defer { withExtendedLifetime(files) {} }
             let policy = SecurityPolicy(

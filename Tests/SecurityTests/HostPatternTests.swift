@@ -63,7 +63,8 @@ import Testing
         let error = #expect(throws: HostPatternError.self) { try HostPattern("*.a.xn--a.test:443") }
         #expect(
             error?.description.hasPrefix(
-                "“*.a.xn--a.test:443” can't be a host name: the label “xn--a” is not a valid international name: ") == true)
+                "“*.a.xn--a.test:443” can't be a host name: the label “xn--a” is not a valid international name: ")
+                == true)
     }
 
     @Test(arguments: [

@@ -8,19 +8,20 @@ import Testing
         HostTable(try patterns.map { (try HostPattern($0), $0) })
     }
 
-    @Test(arguments: [
-        ("api.example.com", "api.example.com"),
-        ("API.EXAMPLE.COM.", "api.example.com"),
-        ("www.example.com", "*.example.com"),
-        ("example.com", "**.example.com"),
-        ("eu.www.example.com", "**.example.com"),
-        ("x.eu.example.com", "*.eu.example.com"),
-        ("y.x.eu.example.com", "**.eu.example.com"),
-        ("eu.example.com", "*.example.com"),
-        ("other.test", "**.test"),
-        ("example.org", nil), ("com", nil), ("", nil), (".", nil),
-        ("192.0.2.1", "192.0.2.1"), ("192.0.2.2", nil), ("2001:db8:0::1", "2001:db8::1"), ("1.2.3", nil),
-    ] as [(String, String?)])
+    @Test(
+        arguments: [
+            ("api.example.com", "api.example.com"),
+            ("API.EXAMPLE.COM.", "api.example.com"),
+            ("www.example.com", "*.example.com"),
+            ("example.com", "**.example.com"),
+            ("eu.www.example.com", "**.example.com"),
+            ("x.eu.example.com", "*.eu.example.com"),
+            ("y.x.eu.example.com", "**.eu.example.com"),
+            ("eu.example.com", "*.example.com"),
+            ("other.test", "**.test"),
+            ("example.org", nil), ("com", nil), ("", nil), (".", nil),
+            ("192.0.2.1", "192.0.2.1"), ("192.0.2.2", nil), ("2001:db8:0::1", "2001:db8::1"), ("1.2.3", nil),
+        ] as [(String, String?)])
     func theMostSpecificWins(_ host: String, _ expected: String?) throws {
         let patterns = [
             "**.test", "**.example.com", "*.example.com", "api.example.com", "**.eu.example.com",
@@ -31,15 +32,16 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        ("API.example.com.", 8443, "api.example.com"),
-        ("www.example.com", 8443, "*.example.com"),
-        ("eu.example.com", 443, "*.example.com"),
-        ("a.eu.example.com", 8443, "**.eu.example.com"),
-        ("a.us.example.com", 8443, "**.example.com:8443"),
-        ("example.com", 443, "**.example.com"),
-        ("example.org", 443, nil),
-    ] as [(String, UInt16, String?)])
+    @Test(
+        arguments: [
+            ("API.example.com.", 8443, "api.example.com"),
+            ("www.example.com", 8443, "*.example.com"),
+            ("eu.example.com", 443, "*.example.com"),
+            ("a.eu.example.com", 8443, "**.eu.example.com"),
+            ("a.us.example.com", 8443, "**.example.com:8443"),
+            ("example.com", 443, "**.example.com"),
+            ("example.org", 443, nil),
+        ] as [(String, UInt16, String?)])
     func precedenceAsDocumented(_ host: String, _ port: UInt16, _ expected: String?) throws {
         let patterns = [
             "**.example.com", "**.example.com:8443", "**.eu.example.com", "*.example.com", "api.example.com",
@@ -83,16 +85,20 @@ import Testing
         }
     }
 
-    /// What a table's hash would mostly find out before: each byte of a host in each place beside each byte of a name. A carriage
-    /// return is no hyphen, though they differ as letters' cases do.
+    /// What a table's hash would mostly find out before: each byte of a host in each place beside each byte of a name.
+    /// A carriage return is no hyphen, though they differ as letters' cases do.
     @Test func aNameIsComparedToItsLastByte() {
         for (length, place) in [(1, 0), (7, 3), (8, 0), (8, 7), (9, 8), (17, 5), (17, 16)] {
-            var (name, host) = (Array("abcdefgh-jklmnopq".utf8.prefix(length)), Array("aBcDEfgH-JklmNoPq".utf8.prefix(length)))
+            var (name, host) = (
+                Array("abcdefgh-jklmnopq".utf8.prefix(length)), Array("aBcDEfgH-JklmNoPq".utf8.prefix(length))
+            )
             for ours in UInt8.min...UInt8.max where !(0x41...0x5A).contains(ours) {
                 for theirs in UInt8.min...UInt8.max {
                     (name[place], host[place]) = (ours, theirs)
                     let isSame = ours == ((0x41...0x5A).contains(theirs) ? theirs + 0x20 : theirs)
-                    if name.span.spells(host.span) != isSame { Issue.record("\(ours) beside \(theirs) at \(place) of \(length)") }
+                    if name.span.spells(host.span) != isSame {
+                        Issue.record("\(ours) beside \(theirs) at \(place) of \(length)")
+                    }
                 }
             }
             let shorter = Array(host.dropLast())
@@ -106,8 +112,9 @@ import Testing
         let numbering = HostPatterns.number(try texts.map { try HostPattern($0) })
         #expect(numbering.duplicates.map(\.later) == [2, 4, 6])
         #expect(numbering.duplicates.map(\.first) == [0, 1, 0])
-        #expect(numbering.numbers.map { numbering.patterns.pattern($0).description }
-            == ["a.test", "b.test", "a.test", "*.a.test", "b.test", "a.test:1", "a.test"])
+        #expect(
+            numbering.numbers.map { numbering.patterns.pattern($0).description }
+                == ["a.test", "b.test", "a.test", "*.a.test", "b.test", "a.test:1", "a.test"])
         let table = numbering.table(of: texts)
         #expect(table.entries.map(\.value) == ["a.test", "b.test", "*.a.test", "a.test:1"])
         #expect(table.entry(forHost: "a.test", port: 443)?.value == "a.test")
@@ -200,7 +207,9 @@ import Testing
         #expect(table.entry(forHost: "64:ff9b::192.0.2.7", port: 443)?.pattern.name == "64:ff9b::c000:207")
         #expect(table.entry(forHost: "::ffff:0:192.0.2.7", port: 443)?.pattern.name == "192.0.2.7")
         // A site behind 6to4, a client of Teredo and the local prefix of NAT64 are other hosts, or may be.
-        for host in ["2002:c000:207::1", "2001:0:4136:e378:8000:63bf:3fff:fdf8", "64:ff9b:1::192.0.2.7", "::ffff:1:c000:207"] {
+        for host in [
+            "2002:c000:207::1", "2001:0:4136:e378:8000:63bf:3fff:fdf8", "64:ff9b:1::192.0.2.7", "::ffff:1:c000:207",
+        ] {
             #expect(table.entry(forHost: host, port: 443) == nil, "\(host)")
         }
     }

@@ -12,7 +12,9 @@ import Testing
 
     let authority: LocalAuthority
 
-    init() throws { authority = try LocalAuthority.issue(for: LocalAuthority.generateKey(), machine: "test", at: Self.now) }
+    init() throws {
+        authority = try LocalAuthority.issue(for: LocalAuthority.generateKey(), machine: "test", at: Self.now)
+    }
 
     @Test func aHostIsIssuedForOnce() throws {
         let cache = LeafCache(authority: authority, lifetime: 30 * Self.day)

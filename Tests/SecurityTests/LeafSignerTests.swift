@@ -16,16 +16,21 @@ import Testing
         let directory = try TemporaryDirectory()
         let files = AuthorityFiles(certificate: directory.path + "/a.pem", key: directory.path + "/a.key")
         authority = try files.loadOrCreate(at: Self.now).authority
-        let proxys = AuthorityFiles(certificate: files.certificate, key: directory.path + "/none", isSignedElsewhere: true)
+        let proxys = AuthorityFiles(
+            certificate: files.certificate, key: directory.path + "/none", isSignedElsewhere: true)
         keyless = try proxys.loadOrCreate(at: Self.now).authority
     }
 
     private func signer(intercepting names: Set<ServerName> = [name], burst: Int = LeafAllowance.burst) -> LeafSigner {
         let allowance = LeafAllowance(at: 0, burst: burst)
-        return LeafSigner(AuthoritySet(authority), lifetime: 3600, allowance: allowance) { names.contains($0) && $1 == 443 }
+        return LeafSigner(AuthoritySet(authority), lifetime: 3600, allowance: allowance) {
+            names.contains($0) && $1 == 443
+        }
     }
 
-    private func ask(_ signer: inout LeafSigner, _ request: LeafRequest, at nanoseconds: UInt64 = 0) throws -> LeafAnswer {
+    private func ask(
+        _ signer: inout LeafSigner, _ request: LeafRequest, at nanoseconds: UInt64 = 0
+    ) throws -> LeafAnswer {
         let reply = signer.answer(try #require(request.packet), at: Self.now, nanoseconds: nanoseconds)
         #expect(reply.host == request.host)
         return reply.answer
@@ -58,11 +63,14 @@ import Testing
         let elsewhere = keyless.request(for: .dns("b.test"), port: 443)
         #expect(throws: AuthorityError.self) { try cache.keep(der, for: elsewhere, now: Self.now) }
         let other = try LocalAuthority.temporary(at: Self.now)
-        let forged = try other.leaf(for: Self.name, key: try PublicKey(der: request.key), at: Self.now, lifetime: 3600).der
+        let forged = try other.leaf(for: Self.name, key: try PublicKey(der: request.key), at: Self.now, lifetime: 3600)
+            .der
         #expect(throws: AuthorityError.self) { try cache.keep(forged, for: request, now: Self.now) }
         #expect(throws: AuthorityError.self) { try cache.keep([1, 2, 3], for: request, now: Self.now) }
         // A leaf for a key that isn't the proxy's.
-        let foreign = try authority.leaf(for: Self.name, key: PrivateKey.generateP256().publicKey, at: Self.now, lifetime: 3600).der
+        let foreign = try authority.leaf(
+            for: Self.name, key: PrivateKey.generateP256().publicKey, at: Self.now, lifetime: 3600
+        ).der
         #expect(throws: AuthorityError.self) { try cache.keep(foreign, for: request, now: Self.now) }
         #expect(cache.statistics.issued == 1)
     }
@@ -70,7 +78,8 @@ import Testing
     /// A reload replaces the authority while the signer answers.
     @Test func aLeafThatAReloadOvertookIsDropped() throws {
         let before = keyless.request(for: Self.name, port: 443)
-        let der = try authority.leaf(for: Self.name, key: try PublicKey(der: before.key), at: Self.now, lifetime: 3600).der
+        let der = try authority.leaf(for: Self.name, key: try PublicKey(der: before.key), at: Self.now, lifetime: 3600)
+            .der
         let other = try LocalAuthority.temporary(at: Self.now)
         let cache = LeafCache(authority: other, lifetime: 3600)
         try cache.keep(der, for: before, now: Self.now)
@@ -109,10 +118,12 @@ import Testing
         offCurve[90] ^= 1
         // P-384 with its own head, and P-256 with a head of other lengths (as explicit parameters have).
         let other: [UInt8] = [
-            0x30, 0x76, 0x30, 0x10, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x05, 0x2B, 0x81, 0x04, 0x00, 0x22,
+            0x30, 0x76, 0x30, 0x10, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x05, 0x2B, 0x81, 0x04,
+            0x00, 0x22,
         ]
         let keys: [[UInt8]] = [
-            [], [0x30], Array(repeating: 0x41, count: 91), request.key + [0], Array(request.key.dropLast()), compressed, offCurve,
+            [], [0x30], Array(repeating: 0x41, count: 91), request.key + [0], Array(request.key.dropLast()), compressed,
+            offCurve,
             other + request.key.dropFirst(other.count),
         ]
         for key in keys {
@@ -127,8 +138,11 @@ import Testing
 
     @Test func aHostOutsideTheNameConstraintsIsRefused() throws {
         let names = PermittedNames([.domain("b.test")])
-        let constrained = try LocalAuthority.issue(for: LocalAuthority.generateKey(), machine: "m", at: Self.now, permitting: names)
-        var signer = LeafSigner(AuthoritySet(constrained), lifetime: 3600, allowance: LeafAllowance(at: 0)) { _, _ in true }
+        let constrained = try LocalAuthority.issue(
+            for: LocalAuthority.generateKey(), machine: "m", at: Self.now, permitting: names)
+        var signer = LeafSigner(AuthoritySet(constrained), lifetime: 3600, allowance: LeafAllowance(at: 0)) { _, _ in
+            true
+        }
         expectRefused(try ask(&signer, constrained.request(for: Self.name, port: 443)), "name constraints")
     }
 
@@ -176,19 +190,29 @@ import Testing
             let bytes = Array(packet[..<35]) + [UInt8(name.utf8.count)] + Array(name.utf8) + Array(packet[head...])
             #expect(LeafRequest(bytes) == nil, "\(name)")
         }
-        #expect(LeafRequest(authority: authority.certificate.sha256, host: .dns(String(repeating: "a", count: 256)), port: 1, key: []).packet == nil)
+        #expect(
+            LeafRequest(
+                authority: authority.certificate.sha256, host: .dns(String(repeating: "a", count: 256)), port: 1,
+                key: []
+            ).packet == nil)
     }
 
     @Test func everyAnswerIsReadAgain() {
-        for answer in [LeafAnswer.leaf([1, 2]), .refused("no"), .refused("")] { #expect(LeafAnswer(answer.packet) == answer) }
-        for packet in [[], [0], [2], [7, 1], [1, 0xff], Array(repeating: 0, count: LeafAnswer.longest + 1)] as [[UInt8]] {
+        for answer in [LeafAnswer.leaf([1, 2]), .refused("no"), .refused("")] {
+            #expect(LeafAnswer(answer.packet) == answer)
+        }
+        for packet in [[], [0], [2], [7, 1], [1, 0xff], Array(repeating: 0, count: LeafAnswer.longest + 1)] as [[UInt8]]
+        {
             #expect(LeafAnswer(packet) == nil, "\(packet.prefix(4))")
         }
     }
 
     @Test func withoutItsCertificateTheProxyWaitsForTheSigner() throws {
-        let files = AuthorityFiles(certificate: "/nonexistent/a.pem", key: "/nonexistent/a.key", isSignedElsewhere: true)
+        let files = AuthorityFiles(
+            certificate: "/nonexistent/a.pem", key: "/nonexistent/a.key", isSignedElsewhere: true)
         let error = #expect(throws: AuthorityError.self) { try files.loadOrCreate(at: Self.now) }
-        #expect(error?.description.contains("pinproxy signer") == true && error?.isOfConfiguration == false, "\(String(describing: error))")
+        #expect(
+            error?.description.contains("pinproxy signer") == true && error?.isOfConfiguration == false,
+            "\(String(describing: error))")
     }
 }

@@ -10,13 +10,17 @@ import Testing
 
     let authority: LocalAuthority
 
-    init() throws { authority = try LocalAuthority.issue(for: LocalAuthority.generateKey(), machine: "test", at: Self.now) }
+    init() throws {
+        authority = try LocalAuthority.issue(for: LocalAuthority.generateKey(), machine: "test", at: Self.now)
+    }
 
     private func leaf(_ host: String, at time: Int64 = now, lifetime: Int64 = 30 * day) throws -> Certificate {
         try authority.mint(for: ServerName(host: host), at: time, lifetime: lifetime).leaf
     }
 
-    private func verify(_ leaf: Certificate, _ host: String, at time: Int64 = now) -> Result<VerifiedChain, VerificationFailure> {
+    private func verify(
+        _ leaf: Certificate, _ host: String, at time: Int64 = now
+    ) -> Result<VerifiedChain, VerificationFailure> {
         TrustAnchors([authority.certificate]).verify(
             PresentedChain(leaf: leaf), options: VerificationOptions(name: ServerName(host: host), time: time))
     }

@@ -126,13 +126,16 @@ final class TemporaryDirectory {
     }
 
     /// Not every key that lies there can be an authority's.
-    @Test(arguments: [("weak", 0o600, "can't serve"), ("text", 0o600, "authority.key"), ("open", 0o644, "open to other users")])
+    @Test(arguments: [
+        ("weak", 0o600, "can't serve"), ("text", 0o600, "authority.key"), ("open", 0o644, "open to other users"),
+    ])
     func aLoneKeyIsHeldToWhatAnAuthoritysMustBe(_ kind: String, _ mode: Int, _ problem: String) throws {
         let weak = try HeldCertificate.selfSigned(.root("R").with { $0.key = .rsa(1024) }).keyPEM
         let good = try HeldCertificate.root().keyPEM
         _ = try directory.write("", "nothing")
         try FileManager.default.createDirectory(atPath: directory.path + "/state", withIntermediateDirectories: true)
-        _ = try directory.write(kind == "weak" ? weak : kind == "text" ? "text" : good, "state/authority.key", mode: mode)
+        _ = try directory.write(
+            kind == "weak" ? weak : kind == "text" ? "text" : good, "state/authority.key", mode: mode)
         let error = #expect(throws: AuthorityError.self) { try files.loadOrCreate(at: Self.now) }
         #expect(error?.description.contains(problem) == true, "\(error?.description ?? "")")
         #expect(!FileManager.default.fileExists(atPath: files.certificate))
@@ -223,7 +226,8 @@ final class TemporaryDirectory {
         #expect(anchors.certificates == [other])
         let leaf = try authority.mint(for: Chains.host, at: Self.now, lifetime: Self.day).leaf
         let verdict = SecurityPolicy().evaluate(
-            PresentedChain(leaf: leaf, rest: [authority.certificate]), host: Chains.host, anchors: anchors, at: Self.now)
+            PresentedChain(leaf: leaf, rest: [authority.certificate]), host: Chains.host, anchors: anchors, at: Self.now
+        )
         #expect(verdict.refusal?.kind == "trust: untrustedRoot")
     }
 
@@ -237,7 +241,8 @@ final class TemporaryDirectory {
         let constrained = AuthorityFiles(certificate: files.certificate, key: files.key, permitting: names)
         let authority = try constrained.loadOrCreate(at: Self.now).authority
         #expect(authority.certificate.extensionValue(.nameConstraints) == names.certificateExtension.value)
-        #expect(authority.certificate.nameConstraints?.contains("permits pinproxy.test, example.test, 10.0.0.0/8") == true)
+        #expect(
+            authority.certificate.nameConstraints?.contains("permits pinproxy.test, example.test, 10.0.0.0/8") == true)
         let name = ServerName(host: host)
         #expect((authority.violation(by: name) == nil) == isPermitted)
         // A start takes it as it is, whatever the configuration says by then.
@@ -259,7 +264,8 @@ final class TemporaryDirectory {
         #expect(AuthorityReview(current, issuers: [], at: Self.now).remarks(hosts: [], permitted: names).count == 1)
         let next = try constrained.beginRotation(at: Self.now).certificate
         #expect(AuthorityReview(next, issuers: [], at: Self.now).remarks(hosts: [], permitted: names) == [])
-        let refused = AuthorityReview(next, issuers: [], at: Self.now).remarks(hosts: [.dns("other.test")], permitted: names)
+        let refused = AuthorityReview(next, issuers: [], at: Self.now).remarks(
+            hosts: [.dns("other.test")], permitted: names)
         #expect(refused.count == 1 && refused[0].contains("other.test"), "\(refused)")
         #expect(AuthorityReview(next, issuers: [], at: Self.now).remarks(hosts: []).count == 1)
     }

@@ -37,7 +37,9 @@ import Testing
                 #expect(verdict.matchedPin?.description == line)
             }
             // No other line looks as if it could be pasted.
-            #expect(refusal.details.split(separator: "\n").count { $0.hasPrefix("    - ") } == refusal.presentedPins.count + 1)
+            #expect(
+                refusal.details.split(separator: "\n").count { $0.hasPrefix("    - ") } == refusal.presentedPins.count
+                    + 1)
         }
     }
 
@@ -54,7 +56,8 @@ import Testing
     /// Servers don't send their root; verification finds it among the anchors, and so does its pin.
     @Test func aRootThatIsNotSentMatchesItsFingerprint() throws {
         let root = try chains.root.parsed
-        let texts = ["cert-sha256/\(root.sha256.hex)", "2 0 1 \(root.sha256.hex)", "0 0 1 \(root.sha256.hex)"]
+        let texts =
+            ["cert-sha256/\(root.sha256.hex)", "2 0 1 \(root.sha256.hex)", "0 0 1 \(root.sha256.hex)"]
             + ["2 0 2 \(SHA512.of(root.der).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined())"]
         for text in texts {
             let pin = try Pin(text: text, for: .certificate)

@@ -96,14 +96,16 @@ import Testing
 
     /// Counting on from there would end the proxy, at each start anew.
     @Test(arguments: [
-        ("\"since\":1893456000", "\"since\":9223372036854775807"), ("\"accepted\":1", "\"accepted\":9223372036854775807"),
+        ("\"since\":1893456000", "\"since\":9223372036854775807"),
+        ("\"accepted\":1", "\"accepted\":9223372036854775807"),
         ("\"accepted\":1", "\"accepted\":-1"), ("\"misses\":0", "\"misses\":9223372036854775807"),
         ("\"misses\":0", "\"misses\":0,\"removed\":-9223372036854775808"),
         ("\"misses\":0", "\"misses\":0,\"lastMiss\":9223372036854775807"),
         ("\"matchesSinceMiss\":1", "\"matchesSinceMiss\":9223372036854775807"),
         ("\"matches\":1", "\"matches\":9223372036854775807"),
         ("\"matches\":1", "\"matches\":1,\"removed\":-9223372036854775808"),
-        ("\"first\":1893456000", "\"first\":-9223372036854775808"), ("\"last\":1893456000", "\"last\":9223372036854775807"),
+        ("\"first\":1893456000", "\"first\":-9223372036854775808"),
+        ("\"last\":1893456000", "\"last\":9223372036854775807"),
     ])
     func numbersThatCannotBeAreRefused(_ right: String, _ wrong: String) throws {
         var history = history("a")

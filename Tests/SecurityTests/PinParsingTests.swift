@@ -31,7 +31,10 @@ import Testing
         ("sha256/", .wrongLength(0)), ("sha256//", .wrongLength(0)), ("sha256/AAAA", .wrongLength(3)),
         ("sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAA=", .wrongLength(20)),
         ("sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", .wrongLength(33)),
-        ("sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", .notPadded(SHA256Digest(bytes: [UInt8](repeating: 0, count: 32))!)),
+        (
+            "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+            .notPadded(SHA256Digest(bytes: [UInt8](repeating: 0, count: 32))!)
+        ),
         ("sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAB=", .strayBits),
         ("sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA_-=", .base64URL),
         ("sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA A=", .notBase64),
@@ -47,11 +50,15 @@ import Testing
     }
 
     static let pasted: [(String, PinError.Reason)] = [
-        ("sha256/\(digest.base64.dropLast(3))", .characters(41)), ("sha256/\(digest.base64.dropFirst(3))", .characters(41)),
+        ("sha256/\(digest.base64.dropLast(3))", .characters(41)),
+        ("sha256/\(digest.base64.dropFirst(3))", .characters(41)),
         ("\(digest.base64.dropLast(3))", .characters(41)), ("\(slashes.dropFirst(3))", .characters(41)),
-        (digest.hex, .hexadecimal(digest)), (digest.base64, .noPrefix(digest)), ("\(digest.base64.dropLast())", .noPrefix(digest)),
-        ("pin-sha256=\"\(digest.base64)\"", .headerPins([digest])), ("pin-sha256=\"\(slashes)\"", .headerPins([SHA256Digest(base64: slashes)!])),
-        ("pin-sha256=\(digest.base64)", .headerPins([digest])), ("Pin-SHA256=\"AAAA\"", .headerPins([])), ("pin-sha256=", .headerPins([])),
+        (digest.hex, .hexadecimal(digest)), (digest.base64, .noPrefix(digest)),
+        ("\(digest.base64.dropLast())", .noPrefix(digest)),
+        ("pin-sha256=\"\(digest.base64)\"", .headerPins([digest])),
+        ("pin-sha256=\"\(slashes)\"", .headerPins([SHA256Digest(base64: slashes)!])),
+        ("pin-sha256=\(digest.base64)", .headerPins([digest])), ("Pin-SHA256=\"AAAA\"", .headerPins([])),
+        ("pin-sha256=", .headerPins([])),
         (
             "Public-Key-Pins: pin-sha256=\"\(digest.base64)\"; pin-sha256=\"\(slashes)\"; max-age=5184000",
             .headerPins([digest, SHA256Digest(base64: slashes)!])
@@ -60,7 +67,8 @@ import Testing
         ("SHA256(spki.der)= \(digest.hex)", .digestOutput(digest)), ("\(digest.hex)  -", .digestOutput(digest)),
         ("SHA1(stdin)= 0d6f4bfb4b7b4a3f16a3f9d0e6d0f47e2ac4a6a0", .digestOutput(nil)),
         ("SHA1 Fingerprint=0D:6F:4B", .unknownAlgorithm("sha1")),
-        (colons(digest), .fingerprintInKeyMode(digest)), ("sha256 Fingerprint=\(colons(digest))", .fingerprintInKeyMode(digest)),
+        (colons(digest), .fingerprintInKeyMode(digest)),
+        ("sha256 Fingerprint=\(colons(digest))", .fingerprintInKeyMode(digest)),
         ("\(colons(digest).dropLast(3))", .notAFingerprint),
     ]
 
@@ -75,7 +83,8 @@ import Testing
 
     /// Whatever the text was copied from, the error has the line to write.
     @Test(arguments: [
-        digest.base64, "\(digest.base64.dropLast())", digest.hex, colons(digest), "sha256/\(digest.hex)", "SHA2-256(stdin)= \(digest.hex)",
+        digest.base64, "\(digest.base64.dropLast())", digest.hex, colons(digest), "sha256/\(digest.hex)",
+        "SHA2-256(stdin)= \(digest.hex)",
         "sha256/\(digest.base64.dropLast())", "pin-sha256=\"\(digest.base64)\"", "\(digest.hex)  spki.der",
     ])
     func theErrorHasTheRightLine(_ text: String) throws {

@@ -37,7 +37,9 @@ import Testing
                 #expect(verdict.isAccepted == mayMatch, "\(mode), depth \(depth)")
                 #expect(verdict.matchedPin == (mayMatch ? pin : nil))
                 #expect(verdict.matchedDepth == (mayMatch ? depth : nil))
-                #expect(verdict.matchedDepth.flatMap { verdict.chain?.certificates[$0] } == (mayMatch ? try held.parsed : nil))
+                #expect(
+                    verdict.matchedDepth.flatMap { verdict.chain?.certificates[$0] }
+                        == (mayMatch ? try held.parsed : nil))
                 if !mayMatch { #expect(verdict.refusal?.details.contains("does not allow it there") == true) }
             }
         }
@@ -133,7 +135,8 @@ import Testing
         let issuer = try chains.root.issue(.intermediate("Ending").with { $0.notAfter = end })
         let leaf = try issuer.issue(.leaf("api.test"))
         for policy in [
-            policy(.none, []), policy(.publicKey, [try leaf.keyPin()]), policy(.certificate, [try leaf.certificatePin()]),
+            policy(.none, []), policy(.publicKey, [try leaf.keyPin()]),
+            policy(.certificate, [try leaf.certificatePin()]),
         ] {
             #expect(try evaluate(policy, leaf.presented()).validUntil == end + 1, "\(policy.mode)")
             #expect(try evaluate(policy, leaf.presented(), at: end).isAccepted)
@@ -164,7 +167,8 @@ import Testing
         let pinnedStranger = policy(
             .certificate, [try chains.stranger.certificatePin()], enforcement: .report, invalid: true)
         #expect(try evaluate(pinnedStranger).refusal?.kind.hasPrefix("pinnedAnchors") == true)
-        #expect(try evaluate(policy(.publicKey, [], enforcement: .report)).refusal?.kind.hasPrefix("contradiction") == true)
+        #expect(
+            try evaluate(policy(.publicKey, [], enforcement: .report)).refusal?.kind.hasPrefix("contradiction") == true)
         let matching = try evaluate(policy(.publicKey, [chains.leaf.keyPin()], enforcement: .report))
         #expect(matching.report == nil && matching.matchedDepth == 0)
     }

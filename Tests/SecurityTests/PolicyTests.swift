@@ -123,7 +123,10 @@ import Testing
 
     /// Each way in which trust can fail ends in advice.
     @Test(arguments: [
-        (CertificateTemplate.leaf("api.test").with { $0.notAfter = Chains.now - 1 }, VerificationFailure.Reason.expired),
+        (
+            CertificateTemplate.leaf("api.test").with { $0.notAfter = Chains.now - 1 },
+            VerificationFailure.Reason.expired
+        ),
         (.leaf("api.test").with { $0.notBefore = Chains.now + 1 }, .notYetValid),
         (.leaf("other.test"), .nameMismatch),
         (.leaf("api.test").with { $0.dnsNames = [] }, .nameMismatch),

@@ -43,7 +43,8 @@ import Testing
         for policy in [
             SecurityPolicy(), SecurityPolicy(mode: .publicKey, pins: pins),
             SecurityPolicy(mode: .publicKey, pins: pins, allowsInvalidCertificates: true),
-            SecurityPolicy(mode: .certificate, pins: PinSet([try leaf.certificatePin()]), allowsInvalidCertificates: true),
+            SecurityPolicy(
+                mode: .certificate, pins: PinSet([try leaf.certificatePin()]), allowsInvalidCertificates: true),
         ] {
             let explanation = policy.explain(
                 try leaf.presented(), host: .dns(host), anchors: TrustAnchors([try root.parsed]), at: Chains.now)
@@ -54,8 +55,10 @@ import Testing
                 let text = "covers the whole of a public suffix"
                 #expect(name?.lines.last?.contains(text) == true)
                 #expect(explanation.verdict.refusal?.details.contains(text) == true)
-                #expect(explanation.verdict.refusal?.title == "Certificate verification failure for \(host): wrong host name"
-                    || policy.mode == .certificate)
+                #expect(
+                    explanation.verdict.refusal?.title
+                        == "Certificate verification failure for \(host): wrong host name"
+                        || policy.mode == .certificate)
             }
         }
         // Unless the name isn't asked for.

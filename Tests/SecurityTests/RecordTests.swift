@@ -24,7 +24,9 @@ import Testing
         }
     }
 
-    @Test(arguments: ["AB:CD", "cert-sha256/", "cert-sha256/abcd", "sha256 Fingerprint=", "AB:CD:XY", "cert-sha256/AAAA"])
+    @Test(arguments: [
+        "AB:CD", "cert-sha256/", "cert-sha256/abcd", "sha256 Fingerprint=", "AB:CD:XY", "cert-sha256/AAAA",
+    ])
     func refusal(_ text: String) {
         let error = #expect(throws: PinError.self) { try Pin(text: text, for: .certificate) }
         #expect(error?.reason == .notAFingerprint)

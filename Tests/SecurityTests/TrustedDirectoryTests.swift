@@ -46,7 +46,9 @@ import Testing
         #expect(state.names() == ["a", "trust"] && state.names(in: "trust/key") == ["b"])
         #expect(throws: FileProblem.system(ENOENT)) { try state.read("missing") }
         #expect(try state.has("a") && !state.has("missing") && !state.has("no/folder"))
-        for name in ["", "..", "../state/a", "trust/../a"] { #expect(throws: FileProblem.self) { try state.read(name) } }
+        for name in ["", "..", "../state/a", "trust/../a"] {
+            #expect(throws: FileProblem.self) { try state.read(name) }
+        }
     }
 
     @Test func noLinkIsFollowed() throws {
@@ -54,7 +56,9 @@ import Testing
         for target in [path("victim"), "../victim", path("missing")] {
             try? FileManager.default.removeItem(atPath: path("state/link"))
             try FileManager.default.createSymbolicLink(atPath: path("state/link"), withDestinationPath: target)
-            #expect(untrusted { _ = try state.read("link") }?.hasSuffix("/state/link is a symbolic link, and isn't followed") == true)
+            #expect(
+                untrusted { _ = try state.read("link") }?.hasSuffix(
+                    "/state/link is a symbolic link, and isn't followed") == true)
             #expect(untrusted { _ = try state.openForWriting("link", O_WRONLY, mode: 0o600) } != nil)
             #expect(untrusted { _ = try state.socket("link") } != nil)
             #expect(try state.has("link"))
@@ -84,7 +88,9 @@ import Testing
     @Test func aFileWithTwoNamesIsNotWrittenInItsPlace() throws {
         _ = try bed.write("secret", "victim")
         #expect(link(path("victim"), path("state/exec.log")) == 0)
-        #expect(untrusted { _ = try state.openForWriting("exec.log", O_WRONLY, mode: 0o600) }?.contains("hard links") == true)
+        #expect(
+            untrusted { _ = try state.openForWriting("exec.log", O_WRONLY, mode: 0o600) }?.contains("hard links")
+                == true)
         try state.write([0x78], to: "exec.log", mode: 0o600)
         #expect(try contents("victim") == "secret")
     }
@@ -116,7 +122,9 @@ import Testing
 
     @Test(.enabled(if: isRoot)) func aGroupMayWriteIfItIsTheOwnersOwn() throws {
         try FileManager.default.setAttributes([.posixPermissions: 0o775], ofItemAtPath: path("state"))
-        for (user, group, isTaken) in [(0, 0, true), (0, 50, false), (65534, 65534, true), (65534, 50, false)] as [(uid_t, gid_t, Bool)] {
+        for (user, group, isTaken) in [(0, 0, true), (0, 50, false), (65534, 65534, true), (65534, 50, false)]
+            as [(uid_t, gid_t, Bool)]
+        {
             #expect(chown(path("state"), user, group) == 0)
             #expect((untrusted { _ = try state.has("a") } == nil) == isTaken, "\(user):\(group)")
         }
@@ -126,7 +134,8 @@ import Testing
         _ = try bed.write("x", "state/file")
         give("state/file")
         give("state")
-        #expect(untrusted { try state.requireOwn() } == "\(path("state")) belongs to user 65534, and this runs as user 0")
+        #expect(
+            untrusted { try state.requireOwn() } == "\(path("state")) belongs to user 65534, and this runs as user 0")
         #expect(untrusted { _ = try state.openForWriting("file", O_WRONLY, mode: 0o600) } != nil)
         // It is that user's word, and what root writes there is that user's.
         #expect(try state.read("file").bytes == [0x78])
@@ -141,7 +150,9 @@ import Testing
         let inner = TrustedDirectory(path("state/inner"))
         try inner.create()
         give("state")
-        #expect(untrusted { try inner.write([1], to: "a", mode: 0o600) }?.contains("belongs to user 0, in a directory of user 65534") == true)
+        #expect(
+            untrusted { try inner.write([1], to: "a", mode: 0o600) }?.contains(
+                "belongs to user 0, in a directory of user 65534") == true)
         give("state/inner", to: 1)
         #expect(untrusted { _ = try inner.has("a") } != nil)
         give("state/inner")
@@ -173,7 +184,8 @@ import Testing
     /// Somebody swaps the directory for a link to one of root's, again and again, while root writes.
     @Test(.enabled(if: isRoot), .timeLimit(.minutes(2))) func nothingIsWrittenWhereASwapLeads() throws {
         try FileManager.default.createDirectory(atPath: path("victim"), withIntermediateDirectories: true)
-        try FileManager.default.createDirectory(atPath: path("anothers/state/folder"), withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(
+            atPath: path("anothers/state/folder"), withIntermediateDirectories: true)
         for name in ["anothers", "anothers/state", "anothers/state/folder"] { give(name) }
         let swapper = Process()
         swapper.executableURL = URL(fileURLWithPath: "/usr/bin/setpriv")
@@ -190,7 +202,8 @@ import Testing
                 libc.renameat2(-100, b"state/folder", -100, b"state/link", 2)
             """
         swapper.arguments = [
-            "--reuid", "65534", "--regid", "65534", "--clear-groups", "--pdeathsig", "KILL", "/usr/bin/python3", "-c", script, path("anothers"),
+            "--reuid", "65534", "--regid", "65534", "--clear-groups", "--pdeathsig", "KILL", "/usr/bin/python3", "-c",
+            script, path("anothers"),
             path("victim"),
         ]
         let ready = Pipe()
@@ -240,7 +253,9 @@ import Testing
 
     @Test func onlyLeftoversOfThoseThatAreGoneGo() throws {
         // No process has this number: the largest there is, and one more.
-        for name in ["a.99999999.new", "a.1.new", "b.99999999.new", "a.x.new", "a.99999999"] { _ = try bed.write("x", "state/" + name) }
+        for name in ["a.99999999.new", "a.1.new", "b.99999999.new", "a.x.new", "a.99999999"] {
+            _ = try bed.write("x", "state/" + name)
+        }
         try FileManager.default.createSymbolicLink(atPath: path("state/a.99999998.new"), withDestinationPath: "a.1.new")
         #expect(NewFile.removeLeftovers(of: ["a"], in: state) == ["a.99999999.new"])
         #expect(state.names().count == 5)

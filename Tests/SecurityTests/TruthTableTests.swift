@@ -33,7 +33,10 @@ import Testing
         let accepted: Set<Server>
 
         var testDescription: String {
-            "\(mode), \(allowsInvalid ? "" : "no ")invalid, \(validatesName ? "" : "no ")name, \(hasPins ? "" : "no ")pins"
+            """
+            \(mode), \(allowsInvalid ? "" : "no ")invalid, \(validatesName ? "" : "no ")name, \
+            \(hasPins ? "" : "no ")pins
+            """
         }
     }
 
@@ -138,6 +141,7 @@ import Testing
         #expect(policy.evaluate(stranger, host: nil, anchors: try chains.anchors, at: Chains.now).isAccepted)
         let strict = SecurityPolicy()
         #expect(!strict.evaluate(stranger, host: nil, anchors: try chains.anchors, at: Chains.now).isAccepted)
-        #expect(strict.evaluate(try chains.presented, host: nil, anchors: try chains.anchors, at: Chains.now).isAccepted)
+        #expect(
+            strict.evaluate(try chains.presented, host: nil, anchors: try chains.anchors, at: Chains.now).isAccepted)
     }
 }

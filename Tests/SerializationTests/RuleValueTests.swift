@@ -26,7 +26,8 @@ import Testing
         ("Host", "names the host that the policy was chosen for"), ("hOsT", "a rule can't change it"),
         ("Content-Length", "part of the framing"), ("Transfer-Encoding", "part of the framing"),
         ("Trailer", "part of the framing"), ("Connection", "hop-by-hop"), ("Keep-Alive", "hop-by-hop"),
-        ("TE", "hop-by-hop"), ("Upgrade", "hop-by-hop"), ("HTTP2-Settings", "hop-by-hop"), ("Expect", "settled between"),
+        ("TE", "hop-by-hop"), ("Upgrade", "hop-by-hop"), ("HTTP2-Settings", "hop-by-hop"),
+        ("Expect", "settled between"),
         ("Proxy-Connection", "never reaches the server"), ("Proxy-Authorization", "never reaches the server"),
         ("proxy-anything", "never reaches the server"),
     ])
@@ -68,7 +69,9 @@ import Testing
         rules.headers = [HeaderField(name: try HeaderName("X-Key"), value: value)]
         var dumped = ""
         dump(rules, to: &dumped)
-        for text in [dumped, "\(rules)", String(reflecting: rules), "\(credentials)", "\(value)", String(reflecting: value)] {
+        for text in [
+            dumped, "\(rules)", String(reflecting: rules), "\(credentials)", "\(value)", String(reflecting: value),
+        ] {
             #expect(!text.contains("hunter2"), "\(text)")
         }
         #expect(credentials.password.text == "hunter2")
@@ -93,7 +96,9 @@ import Testing
         #expect(try StatusRange(text).codes == codes)
     }
 
-    @Test(arguments: ["", "2xx", "200-", "-200", "299-200", "99", "600", "100-600", "0200", "+200", "200-250-299", "200 - 299", "２００"])
+    @Test(arguments: [
+        "", "2xx", "200-", "-200", "299-200", "99", "600", "100-600", "0200", "+200", "200-250-299", "200 - 299", "２００",
+    ])
     func refusesWhatIsNoStatus(_ text: String) {
         let said = reason(text) { try StatusRange($0) }
         #expect(said != nil)
@@ -107,7 +112,10 @@ import Testing
         #expect(try MediaRange(text).description == canonical)
     }
 
-    @Test(arguments: ["", "json", "application/", "/json", "*/json", "a/b/c", "application/*+json", "text/plain; charset=utf-8", "a b/c", "*"])
+    @Test(arguments: [
+        "", "json", "application/", "/json", "*/json", "a/b/c", "application/*+json", "text/plain; charset=utf-8",
+        "a b/c", "*",
+    ])
     func refusesWhatIsNoMediaRange(_ text: String) {
         let said = reason(text) { try MediaRange($0) }
         #expect(said != nil)
@@ -116,7 +124,10 @@ import Testing
     @Test(arguments: ["text/plain", "text/plain; charset=utf-8", "text/plain;charset=\"utf 8\"", "a/b; c=d; e=f"])
     func takesMediaTypes(_ text: String) throws { #expect(try MediaType(text).description == text) }
 
-    @Test(arguments: ["", "text", "text/*", "text/plain;", "text/plain; charset", "text/plain; =x", "text/plain; a=\"b", "text/plain\r\nX: y", "text/plain; a=b c"])
+    @Test(arguments: [
+        "", "text", "text/*", "text/plain;", "text/plain; charset", "text/plain; =x", "text/plain; a=\"b",
+        "text/plain\r\nX: y", "text/plain; a=b c",
+    ])
     func refusesWhatIsNoMediaType(_ text: String) {
         let said = reason(text) { try MediaType($0) }
         #expect(said != nil)
@@ -132,7 +143,8 @@ import Testing
         for other in [text + "X", String(text.dropLast()), text.lowercased(), ""] { #expect(!equals(other)) }
     }
 
-    @Test(arguments: ["", "get", "Get", "G T", "GET,POST", "CONNECT", "GÉT"]) func refusesWhatIsNoMethod(_ text: String) {
+    @Test(arguments: ["", "get", "Get", "G T", "GET,POST", "CONNECT", "GÉT"]) func refusesWhatIsNoMethod(_ text: String)
+    {
         let said = reason(text) { try MethodName($0) }
         #expect(said != nil)
     }
@@ -140,8 +152,10 @@ import Testing
     /// A word is a number exactly if JSON has it as one.
     @Test(arguments: [
         ("0", true), ("-0", true), ("12", true), ("-1.5", true), ("1e400", true), ("1E-7", true), ("0.0", true),
-        ("123456789012345678901234567890", true), ("0755", false), ("+1", false), (".5", false), ("1.", false), ("1e", false),
-        ("0x1F", false), ("1_000", false), ("", false), ("-", false), ("1 ", false), ("NaN", false), (".inf", false), ("--1", false),
+        ("123456789012345678901234567890", true), ("0755", false), ("+1", false), (".5", false), ("1.", false),
+        ("1e", false),
+        ("0x1F", false), ("1_000", false), ("", false), ("-", false), ("1 ", false), ("NaN", false), (".inf", false),
+        ("--1", false),
     ])
     func readsNumbersAsJSONDoes(_ word: String, _ isNumber: Bool) {
         #expect(ParameterValue(word: word) == (isNumber ? .number(word) : .string(word)))

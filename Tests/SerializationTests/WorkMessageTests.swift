@@ -131,7 +131,9 @@ import Testing
         }
         for answer in Self.answers {
             for length in 0..<answer.count {
-                #expect(throws: MalformedMessage.self) { try judgement([.json]).outcome(told: Array(answer[..<length]), []) }
+                #expect(throws: MalformedMessage.self) {
+                    try judgement([.json]).outcome(told: Array(answer[..<length]), [])
+                }
             }
             #expect(throws: MalformedMessage.self) { try judgement([.json]).outcome(told: answer + [0], []) }
         }
@@ -143,7 +145,8 @@ import Testing
         var understood = 0
         for round in 0..<20_000 {
             let answer = Self.answers[round % Self.answers.count].mutated(by: &random)
-            guard let verdict = try? judgement([.json]).outcome(told: answer, []), case .refuse(let error) = verdict else {
+            guard let verdict = try? judgement([.json]).outcome(told: answer, []), case .refuse(let error) = verdict
+            else {
                 continue
             }
             understood += 1

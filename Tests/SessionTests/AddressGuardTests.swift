@@ -22,7 +22,8 @@ import Testing
         ("169.254.0.1", "link-local"), ("fe80::1", "link-local"), ("febf::1", "link-local"),
         ("::ffff:169.254.1.1", "link-local"), ("2002:a9fe:101::1", "link-local"),
         ("10.0.0.1", "private"), ("172.16.0.1", "private"), ("172.31.255.255", "private"), ("192.168.1.1", "private"),
-        ("::ffff:0:127.0.0.1", "loopback"), ("::ffff:0:169.254.169.254", "link-local metadata"), ("::ffff:0:10.1.2.3", "private"),
+        ("::ffff:0:127.0.0.1", "loopback"), ("::ffff:0:169.254.169.254", "link-local metadata"),
+        ("::ffff:0:10.1.2.3", "private"),
         ("fec0::1", "private"), ("feff:ffff::1", "private"), ("::ffff:0.0.0.0", "loopback"),
         ("fc00::1", "private"), ("fdff::1", "private"), ("::ffff:10.1.2.3", "private"), ("64:ff9b::c0a8:1", "private"),
         ("100.64.0.1", "cgnat"), ("100.127.255.255", "cgnat"), ("::ffff:100.64.0.1", "cgnat"),
@@ -51,7 +52,9 @@ import Testing
         return .range(try #require(AddressRange(address, prefixLength: bits)))
     }
 
-    private func objection(_ rules: AddressRules, _ text: String, _ client: ClientPlace = .thisMachine) throws -> String? {
+    private func objection(
+        _ rules: AddressRules, _ text: String, _ client: ClientPlace = .thisMachine
+    ) throws -> String? {
         switch AddressGuard(rules, client: client).objection(to: try #require(IPAddress(text))) {
         case .blocked(let rule): "\(rule)"
         case .loopbackFromElsewhere: "elsewhere"
@@ -74,7 +77,9 @@ import Testing
     }
 
     @Test func `an exception for a range lets its addresses through, for a class that class alone`() throws {
-        let blocked: [AddressRules.Rule] = [.kind(.linkLocal), .kind(.metadata), .kind(.private), try range("10.9.0.0", 16)]
+        let blocked: [AddressRules.Rule] = [
+            .kind(.linkLocal), .kind(.metadata), .kind(.private), try range("10.9.0.0", 16),
+        ]
         let one = rules(blocked, [try range("10.9.1.1"), try range("169.254.1.0", 24)])
         #expect(try objection(one, "10.9.1.1") == nil)
         #expect(try objection(one, "::ffff:10.9.1.1") == nil)

@@ -20,16 +20,22 @@ import Testing
         RequestURL.Origin(isSecure: isSecure, authority: try Authority.parse(authority, defaultPort: nil).get())
     }
 
-    func unasked(_ target: String = "/", at other: RequestURL.Origin? = nil, _ method: String = "GET") -> ChallengeAnswer? {
-        memory.authorization(for: Array(method.utf8), target: Array(target.utf8), at: other ?? origin, credentials: credentials)
+    func unasked(
+        _ target: String = "/", at other: RequestURL.Origin? = nil, _ method: String = "GET"
+    ) -> ChallengeAnswer? {
+        memory.authorization(
+            for: Array(method.utf8), target: Array(target.utf8), at: other ?? origin, credentials: credentials)
     }
 
-    func answer(_ challenges: String, _ target: String = "/", after previous: ChallengeAnswer? = nil) -> ChallengeAnswer? {
+    func answer(
+        _ challenges: String, _ target: String = "/", after previous: ChallengeAnswer? = nil
+    ) -> ChallengeAnswer? {
         if case .answer(let answer) = reply(challenges, target, after: previous) { answer } else { nil }
     }
 
     func reply(
-        _ challenges: String, _ target: String = "/", after previous: ChallengeAnswer? = nil, by others: AnsweringCredentials? = nil
+        _ challenges: String, _ target: String = "/", after previous: ChallengeAnswer? = nil,
+        by others: AnsweringCredentials? = nil
     ) -> ChallengeMemory.Reply {
         memory.reply(
             to: DigestAnswerTests.parse(challenges), method: Array("GET".utf8), target: Array(target.utf8), at: origin,
@@ -41,13 +47,15 @@ import Testing
     }
 
     func accept(_ answer: ChallengeAnswer, _ target: String = "/", info: String? = nil) {
-        memory.accepted(answer, target: Array(target.utf8), at: origin, credentials: credentials, info: info.map { Array($0.utf8) })
+        memory.accepted(
+            answer, target: Array(target.utf8), at: origin, credentials: credentials, info: info.map { Array($0.utf8) })
     }
 
     static func text(_ answer: ChallengeAnswer?) -> String? { answer.map { String(decoding: $0.value, as: UTF8.self) } }
 
     static func field(_ name: String, of answer: ChallengeAnswer?) -> String? {
-        guard let answer, let parameters = DigestAnswerTests.parse(String(decoding: answer.value, as: UTF8.self)).first?.parameters
+        guard let answer,
+            let parameters = DigestAnswerTests.parse(String(decoding: answer.value, as: UTF8.self)).first?.parameters
         else { return nil }
         return parameters[name].map { String(decoding: $0, as: UTF8.self) }
     }
@@ -81,16 +89,34 @@ import Testing
 
     @Test(arguments: [
         ("Basic realm=x, Digest realm=x, nonce=n, qop=auth", "MD5"),
-        ("Digest realm=x, nonce=n, qop=auth, Digest realm=x, nonce=n, qop=auth, algorithm=SHA-256, Basic realm=x", "SHA-256"),
-        ("Digest realm=x, nonce=n, qop=auth, algorithm=SHA-512-256, Digest realm=x, nonce=n, qop=auth, algorithm=SHA-256", "SHA-512-256"),
-        ("Digest realm=x, nonce=n, qop=auth, algorithm=SHA-256-sess, Digest realm=x, nonce=m, qop=auth, algorithm=SHA-256", "SHA-256-sess"),
+        (
+            "Digest realm=x, nonce=n, qop=auth, Digest realm=x, nonce=n, qop=auth, algorithm=SHA-256, Basic realm=x",
+            "SHA-256"
+        ),
+        (
+            """
+            Digest realm=x, nonce=n, qop=auth, algorithm=SHA-512-256, Digest realm=x, nonce=n, qop=auth, \
+            algorithm=SHA-256
+            """,
+            "SHA-512-256"
+        ),
+        (
+            """
+            Digest realm=x, nonce=n, qop=auth, algorithm=SHA-256-sess, Digest realm=x, nonce=m, qop=auth, \
+            algorithm=SHA-256
+            """,
+            "SHA-256-sess"
+        ),
         ("Digest realm=x, nonce=n, qop=auth-int, algorithm=SHA-256, Digest realm=x, nonce=n, qop=auth", "MD5"),
     ])
     func theStrongestIsAnswered(_ challenges: String, _ algorithm: String) throws {
         #expect(answer(challenges)?.description == "Digest (\(algorithm)) •••")
     }
 
-    @Test(arguments: ["", "Negotiate", "Bearer realm=x", "Digest realm=x, nonce=n, qop=auth-int", "NTLM, Digest realm=x", "Basic abc="])
+    @Test(arguments: [
+        "", "Negotiate", "Bearer realm=x", "Digest realm=x, nonce=n, qop=auth-int", "NTLM, Digest realm=x",
+        "Basic abc=",
+    ])
     func whatIsUnknownIsNotAnswered(_ challenges: String) {
         #expect(answer(challenges) == nil)
     }
@@ -123,7 +149,9 @@ import Testing
     }
 
     @Test func aRefusedPasswordIsNotSentAgain() throws {
-        func first(_ realm: String) throws -> ChallengeAnswer { try #require(answer("Digest realm=\(realm), nonce=n, qop=auth")) }
+        func first(_ realm: String) throws -> ChallengeAnswer {
+            try #require(answer("Digest realm=\(realm), nonce=n, qop=auth"))
+        }
         #expect(try answer("Digest realm=a, nonce=n, qop=auth", after: first("a")) == nil)
         #expect(try answer("Digest realm=b, nonce=m, qop=auth", after: first("b")) == nil)
         #expect(try answer("Digest realm=c, nonce=m, qop=auth, stale=false", after: first("c")) == nil)
@@ -133,12 +161,16 @@ import Testing
     }
 
     /// Whichever client asks next: the account must not be locked.
-    @Test(arguments: ["Basic realm=x", "Digest realm=x, nonce=n, qop=auth", "Digest realm=x, nonce=n, qop=auth, Basic realm=x"])
+    @Test(arguments: [
+        "Basic realm=x", "Digest realm=x, nonce=n, qop=auth", "Digest realm=x, nonce=n, qop=auth, Basic realm=x",
+    ])
     func aRefusalIsRememberedForItsRealm(_ challenge: String) throws {
         let first = try #require(answer(challenge, "/a/b"))
         #expect(isNewRefusal(reply(challenge, "/a/b", after: first), in: "x"))
         #expect(unasked("/a/b") == nil)
-        let again = challenge.hasPrefix("Basic") ? ["Basic realm=x", "Basic realm=\"x\", charset=UTF-8"] : ["Digest realm=x, nonce=m, qop=auth"]
+        let again =
+            challenge.hasPrefix("Basic")
+            ? ["Basic realm=x", "Basic realm=\"x\", charset=UTF-8"] : ["Digest realm=x, nonce=m, qop=auth"]
         for other in again { #expect(answer(other, "/elsewhere") == nil, "\(other)") }
         // Reported once, even when two exchanges find out at the same time.
         #expect(!isNewRefusal(reply(challenge, "/a/b", after: first), in: "x"))
@@ -177,7 +209,10 @@ import Testing
             Issue.record("not answered")
             return
         }
-        if case .none = reply("Basic realm=x", after: first, by: given) {} else { Issue.record("answered, or remembered") }
+        if case .none = reply("Basic realm=x", after: first, by: given) {
+        } else {
+            Issue.record("answered, or remembered")
+        }
         if case .answer = reply("Basic realm=x", by: given) {} else { Issue.record("not answered again") }
     }
 
@@ -204,11 +239,15 @@ import Testing
             return String(decoding: digest, as: UTF8.self)
         }
         let secret = try hash(try hash("ada", "x", "geheim"), "n", clientNonce)
-        #expect(Self.field("response", of: second) == (try hash(secret, "m", "00000001", clientNonce, "auth", try hash("GET", "/b"))))
+        #expect(
+            Self.field("response", of: second)
+                == (try hash(secret, "m", "00000001", clientNonce, "auth", try hash("GET", "/b"))))
         // And from nonce to nonce.
         accept(second, "/b", info: #"nextnonce="l""#)
         let third = try #require(unasked("/b"))
-        #expect(Self.field("response", of: third) == (try hash(secret, "l", "00000001", clientNonce, "auth", try hash("GET", "/b"))))
+        #expect(
+            Self.field("response", of: third)
+                == (try hash(secret, "l", "00000001", clientNonce, "auth", try hash("GET", "/b"))))
     }
 
     @Test func whoCallsEveryNonceStaleIsLeft() throws {
@@ -245,16 +284,24 @@ import Testing
         // The same one again isn't counted from 1 again.
         accept(next, info: #"nextnonce="m""#)
         #expect(Self.field("nc", of: unasked()) == "00000002")
-        for info in ["nextnonce=\"", "nextnonce=\"\"", "nextnonce=a, nextnonce=b", "", "Digest nextnonce=z",
-            "nextnonce=\"\(String(repeating: "z", count: 5000))\""]
-        {
+        for info in [
+            "nextnonce=\"", "nextnonce=\"\"", "nextnonce=a, nextnonce=b", "", "Digest nextnonce=z",
+            "nextnonce=\"\(String(repeating: "z", count: 5000))\"",
+        ] {
             accept(next, info: info)
             #expect(Self.field("nonce", of: unasked()) == "m", "\(info.prefix(20))")
         }
     }
 
     @Test func aDomainBoundsTheSpace() throws {
-        accept(try #require(answer(#"Digest realm="x", nonce="n", qop="auth", domain="/a https://a.test/b/ https://b.test/c ftp://a.test/""#, "/a")))
+        accept(
+            try #require(
+                answer(
+                    #"""
+                    Digest realm="x", nonce="n", qop="auth", domain="/a https://a.test/b/ https://b.test/c \#
+                    ftp://a.test/"
+                    """#,
+                    "/a")))
         for target in ["/a", "/a/x", "/b/", "/b/c?d"] { #expect(unasked(target) != nil, "\(target)") }
         for target in ["/", "/b", "/c", "*"] { #expect(unasked(target) == nil, "\(target)") }
     }
@@ -282,7 +329,8 @@ import Testing
             accept(try #require(answer("Digest realm=x\(index), nonce=n\(index), qop=auth")))
             accept(try #require(answer("Basic realm=x")), "/\(index)/")
             _ = memory.reply(
-                to: DigestAnswerTests.parse("Digest realm=x, nonce=n, qop=auth"), method: Array("GET".utf8), target: Array("/".utf8),
+                to: DigestAnswerTests.parse("Digest realm=x, nonce=n, qop=auth"), method: Array("GET".utf8),
+                target: Array("/".utf8),
                 at: try Self.origin("h\(index).test:443"), credentials: credentials, previous: nil)
         }
         #expect(memory.spaceCount <= ChallengeMemory.mostSpaces)

@@ -69,7 +69,8 @@ struct Passage: Sendable, CustomTestStringConvertible {
         guard inChunks else { return body }
         var decoder = ChunkedDecoder()
         var span = body.mutableSpan
-        guard case .passed(let payload, let consumed, ended: true) = decoder.decode(inPlace: &span), consumed == body.count
+        guard case .passed(let payload, let consumed, ended: true) = decoder.decode(inPlace: &span),
+            consumed == body.count
         else { return nil }
         let trailers = String(decoding: decoder.trailers.lines, as: UTF8.self)
         #expect(trailers == (sent.count < 100 && framing == .chunked ? "X-Sum: 1\r\n" : ""))
@@ -108,7 +109,8 @@ final class Line {
     /// - Parameter isDirect: as between two connections of HTTP/1.1.
     init(isDirect: Bool = true, salvages: Bool = false) throws {
         wires = try Wires()
-        pipe = MessagePipe(salvages ? .responses : .requests, on: wires.source, received: ByteBuffer(slabs: wires.slabs))
+        pipe = MessagePipe(
+            salvages ? .responses : .requests, on: wires.source, received: ByteBuffer(slabs: wires.slabs))
         outlet = HTTP1Outlet(wires.sink, slabs: wires.slabs)
         source = isDirect ? pipe : Detour(pipe)
     }
@@ -133,7 +135,9 @@ final class Line {
 struct Unexpected: Error { let text: String }
 
 @Suite struct MessagePipeTests {
-    @Test(arguments: Passage.small, [true, false]) func `a body arrives whole wherever it was cut`(_ passage: Passage, isDirect: Bool) throws {
+    @Test(arguments: Passage.small, [true, false]) func `a body arrives whole wherever it was cut`(
+        _ passage: Passage, isDirect: Bool
+    ) throws {
         for cut in 0...passage.sent.count {
             let line = try Line(isDirect: isDirect)
             line.wires.send(Passage.received + passage.sent[..<cut])
@@ -176,7 +180,9 @@ struct Unexpected: Error { let text: String }
         }
     }
 
-    @Test(arguments: Passage.small, [true, false]) func `an end in the middle is a truncation`(_ passage: Passage, isDirect: Bool) throws {
+    @Test(arguments: Passage.small, [true, false]) func `an end in the middle is a truncation`(
+        _ passage: Passage, isDirect: Bool
+    ) throws {
         guard !passage.endsByClose else { return }
         for cut in 0..<passage.sent.count {
             let line = try Line(isDirect: isDirect)
@@ -189,7 +195,9 @@ struct Unexpected: Error { let text: String }
         }
     }
 
-    @Test(arguments: Passage.large, [true, false]) func `a slow reader loses nothing`(_ passage: Passage, isDirect: Bool) throws {
+    @Test(arguments: Passage.large, [true, false]) func `a slow reader loses nothing`(
+        _ passage: Passage, isDirect: Bool
+    ) throws {
         let line = try Line(isDirect: isDirect)
         let wires = line.wires
         wires.send(Passage.received)
@@ -222,7 +230,9 @@ struct Unexpected: Error { let text: String }
         #expect(passage.decoded(arrived) == passage.body)
     }
 
-    @Test(arguments: [false, true], [false, true]) func `a malformed chunk is told`(inChunks: Bool, isDirect: Bool) throws {
+    @Test(arguments: [false, true], [false, true]) func `a malformed chunk is told`(
+        inChunks: Bool, isDirect: Bool
+    ) throws {
         let line = try Line(isDirect: isDirect)
         line.wires.send(Passage.received + Array("5\r\nHello!\r\n".utf8))
         try line.receiveHead()
@@ -288,7 +298,9 @@ struct Unexpected: Error { let text: String }
     // MARK: Heads
 
     /// A head goes out with the first piece of its body, however long it is.
-    @Test(arguments: [400, 600, 5000, 70_000, 200_000], Passage.small) func `a head may be long`(size: Int, _ passage: Passage) throws {
+    @Test(arguments: [400, 600, 5000, 70_000, 200_000], Passage.small) func `a head may be long`(
+        size: Int, _ passage: Passage
+    ) throws {
         let line = try Line()
         line.wires.send(Passage.received + passage.sent)
         if passage.endsByClose { line.wires.endSource() }

@@ -28,7 +28,10 @@ import Testing
         }
     }
 
-    @Test(arguments: ["HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 204 Fine\r\nX: y\r\n\r\n", "HTTP/1.1 103 Wait\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"])
+    @Test(arguments: [
+        "HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 204 Fine\r\nX: y\r\n\r\n",
+        "HTTP/1.1 103 Wait\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
+    ])
     func `a tunnel is asked for, and TLS runs inside`(answer: String) throws {
         let heard = Mailbox<String>()
         let connection = try #require(outcome(answer, heard: heard).get() as? HTTP1Upstream)
@@ -36,7 +39,11 @@ import Testing
         #expect(connection.parentHop == nil, "it ends at the origin: the parent's credentials are not for it")
         #expect(
             heard.take()
-                == "CONNECT [2001:db8::1]:8443 HTTP/1.1\r\nHost: [2001:db8::1]:8443\r\nProxy-Authorization: Basic dTpw\r\n\r\n")
+                == """
+                CONNECT [2001:db8::1]:8443 HTTP/1.1\r\nHost: [2001:db8::1]:8443\r\nProxy-Authorization: Basic \
+                dTpw\r\n\r\n
+                """
+        )
     }
 
     @Test(arguments: [407, 403, 502, 301]) func `a refusal tells the status`(status: Int) throws {
@@ -84,7 +91,8 @@ import Testing
         }
         let bench = try Workbench()
         let parent = ParentProxy(host: "127.0.0.1", port: peer.port, authorization: "Basic dTpw")
-        let tunnel = try #require(bench.connect(to: plainTarget(bench, .tunnel, parent: parent)).get() as? HTTP1Upstream)
+        let tunnel = try #require(
+            bench.connect(to: plainTarget(bench, .tunnel, parent: parent)).get() as? HTTP1Upstream)
         #expect(tunnel.parentHop == nil)
         tunnel.close()
         let plain = try #require(bench.connect(to: plainTarget(bench, .plain, parent: parent)).get() as? HTTP1Upstream)
@@ -107,7 +115,11 @@ import Testing
         try bench.connect(to: target).get().close()
         #expect(
             heard.take()
-                == "CONNECT 192.0.2.9:22 HTTP/1.1\r\nHost: 192.0.2.9:22\r\nVia: 1.0 a, 1.1 pinproxy-x\r\nProxy-Authorization: Basic dTpw\r\n\r\n")
+                == """
+                CONNECT 192.0.2.9:22 HTTP/1.1\r\nHost: 192.0.2.9:22\r\nVia: 1.0 a, 1.1 \
+                pinproxy-x\r\nProxy-Authorization: Basic dTpw\r\n\r\n
+                """
+        )
     }
 
     @Test(arguments: [UpstreamTarget.Layer.plain, .tunnel])

@@ -72,7 +72,9 @@ struct OriginAuthority: Sendable {
 
     /// Lists that have the leaf.
     func revokingLists() throws -> RevocationLists {
-        let template = RevocationListTemplate().with { $0.revoked = [([0x0A, 0xBC], CertificateTemplate.now - 1, nil)] }
+        let template = RevocationListTemplate().with {
+            $0.revoked = [([0x0A, 0xBC], CertificateTemplate.now - 1, nil)]
+        }
         let file = FileManager.default.temporaryDirectory.appending(path: "pinproxy-\(UUID().uuidString).crl")
         defer { try? FileManager.default.removeItem(at: file) }
         try Data(root.revocationList(template)).write(to: file)

@@ -54,7 +54,10 @@ import Testing
         let other = try place(host: "other.test")
         for place in [here, there, other] { cache.store(finding(), for: place, applicationProtocols: ["h2"], at: now) }
         cache.forget { $0 == here.origin }
-        #expect([here, there, other].map { cache.finding(for: $0, applicationProtocols: nil, at: now) != nil } == [false, false, true])
+        #expect(
+            [here, there, other].map { cache.finding(for: $0, applicationProtocols: nil, at: now) != nil } == [
+                false, false, true,
+            ])
     }
 
     @Test func `every part of the place counts`() throws {

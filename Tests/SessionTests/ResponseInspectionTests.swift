@@ -34,11 +34,13 @@ private final class SlowSink: BodySink {
     private let budget = BodyBudget(limit: 1 << 20)
     private let source = PieceSource()
 
-    private func judgement(_ change: (inout ResponseRules) -> Void = { _ in }, limit: Int = 64) throws -> BodyJudgement {
+    private func judgement(_ change: (inout ResponseRules) -> Void = { _ in }, limit: Int = 64) throws -> BodyJudgement
+    {
         var rules = ResponseRules()
         rules.serializers = [.json]
         change(&rules)
-        let head = Serialization.ResponseHead(status: 200, contentType: ContentType("application/json"), body: .unknownLength)
+        let head = Serialization.ResponseHead(
+            status: 200, contentType: ContentType("application/json"), body: .unknownLength)
         guard case .hold(let judgement, _)? = ResponseJudge(rules)?.verdict(on: head, inspectedBody: limit) else {
             throw Unexpected(text: "not held")
         }
@@ -153,10 +155,13 @@ private final class SlowSink: BodySink {
     // MARK: The budget
 
     /// Nothing of what is held back passes when there is no room for more of it.
-    @Test(arguments: [ResponseRules.Oversize.refuse, .pass]) func aResponseThatCannotBeHeldIsTold(oversize: ResponseRules.Oversize) throws {
+    @Test(arguments: [ResponseRules.Oversize.refuse, .pass]) func aResponseThatCannotBeHeldIsTold(
+        oversize: ResponseRules.Oversize
+    ) throws {
         budget.limit = 200_000
         do {
-            let question = ResponseInspection.Question.judgement(try judgement({ $0.oversize = oversize }, limit: 1 << 20))
+            let question = ResponseInspection.Question.judgement(
+                try judgement({ $0.oversize = oversize }, limit: 1 << 20))
             let inspection = try inspection(question, inspectedBody: 1 << 20)
             var finding: ResponseInspection.Finding?
             var written = 0
@@ -215,7 +220,8 @@ private final class SlowSink: BodySink {
         let sink = SlowSink(most: 4)
         let inspection = try inspection(.length, limit: 10, isHeld: false)
         source.put([UInt8](repeating: 1, count: 11))
-        guard case .blocked = inspection.move(to: sink, readable: false), case .refused? = inspection.takeFinding() else {
+        guard case .blocked = inspection.move(to: sink, readable: false), case .refused? = inspection.takeFinding()
+        else {
             Issue.record("not stopped")
             return
         }

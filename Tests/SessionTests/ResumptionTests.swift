@@ -18,7 +18,9 @@ import Testing
     }
 
     /// In milliseconds.
-    private func nextTries(_ resumption: Resumption, _ count: Int) -> [UInt64] { (0..<count).map { _ in resumption.nextTry() / 1_000_000 } }
+    private func nextTries(_ resumption: Resumption, _ count: Int) -> [UInt64] {
+        (0..<count).map { _ in resumption.nextTry() / 1_000_000 }
+    }
 
     @Test func pausesGrowUntilSomethingComes() throws {
         let resumption = try resumption()
@@ -40,7 +42,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("503 S\r\nRetry-After: 3", UInt64(3000)), ("429 S\r\nRetry-After: 60", 60_000), ("500 S\r\nRetry-After: 0", 0), ("503 S", 0),
+        ("503 S\r\nRetry-After: 3", UInt64(3000)), ("429 S\r\nRetry-After: 60", 60_000), ("500 S\r\nRetry-After: 0", 0),
+        ("503 S", 0),
         ("503 S\r\nRetry-After: soon", 0), ("503 S\r\nRetry-After: Sun, 06 Nov 1994 08:49:37 GMT", 10_000),
     ])
     func theOriginSaysWhen(_ answer: String, _ milliseconds: UInt64) throws {
@@ -53,7 +56,10 @@ import Testing
         #expect(nextTries(resumption, 2) == [max(milliseconds, 250), 500])
     }
 
-    @Test(arguments: ["503 S\r\nRetry-After: 61", "503 S\r\nRetry-After: 9223372036854775807", "503 S\r\nRetry-After: Fri, 31 Dec 9999 23:59:59 GMT"])
+    @Test(arguments: [
+        "503 S\r\nRetry-After: 61", "503 S\r\nRetry-After: 9223372036854775807",
+        "503 S\r\nRetry-After: Fri, 31 Dec 9999 23:59:59 GMT",
+    ])
     func whoWantsTooLongIsNotWaitedFor(_ answer: String) throws {
         guard case .another(let cause) = try judge(resumption(), answer) else { throw Unexpected(text: answer) }
         #expect(cause.contains("wants to be asked again after"))

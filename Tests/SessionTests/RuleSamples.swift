@@ -9,8 +9,13 @@ enum RuleSamples {
         }
         var rules = RequestRules()
         rules.authorization = try Credentials(user: "ada", password: Secret("geheim"))
-        rules.setHeaders = [try field("X-Open", "1"), try field("X-Key", "geheim", isSecret: true), try field("COOKIE", "a=b")]
-        rules.headers = [try field("X-Open-Too", "1"), try field("X-Token", "geheim", isSecret: true), try field("Authorization", "open")]
+        rules.setHeaders = [
+            try field("X-Open", "1"), try field("X-Key", "geheim", isSecret: true), try field("COOKIE", "a=b"),
+        ]
+        rules.headers = [
+            try field("X-Open-Too", "1"), try field("X-Token", "geheim", isSecret: true),
+            try field("Authorization", "open"),
+        ]
         return rules
     }
 }

@@ -15,7 +15,9 @@ import Testing
     private func key(_ bytes: [UInt8]) -> [UInt8] { Array("X-Key: k".utf8) + bytes }
 
     /// Two keys that aren't UTF-8, and two that look alike, belong to two people.
-    @Test(arguments: [([0xFF], [0xFE]), ([0xC3, 0xA9], [0x65, 0xCC, 0x81]), ([0x80], [0xEF, 0xBF, 0xBD])] as [([UInt8], [UInt8])])
+    @Test(
+        arguments: [([0xFF], [0xFE]), ([0xC3, 0xA9], [0x65, 0xCC, 0x81]), ([0x80], [0xEF, 0xBF, 0xBD])]
+            as [([UInt8], [UInt8])])
     func valuesAreComparedByteForByte(_ one: [UInt8], _ other: [UInt8]) throws {
         #expect(try request(key(one)).fields != request(key(other)).fields)
         #expect(try request(key(one)).fields == request(key(one)).fields)
@@ -33,11 +35,17 @@ import Testing
     }
 
     @Test(arguments: ["User-Agent", "Accept-Language", "Proxy-Authorization", "TE"])
-    func someFieldsDoNotCount(_ name: String) throws { #expect(try fields("\(name): a\r\nX: 1") == fields("\(name): b\r\nX: 1")) }
+    func someFieldsDoNotCount(_ name: String) throws {
+        #expect(try fields("\(name): a\r\nX: 1") == fields("\(name): b\r\nX: 1"))
+    }
 
     @Test(arguments: [
-        "Accept", "Accept-Encoding", "Accept-Charset", "X-Api-Key", "X-Original-URL", "X-HTTP-Method-Override", "X-Forwarded-For", "Forwarded", "Via",
-        "Origin", "Referer", "Authorization", "Cookie", "Range", "If-Range", "Max-Forwards", "PRIVATE-TOKEN", "DPoP", "Sec-Fetch-Site",
+        "Accept", "Accept-Encoding", "Accept-Charset", "X-Api-Key", "X-Original-URL", "X-HTTP-Method-Override",
+        "X-Forwarded-For", "Forwarded", "Via",
+        "Origin", "Referer", "Authorization", "Cookie", "Range", "If-Range", "Max-Forwards", "PRIVATE-TOKEN", "DPoP",
+        "Sec-Fetch-Site",
     ])
-    func allOthersDo(_ name: String) throws { #expect(try fields("\(name): a\r\nX: 1") != fields("\(name): b\r\nX: 1")) }
+    func allOthersDo(_ name: String) throws {
+        #expect(try fields("\(name): a\r\nX: 1") != fields("\(name): b\r\nX: 1"))
+    }
 }

@@ -171,7 +171,11 @@ import Transport
         for (connection, origin) in [ended, spoke] {
             bench.pool.giveBack(connection, idleNanoseconds: minute)
             #expect(connection.stream.wantsRead)
-            if origin == ended.origin { shutdown(origin, CInt(SHUT_WR)) } else { say("HTTP/1.1 408 Bye\r\n\r\n", to: origin) }
+            if origin == ended.origin {
+                shutdown(origin, CInt(SHUT_WR))
+            } else {
+                say("HTTP/1.1 408 Bye\r\n\r\n", to: origin)
+            }
             connection.stream.socketReady(.read)
             #expect(bench.pool.idleCount == 0)
         }
@@ -384,7 +388,11 @@ import Transport
         let cache = UpstreamSessionCache(perOrigin: 4, capacity: 90)
         let made = try entry(bench, validUntil: 10)
         for index in 0..<50 { for _ in 0..<3 { cache.store(made, for: key("host-\(index)")) } }
-        func found() -> Int { (0..<50).reduce(0) { sum, index in sum + (0..<4).count { _ in cache.take(for: key("host-\(index)"), at: 0) != nil } } }
+        func found() -> Int {
+            (0..<50).reduce(0) { sum, index in
+                sum + (0..<4).count { _ in cache.take(for: key("host-\(index)"), at: 0) != nil }
+            }
+        }
         // One origin's go at a time: a few are short of the bound.
         #expect((86...90).contains(found()))
         #expect(found() == 0)

@@ -45,12 +45,16 @@ import Transport
 
     @Test(arguments: [TLSVersion.tls12, .tls13])
     func `an accepted origin is found, and remembered by what was offered`(_ version: TLSVersion) throws {
-        let peer = try origin(version ... version)
+        let peer = try origin(version...version)
         let bench = try Workbench()
         // The name isn't looked up: nobody answers for it.
         let target = target(bench, port: peer.port)
-        for (protocols, isNew) in [(nil, true), (nil, false), (["h2", "http/1.1"], false), (["http/1.1"], true)] as [([String]?, Bool)] {
-            guard case .found(let finding, let isFresh) = try probe(bench, target, at: peer.port, applicationProtocols: protocols)
+        for (protocols, isNew) in [(nil, true), (nil, false), (["h2", "http/1.1"], false), (["http/1.1"], true)]
+            as [([String]?, Bool)]
+        {
+            guard
+                case .found(let finding, let isFresh) = try probe(
+                    bench, target, at: peer.port, applicationProtocols: protocols)
             else { throw Unexpected(text: "not accepted") }
             #expect(isFresh == isNew)
             #expect(finding.verdict.isAccepted && finding.version == version)
@@ -67,7 +71,9 @@ import Transport
         let peer = try origin()
         let bench = try Workbench()
         for _ in 0..<2 {
-            guard case .failed(.refused(let verdict)) = try probe(bench, target(bench, port: peer.port, name: "other.test"), at: peer.port)
+            guard
+                case .failed(.refused(let verdict)) = try probe(
+                    bench, target(bench, port: peer.port, name: "other.test"), at: peer.port)
             else { throw Unexpected(text: "not refused") }
             #expect(verdict.refusal != nil)
         }
@@ -78,7 +84,9 @@ import Transport
         let bench = try Workbench()
         let plain = target(bench, port: peer.port)
         func isFresh() throws -> Bool {
-            guard case .found(_, let isFresh) = try probe(bench, plain, at: peer.port) else { throw Unexpected(text: "not found") }
+            guard case .found(_, let isFresh) = try probe(bench, plain, at: peer.port) else {
+                throw Unexpected(text: "not found")
+            }
             return isFresh
         }
         #expect(try isFresh())
@@ -87,7 +95,9 @@ import Transport
         _ = try probe(bench, target(bench, port: peer.port, name: "other.test"), at: peer.port)
         #expect(try !isFresh())
         let revoking = SecurityPolicy(requirements: TrustRequirements(revocationLists: try authority.revokingLists()))
-        guard case .failed(.refused(let verdict)) = try probe(bench, target(bench, port: peer.port, policy: revoking), at: peer.port),
+        guard
+            case .failed(.refused(let verdict)) = try probe(
+                bench, target(bench, port: peer.port, policy: revoking), at: peer.port),
             verdict.refusal?.isRevocation == true
         else { throw Unexpected(text: "not revoked") }
         #expect(try isFresh())

@@ -32,19 +32,22 @@ final class Workbench {
         settings.attemptMilliseconds = 20_000
         connector = UpstreamConnector(
             loop: loop, resolver: try Resolver(loop: loop, cache: ResolverCache(), settings: settings), slabs: slabs,
-            pool: pool, sessions: sessions, probes: probes, listeners: listeners, tls: try TLSClientContext(), unixTime: { unixTime })
+            pool: pool, sessions: sessions, probes: probes, listeners: listeners, tls: try TLSClientContext(),
+            unixTime: { unixTime })
     }
 
     /// Where `port` on loopback is taken for `name`.
     func target(
         port: UInt16, host: String = "127.0.0.1", name: String = "api.test", policy: SecurityPolicy = SecurityPolicy(),
-        parent: ParentProxy? = nil, addresses: AddressRules = AddressRules(blocked: []), client: ClientPlace = .thisMachine,
+        parent: ParentProxy? = nil, addresses: AddressRules = AddressRules(blocked: []),
+        client: ClientPlace = .thisMachine,
         via: String? = nil
     ) throws -> UpstreamTarget {
         let anchors = try OriginAuthority.shared.get().anchors
         return UpstreamTarget(
             host: host, port: port, layer: .tls(policy, anchors, .dns(name)),
-            upstream: UpstreamSettings(anchors: anchors, parent: parent, addresses: addresses), client: client, via: via)
+            upstream: UpstreamSettings(anchors: anchors, parent: parent, addresses: addresses), client: client, via: via
+        )
     }
 
     func connect(to target: UpstreamTarget, timeouts: Timeouts = Timeouts()) throws -> Outcome {

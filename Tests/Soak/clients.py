@@ -21,11 +21,14 @@ PATIENCE = 120
 LATE = 2
 #: The log's words for time-outs, and for what a peer of HTTP/2 doesn't take within one.
 CAUSE = re.compile('"cause":"([^"]*)"')
-TIMED_OUT = re.compile("timed out|timeouts[.]|within [0-9]|no answer|nothing moved|nothing for too long|sent nothing|took nothing")
+TIMED_OUT = re.compile(
+    "timed out|timeouts[.]|within [0-9]|no answer|nothing moved|nothing for too long|sent nothing|took nothing"
+)
 
 
 class Lateness:
-    """How late the trial's own programs are: they share an event loop, and a busy machine gives it no processor for seconds."""
+    """How late the trial's own programs are: they share an event loop, and a busy machine gives it no processor for
+    seconds."""
 
     STEP = 0.1
 
@@ -47,14 +50,15 @@ class Lateness:
 
 
 class Clients:
-    """All clients of a lane. `contexts`: by what is offered by ALPN. `begun`: by path, how many lines the log may and must have, and
-    when the last one ended."""
+    """All clients of a lane. `contexts`: by what is offered by ALPN. `begun`: by path, how many lines the log may and
+    must have, and when the last one ended."""
 
     def __init__(self, lane, chance, proxy, contexts, report):
         self.lane, self.chance, self.proxy, self.contexts, self.report = lane, chance, proxy, contexts, report
         self.number = 0
         self.begun = {}
-        #: What went wrong though nobody breaks anything: path, words, and how late the trial was. Judged with the log, which comes later.
+        #: What went wrong though nobody breaks anything: path, words, and how late the trial was. Judged with the log,
+        # which comes later.
         self.puzzles = []
         #: Time-outs that were the trial's own, by the log's cause.
         self.late = collections.Counter()
@@ -98,7 +102,9 @@ class Clients:
                 # It is being started again.
                 connection.close()
                 if time.monotonic() > end:
-                    self.report(f"the proxy can't be connected to: {error}; it has ended with {self.proxy.process.poll()}")
+                    self.report(
+                        f"the proxy can't be connected to: {error}; it has ended with {self.proxy.process.poll()}"
+                    )
                     raise
                 await asyncio.sleep(0.1)
 
@@ -147,6 +153,7 @@ class Clients:
                     where = host if exchanges or secure else refused_host or self.host_of(one)
                     if not await self.ask(one, where, door):
                         return
+
             await asyncio.gather(*(row() for _ in range(door.most)))
         except TimeoutError:
             self.timed_out(begin, f"{host}: nothing came for {PATIENCE} s to CONNECT or in the handshake")
@@ -164,13 +171,17 @@ class Clients:
         loop, chance = asyncio.get_running_loop(), self.chance
         if secure and chance.random() < HTTP2:
             _, door = await loop.create_connection(
-                lambda: HTTP2Door(chance, self.report), sock=connection, ssl=self.contexts["h2"], server_hostname=host)
+                lambda: HTTP2Door(chance, self.report), sock=connection, ssl=self.contexts["h2"], server_hostname=host
+            )
             return door
         reader = asyncio.StreamReader(1 << 18)
         protocol = asyncio.StreamReaderProtocol(reader)
         transport, _ = await loop.create_connection(
-            lambda: protocol, sock=connection, ssl=self.contexts["http/1.1"] if secure else None,
-            server_hostname=host if secure else None)
+            lambda: protocol,
+            sock=connection,
+            ssl=self.contexts["http/1.1"] if secure else None,
+            server_hostname=host if secure else None,
+        )
         return HTTP1Door(reader, asyncio.StreamWriter(transport, protocol, reader, loop), secure)
 
     def exchange(self, zone):
@@ -202,6 +213,7 @@ class Clients:
             if not was_heard:
                 was_heard = True
                 entry[1] += 1
+
         habit = 1 if self.is_calm else self.chance.random()
         try:
             result = await asyncio.wait_for(door.ask(exchange, host, habit, self.chance, heard), PATIENCE)
@@ -211,7 +223,9 @@ class Clients:
         except (Break, *CLOSED) as error:
             self.broken += 1
             if self.is_calm:
-                self.puzzle(exchange.path, begin, f"{host}{exchange.path}: broken off though nobody breaks anything: {error!r}")
+                self.puzzle(
+                    exchange.path, begin, f"{host}{exchange.path}: broken off though nobody breaks anything: {error!r}"
+                )
             return door.is_usable
         except (ValueError, IndexError) as error:
             self.report(f"{host}{exchange.path}: a response that isn't one: {error}")
@@ -239,7 +253,9 @@ class Clients:
             if result.status < 400 or "pinproxy" not in result.fields.get("proxy-status", ""):
                 self.report(f"{what} is neither the origin's nor an error of the proxy's")
             elif self.is_calm and exchange.kind not in REFUSED and "turning" not in host:
-                self.puzzle(exchange.path, begin, f"{what} though nobody breaks anything: {result.fields.get('proxy-status')}")
+                self.puzzle(
+                    exchange.path, begin, f"{what} though nobody breaks anything: {result.fields.get('proxy-status')}"
+                )
             self.refused += 1
             return
         problem = None

@@ -22,7 +22,7 @@ async def read_response(reader, method, heard):
         try:
             head = await reader.readuntil(b"\r\n\r\n")
         except asyncio.LimitOverrunError:
-            raise Break("a head without an end")
+            raise Break("a head without an end") from None
         heard()
         first, *lines = head[:-4].decode("latin-1").split("\r\n")
         status = int(first.split(" ")[1])
@@ -73,7 +73,10 @@ class HTTP1Door:
             if exchange.kind == "post-chunked":
                 lines.append("Transfer-Encoding: chunked")
                 half = len(body) // 2
-                body = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (body[:half], body[half:]) if part) + b"0\r\n\r\n"
+                body = (
+                    b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (body[:half], body[half:]) if part)
+                    + b"0\r\n\r\n"
+                )
             else:
                 lines.append(f"Content-Length: {len(body)}")
         lines += [f"{name}: {value}" for name, value in exchange.request_fields]
@@ -87,7 +90,7 @@ class HTTP1Door:
         self.is_usable = False
         data = self.request(exchange, host)
         if habit < 0.005:
-            self.writer.write(data[:chance.randrange(len(data))])
+            self.writer.write(data[: chance.randrange(len(data))])
             return self.leave(chance)
         self.writer.write(data)
         if habit < 0.01:

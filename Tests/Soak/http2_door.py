@@ -32,7 +32,10 @@ class HTTP2Door(http2_streams.Connection):
             self.report(f"{chosen} was chosen of h2 and http/1.1")
             return transport.abort()
         window = self.chance.choice([2_000, 65_535, 1 << 20])
-        self.begin({h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: window, h2.settings.SettingCodes.ENABLE_PUSH: 0}, is_client=True)
+        self.begin(
+            {h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: window, h2.settings.SettingCodes.ENABLE_PUSH: 0},
+            is_client=True,
+        )
         self.flush()
 
     @property

@@ -15,7 +15,15 @@ from plan import AUTHORIZATION, SILENCE
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "IntegrationTests" / "Peers"))
 import http2_streams  # noqa: E402
 
-CODES = ["NO_ERROR", "PROTOCOL_ERROR", "INTERNAL_ERROR", "FLOW_CONTROL_ERROR", "CANCEL", "ENHANCE_YOUR_CALM", "STREAM_CLOSED"]
+CODES = [
+    "NO_ERROR",
+    "PROTOCOL_ERROR",
+    "INTERNAL_ERROR",
+    "FLOW_CONTROL_ERROR",
+    "CANCEL",
+    "ENHANCE_YOUR_CALM",
+    "STREAM_CLOSED",
+]
 
 
 class HTTP2Origin(http2_streams.Connection):
@@ -27,8 +35,12 @@ class HTTP2Origin(http2_streams.Connection):
     def connection_made(self, transport):
         super().connection_made(transport)
         settings = h2.settings.SettingCodes
-        self.begin({settings.MAX_CONCURRENT_STREAMS: self.chance.choice([2, 10, 100]),
-                    settings.INITIAL_WINDOW_SIZE: self.chance.choice([1_000, 65_535, 1 << 20])})
+        self.begin(
+            {
+                settings.MAX_CONCURRENT_STREAMS: self.chance.choice([2, 10, 100]),
+                settings.INITIAL_WINDOW_SIZE: self.chance.choice([1_000, 65_535, 1 << 20]),
+            }
+        )
         self.flush()
 
     def objected(self, error):
@@ -107,7 +119,9 @@ class HTTP2Origin(http2_streams.Connection):
             return stream.head(200, tag, length, end=True)
         if kind == "part":
             first, last = exchange.part
-            return await stream.answer(body[first:last + 1], 206, tag, ("content-range", f"bytes {first}-{last}/{len(body)}"))
+            return await stream.answer(
+                body[first : last + 1], 206, tag, ("content-range", f"bytes {first}-{last}/{len(body)}")
+            )
         if kind == "ended":
             stream.head(103, ("link", "</style>"))
         if kind in ("chunked", "trailers", "ended"):
@@ -144,7 +158,7 @@ class HTTP2Origin(http2_streams.Connection):
             stream.head(200, tag, length)
             for at in range(0, len(body), 64):
                 await asyncio.sleep(0.2)
-                await stream.send(body[at:at + 64], end=at + 64 >= len(body))
+                await stream.send(body[at : at + 64], end=at + 64 >= len(body))
             return None
         if kind == "download":
             return await self.download(exchange, fields, stream)
@@ -160,5 +174,5 @@ class HTTP2Origin(http2_streams.Connection):
         if self.origin.tries(exchange) > 2:
             return await stream.answer(body, *head)
         stream.head(*head, ("content-length", str(len(body))))
-        await stream.send(body[:len(body) // 2])
+        await stream.send(body[: len(body) // 2])
         return self.cut(stream)

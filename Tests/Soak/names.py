@@ -29,7 +29,7 @@ class Names(asyncio.DatagramProtocol):
         elif kind < 0.08:
             answer = self.failure(data, NXDOMAIN)
         elif kind < 0.09:
-            answer = answer[:len(answer) // 2]
+            answer = answer[: len(answer) // 2]
         elif kind < 0.10:
             answer = bytes([answer[0] ^ 1]) + answer[1:]
         if kind < 0.3:
@@ -45,14 +45,14 @@ class Names(asyncio.DatagramProtocol):
         end = 12
         while data[end]:
             end += data[end] + 1
-        return data[12:end + 5]
+        return data[12 : end + 5]
 
     def answer(self, data):
         """RFC 1035, section 4: one address for A, none for other types."""
         question = self.question(data)
-        kind, = struct.unpack(">H", question[-4:-2])
+        (kind,) = struct.unpack(">H", question[-4:-2])
         if b"\x04test\x00" not in question or b"\x07nowhere" in question:
             return self.failure(data, NXDOMAIN)
         address = socket.inet_aton("127.0.0.1") if kind == 1 else b""
         record = b"\xc0\x0c\x00\x01\x00\x01" + struct.pack(">IH", 2, 4) + address if address else b""
-        return (data[:2] + b"\x81\x80" + data[4:6] + struct.pack(">HHH", bool(record), 0, 0) + question + record)
+        return data[:2] + b"\x81\x80" + data[4:6] + struct.pack(">HHH", bool(record), 0, 0) + question + record

@@ -1,5 +1,5 @@
-"""The scripted origin: TLS on port 443 and plain HTTP on port 80, and it breaks as the path of a request says. Hosts with an even number
-speak HTTP/2 (http2_side.py)."""
+"""The scripted origin: TLS on port 443 and plain HTTP on port 80, and it breaks as the path of a request says. Hosts
+with an even number speak HTTP/2 (http2_side.py)."""
 
 import asyncio
 import hashlib
@@ -169,7 +169,7 @@ class Origin:
         at, sizes, pieces = 0, hashlib.md5(body).digest(), []
         while at < len(body):
             size = 1 + sizes[len(pieces) % 16] * (len(body) // 700 + 1)
-            piece = body[at:at + size]
+            piece = body[at : at + size]
             pieces.append(b"%x\r\n%s\r\n" % (len(piece), piece))
             at += size
         return b"".join(pieces)
@@ -184,21 +184,33 @@ class Origin:
             return await self.send(writer, head(exchange, 302, f"Location: {target}", "Content-Length: 0"))
         if kind == "challenge":
             if fields.get("authorization") != AUTHORIZATION:
-                return await self.send(writer, head(exchange, 401, 'WWW-Authenticate: Basic realm="soak"', "Content-Length: 0"))
+                return await self.send(
+                    writer, head(exchange, 401, 'WWW-Authenticate: Basic realm="soak"', "Content-Length: 0")
+                )
         if kind == "unchanged":
             return await self.send(writer, head(exchange, 304, f'ETag: "{exchange.tag}"'))
         if kind == "head":
             return await self.send(writer, head(exchange, 200, length))
         if kind == "part":
             first, last = exchange.part
-            return await self.send(writer, head(
-                exchange, 206, f"Content-Range: bytes {first}-{last}/{len(body)}", f"Content-Length: {last - first + 1}")
-                + body[first:last + 1])
+            return await self.send(
+                writer,
+                head(
+                    exchange,
+                    206,
+                    f"Content-Range: bytes {first}-{last}/{len(body)}",
+                    f"Content-Length: {last - first + 1}",
+                )
+                + body[first : last + 1],
+            )
         if kind in ("chunked", "trailers", "cut-chunks", "bad-chunk"):
             chunks = self.chunks(body)
             trailer = f"0\r\nX-Sum: {exchange.tag}\r\n\r\n".encode()
             end = {"chunked": b"0\r\n\r\n", "trailers": trailer, "bad-chunk": b"-5\r\nabcde\r\n0\r\n\r\n"}.get(kind)
-            await self.send(writer, head(exchange, 200, "Transfer-Encoding: chunked") + (chunks if end else chunks[:len(chunks) // 2]))
+            await self.send(
+                writer,
+                head(exchange, 200, "Transfer-Encoding: chunked") + (chunks if end else chunks[: len(chunks) // 2]),
+            )
             if end:
                 return await self.send(writer, end)
             return False
@@ -246,7 +258,7 @@ class Origin:
             await self.send(writer, head(exchange, 200, length))
             for at in range(0, len(body), 64):
                 await asyncio.sleep(0.2)
-                await self.send(writer, body[at:at + 64])
+                await self.send(writer, body[at : at + 64])
             return True
         if kind == "download":
             return await self.download(exchange, fields, writer)
@@ -257,8 +269,10 @@ class Origin:
         """Breaks off twice, and can be resumed."""
         body, first = exchange.whole, exchange.first_byte(fields)
         more = [f"{name}: {value}" for name, value in exchange.download_fields(first)]
-        await self.send(writer, self.head(exchange, 206 if first else 200, f"Content-Length: {len(body) - first}", *more))
+        await self.send(
+            writer, self.head(exchange, 206 if first else 200, f"Content-Length: {len(body) - first}", *more)
+        )
         if self.tries(exchange) <= 2:
-            await self.send(writer, body[first:first + (len(body) - first) // 2])
+            await self.send(writer, body[first : first + (len(body) - first) // 2])
             return False
         return await self.send(writer, body[first:])

@@ -11,14 +11,46 @@ BLOCK = random.Random("soak").randbytes(1 << 21)
 
 #: Kinds whose response is right unless the network, the resolver or the client breaks it; with their part of all.
 HONEST = {
-    "plain": 30, "chunked": 12, "ended": 4, "gzip": 5, "json": 6, "head": 4, "missing": 3, "failed": 3, "unchanged": 3, "part": 4,
-    "redirect": 4, "loop": 1, "challenge": 4, "post": 10, "post-chunked": 4, "shared": 6, "large": 2, "rewritten": 4, "head-under": 1,
-    "unprocessed": 4, "trailers": 3,
+    "plain": 30,
+    "chunked": 12,
+    "ended": 4,
+    "gzip": 5,
+    "json": 6,
+    "head": 4,
+    "missing": 3,
+    "failed": 3,
+    "unchanged": 3,
+    "part": 4,
+    "redirect": 4,
+    "loop": 1,
+    "challenge": 4,
+    "post": 10,
+    "post-chunked": 4,
+    "shared": 6,
+    "large": 2,
+    "rewritten": 4,
+    "head-under": 1,
+    "unprocessed": 4,
+    "trailers": 3,
 }
 #: Kinds that the origin breaks.
 BROKEN = {
-    "reset": 3, "reset-head": 3, "reset-body": 3, "cut-length": 4, "cut-chunks": 4, "cut-ended": 3, "silent": 1, "stall": 1,
-    "garbage": 3, "trickle": 2, "head-over": 2, "bad-json": 4, "bad-length": 2, "bad-chunk": 2, "once-reset": 4, "download": 6,
+    "reset": 3,
+    "reset-head": 3,
+    "reset-body": 3,
+    "cut-length": 4,
+    "cut-chunks": 4,
+    "cut-ended": 3,
+    "silent": 1,
+    "stall": 1,
+    "garbage": 3,
+    "trickle": 2,
+    "head-over": 2,
+    "bad-json": 4,
+    "bad-length": 2,
+    "bad-chunk": 2,
+    "once-reset": 4,
+    "download": 6,
 }
 #: Kinds that the proxy has to refuse whatever the origin says, and kinds that never come whole.
 REFUSED = {"garbage", "head-over", "bad-json", "bad-length", "loop", "reset", "reset-head", "silent"}
@@ -31,7 +63,12 @@ AUTHORIZATION = "Basic " + base64.b64encode(b"soak:soak-password").decode()
 #: The names of entries in the pin file; each has ten hosts below it.
 ZONES = ["pinned", "report", "turning", "follow", "share", "auth", "json", "rewrite", "few", "free"]
 ZONE_OF = {
-    "redirect": "follow", "loop": "follow", "challenge": "auth", "json": "json", "bad-json": "json", "shared": "share",
+    "redirect": "follow",
+    "loop": "follow",
+    "challenge": "auth",
+    "json": "json",
+    "bad-json": "json",
+    "shared": "share",
     "rewritten": "rewrite",
 }
 
@@ -65,7 +102,7 @@ class Exchange:
         """So many bytes that begin with its name and end with it."""
         start = int.from_bytes(hashlib.md5((salt + self.path).encode()).digest()[:4], "big") % ((1 << 21) - self.size)
         name = (salt + self.path + "\n").encode()
-        return (name + BLOCK[start:start + self.size] + name)
+        return name + BLOCK[start : start + self.size] + name
 
     @property
     def upload(self):
@@ -77,9 +114,9 @@ class Exchange:
         if self.kind == "gzip":
             return gzip.compress(self.bytes()[:4096] * 4, 1, mtime=0)
         if self.kind == "json":
-            return json.dumps({"name": self.path, "values": list(self.bytes()[:self.size % 4096])}).encode()
+            return json.dumps({"name": self.path, "values": list(self.bytes()[: self.size % 4096])}).encode()
         if self.kind == "bad-json":
-            return json.dumps({"name": self.path, "values": list(self.bytes()[:self.size % 4096])}).encode()[:-1]
+            return json.dumps({"name": self.path, "values": list(self.bytes()[: self.size % 4096])}).encode()[:-1]
         if self.method == "POST":
             return hashlib.sha256(self.upload).hexdigest().encode() + self.path.encode()
         return self.bytes()
@@ -116,13 +153,15 @@ class Exchange:
             return b""
         if self.kind == "part":
             first, last = self.part
-            return self.whole[first:last + 1]
+            return self.whole[first : last + 1]
         return self.whole
 
     @property
     def content_fields(self):
         """What a whole response says of its body."""
-        fields = [("Content-Type", "application/json" if self.kind in ("json", "bad-json") else "application/octet-stream")]
+        fields = [
+            ("Content-Type", "application/json" if self.kind in ("json", "bad-json") else "application/octet-stream")
+        ]
         return fields + ([("Content-Encoding", "gzip")] if self.kind == "gzip" else [])
 
     def first_byte(self, fields):

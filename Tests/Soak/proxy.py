@@ -40,9 +40,11 @@ SESSION = {
     "json": "rules: [{path: /json/**, response: &json {serializer: json}}, {path: /bad-json/**, response: *json}]",
     "rewrite": "request: {set_headers: {X-Client: fleet}, remove_headers: [Referer]}",
 }
-#: Descriptors beyond those before the first client: each worker's of its resolver, and files that are opened on first use.
+#: Descriptors beyond those before the first client: each worker's of its resolver, and files that are opened on first
+# use.
 DESCRIPTORS = 10
-#: KiB of its own memory that the last quarter of a life's rounds may have beyond the second: an allocator's own movements.
+#: KiB of its own memory that the last quarter of a life's rounds may have beyond the second: an allocator's own
+# movements.
 MEMORY = 8 * 1024
 #: A shorter life says nothing of that.
 ROUNDS = 16
@@ -87,10 +89,13 @@ class Proxy:
     def pins(self, is_right):
         """Writes the pin file; `turning` hosts have a right pin or a wrong one."""
         wrong = "sha256/" + "A" * 43 + "="
-        lines = ["hosts:", "  - {match: denied.test, action: deny}",
-                 f"  - {{match: wrong.test, pinning: public-key, pins: [{wrong}]}}",
-                 # A host with pins in the clear; and inside TLS the leaf has another name.
-                 f"  - {{match: pinned.test, pinning: public-key, pins: [{self.pin}]}}"]
+        lines = [
+            "hosts:",
+            "  - {match: denied.test, action: deny}",
+            f"  - {{match: wrong.test, pinning: public-key, pins: [{wrong}]}}",
+            # A host with pins in the clear; and inside TLS the leaf has another name.
+            f"  - {{match: pinned.test, pinning: public-key, pins: [{self.pin}]}}",
+        ]
         for zone in ZONES[:-1]:
             pin = wrong if zone == "report" or zone == "turning" and not is_right else self.pin
             lines += [f'  - match: "*.{zone}.test"', "    pinning: public-key", f"    pins: [{pin}]"]
@@ -116,8 +121,13 @@ class Proxy:
         self.log_file = None
         environment = ENVIRONMENT | {"XDG_STATE_HOME": str(self.folder / "disk")}
         if self.uses_faketime:
-            environment |= {"LD_PRELOAD": str(FAKETIME), "FAKETIME_TIMESTAMP_FILE": str(self.folder / "clock"),
-                            "FAKETIME_CACHE_DURATION": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}
+            environment |= {
+                "LD_PRELOAD": str(FAKETIME),
+                "FAKETIME_TIMESTAMP_FILE": str(self.folder / "clock"),
+                "FAKETIME_CACHE_DURATION": "1",
+                "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+                "DONT_FAKE_MONOTONIC": "1",
+            }
         command = ["/usr/bin/env", self.executable, "run", "--config", self.folder / "pinproxy.yaml"]
         if logs_to_file:
             self.log_file = open(self.folder / "disk" / "proxy.log", "a+b", buffering=0)
@@ -127,8 +137,14 @@ class Proxy:
         else:
             self.pipe, error = os.pipe()
             os.set_blocking(self.pipe, False)
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=error,
-                                        env=environment, preexec_fn=die_with_parent)
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=error,
+            env=environment,
+            preexec_fn=die_with_parent,
+        )
         self.programs.all.append(self.process)
         loop = asyncio.get_running_loop()
         if logs_to_file:
@@ -159,7 +175,8 @@ class Proxy:
         """What was appended; its place on the disk is given back at once."""
         while data := os.pread(self.log_file.fileno(), 1 << 20, self.at):
             ctypes.CDLL(None).fallocate(
-                self.log_file.fileno(), PUNCH_HOLE, ctypes.c_long(self.at), ctypes.c_long(len(data)))
+                self.log_file.fileno(), PUNCH_HOLE, ctypes.c_long(self.at), ctypes.c_long(len(data))
+            )
             self.at += len(data)
             self.take(data)
 
@@ -276,8 +293,10 @@ class Proxy:
             try:
                 metrics = await asyncio.to_thread(self.metrics)
                 self.held = {
-                    "tasks": metrics["pinproxy_tasks"], "connections": metrics["pinproxy_upstream_connections_open"],
-                    "clients": metrics["pinproxy_clients"], "bodies": metrics["pinproxy_kept_bodies_bytes"],
+                    "tasks": metrics["pinproxy_tasks"],
+                    "connections": metrics["pinproxy_upstream_connections_open"],
+                    "clients": metrics["pinproxy_clients"],
+                    "bodies": metrics["pinproxy_kept_bodies_bytes"],
                     "descriptors": max(0, self.descriptors() - self.descriptors_before - DESCRIPTORS),
                 }
                 if not any(self.held.values()):
@@ -298,7 +317,7 @@ class Proxy:
         self.memories.append(self.memory())
         if len(self.memories) >= ROUNDS:
             quarter = len(self.memories) // 4
-            early, late = self.memories[quarter:2 * quarter], self.memories[-quarter:]
+            early, late = self.memories[quarter : 2 * quarter], self.memories[-quarter:]
             if statistics.median(late) > statistics.median(early) + MEMORY:
                 self.trouble(f"{name}: its memory grows: {self.memories} KiB")
         # A CONNECT that led to TLS with the client has no line of its own.
@@ -306,8 +325,10 @@ class Proxy:
         if not self.life_gap:
             await self.read_up_to(counted)
             if counted != self.life_lines:
-                self.trouble(f"{name}: {counted:.0f} exchanges are counted, and {self.life_lines} are in the log: "
-                             f"{dict(self.life_kinds)}, {dict(metrics)}")
+                self.trouble(
+                    f"{name}: {counted:.0f} exchanges are counted, and {self.life_lines} are in the log: "
+                    f"{dict(self.life_kinds)}, {dict(metrics)}"
+                )
 
     async def read_up_to(self, count):
         end = time.monotonic() + 5

@@ -1,9 +1,11 @@
-"""A trial by adversity: exchanges through a release build while origin, network, name server, disk, log, clock and the proxy itself
-break at random. Every byte is checked, every exchange has to be in the log once, and nothing may stay at the end.
+"""A trial by adversity: exchanges through a release build while origin, network, name server, disk, log, clock and the
+proxy itself break at random. Every byte is checked, every exchange has to be in the log once, and nothing may stay at
+the end.
 
     soak.py --pinproxy PATH [--count N] [--seed S] [--lanes L]
 
-Ends with 1 at any fault. A lane is one process in a network namespace of its own, with a proxy, an origin, a name server and clients.
+Ends with 1 at any fault. A lane is one process in a network namespace of its own, with a proxy, an origin, a name
+server and clients.
 """
 
 import argparse
@@ -62,8 +64,12 @@ class Lane:
         await origin.start()
         await names.start()
         trouble = Trouble(self.random("trouble"), proxy, origin, names, self.report)
-        print(f"packets are lost by {trouble.loss[0].split()[0]}" if trouble.loss else
-              "no lost packets: neither netem nor nftables can be used here", flush=True)
+        print(
+            f"packets are lost by {trouble.loss[0].split()[0]}"
+            if trouble.loss
+            else "no lost packets: neither netem nor nftables can be used here",
+            flush=True,
+        )
         try:
             await proxy.start(logs_to_file=options.lane % 2 == 1)
             authority = next((folder / "disk").glob("**/authority.pem"))
@@ -72,17 +78,23 @@ class Lane:
                 contexts[offered] = ssl.create_default_context(cafile=authority)
                 contexts[offered].set_alpn_protocols([offered])
             clients = Clients(options.lane, self.random("clients"), proxy, contexts, self.report)
-            watch = asyncio.ensure_future(clients.lateness.watch())
+            # asyncio refers to a task weakly: the variable keeps it.
+            watch = asyncio.ensure_future(clients.lateness.watch())  # noqa: F841
             await self.rounds(clients, proxy, origin, names, trouble)
             await proxy.end(signal.SIGTERM)
             clients.compare(proxy)
         finally:
             proxy.programs.stop()
-        print(f"{self.name}: {clients.count:,} exchanges: {clients.right:,} right, {clients.refused:,} refused, "
-              f"{clients.broken:,} visibly broken, {clients.left:,} left by their clients; "
-              f"{clients.late.total():,} time-outs while the trial itself was late: {dict(clients.late)}; troubles {trouble.done}; "
-              f"{origin.reports:,} reports; {names.asked:,} names asked; own memory in the last life {proxy.memories} KiB; "
-              f"events {dict(proxy.events)}", flush=True)
+        print(
+            f"{self.name}: {clients.count:,} exchanges: {clients.right:,} right, {clients.refused:,} refused, "
+            f"{clients.broken:,} visibly broken, {clients.left:,} left by their clients; "
+            f"{clients.late.total():,} time-outs while the trial itself was late: {dict(clients.late)}; troubles "
+            f"{trouble.done}; "
+            f"{origin.reports:,} reports; {names.asked:,} names asked; own memory in the last life {proxy.memories} "
+            "KiB; "
+            f"events {dict(proxy.events)}",
+            flush=True,
+        )
         if clients.count and clients.right < clients.count / 2:
             self.report("less than half is right")
         print(f"RESULT {clients.count} {self.faults}", flush=True)
@@ -120,10 +132,16 @@ class Lane:
 
 
 def network():
-    """All traffic is the loopback's. But a machine without another link has no network (docs/reachability.md), and the proxy then waits
-    half a second for a name at most, which busy lanes need more of."""
-    for command in ("link set lo up", "link add up0 type veth peer name up1", "link set up1 up", "link set up0 up",
-                    "address add 192.0.2.1/24 dev up0", "route add default via 192.0.2.2"):
+    """All traffic is the loopback's. But a machine without another link has no network (docs/reachability.md), and the
+    proxy then waits half a second for a name at most, which busy lanes need more of."""
+    for command in (
+        "link set lo up",
+        "link add up0 type veth peer name up1",
+        "link set up1 up",
+        "link set up0 up",
+        "address add 192.0.2.1/24 dev up0",
+        "route add default via 192.0.2.2",
+    ):
         subprocess.run(["ip", *command.split(" ")], check=True)
 
 
@@ -151,7 +169,12 @@ def main():
     parser.add_argument("--count", type=int, default=1_000_000)
     parser.add_argument("--seed", default=str(random.randrange(1 << 32)))
     parser.add_argument("--lanes", type=int, default=os.cpu_count())
-    parser.add_argument("--clients", type=int, default=AT_A_TIME, help="connections of a lane at one time: fewer where a processor is busy")
+    parser.add_argument(
+        "--clients",
+        type=int,
+        default=AT_A_TIME,
+        help="connections of a lane at one time: fewer where a processor is busy",
+    )
     parser.add_argument("--lane", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.lane is not None:
@@ -163,10 +186,32 @@ def main():
     began = time.monotonic()
     lanes = [
         subprocess.Popen(
-            ["unshare", "--net", "--mount", sys.executable, "-B", __file__, "--pinproxy", options.pinproxy, "--count",
-             str(options.count), "--seed", options.seed, "--lanes", str(options.lanes), "--clients", str(options.clients), "--lane", str(number)],
-            stdout=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
-        for number in range(options.lanes)]
+            [
+                "unshare",
+                "--net",
+                "--mount",
+                sys.executable,
+                "-B",
+                __file__,
+                "--pinproxy",
+                options.pinproxy,
+                "--count",
+                str(options.count),
+                "--seed",
+                options.seed,
+                "--lanes",
+                str(options.lanes),
+                "--clients",
+                str(options.clients),
+                "--lane",
+                str(number),
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+            preexec_fn=die_with_parent,
+        )
+        for number in range(options.lanes)
+    ]
     results = [0, 0]
     selector = selectors.DefaultSelector()
     for process in lanes:
@@ -181,8 +226,10 @@ def main():
             else:
                 print(line, end="", flush=True)
     failed = any([process.wait() for process in lanes])
-    print(f"{results[0]:,} exchanges in {time.monotonic() - began:.0f} s, {results[1]} faults"
-          + (f"; again: make soak COUNT={options.count} SEED={options.seed} LANES={options.lanes}" if failed else ""))
+    print(
+        f"{results[0]:,} exchanges in {time.monotonic() - began:.0f} s, {results[1]} faults"
+        + (f"; again: make soak COUNT={options.count} SEED={options.seed} LANES={options.lanes}" if failed else "")
+    )
     sys.exit(failed)
 
 

@@ -1,4 +1,5 @@
-"""What befalls the proxy from outside while clients ask: the network, the disk, the clock, the log's reader, reloads, SIGKILL."""
+"""What befalls the proxy from outside while clients ask: the network, the disk, the clock, the log's reader, reloads,
+SIGKILL."""
 
 import asyncio
 import contextlib
@@ -12,11 +13,14 @@ import time
 from proxy import CLOCK, FAKETIME
 
 
-#: What loses packets, and what ends that. Kernels without netem lose them by a rule of nftables, without delay and disorder.
+#: What loses packets, and what ends that. Kernels without netem lose them by a rule of nftables, without delay and
+# disorder.
 NETEM = ("tc qdisc add dev lo root netem delay 1ms 1ms loss 0.5% reorder 5% 50%", "tc qdisc del dev lo root")
 NFTABLES = (
     "nft add table inet soak && nft add chain inet soak in '{ type filter hook input priority 0; }' && "
-    "nft add rule inet soak in numgen random mod 1000 '<' 5 drop", "nft delete table inet soak")
+    "nft add rule inet soak in numgen random mod 1000 '<' 5 drop",
+    "nft delete table inet soak",
+)
 
 
 def shell(command):
@@ -115,8 +119,11 @@ def usable_faketime(executable):
     """Whether the program starts under it."""
     if FAKETIME is None:
         return False
-    run = subprocess.run([executable, "--version"], capture_output=True,
-                         env={"LD_PRELOAD": str(FAKETIME), "FAKETIME": "+1d", "PATH": os.environ["PATH"]})
+    run = subprocess.run(
+        [executable, "--version"],
+        capture_output=True,
+        env={"LD_PRELOAD": str(FAKETIME), "FAKETIME": "+1d", "PATH": os.environ["PATH"]},
+    )
     return run.returncode == 0
 
 
@@ -133,5 +140,7 @@ def why_not():
     for program in ("unshare", "ip", "tc", "openssl"):
         if not shutil.which(program):
             return f"{program} isn't installed"
-    run = subprocess.run(["unshare", "--net", "--mount", "ip", "link", "set", "lo", "up"], capture_output=True, text=True)
+    run = subprocess.run(
+        ["unshare", "--net", "--mount", "ip", "link", "set", "lo", "up"], capture_output=True, text=True
+    )
     return None if run.returncode == 0 else f"no namespaces can be made: {run.stderr.strip()}"

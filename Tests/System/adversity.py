@@ -2,8 +2,21 @@
 
 import machine as machines
 from steps import (
-    PROXIED, SECURE, STATE, case, contains, drop_in, equal, events, is_active, pins, properties, said, served, settings,
-    start_fails)
+    PROXIED,
+    STATE,
+    case,
+    contains,
+    drop_in,
+    equal,
+    events,
+    is_active,
+    pins,
+    properties,
+    said,
+    served,
+    settings,
+    start_fails,
+)
 
 CONFIGURATION = "/etc/pinproxy/pinproxy.yaml"
 
@@ -39,7 +52,11 @@ def a_key_that_it_cannot_read_is_78(machine):
         machine(f"chown pinproxy {STATE}/authority.key && chmod 640 {STATE}/authority.key", check=True)
         start_fails(machine, 78, f"{STATE}/authority.key is open to other users (mode 640)")
     finally:
-        machine(f"chown pinproxy {STATE}/authority.key && chmod 600 {STATE}/authority.key && systemctl reset-failed pinproxy", check=True)
+        machine(
+            f"chown pinproxy {STATE}/authority.key && chmod 600 {STATE}/authority.key && systemctl reset-failed "
+            "pinproxy",
+            check=True,
+        )
 
 
 @case
@@ -63,8 +80,11 @@ def the_key_is_a_credential(machine):
 
 @case
 def a_port_in_use_is_named_and_waited_for(machine):
-    machine("systemd-run --unit squatter python3 -c 'import socket, time; s = socket.create_server((\"127.0.0.1\", 7467));"
-            " time.sleep(600)'", check=True)
+    machine(
+        'systemd-run --unit squatter python3 -c \'import socket, time; s = socket.create_server(("127.0.0.1", 7467));'
+        " time.sleep(600)'",
+        check=True,
+    )
     machines.until("the port is taken", 20, lambda: machine("ss -Hltn 'sport = 7467'").stdout != "")
     equal(machine("systemctl start pinproxy").returncode, 1)
     said(machine, "127.0.0.1:7467 is already in use")
@@ -77,8 +97,11 @@ def a_port_in_use_is_named_and_waited_for(machine):
 
 @case
 def a_state_directory_that_cannot_be_written_is_named_and_does_without(machine):
-    machine(f"systemctl stop pinproxy && cp -a {STATE} /root/state && mount -t tmpfs -o size=64k tmpfs {STATE}"
-            f" && cp -a /root/state/. {STATE} && rm -f {STATE}/pinproxy.pid", check=True)
+    machine(
+        f"systemctl stop pinproxy && cp -a {STATE} /root/state && mount -t tmpfs -o size=64k tmpfs {STATE}"
+        f" && cp -a /root/state/. {STATE} && rm -f {STATE}/pinproxy.pid",
+        check=True,
+    )
     try:
         for breaking, reason, repair in [
             (f"cat /dev/zero > {STATE}/full; true", "No space left on device", f"rm {STATE}/full"),
@@ -105,7 +128,8 @@ def no_network_is_said_and_waited_for(machine):
         contains(refused.stdout, "503")
         contains(refused.stdout, "Retry-After")
         machines.until(
-            "the status line says so", 30, lambda: "not-reachable" in properties(machine, "StatusText")["StatusText"])
+            "the status line says so", 30, lambda: "not-reachable" in properties(machine, "StatusText")["StatusText"]
+        )
         status = properties(machine, "StatusText")["StatusText"]
         contains(machine("pinproxy status").stdout, "network: not-reachable")
     finally:
@@ -124,7 +148,9 @@ def no_resolver_leaves_the_hosts_file(machine):
 
 @case
 def no_ipv6_leaves_ipv4(machine):
-    serves_under(machine, "[Service]\\nRestrictAddressFamilies=\\nRestrictAddressFamilies=AF_INET AF_UNIX AF_NETLINK\\n")
+    serves_under(
+        machine, "[Service]\\nRestrictAddressFamilies=\\nRestrictAddressFamilies=AF_INET AF_UNIX AF_NETLINK\\n"
+    )
 
 
 @case
@@ -149,14 +175,21 @@ def a_decoder_that_is_missing_is_named(machine):
         "libtiff.so.6": ("image", "image/tiff", "II*\\0more", "libtiff6"),
         f"libavif.so.{avif}": ("image", "image/avif", "\\0\\0\\0\\034ftypavif\\0\\0\\0\\0more", f"libavif{avif}"),
     }
-    pins(machine, "hosts:\n  - match: origin.test\n    rules:\n" + "".join(
-        f"      - path: /{name}\n        response: {{serializer: {name}}}\n" for name in ("xml", "image")))
+    pins(
+        machine,
+        "hosts:\n  - match: origin.test\n    rules:\n"
+        + "".join(f"      - path: /{name}\n        response: {{serializer: {name}}}\n" for name in ("xml", "image")),
+    )
     # They are recommended, and were not installed.
     packages = [package for _, _, _, package in decoders.values() if package != "libxml2"]
     check = machine("pinproxy check", check=True).stdout
     for package in packages:
         contains(check, package)
-    machine(f"apt-get install --yes --quiet --no-install-recommends --no-download {' '.join(packages)}", check=True, timeout=300)
+    machine(
+        f"apt-get install --yes --quiet --no-install-recommends --no-download {' '.join(packages)}",
+        check=True,
+        timeout=300,
+    )
     equal("warning" in machine("pinproxy check", check=True).stdout, False, "a warning of pinproxy check")
     try:
         for library, (serializer, kind, body, package) in decoders.items():
@@ -164,7 +197,9 @@ def a_decoder_that_is_missing_is_named(machine):
             try:
                 machine("systemctl restart pinproxy", check=True)
                 served(machine)
-                machine(f"printf 'HTTP/1.1 200 OK\\r\\nContent-Type: {kind}\\r\\n\\r\\n{body}' > /root/answer", check=True)
+                machine(
+                    f"printf 'HTTP/1.1 200 OK\\r\\nContent-Type: {kind}\\r\\n\\r\\n{body}' > /root/answer", check=True
+                )
                 judged = machine(f"pinproxy explain origin.test --path /{serializer} --response /root/answer")
                 equal(judged.returncode, 1, judged.stdout)
                 contains(judged.stdout, f"can't be judged: {library} is not installed (Debian package {package})")
@@ -176,7 +211,9 @@ def a_decoder_that_is_missing_is_named(machine):
 
 @case
 def no_journal_is_no_hindrance(machine):
-    journal = "systemd-journald.socket systemd-journald-dev-log.socket systemd-journald-audit.socket systemd-journald.service"
+    journal = (
+        "systemd-journald.socket systemd-journald-dev-log.socket systemd-journald-audit.socket systemd-journald.service"
+    )
     machine(f"systemctl stop pinproxy; systemctl stop {journal}; rm -f /run/systemd/journal/socket", check=True)
     try:
         equal(machine("test -e /run/systemd/journal/socket").returncode, 1, "the journal's socket")

@@ -23,7 +23,8 @@ def members(name):
     if not name.startswith("@"):
         return {name}
     listing = subprocess.run(
-        ["systemd-analyze", "syscall-filter", "--no-pager", name], capture_output=True, text=True, check=True).stdout
+        ["systemd-analyze", "syscall-filter", "--no-pager", name], capture_output=True, text=True, check=True
+    ).stdout
     names = [line.strip() for line in listing.splitlines()[1:]]
     return set().union(*(members(name) for name in names if name and not name.startswith("#")))
 
@@ -39,8 +40,25 @@ def allowed(unit):
 
 def confine(unit):
     calls = SyscallFilter(defaction=KILL_PROCESS)
-    judged = {"socket", "mmap", "mprotect", "pkey_mprotect", "personality", "clone", "clone3", "unshare", "setns",
-              "chmod", "fchmod", "fchmodat", "open", "openat", "mknod", "mknodat", "creat"}
+    judged = {
+        "socket",
+        "mmap",
+        "mprotect",
+        "pkey_mprotect",
+        "personality",
+        "clone",
+        "clone3",
+        "unshare",
+        "setns",
+        "chmod",
+        "fchmod",
+        "fchmodat",
+        "open",
+        "openat",
+        "mknod",
+        "mknodat",
+        "creat",
+    }
     for call in sorted(allowed(unit)):
         try:
             if call not in judged:
@@ -64,8 +82,16 @@ def confine(unit):
     calls.add_rule(ALLOW, "personality", Arg(0, EQ, 0xFFFFFFFF))
     # RestrictSUIDSGID: set-id bits of files that are made or changed
     bits = 0o6000
-    for call, mode in [("chmod", 1), ("fchmod", 1), ("fchmodat", 2), ("open", 2), ("openat", 3), ("mknod", 1), ("mknodat", 2),
-                       ("creat", 1)]:
+    for call, mode in [
+        ("chmod", 1),
+        ("fchmod", 1),
+        ("fchmodat", 2),
+        ("open", 2),
+        ("openat", 3),
+        ("mknod", 1),
+        ("mknodat", 2),
+        ("creat", 1),
+    ]:
         calls.add_rule(ALLOW, call, Arg(mode, MASKED_EQ, bits, 0))
     calls.load()
 

@@ -7,15 +7,21 @@ from steps import SECURE, STATE, case, contains, equal, machines
 
 @case
 def an_instance_has_a_configuration_ports_and_an_authority_of_its_own(machine):
-    machine("sed -e 's/127.0.0.1:7467/127.0.0.1:7567/' -e 's/127.0.0.1:7468/127.0.0.1:7568/'"
-            " /etc/pinproxy/pinproxy.yaml > /etc/pinproxy/build.yaml && systemctl start pinproxy@build", check=True, timeout=60)
+    machine(
+        "sed -e 's/127.0.0.1:7467/127.0.0.1:7567/' -e 's/127.0.0.1:7468/127.0.0.1:7568/'"
+        " /etc/pinproxy/pinproxy.yaml > /etc/pinproxy/build.yaml && systemctl start pinproxy@build",
+        check=True,
+        timeout=60,
+    )
     state = f"{STATE}-instances/build"
     equal(machine(f"stat -c '%U %a' {state} {state}/authority.key", check=True).stdout, "pinproxy 755\npinproxy 600\n")
     equal(machine(f"cmp {state}/authority.pem {STATE}/authority.pem").returncode, 1, "the authorities")
     curl = "curl --silent --show-error --max-time 20 --proxy http://127.0.0.1:7567"
     equal(machine(f"{curl} --cacert {state}/authority.pem {SECURE}", check=True).stdout, "origin\n")
     # Commands find it by its configuration.
-    contains(machine("pinproxy status --config /etc/pinproxy/build.yaml", check=True).stdout, f"state directory {state}")
+    contains(
+        machine("pinproxy status --config /etc/pinproxy/build.yaml", check=True).stdout, f"state directory {state}"
+    )
     machine("systemctl reload pinproxy@build && systemctl restart pinproxy@build", check=True, timeout=60)
     # The first comes and goes without it.
     machine("systemctl restart pinproxy", check=True, timeout=60)

@@ -29,16 +29,27 @@ def what_the_system_trusts_anew_the_proxy_trusts_too(machine):
     """By the hook of ca-certificates: the proxy reads the roots again, and the file for programs is made anew."""
     machine(f"test -e {BUNDLE}", check=True)
     before = len(events(machine, "config.reload"))
-    machine("cp /etc/pinproxy/test-root.pem /usr/local/share/ca-certificates/test-root.crt && update-ca-certificates", check=True)
+    machine(
+        "cp /etc/pinproxy/test-root.pem /usr/local/share/ca-certificates/test-root.crt && update-ca-certificates",
+        check=True,
+    )
     machines.until("the reload", 20, lambda: len(events(machine, "config.reload")) > before)
-    equal(machine(f"openssl crl2pkcs7 -nocrl -certfile {BUNDLE} | openssl pkcs7 -print_certs -noout"
-                  " | grep -c '^subject=CN *= *root.test'").stdout, "1\n", "in the bundle")
+    equal(
+        machine(
+            f"openssl crl2pkcs7 -nocrl -certfile {BUNDLE} | openssl pkcs7 -print_certs -noout"
+            " | grep -c '^subject=CN *= *root.test'"
+        ).stdout,
+        "1\n",
+        "in the bundle",
+    )
     machine("rm /usr/local/share/ca-certificates/test-root.crt && update-ca-certificates --fresh", check=True)
 
 
 @case
 def every_login_has_the_variables_by_the_example(machine):
-    machine("cp /usr/share/doc/pinproxy/examples/pinproxy.sh /etc/profile.d/ && useradd --create-home somebody", check=True)
+    machine(
+        "cp /usr/share/doc/pinproxy/examples/pinproxy.sh /etc/profile.d/ && useradd --create-home somebody", check=True
+    )
     try:
         shell = "su - somebody -c 'echo $HTTPS_PROXY; curl --silent --show-error --max-time 20 %s'" % SECURE
         equal(machine(shell, check=True).stdout, "http://127.0.0.1:7467\norigin\n")
@@ -64,13 +75,19 @@ def the_manual_is_there(machine):
 
 @case
 def the_documentation_is_whole(machine):
-    """Each page, picture and file that a page of the package links to is in the package; the licence is its copyright file."""
+    """Each page, picture and file that a page of the package links to is in the package; the licence is its copyright
+    file."""
     here = pathlib.Path("/usr/share/doc/pinproxy")
     pages = list((machine.root / str(here)[1:]).rglob("*.md"))
-    links = {os.path.normpath(here / page.parent.relative_to(machine.root / str(here)[1:]) / link)
-             for page in pages for link in re.findall(r"\]\(([^)#]+)", page.read_text())
-             if "://" not in link and "Benchmarks" not in link and not link.startswith("systemd")
-             and not link.endswith("LICENSE")}
+    links = {
+        os.path.normpath(here / page.parent.relative_to(machine.root / str(here)[1:]) / link)
+        for page in pages
+        for link in re.findall(r"\]\(([^)#]+)", page.read_text())
+        if "://" not in link
+        and "Benchmarks" not in link
+        and not link.startswith("systemd")
+        and not link.endswith("LICENSE")
+    }
     equal([link for link in sorted(links) if machine(f"test -e {link}").returncode != 0], [], "links to nowhere")
     for name in ["alerts.yml", "grafana.json"]:
         machine(f"test -s /usr/share/pinproxy/monitoring/{name}", check=True)
@@ -92,8 +109,10 @@ def purge_leaves_nothing_but_the_user(machine):
     # What the administrator has put there is theirs.
     machine("rm /etc/pinproxy/test-root.pem", check=True)
     machine("apt-get purge --yes --quiet pinproxy", check=True)
-    left = machine("find / -xdev -name '*pinproxy*' -not -path '/proc/*' -not -path '/root/*' -not -path '/var/cache/apt/*'"
-                   " -not -path '/tmp/*'; find / -xdev -user pinproxy -o -xdev -user pinproxy-signer").stdout
+    left = machine(
+        "find / -xdev -name '*pinproxy*' -not -path '/proc/*' -not -path '/root/*' -not -path '/var/cache/apt/*'"
+        " -not -path '/tmp/*'; find / -xdev -user pinproxy -o -xdev -user pinproxy-signer"
+    ).stdout
     equal(left, "", "left")
     # A number that is given away again would open what the service was given.
     machine("getent passwd pinproxy pinproxy-signer", check=True)

@@ -21,11 +21,30 @@ def missing(suite):
     if os.geteuid() != 0:
         return "needs root"
     probe = subprocess.run(
-        ["unshare", "--mount", "--net", "--pid", "--uts", "--ipc", "--cgroup", "--fork", "mount", "-t", "tmpfs", "none", "/mnt"],
-        capture_output=True, text=True)
+        [
+            "unshare",
+            "--mount",
+            "--net",
+            "--pid",
+            "--uts",
+            "--ipc",
+            "--cgroup",
+            "--fork",
+            "mount",
+            "-t",
+            "tmpfs",
+            "none",
+            "/mnt",
+        ],
+        capture_output=True,
+        text=True,
+    )
     if probe.returncode != 0:
         return f"this machine lets nobody make namespaces and mounts: {probe.stderr.strip()}"
-    if "overlay" not in pathlib.Path("/proc/filesystems").read_text() and subprocess.run(["modprobe", "overlay"]).returncode != 0:
+    if (
+        "overlay" not in pathlib.Path("/proc/filesystems").read_text()
+        and subprocess.run(["modprobe", "overlay"]).returncode != 0
+    ):
         return "this kernel has no overlayfs"
     if not (CACHE / suite).exists() and (problem := mirror_problem(suite)):
         return f"no base system is kept in {CACHE}, and {MIRROR} can't be reached: {problem}"
@@ -87,15 +106,22 @@ class Machine:
         shutil.copy(package, self.root / "root/pinproxy.deb")
         (self.root / "etc/apt/apt.conf.d/90host").write_text(apt_settings())
         install = "apt-get install --yes --quiet --download-only"
-        self.before_boot(f"{install} --no-download /root/pinproxy.deb || {{ apt-get update && {install} /root/pinproxy.deb; }}",
-                         "the package's dependencies can't be fetched")
+        self.before_boot(
+            f"{install} --no-download /root/pinproxy.deb || {{ apt-get update && {install} /root/pinproxy.deb; }}",
+            "the package's dependencies can't be fetched",
+        )
 
     def before_boot(self, script, problem):
         """With this machine's network."""
         run = subprocess.run(
             ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--console=pipe", "-D", str(self.root)]
-            + self.binds() + ["/usr/bin/env", "DEBIAN_FRONTEND=noninteractive", "/bin/sh", "-c", script],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            + self.binds()
+            + ["/usr/bin/env", "DEBIAN_FRONTEND=noninteractive", "/bin/sh", "-c", script],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
         if run.returncode != 0:
             raise SystemExit(f"{problem}:\n{run.stdout[-2000:]}")
 
@@ -129,15 +155,38 @@ class Machine:
         console = open(self.folder / "console", "w")
         enter = "".join(f"echo $$ > {group}/cgroup.procs && " for group in groups.values()) + 'exec "$@"'
         container = subprocess.Popen(
-            ["/bin/sh", "-c", enter, "sh", "systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", "--console=pipe",
-             "--private-network", f"--machine=pinproxy-{os.getpid()}", "-D", str(self.root)] + self.binds()
-            # Of init: systemd 257 boots with control groups of the first version, as this machine may have them, only if told to.
+            [
+                "/bin/sh",
+                "-c",
+                enter,
+                "sh",
+                "systemd-nspawn",
+                "--quiet",
+                "--boot",
+                "--register=no",
+                "--keep-unit",
+                "--console=pipe",
+                "--private-network",
+                f"--machine=pinproxy-{os.getpid()}",
+                "-D",
+                str(self.root),
+            ]
+            + self.binds()
+            # Of init: systemd 257 boots with control groups of the first version, as this machine may have them, only
+            # if told to.
             + ["SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1"],
-            stdin=subprocess.DEVNULL, stdout=console, stderr=console)
+            stdin=subprocess.DEVNULL,
+            stdout=console,
+            stderr=console,
+        )
         try:
             until("the machine has booted", 120, lambda: self.is_up(container))
-            self("ip link add out0 type veth peer name out1 && ip link set out1 up && ip address add 192.0.2.2/24 dev out0 && ip link set out0 up"
-                 " && ip route add default via 192.0.2.1", check=True)
+            self(
+                "ip link add out0 type veth peer name out1 && ip link set out1 up && ip address add 192.0.2.2/24 dev "
+                "out0 && ip link set out0 up"
+                " && ip route add default via 192.0.2.1",
+                check=True,
+            )
             yield self
         finally:
             container.terminate()
@@ -160,21 +209,45 @@ class Machine:
         return state in ("running", "degraded")
 
     def command(self, script):
-        return ["nsenter", "--target", self.leader, "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--",
-                "/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8",
-                "DEBIAN_FRONTEND=noninteractive", "/bin/sh", "-c", script]
+        return [
+            "nsenter",
+            "--target",
+            self.leader,
+            "--mount",
+            "--uts",
+            "--ipc",
+            "--net",
+            "--pid",
+            "--cgroup",
+            "--",
+            "/usr/bin/env",
+            "-i",
+            "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+            "HOME=/root",
+            "LC_ALL=C.UTF-8",
+            "DEBIAN_FRONTEND=noninteractive",
+            "/bin/sh",
+            "-c",
+            script,
+        ]
 
     def __call__(self, script, check=False, timeout=120):
         run = subprocess.run(
-            self.command(script), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            timeout=timeout)
+            self.command(script),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=timeout,
+        )
         if check and run.returncode != 0:
             raise AssertionError(f"{script}\nexit {run.returncode}: {run.stdout[-1500:]}")
         return run
 
     def start(self, script):
         return subprocess.Popen(
-            self.command(script), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            self.command(script), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
 
 
 def until(what, seconds, condition):
@@ -197,8 +270,17 @@ def machine(suite, package, prepare=None):
     # The overlay's root takes the mode of this one.
     (folder / "changes").chmod(0o755)
     subprocess.run(
-        ["mount", "-t", "overlay", "overlay", "-o",
-         f"lowerdir={base},upperdir={folder}/changes,workdir={folder}/work", str(root)], check=True)
+        [
+            "mount",
+            "-t",
+            "overlay",
+            "overlay",
+            "-o",
+            f"lowerdir={base},upperdir={folder}/changes,workdir={folder}/work",
+            str(root),
+        ],
+        check=True,
+    )
     try:
         machine = Machine(suite, root, folder)
         machine.fetch_dependencies(package)

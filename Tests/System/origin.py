@@ -1,4 +1,5 @@
-"""An origin at 127.0.0.1: HTTP on port 8080, HTTPS on 8443 with a certificate. /slow is a download of ten seconds, /xml XML.
+"""An origin at 127.0.0.1: HTTP on port 8080, HTTPS on 8443 with a certificate. /slow is a download of ten seconds, /xml
+XML.
 
 On port 8444 each TLS handshake begins a second late; http://…:8080/handshakes says how many there were.
 

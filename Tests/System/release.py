@@ -1,7 +1,7 @@
 """Runs a command for this repository inside another release of Debian: release.py trixie make deb
 
-Its system is kept in the cache, and packages that are installed there stay. Of this machine it has the repository, with .build-trixie
-instead of .build, the Swift toolchain, read-only, and the network. No process outlives the command.
+Its system is kept in the cache, and packages that are installed there stay. Of this machine it has the repository, with
+.build-trixie instead of .build, the Swift toolchain, read-only, and the network. No process outlives the command.
 """
 
 import os
@@ -19,7 +19,8 @@ PACKAGES = ["build-essential", "git", "libcurl4-openssl-dev", "libncurses6", "li
 # What this machine has to say about registries.
 SETTINGS = ["/etc/pip.conf", "/etc/resolv.conf"]
 AUTHORITIES = pathlib.Path("/usr/local/share/ca-certificates")
-# In separate namespaces. The root is changed by pivot_root(2): in one that chroot(2) changed nobody may make a user namespace.
+# In separate namespaces. The root is changed by pivot_root(2): in one that chroot(2) changed nobody may make a user
+# namespace.
 ENTER = """
 set -e
 root=$1 repository=$2 build=$3 toolchain=$4
@@ -74,7 +75,9 @@ def toolchain():
         raise SystemExit("no swiftc on the PATH")
     folder = pathlib.Path(compiler).resolve().parents[2]
     if folder == pathlib.Path("/"):
-        raise SystemExit(f"{compiler} is among this machine's own programs; the toolchain has to be in a folder of its own")
+        raise SystemExit(
+            f"{compiler} is among this machine's own programs; the toolchain has to be in a folder of its own"
+        )
     return folder
 
 
@@ -87,16 +90,41 @@ def inside(suite, command):
     build = REPOSITORY / f".build-{suite}"
     build.mkdir(exist_ok=True)
     # Here, where git knows how to reach the dependencies.
-    subprocess.run(["swift", "package", "resolve", "--scratch-path", str(build)], cwd=REPOSITORY, check=True, stdout=sys.stderr)
-    environment = {name: value for name, value in os.environ.items() if name.startswith(("PINPROXY_", "ASAN_", "LSAN_", "DEBIAN_"))}
+    subprocess.run(
+        ["swift", "package", "resolve", "--scratch-path", str(build)], cwd=REPOSITORY, check=True, stdout=sys.stderr
+    )
+    environment = {
+        name: value for name, value in os.environ.items() if name.startswith(("PINPROXY_", "ASAN_", "LSAN_", "DEBIAN_"))
+    }
     environment |= {
-        "PATH": f"{tools}/usr/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8",
-        "DEBIAN_FRONTEND": "noninteractive"}
+        "PATH": f"{tools}/usr/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": "/root",
+        "LC_ALL": "C.UTF-8",
+        "DEBIAN_FRONTEND": "noninteractive",
+    }
 
     def run(command):
         return subprocess.run(
-            ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private", "/bin/sh", "-c", ENTER, "sh", str(root),
-             str(REPOSITORY), str(build), str(tools)] + command, env=environment).returncode
+            [
+                "unshare",
+                "--mount",
+                "--pid",
+                "--fork",
+                "--kill-child",
+                "--propagation",
+                "private",
+                "/bin/sh",
+                "-c",
+                ENTER,
+                "sh",
+                str(root),
+                str(REPOSITORY),
+                str(build),
+                str(tools),
+            ]
+            + command,
+            env=environment,
+        ).returncode
 
     if has_news:
         run(["update-ca-certificates"])

@@ -19,7 +19,7 @@ def a_restart_finishes_a_connect_that_waits_for_its_server(machine):
         before, process = handshakes(machine), proxy_process(machine)
         trusted = "--cacert /etc/pinproxy/test-root.pem" if action == "verify-tunnel" else ""
         waiting = machine.start(f"{PROXIED} {trusted} {LATE}")
-        machines.until("the server is asked", 20, lambda: handshakes(machine) > before)
+        machines.until("the server is asked", 20, lambda before=before: handshakes(machine) > before)
         machine("systemctl restart pinproxy", check=True)
         equal(proxy_process(machine) != process, True, "another process")
         equal(waiting.communicate()[0], "origin\n", action)
@@ -33,12 +33,18 @@ def a_restart_finishes_a_connect_that_waits_for_its_server(machine):
 def a_failure_of_pins_is_counted_from_nought_and_outlasts_refusals(machine):
     def checks():
         metrics = machine("curl -sf http://127.0.0.1:7468/metrics", check=True).stdout
-        [line] = [line for line in metrics.splitlines()
-                  if line.startswith("pinproxy_pin_checks_total") and "origin.test" in line and '"missed"' in line]
+        [line] = [
+            line
+            for line in metrics.splitlines()
+            if line.startswith("pinproxy_pin_checks_total") and "origin.test" in line and '"missed"' in line
+        ]
         return line.split()[-1]
 
-    pins(machine, "hosts:\n  - match: origin.test\n    pinning: public-key\n    pins:\n"
-         "      - sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n  - {match: denied.test, action: deny}\n")
+    pins(
+        machine,
+        "hosts:\n  - match: origin.test\n    pinning: public-key\n    pins:\n"
+        "      - sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n  - {match: denied.test, action: deny}\n",
+    )
     machine("systemctl restart pinproxy", check=True)
     equal(checks(), "0")
     contains(machine(f"{PROXIED} {SECURE}").stdout, "502")
@@ -55,7 +61,8 @@ def a_failure_of_pins_is_counted_from_nought_and_outlasts_refusals(machine):
 
 @case
 def a_crash_leaves_no_core(machine):
-    """A core would hold the authority's key. systemd starts the proxy again. `CrashTests` shows that one could be found."""
+    """A core would hold the authority's key. systemd starts the proxy again. `CrashTests` shows that one could be
+    found."""
     machine("systemctl start pinproxy", check=True)
     served(machine)
     process = proxy_process(machine)

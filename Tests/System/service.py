@@ -4,14 +4,28 @@ import json
 
 import machine as machines
 from steps import (
-    PROXIED, RESTARTS, SECURE, STATE, URL, an_origin, case, contains, equal, events, main_process, pins, properties,
-    proxy_process, served, under_load)
+    PROXIED,
+    RESTARTS,
+    SECURE,
+    STATE,
+    URL,
+    an_origin,
+    case,
+    contains,
+    equal,
+    events,
+    main_process,
+    pins,
+    properties,
+    proxy_process,
+    served,
+    under_load,
+)
 
 
 @case
 def installing_starts_the_service_on_loopback(machine):
-    machine(
-        "apt-get install --yes --quiet --no-install-recommends /root/pinproxy.deb", check=True, timeout=300)
+    machine("apt-get install --yes --quiet --no-install-recommends /root/pinproxy.deb", check=True, timeout=300)
     equal(machine("systemctl is-active pinproxy").stdout, "active\n")
     equal(machine("systemctl is-enabled pinproxy").stdout, "enabled\n")
     addresses = {line.split()[3] for line in machine("ss -Hltnp | grep pinproxy", check=True).stdout.splitlines()}
@@ -22,6 +36,7 @@ def installing_starts_the_service_on_loopback(machine):
 @case
 def at_rest_it_needs_little_memory(machine):
     """With the shipped configuration, before the first client."""
+
     def resident(process):
         return int(machine(f"grep VmRSS /proc/{process}/status", check=True).stdout.split()[1])
 
@@ -66,14 +81,17 @@ def a_reload_takes_up_the_configuration(machine):
 @case
 def root_checks_a_candidate_with_the_services_token(machine):
     """As the `validate:` step of docs/fleet.md does."""
-    machine("""
+    machine(
+        """
         cd /etc/pinproxy
         openssl rand -hex 32 > admin.token
         chown pinproxy: admin.token
         chmod 600 admin.token
         sed 's/^  token_file: null$/  token_file: admin.token/' pinproxy.yaml > .candidate.yaml
         grep -q '^  token_file: admin.token$' .candidate.yaml
-        """, check=True)
+        """,
+        check=True,
+    )
     for command in ["check", "lint", "explain origin.test"]:
         run = machine(f"pinproxy {command} --config /etc/pinproxy/.candidate.yaml")
         if run.returncode == 78:
@@ -95,8 +113,11 @@ def root_rotates_the_authority(machine):
 
 @case
 def a_wrong_pin_is_refused_and_found_in_the_journal(machine):
-    pins(machine, "hosts:\n  - match: origin.test\n    pinning: public-key\n    pins:\n"
-         "      - sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n")
+    pins(
+        machine,
+        "hosts:\n  - match: origin.test\n    pinning: public-key\n    pins:\n"
+        "      - sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n",
+    )
     machine("systemctl reload pinproxy", check=True)
     contains(machine(f"{PROXIED} {SECURE}").stdout, "502")
     [mismatch] = events(machine, "pin.mismatch")
@@ -132,8 +153,10 @@ def root_is_answered_over_the_control_socket(machine):
 def nobody_else_is(machine):
     refused = machine("setpriv --reuid nobody --regid nogroup --clear-groups pinproxy tasks list")
     equal(refused.returncode, 1, refused.stdout)
-    direct = machine(f"setpriv --reuid nobody --regid nogroup --clear-groups curl -sS --unix-socket {STATE}/control.sock"
-                     " http://localhost/tasks")
+    direct = machine(
+        f"setpriv --reuid nobody --regid nogroup --clear-groups curl -sS --unix-socket {STATE}/control.sock"
+        " http://localhost/tasks"
+    )
     equal(direct.returncode, 7, direct.stdout)
 
 
@@ -211,9 +234,12 @@ def killing_all_of_it_leaves_nothing(machine):
 
 @case
 def a_proxy_that_stands_still_is_restarted(machine):
-    machine("mkdir -p /run/systemd/system/pinproxy.service.d && printf '[Service]\nWatchdogSec=3\n' >"
-            " /run/systemd/system/pinproxy.service.d/watchdog.conf && systemctl daemon-reload && systemctl restart pinproxy",
-            check=True)
+    machine(
+        "mkdir -p /run/systemd/system/pinproxy.service.d && printf '[Service]\nWatchdogSec=3\n' >"
+        " /run/systemd/system/pinproxy.service.d/watchdog.conf && systemctl daemon-reload && systemctl restart "
+        "pinproxy",
+        check=True,
+    )
     before = proxy_process(machine)
     machine(f"kill -STOP {before}", check=True)
     returned(machine, before)
@@ -227,4 +253,8 @@ def stopping_ends_it_cleanly(machine):
     seen = properties(machine, "ActiveState", "Result", "ExecMainStatus")
     equal(seen, {"ActiveState": "inactive", "Result": "success", "ExecMainStatus": "0"})
     equal(machine(f"{PROXIED} {URL}").returncode, 7, "nobody listens")
-    machines.until("no process is left", 20, lambda: machine("cat /sys/fs/cgroup/system.slice/pinproxy.service/cgroup.procs 2>/dev/null").stdout == "")
+    machines.until(
+        "no process is left",
+        20,
+        lambda: machine("cat /sys/fs/cgroup/system.slice/pinproxy.service/cgroup.procs 2>/dev/null").stdout == "",
+    )

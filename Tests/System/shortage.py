@@ -2,8 +2,23 @@
 
 import machine as machines
 from steps import (
-    PROXIED, SECURE, STATE, URL, Skipped, case, contains, drop_in, equal, events, pins, properties, proxy_process, said,
-    served, under_load)
+    PROXIED,
+    SECURE,
+    STATE,
+    URL,
+    Skipped,
+    case,
+    contains,
+    drop_in,
+    equal,
+    events,
+    pins,
+    properties,
+    proxy_process,
+    said,
+    served,
+    under_load,
+)
 
 IDLE = f"python3 /root/idle.py 7467 origin.test:8443 {STATE}/authority.pem 3000"
 LOAD = f"python3 /root/load.py 7467 {URL} {SECURE} {STATE}/authority.pem"
@@ -64,8 +79,7 @@ def without_another_thread_what_needs_one_is_refused_and_all_else_served(machine
     tasks = 1 + int(machine(f"ls /proc/{process}/task | wc -l", check=True).stdout)
     machine(f"systemctl set-property --runtime pinproxy TasksMax={tasks}", check=True)
     try:
-        loaded = under_load(
-            machine, f"for time in $(seq 20); do {judged} | grep -q '^HTTP/1.1 503 ' || exit 1; done")
+        loaded = under_load(machine, f"for time in $(seq 20); do {judged} | grep -q '^HTTP/1.1 503 ' || exit 1; done")
         contains(machine(judged).stdout, "Retry-After: ")
         contains(events(machine, "decoder.unavailable")[lines]["PINPROXY_CAUSE"], "Resource temporarily unavailable")
         equal(metric(machine, 'pinproxy_decoder_starts_total{result="failed"}') > 0, True, "the metric")

@@ -10,12 +10,17 @@ KEY = f"{HOME}/authority.key"
 
 def signed(machine):
     """A page comes under a certificate of the signer's authority."""
-    page = f"curl --silent --show-error --max-time 20 --proxy http://127.0.0.1:7467 --cacert {HOME}/authority.pem {SECURE}"
+    page = (
+        f"curl --silent --show-error --max-time 20 --proxy http://127.0.0.1:7467 --cacert {HOME}/authority.pem {SECURE}"
+    )
     equal(machine(page, check=True).stdout, "origin\n")
 
 
-EDIT = (f"s,^  signer: null,  signer: unix:/run/pinproxy-signer.sock,;s,^  certificate: authority.pem,  certificate: {HOME}/authority.pem,;"
-        f"s,^  private_key: authority.key,  private_key: {KEY},")
+EDIT = (
+    f"s,^  signer: null,  signer: unix:/run/pinproxy-signer.sock,;s,^  certificate: authority.pem,  certificate: "
+    f"{HOME}/authority.pem,;"
+    f"s,^  private_key: authority.key,  private_key: {KEY},"
+)
 UNITS = "pinproxy-signer.socket pinproxy-signer.service"
 
 
@@ -34,21 +39,34 @@ def a_signer_keeps_the_key_from_the_proxys_user(machine):
         signed(machine)
         equal(machine(f"stat -c %U:%a {KEY}", check=True).stdout, "pinproxy-signer:600\n")
         signer = machine("systemctl show pinproxy-signer -p MainPID --value", check=True).stdout.strip()
-        for attempt in [f"cat {KEY}", f"mv {KEY} /tmp", f"touch {HOME}/authority.pem", f"head -c 1 /proc/{signer}/mem",
-                        f"cat /proc/{signer}/environ", f"ls /proc/{signer}/fd"]:
+        for attempt in [
+            f"cat {KEY}",
+            f"mv {KEY} /tmp",
+            f"touch {HOME}/authority.pem",
+            f"head -c 1 /proc/{signer}/mem",
+            f"cat /proc/{signer}/environ",
+            f"ls /proc/{signer}/fd",
+        ]:
             contains(taken_over(machine, attempt), "Permission denied")
-        contains(taken_over(machine, f"sh -c \"kill {signer}\""), "not permitted")
+        contains(taken_over(machine, f'sh -c "kill {signer}"'), "not permitted")
         # It may ask for certificates, and gets none for a host that isn't intercepted.
         shutil.copy(HERE.parent / "IntegrationTests/Peers/signing.py", machine.root / "opt/signing.py")
-        answers = taken_over(machine, f"python3 /opt/signing.py ask /run/pinproxy-signer.sock {HOME}/authority.pem",
-                             "origin.test 8443\ntunnel.test 443").splitlines()
+        answers = taken_over(
+            machine,
+            f"python3 /opt/signing.py ask /run/pinproxy-signer.sock {HOME}/authority.pem",
+            "origin.test 8443\ntunnel.test 443",
+        ).splitlines()
         equal(len(answers), 3, answers)
-        contains(answers[1], "\"issued\"")
+        contains(answers[1], '"issued"')
         contains(answers[2], "doesn't intercept tunnel.test")
         # Nobody else asks it. (curl would speak of another kind of socket.)
         equal(machine("stat -c %U:%a /run/pinproxy-signer.sock", check=True).stdout, "pinproxy:600\n")
-        contains(machine("setpriv --reuid nobody --clear-groups curl -sv --unix-socket /run/pinproxy-signer.sock http://a/ 2>&1").stdout,
-                 "Permission denied")
+        contains(
+            machine(
+                "setpriv --reuid nobody --clear-groups curl -sv --unix-socket /run/pinproxy-signer.sock http://a/ 2>&1"
+            ).stdout,
+            "Permission denied",
+        )
         seen = machine("systemd-analyze security --no-pager --threshold=16 pinproxy-signer.service")
         equal(seen.returncode, 0, seen.stdout[-300:])
         # Proxy and signer each survive the other's restart.
@@ -63,7 +81,11 @@ def a_signer_keeps_the_key_from_the_proxys_user(machine):
             signed(machine)
         machine("pinproxy ca rotate --finish && systemctl reload pinproxy", check=True)
         signed(machine)
-        equal([event["PINPROXY_CAUSE"] for event in events(machine, "signer.failed") if "PINPROXY_CAUSE" in event], [], "failures")
+        equal(
+            [event["PINPROXY_CAUSE"] for event in events(machine, "signer.failed") if "PINPROXY_CAUSE" in event],
+            [],
+            "failures",
+        )
         machine("pinproxy ca remove", check=True)
     pins(machine, "hosts: []\n")
     machine(f"systemctl disable --now {UNITS}; systemctl restart pinproxy", check=True)

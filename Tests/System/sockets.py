@@ -1,8 +1,22 @@
 """Sockets that systemd holds."""
 
 from steps import (
-    PROXIED, RESTARTS, STATE, URL, case, contains, drop_in, equal, events, is_active, machines, served, settings, start_fails,
-    under_load)
+    PROXIED,
+    RESTARTS,
+    STATE,
+    URL,
+    case,
+    contains,
+    drop_in,
+    equal,
+    events,
+    is_active,
+    machines,
+    served,
+    settings,
+    start_fails,
+    under_load,
+)
 
 
 def is_soon_active(machine):
@@ -35,8 +49,10 @@ def the_address_is_the_units_where_the_configuration_says_systemd(machine):
             equal(machine(f"{elsewhere} {URL}", check=True).stdout, "origin\n")
             is_soon_active(machine)
             equal(machine(f"cat {STATE}/listen", check=True).stdout, "127.0.0.3:7470\n")
-            contains(machine("setpriv --reuid nobody --regid nogroup --clear-groups env HOME=/tmp pinproxy env").stdout,
-                     "export HTTPS_PROXY='http://127.0.0.3:7470'")
+            contains(
+                machine("setpriv --reuid nobody --regid nogroup --clear-groups env HOME=/tmp pinproxy env").stdout,
+                "export HTTPS_PROXY='http://127.0.0.3:7470'",
+            )
             # Kept by its unit, not twice.
             machine("systemctl restart pinproxy", check=True)
             equal(machine(f"{elsewhere} {URL}", check=True).stdout, "origin\n")
@@ -52,14 +68,19 @@ def the_admin_port_is_systemds_or_a_socket_of_the_file_system(machine):
     with settings(machine, "s/^  listen: 127.0.0.1:7468/  listen: systemd/"):
         machine("systemctl stop pinproxy")
         start_fails(machine, 78, 'systemd hands over no TCP socket named "admin": start pinproxy-admin.socket')
-        with drop_in(machine, "[Socket]\\nListenStream=\\nListenStream=127.0.0.3:7471\\n", unit="pinproxy-admin.socket"):
+        with drop_in(
+            machine, "[Socket]\\nListenStream=\\nListenStream=127.0.0.3:7471\\n", unit="pinproxy-admin.socket"
+        ):
             machine("systemctl reset-failed pinproxy; systemctl start pinproxy-admin.socket", check=True)
             equal(is_active(machine), False)
             equal(machine("curl -sf http://127.0.0.3:7471/healthz", check=True).stdout, health)
             is_soon_active(machine)
             served(machine)
             machine("systemctl stop pinproxy-admin.socket pinproxy", check=True)
-    with settings(machine, "s,^  listen: 127.0.0.1:7468,  listen: unix:/run/pinproxy/admin.sock,;s/socket_mode: .*/socket_mode: \"0666\"/"):
+    with settings(
+        machine,
+        's,^  listen: 127.0.0.1:7468,  listen: unix:/run/pinproxy/admin.sock,;s/socket_mode: .*/socket_mode: "0666"/',
+    ):
         machine("systemctl reset-failed pinproxy; systemctl start pinproxy", check=True)
         asked = "curl -sf --unix-socket /run/pinproxy/admin.sock http://localhost/healthz"
         equal(machine(f"setpriv --reuid nobody --regid nogroup --clear-groups {asked}", check=True).stdout, health)

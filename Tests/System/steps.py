@@ -48,10 +48,12 @@ def events(machine, name):
 
 
 def an_origin(machine):
-    """Starts one, whose name is in the hosts file, and has the configuration trust its authority from the next reload on."""
+    """Starts one, whose name is in the hosts file, and has the configuration trust its authority from the next reload
+    on."""
     for name in ["idle.py", "load.py", "origin.py"]:
         shutil.copy(HERE / name, machine.root / "root" / name)
-    machine("""
+    machine(
+        """
         cd /etc/pinproxy
         openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj '/CN=root.test' \
             -keyout /root/root.key -out test-root.pem -addext basicConstraints=critical,CA:TRUE \
@@ -64,7 +66,9 @@ def an_origin(machine):
         echo '127.0.0.1 origin.test' >> /etc/hosts
         sed -i 's/^  trust: system$/  trust: [system, test-root.pem]/' pinproxy.yaml
         systemd-run --unit origin --property LimitNOFILE=65536 python3 /root/origin.py /root/origin.pem /root/origin.key
-        """, check=True)
+        """,
+        check=True,
+    )
 
 
 def served(machine, url=SECURE):
@@ -133,8 +137,10 @@ def start_fails(machine, status, part):
 def drop_in(machine, text, unit="pinproxy.service"):
     """Lines of its own for a unit, which is stopped before and after."""
     folder = f"/run/systemd/system/{unit}.d"
-    machine(f"systemctl stop {unit}; mkdir -p {folder} && printf '{text}' > {folder}/test.conf && systemctl daemon-reload",
-            check=True)
+    machine(
+        f"systemctl stop {unit}; mkdir -p {folder} && printf '{text}' > {folder}/test.conf && systemctl daemon-reload",
+        check=True,
+    )
     try:
         yield
     finally:

@@ -1,4 +1,5 @@
-"""A machine with the package of one release that is upgraded to the next: the proxy serves before and after, and with that one's package."""
+"""A machine with the package of one release that is upgraded to the next: the proxy serves before and after, and with
+that one's package."""
 
 import shutil
 
@@ -10,6 +11,7 @@ APT = "apt-get --yes --quiet --no-install-recommends -o Dpkg::Options::=--force-
 
 def prepare(later):
     """Installs the package, and fetches what the upgrade needs: the booted machine has no way out."""
+
     def fetch(machine):
         shutil.copy(later, machine.root / "root/later.deb")
         machine.before_boot(f"{APT} --no-download install /root/pinproxy.deb", "the package can't be installed")
@@ -18,7 +20,9 @@ def prepare(later):
         machine.lists = "lists-upgrade"
         machine.before_boot(
             f"apt-get update && {APT} --download-only full-upgrade && {APT} --download-only install /root/later.deb",
-            "the next release can't be fetched")
+            "the next release can't be fetched",
+        )
+
     return fetch
 
 
@@ -50,11 +54,16 @@ def it_serves_after_the_upgrade_with_the_package_of_before(machine):
 def the_next_releases_package_replaces_it(machine):
     before = machine("dpkg-query -W -f '${Version}' pinproxy", check=True).stdout
     machine(f"{APT} --no-download install /root/later.deb", check=True, timeout=300)
-    machine(f"dpkg --compare-versions \"$(dpkg-query -W -f '${{Version}}' pinproxy)\" gt {before} && apt-get check", check=True)
+    machine(
+        f"dpkg --compare-versions \"$(dpkg-query -W -f '${{Version}}' pinproxy)\" gt {before} && apt-get check",
+        check=True,
+    )
     served(machine)
     return serves_with_what_is_installed(machine)
 
 
 CASES = [
-    it_serves_before_the_upgrade, it_serves_after_the_upgrade_with_the_package_of_before, the_next_releases_package_replaces_it,
+    it_serves_before_the_upgrade,
+    it_serves_after_the_upgrade_with_the_package_of_before,
+    the_next_releases_package_replaces_it,
 ]

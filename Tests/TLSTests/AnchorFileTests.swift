@@ -61,7 +61,8 @@ import Testing
                 ($0 as? AnchorsError)?.description.hasPrefix(path + ": ") == true
             }
         }
-        #expect(AnchorsError.unreadable(path: "x.pem", .system(ENOENT)).description == "x.pem: No such file or directory")
+        #expect(
+            AnchorsError.unreadable(path: "x.pem", .system(ENOENT)).description == "x.pem: No such file or directory")
     }
 
     /// Nobody writes to it: whoever waits for it waits for ever.

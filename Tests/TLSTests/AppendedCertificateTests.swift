@@ -19,7 +19,9 @@ import Testing
 
     /// Certificates with the good intermediate's name and key that lead nowhere.
     private func spoilers() throws -> [(String, HeldCertificate)] {
-        func twin(by issuer: HeldCertificate, _ change: (inout CertificateTemplate) -> Void = { _ in }) throws
+        func twin(
+            by issuer: HeldCertificate, _ change: (inout CertificateTemplate) -> Void = { _ in }
+        ) throws
             -> HeldCertificate
         {
             try issuer.issue(

@@ -30,7 +30,8 @@ import Testing
             #expect(client.kind == .alertReceived(120))
             #expect(server.kind == .noSharedApplicationProtocol)
             let offer = example.offered.joined(separator: ", ")
-            #expect(server.message?.contains("offers \(offer) by ALPN") == true, "\(String(describing: server.message))")
+            #expect(
+                server.message?.contains("offers \(offer) by ALPN") == true, "\(String(describing: server.message))")
             return
         }
         try client.get()

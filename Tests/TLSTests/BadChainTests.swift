@@ -158,7 +158,8 @@ import Testing
         let leaf = try issuer.issue(.leaf("api.test").with { $0.publicKeyDER = key })
         // The largest isn't even parsed.
         let isParsed = bits < 65_536
-        #expect(outcome(leaf.der, [issuer.der]) == (bits <= 8192 ? .accepted : isParsed ? .refused(.weakKey) : .unparsed))
+        #expect(
+            outcome(leaf.der, [issuer.der]) == (bits <= 8192 ? .accepted : isParsed ? .refused(.weakKey) : .unparsed))
         // As an issuer's, it has to be calculated with.
         let authority = try root.issue(.intermediate("Large").with { $0.publicKeyDER = key })
         let below = try HeldCertificate.selfSigned(

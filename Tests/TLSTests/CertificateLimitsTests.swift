@@ -97,7 +97,9 @@ import Testing
     @Test func usualDistributionPoints() throws {
         let address = DERWriter.value(0x86, Array("http://crl.test/ca.crl".utf8))
         let full = DERWriter.sequence(DERWriter.value(0xA0, DERWriter.value(0xA0, address)))
-        let directory = DERWriter.value(0xA4, DERWriter.sequence(DERWriter.set(DERWriter.sequence(DERWriter.identifier("2.5.4.3"), DERWriter.utf8("x")))))
+        let directory = DERWriter.value(
+            0xA4,
+            DERWriter.sequence(DERWriter.set(DERWriter.sequence(DERWriter.identifier("2.5.4.3"), DERWriter.utf8("x")))))
         let issuerOnly = DERWriter.sequence(DERWriter.value(0x81, [0, 0x40]), DERWriter.value(0xA2, directory))
         #expect(fault(try certificate(points: DERWriter.sequence(full, full))) == nil)
         #expect(fault(try certificate(points: DERWriter.sequence(issuerOnly, DERWriter.sequence()))) == nil)
@@ -143,7 +145,9 @@ import Testing
     @Test func whatIsNotDER() throws {
         let good = try certificate(key: CostlyCertificates.uncompressedP256)
         let contents = Array(good[4...])
-        for length in [[0x80], [0x83, 0, good[2], good[3]], [0x84, 0, 0, good[2], good[3]], [0xFF], [0x85, 0, 0, 0, 0, 1]] as [[UInt8]] {
+        for length in [
+            [0x80], [0x83, 0, good[2], good[3]], [0x84, 0, 0, good[2], good[3]], [0xFF], [0x85, 0, 0, 0, 0, 1],
+        ] as [[UInt8]] {
             #expect(fault([0x30] + length + contents) == .notDER)
         }
         #expect(fault([0x3F] + good[1...]) == .notDER)
@@ -163,7 +167,9 @@ import Testing
         var parsed = 0
         for index in whole.indices {
             let isForm = start..<(start + 48) ~= index
-            for value in isForm ? Array(0...255) : [0, 0x30, 0x80, 0xA0, whole[index] ^ 1, whole[index] ^ 0x20] as [UInt8] {
+            for value in isForm
+                ? Array(0...255) : [0, 0x30, 0x80, 0xA0, whole[index] ^ 1, whole[index] ^ 0x20] as [UInt8]
+            {
                 var bytes = whole
                 bytes[index] = value
                 if looksCheap(bytes) { parsed += 1 }
@@ -197,7 +203,9 @@ import Testing
         let key = certificate.keyDescription
         #expect(key != "EC with its own curve", "\(bytes)")
         // An elliptic key ends in its point: 65 bytes of P-256 without compression.
-        if key == "EC P-256" { #expect(certificate.publicKeyDER.dropFirst(certificate.publicKeyDER.count - 65).first == 4, "\(bytes)") }
+        if key == "EC P-256" {
+            #expect(certificate.publicKeyDER.dropFirst(certificate.publicKeyDER.count - 65).first == 4, "\(bytes)")
+        }
         return true
     }
 }

@@ -17,7 +17,8 @@ import Testing
     @Test(arguments: versions, [0, 1, 2])
     func aCostlyCertificate(_ version: TLSVersion, _ place: Int) throws {
         let costly = try unchecked(
-            HeldCertificate.root().issue(.intermediate("Costly").with { $0.publicKeyDER = CostlyCertificates.explicitCurve() }))
+            HeldCertificate.root().issue(
+                .intermediate("Costly").with { $0.publicKeyDER = CostlyCertificates.explicitCurve() }))
         let other = try Certificate(der: peers.leaf.issuers[0].der)
         var rest = [other, other]
         rest.insert(costly, at: place)
@@ -39,7 +40,9 @@ import Testing
         let points = CostlyCertificates.relativeDistributionPoints(5)
         let costly = try unchecked(
             HeldCertificate.root().issue(
-                .intermediate("Costly").with { $0.extensions = [(CostlyCertificates.distributionPoints, false, points)] }))
+                .intermediate("Costly").with {
+                    $0.extensions = [(CostlyCertificates.distributionPoints, false, points)]
+                }))
         let run = try handshake(version, [costly])
         #expect(run.outcome.kind == .certificateTooCostly)
         #expect(run.outcome.message?.hasSuffix("(nameRelativeToCRLIssuer)") == true)
@@ -71,7 +74,9 @@ import Testing
     @Test(arguments: [false, true])
     func everyPrefix(_ isTLS13: Bool) throws {
         let good = peers.leaf.der
-        let costly = try HeldCertificate.root().issue(.leaf("x").with { $0.publicKeyDER = CostlyCertificates.compressedP224 }).der
+        let costly = try HeldCertificate.root().issue(
+            .leaf("x").with { $0.publicKeyDER = CostlyCertificates.compressedP224 }
+        ).der
         let message = Self.message([good, costly, good], isTLS13: isTLS13)
         #expect(CertificateMessage(message.span, isTLS13: isTLS13).objection?.hasPrefix("certificate 2 of 3 ") == true)
         for count in 0..<message.count {
@@ -79,7 +84,8 @@ import Testing
             // The list is longer than what there is.
             #expect(CertificateMessage(prefix.span, isTLS13: isTLS13).objection == nil)
         }
-        #expect(CertificateMessage(Self.message([good, good], isTLS13: isTLS13).span, isTLS13: isTLS13).objection == nil)
+        #expect(
+            CertificateMessage(Self.message([good, good], isTLS13: isTLS13).span, isTLS13: isTLS13).objection == nil)
         #expect(CertificateMessage(Self.message([], isTLS13: isTLS13).span, isTLS13: isTLS13).objection == nil)
         let empty = CertificateMessage(Self.message([[], good], isTLS13: isTLS13).span, isTLS13: isTLS13)
         #expect(empty.objection == "certificate 1 of 2 from the peer is refused: its encoding is not DER")
@@ -89,7 +95,9 @@ import Testing
     @Test(arguments: [false, true])
     func randomChanges(_ isTLS13: Bool) throws {
         var chance = Chance(seed: 5)
-        let costly = try HeldCertificate.root().issue(.leaf("x").with { $0.publicKeyDER = CostlyCertificates.compressedP224 }).der
+        let costly = try HeldCertificate.root().issue(
+            .leaf("x").with { $0.publicKeyDER = CostlyCertificates.compressedP224 }
+        ).der
         let whole = Self.message([peers.leaf.der, costly], isTLS13: isTLS13)
         let first = isTLS13 ? 11 : 10
         for _ in 0..<3000 {
@@ -132,7 +140,8 @@ import Testing
         let chain = [try Certificate(der: peers.leaf.der)] + rest
         let identity = try Identity(chain: chain, key: PrivateKey(pem: Array(peers.leaf.keyPEM.utf8)))
         var isVerified = false
-        let pair = try ConnectionPair(client: peers.clientContext, server: Peers.server(version), identity: identity) { _ in
+        let pair = try ConnectionPair(client: peers.clientContext, server: Peers.server(version), identity: identity) {
+            _ in
             isVerified = true
             return .accept
         }

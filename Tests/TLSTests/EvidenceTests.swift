@@ -60,7 +60,9 @@ import Testing
         let issuer = peers.leaf.issuers[0]
         let responder = try issuer.issue(
             CertificateTemplate(commonName: "Responder").with {
-                $0.extensions = [(CostlyCertificates.distributionPoints, false, CostlyCertificates.relativeDistributionPoints(1))]
+                $0.extensions = [
+                    (CostlyCertificates.distributionPoints, false, CostlyCertificates.relativeDistributionPoints(1))
+                ]
             })
         let response = try issuer.statusResponse(for: peers.leaf, StatusTemplate().with { $0.responder = responder })
         let timestamps = try TestLog.timestamps([.init(TestLog("One"))], for: peers.leaf)

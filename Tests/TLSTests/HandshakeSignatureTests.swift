@@ -22,7 +22,8 @@ import Testing
     }
 
     static let methods = [
-        Method(0x0401, .rsa(2048), "sha256"), Method(0x0501, .rsa(2048), "sha384"), Method(0x0601, .rsa(2048), "sha512"),
+        Method(0x0401, .rsa(2048), "sha256"), Method(0x0501, .rsa(2048), "sha384"),
+        Method(0x0601, .rsa(2048), "sha512"),
         Method(0x0804, .rsa(2048), "sha256", pss: true), Method(0x0805, .rsa(2048), "sha384", pss: true),
         Method(0x0806, .rsa(2048), "sha512", pss: true),
         Method(0x0403, .p256, "sha256"), Method(0x0503, .p384, "sha384"), Method(0x0603, .p521, "sha512"),

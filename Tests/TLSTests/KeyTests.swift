@@ -91,7 +91,9 @@ struct CertificateParts {
         self.algorithm = Array(algorithm)
     }
 
-    private static func take(_ bytes: inout ArraySlice<UInt8>) -> (
+    private static func take(
+        _ bytes: inout ArraySlice<UInt8>
+    ) -> (
         whole: ArraySlice<UInt8>, contents: ArraySlice<UInt8>
     )? {
         let start = bytes.startIndex

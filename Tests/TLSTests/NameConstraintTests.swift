@@ -15,7 +15,8 @@ import Testing
         let testDescription: String
 
         init(
-            _ description: String, names: [String] = [], addresses: [String] = [], asked: ServerName, _ constraints: [UInt8],
+            _ description: String, names: [String] = [], addresses: [String] = [], asked: ServerName,
+            _ constraints: [UInt8],
             fits: Bool
         ) {
             testDescription = description
@@ -53,7 +54,8 @@ import Testing
             "a wildcard within an excluded domain", names: ["*.example.test"], asked: .dns("bar.example.test"),
             excluded(dns: "example.test"), fits: false),
         Case(
-            "a wildcard below an excluded domain with a dot", names: ["*.example.test"], asked: .dns("bar.example.test"),
+            "a wildcard below an excluded domain with a dot", names: ["*.example.test"],
+            asked: .dns("bar.example.test"),
             excluded(dns: ".example.test"), fits: false),
         Case(
             "names below a name that the wildcard stands for", names: ["*.example.test"],
@@ -102,8 +104,8 @@ import Testing
         }
     }
 
-    /// A CN never counts (RFC 9525), so no constraint of DNS names is about it. OpenSSL holds it against them where there is no
-    /// DNS name in subjectAltName, as in the certificate of an address.
+    /// A CN never counts (RFC 9525), so no constraint of DNS names is about it. OpenSSL holds it against them where
+    /// there is no DNS name in subjectAltName, as in the certificate of an address.
     @Test(
         arguments: ["router.outside.test", "192.0.2.1", "*.outside.test", "router"],
         [permitted(dns: "example.test"), excluded(dns: "outside.test"), excluded(dns: "")])
@@ -115,7 +117,8 @@ import Testing
                 #expect(failure == nil, "\(failure?.message ?? "")")
             }
             // Of a name that is asked for, the constraint still is.
-            let named = try Self.leaf(["router.outside.test"], ["192.0.2.1"], constraints, ofRoot, true, commonName: commonName)
+            let named = try Self.leaf(
+                ["router.outside.test"], ["192.0.2.1"], constraints, ofRoot, true, commonName: commonName)
             #expect(try Self.failure(named, .ip("192.0.2.1"))?.reason == .nameConstraint)
         }
     }
@@ -169,7 +172,9 @@ import Testing
         _ names: [String], _ addresses: [String], _ constraints: [UInt8], _ ofRoot: Bool, _ isCritical: Bool,
         commonName: String = "Leaf"
     ) throws -> HeldCertificate {
-        let constrain: (inout CertificateTemplate) -> Void = { $0.extensions = [("2.5.29.30", isCritical, constraints)] }
+        let constrain: (inout CertificateTemplate) -> Void = {
+            $0.extensions = [("2.5.29.30", isCritical, constraints)]
+        }
         let root = try HeldCertificate.selfSigned(ofRoot ? .root("Root").with(constrain) : .root("Root"))
         let issuer = try root.issue(ofRoot ? .intermediate("Issuer") : .intermediate("Issuer").with(constrain))
         return try issuer.issue(
@@ -188,7 +193,9 @@ import Testing
         return if case .failure(let failure) = result { failure } else { nil }
     }
 
-    private static func permitted(dns names: String...) -> [UInt8] { subtrees(0xA0, 0x82, names.map { Array($0.utf8) }) }
+    private static func permitted(dns names: String...) -> [UInt8] {
+        subtrees(0xA0, 0x82, names.map { Array($0.utf8) })
+    }
     private static func excluded(dns names: String...) -> [UInt8] { subtrees(0xA1, 0x82, names.map { Array($0.utf8) }) }
     private static func permitted(ip base: [UInt8]) -> [UInt8] { subtrees(0xA0, 0x87, [base]) }
     private static func excluded(ip base: [UInt8]) -> [UInt8] { subtrees(0xA1, 0x87, [base]) }

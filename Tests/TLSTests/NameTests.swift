@@ -63,8 +63,8 @@ import Testing
         #expect(try !fits(wildcard, .dns("example.co.test"), rule))
         #expect(
             try message(wildcard, .dns("example.co.test"), rule)
-                == "certificate is not for example.co.test: its wildcard *.CO.test covers the whole of a public suffix, "
-                + "under which anybody can have a name, and matches nothing")
+                == "certificate is not for example.co.test: its wildcard *.CO.test covers the whole of a public "
+                + "suffix, under which anybody can have a name, and matches nothing")
         // The exact name beside it counts.
         #expect(try fits(root.issue(.leaf("*.co.test", "example.co.test")), .dns("example.co.test"), rule))
         // And without the wildcard the message is the usual one.

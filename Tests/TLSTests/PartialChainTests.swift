@@ -24,7 +24,8 @@ import Testing
         #expect(try chain(leaf, [issuer, middle, root], to: [issuer]) == [leaf, issuer].map(\.der))
         #expect(try chain(leaf, [], to: [issuer]) == [leaf, issuer].map(\.der))
         // The machine's other roots change nothing.
-        #expect(try chain(leaf, [issuer], to: [HeldCertificate.root("Other"), middle]) == [leaf, issuer, middle].map(\.der))
+        #expect(
+            try chain(leaf, [issuer], to: [HeldCertificate.root("Other"), middle]) == [leaf, issuer, middle].map(\.der))
     }
 
     @Test func aLeafMayBeAnAnchor() throws {
@@ -36,7 +37,8 @@ import Testing
 
     /// So that a pin of the root still matches where both are trusted.
     @Test func aSelfSignedAnchorIsPreferred() throws {
-        #expect(try chain(leaf, [issuer, middle], to: [issuer, root, middle]) == [leaf, issuer, middle, root].map(\.der))
+        #expect(
+            try chain(leaf, [issuer, middle], to: [issuer, root, middle]) == [leaf, issuer, middle, root].map(\.der))
         #expect(try chain(leaf, [issuer, middle], to: [leaf, root]) == [leaf, issuer, middle, root].map(\.der))
     }
 
@@ -74,11 +76,13 @@ import Testing
         let excluding = try HeldCertificate.selfSigned(
             .root("Excluding").with { $0.extensions = [("2.5.29.30", true, PathTests.excluding)] })
         let below = try excluding.issue(.intermediate("Below"))
-        #expect(try failure(below.issue(.leaf("api.test")), [below], to: [below, excluding])?.reason == .nameConstraint)
+        #expect(
+            try failure(below.issue(.leaf("api.test")), [below], to: [below, excluding])?.reason == .nameConstraint)
 
         let short = try root.issue(.intermediate("Short", pathLength: 0))
         let beyond = try short.issue(.intermediate("Beyond"))
-        #expect(try failure(beyond.issue(.leaf("api.test")), [beyond], to: [beyond, short, root])?.reason == .pathTooLong)
+        #expect(
+            try failure(beyond.issue(.leaf("api.test")), [beyond], to: [beyond, short, root])?.reason == .pathTooLong)
 
         let revoked = try root.issue(.intermediate("Revoked").with { $0.serial = [0x22] })
         let list = try root.revocationList(RevocationListTemplate().with { $0.revoked = [([0x22], Self.now - 1, nil)] })
@@ -114,10 +118,13 @@ import Testing
     ) throws -> Result<VerifiedChain, VerificationFailure> {
         try TrustAnchors(anchors.map { try Certificate(der: $0.der) }).verify(
             PresentedChain(der: ([leaf] + rest).map(\.der)),
-            options: VerificationOptions(name: .dns(name), time: Self.now, revocationLists: lists), preferring: isWanted)
+            options: VerificationOptions(name: .dns(name), time: Self.now, revocationLists: lists), preferring: isWanted
+        )
     }
 
-    private func chain(_ leaf: HeldCertificate, _ rest: [HeldCertificate], to anchors: [HeldCertificate]) throws -> [[UInt8]] {
+    private func chain(
+        _ leaf: HeldCertificate, _ rest: [HeldCertificate], to anchors: [HeldCertificate]
+    ) throws -> [[UInt8]] {
         try verify(leaf, rest, to: anchors).get().certificates.map(\.der)
     }
 
@@ -125,6 +132,10 @@ import Testing
         _ leaf: HeldCertificate, _ rest: [HeldCertificate], to anchors: [HeldCertificate], name: String = "api.test",
         lists: RevocationLists? = nil
     ) throws -> VerificationFailure? {
-        if case .failure(let failure) = try verify(leaf, rest, to: anchors, name: name, lists: lists) { failure } else { nil }
+        if case .failure(let failure) = try verify(leaf, rest, to: anchors, name: name, lists: lists) {
+            failure
+        } else {
+            nil
+        }
     }
 }

@@ -25,10 +25,12 @@ import Testing
     /// As another connection presents it: parsed anew.
     private func verify(
         _ leaf: [UInt8]? = nil, _ rest: [[UInt8]]? = nil, name: ServerName? = .dns("api.test"), time: UnixTime = now,
-        lists: RevocationLists? = nil, lifetime: Int64? = nil, preferring isWanted: (VerifiedChain) -> Bool = { _ in true }
+        lists: RevocationLists? = nil, lifetime: Int64? = nil,
+        preferring isWanted: (VerifiedChain) -> Bool = { _ in true }
     ) throws -> Result<VerifiedChain, VerificationFailure> {
         let presented = PresentedChain(
-            leaf: try Certificate(der: leaf ?? self.leaf.der), rest: try (rest ?? [intermediate.der]).map { try Certificate(der: $0) })
+            leaf: try Certificate(der: leaf ?? self.leaf.der),
+            rest: try (rest ?? [intermediate.der]).map { try Certificate(der: $0) })
         let options = VerificationOptions(name: name, time: time, revocationLists: lists, maximumLeafLifetime: lifetime)
         return anchors.verify(presented, options: options, preferring: isWanted)
     }
@@ -70,7 +72,9 @@ import Testing
 
     @Test func otherRulesAreAnotherQuestion() throws {
         #expect(reason(try verify(lifetime: 1)) == .lifetimeTooLong)
-        let list = try RevocationList(der: intermediate.revocationList(RevocationListTemplate().with { $0.revoked = [([0x0A, 0xBC], Self.now, nil)] }))
+        let list = try RevocationList(
+            der: intermediate.revocationList(
+                RevocationListTemplate().with { $0.revoked = [([0x0A, 0xBC], Self.now, nil)] }))
         #expect(reason(try verify(lists: RevocationLists([list]))) == .revoked)
         #expect(throws: Never.self) { try verify().get() }
     }
@@ -86,9 +90,12 @@ import Testing
     }
 
     @Test func othersAnchorsProveNothing() throws {
-        let presented = PresentedChain(leaf: try Certificate(der: leaf.der), rest: [try Certificate(der: intermediate.der)])
+        let presented = PresentedChain(
+            leaf: try Certificate(der: leaf.der), rest: [try Certificate(der: intermediate.der)])
         let other = TrustAnchors([try Certificate(der: HeldCertificate.root().der)])
-        #expect(reason(other.verify(presented, options: VerificationOptions(name: .dns("api.test"), time: Self.now))) != nil)
+        #expect(
+            reason(other.verify(presented, options: VerificationOptions(name: .dns("api.test"), time: Self.now))) != nil
+        )
     }
 
     @Test func onlySoManyAreKept() throws {

@@ -64,13 +64,16 @@ import Testing
         }
     }
 
-    /// What OpenSSL doesn't find it refuses, whatever the list says. Here such a list counts: the issuer's key has signed it.
+    /// What OpenSSL doesn't find it refuses, whatever the list says. Here such a list counts: the issuer's key has
+    /// signed it.
     @Test(arguments: Form.allCases, [false, true])
     func formsOfAuthorityKeyIdentifier(_ form: Form, _ isRevoked: Bool) throws {
         let list = try issuer.revocationList(template(form, isRevoked: isRevoked))
         let verdict = try openSSL(list)
         #expect(verdict.isSuccess == (form.isFoundByOpenSSL && !isRevoked), "\(verdict.output)")
-        if !form.isFoundByOpenSSL { #expect(verdict.output.contains("unable to get certificate CRL"), "\(verdict.output)") }
+        if !form.isFoundByOpenSSL {
+            #expect(verdict.output.contains("unable to get certificate CRL"), "\(verdict.output)")
+        }
         switch (try verify(list), isRevoked) {
         case (.success(let chain), false): #expect(chain.unlisted == [1])
         case (.failure(let failure), true):
@@ -108,7 +111,9 @@ import Testing
         for list in [nameless, naming, broken] {
             let failure = try #require(try failure([list]))
             #expect(failure.reason == .revocationUnknown)
-            #expect(failure.message.hasPrefix("the CRL of CN=Issuer can't be used: CRL signature failure, so nobody can tell"), "\(failure)")
+            #expect(
+                failure.message.hasPrefix(
+                    "the CRL of CN=Issuer can't be used: CRL signature failure, so nobody can tell"), "\(failure)")
             // The issuer's own list says more.
             let own = try issuer.revocationList(template(.keyOnly, isRevoked: false))
             #expect(try self.failure([list, own]) == nil)
@@ -123,7 +128,8 @@ import Testing
         let list = try old.revocationList(template(.keyOnly, isRevoked: true))
         let options = VerificationOptions(
             name: .dns("api.test"), time: Self.now, revocationLists: RevocationLists([try RevocationList(der: list)]))
-        let result = try TrustAnchors([Certificate(der: root.der)]).verify(PresentedChain(der: leaf.chainDER), options: options)
+        let result = try TrustAnchors([Certificate(der: root.der)]).verify(
+            PresentedChain(der: leaf.chainDER), options: options)
         guard case .failure(let failure) = result else {
             Issue.record("accepted")
             return
@@ -134,7 +140,9 @@ import Testing
 
     // MARK: Scope
 
-    private static func address(_ text: String) -> [UInt8] { DERWriter.value(0xA0, DERWriter.value(0x86, Array("http://\(text)".utf8))) }
+    private static func address(_ text: String) -> [UInt8] {
+        DERWriter.value(0xA0, DERWriter.value(0x86, Array("http://\(text)".utf8)))
+    }
 
     /// A list in parts: one for each distribution point.
     @Test(arguments: [("one.crl", true), ("two.crl", false)])
@@ -161,12 +169,14 @@ import Testing
         (
             DERWriter.sequence(
                 DERWriter.value(
-                    0xA0, DERWriter.value(0xA1, DERWriter.sequence(DERWriter.identifier("2.5.4.3"), DERWriter.utf8("x"))))),
+                    0xA0,
+                    DERWriter.value(0xA1, DERWriter.sequence(DERWriter.identifier("2.5.4.3"), DERWriter.utf8("x"))))),
             "a list whose distribution point is relative"
         ),
     ])
     func scopesThatProtectNobody(_ scope: [UInt8], _ words: String) throws {
-        let list = try issuer.revocationList(RevocationListTemplate().with { $0.extensions = [("2.5.29.28", true, scope)] })
+        let list = try issuer.revocationList(
+            RevocationListTemplate().with { $0.extensions = [("2.5.29.28", true, scope)] })
         let fault = #expect(throws: RevocationListFault.self) { try RevocationList(der: list) }
         #expect(fault?.reason.hasPrefix(words) == true)
     }
@@ -174,7 +184,9 @@ import Testing
     // MARK: What check and lint say
 
     @Test func defects() throws {
-        let own = try RevocationLists([RevocationList(der: issuer.revocationList(template(.renewedCertificate, isRevoked: false)))])
+        let own = try RevocationLists([
+            RevocationList(der: issuer.revocationList(template(.renewedCertificate, isRevoked: false)))
+        ])
         let issuers = try [issuer, namesake, root].map { try Certificate(der: $0.der) }
         #expect(own.defects(among: issuers).isEmpty)
         #expect(own.defects(among: [issuers[1]]).map(\.kind) == [.anotherKey])
@@ -197,7 +209,8 @@ import Testing
         _ lists: [[UInt8]], leaf: HeldCertificate? = nil
     ) throws -> Result<VerifiedChain, VerificationFailure> {
         let options = VerificationOptions(
-            name: .dns("api.test"), time: Self.now, revocationLists: RevocationLists(try lists.map { try RevocationList(der: $0) }))
+            name: .dns("api.test"), time: Self.now,
+            revocationLists: RevocationLists(try lists.map { try RevocationList(der: $0) }))
         return try TrustAnchors([Certificate(der: root.der)]).verify(
             PresentedChain(der: (leaf ?? self.leaf).chainDER), options: options)
     }
@@ -213,7 +226,8 @@ import Testing
             try directory.file("list.pem", HeldCertificate.pem(list, label: "X509 CRL")),
         ]
         return try OpenSSLCommand.outcome([
-            "verify", "-crl_check", "-attime", "\(Self.now)", "-CAfile", files[0], "-untrusted", files[1], "-CRLfile", files[2],
+            "verify", "-crl_check", "-attime", "\(Self.now)", "-CAfile", files[0], "-untrusted", files[1], "-CRLfile",
+            files[2],
             try directory.file("leaf.pem", leaf.pem),
         ])
     }

@@ -77,7 +77,13 @@ import Testing
             let failure = try #require(failure(try lists(issuer.revocationList(template))))
             #expect(failure.reason == .revocationUnknown)
             #expect(failure.depth == depth)
-            #expect(failure.message.hasPrefix("the CRL of CN=\(depth == 0 ? "Intermediate" : "Test Root") \(words), so nobody can tell whether the \(role) was revoked (CN="), "\(failure.message)")
+            #expect(
+                failure.message.hasPrefix(
+                    """
+                    the CRL of CN=\(depth == 0 ? "Intermediate" : "Test Root") \(words), so nobody can tell whether \
+                    the \(role) was revoked (CN=
+                    """
+                ), "\(failure.message)")
         }
     }
 
@@ -148,14 +154,17 @@ import Testing
         let line = Self.pem(good).split(separator: "\n").count + 1
         #expect(try message(second)?.hasPrefix("FILE: line \(line): list 2 in it: not a PEM or DER CRL (") == true)
         let missing = "\(directory.path)/missing"
-        #expect(throws: RevocationListError.unreadable(path: missing, .system(2))) { try RevocationLists.load([missing]) }
+        #expect(throws: RevocationListError.unreadable(path: missing, .system(2))) {
+            try RevocationLists.load([missing])
+        }
     }
 
     @Test func aListThatIsTooLong() throws {
         let path = try directory.file("long.crl", [UInt8](repeating: 0x30, count: RevocationLists.sizeLimit + 1))
         #expect(throws: RevocationListError.tooLong(path: path)) { try RevocationLists.load([path]) }
         #expect(
-            RevocationListError.tooLong(path: "x.crl").description.hasPrefix("x.crl: the lists are longer than 16 MiB together"))
+            RevocationListError.tooLong(path: "x.crl").description.hasPrefix(
+                "x.crl: the lists are longer than 16 MiB together"))
     }
 
     /// A chain that fails for another reason isn't worth the hashing of a list.

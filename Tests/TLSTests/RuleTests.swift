@@ -135,7 +135,9 @@ import Testing
             $0.key = .rsa(2048)
             $0.keyUsage = [.keyEncipherment]
         },
-        Fault("keyUsage for static ECDH", .wrongPurpose, "its keyUsage doesn't have digitalSignature") { $0.keyUsage = [.keyAgreement] },
+        Fault("keyUsage for static ECDH", .wrongPurpose, "its keyUsage doesn't have digitalSignature") {
+            $0.keyUsage = [.keyAgreement]
+        },
         Fault("keyCertSign without CA", .malformed, "") { $0.keyUsage = [.digitalSignature, .keyCertSign] },
         Fault("RSA with exponent 1", .weakKey, "exponent") { $0.publicKeyDER = rsa(bits: 2048, exponent: [1]) },
         Fault("RSA with an even exponent", .weakKey, "exponent") {
@@ -239,7 +241,10 @@ import Testing
         if !fits {
             #expect(
                 failure?.message
-                    == "certificate is valid for 61 days (2029-12-02 to 2030-01-31), and at most 60 are accepted (CN=api.test)"
+                    == """
+                    certificate is valid for 61 days (2029-12-02 to 2030-01-31), and at most 60 are accepted \
+                    (CN=api.test)
+                    """
             )
         }
     }

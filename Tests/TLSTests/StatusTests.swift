@@ -92,7 +92,9 @@ import Testing
     }
 
     @Test func delegatedResponders() throws {
-        func result(by issuer: HeldCertificate? = nil, _ change: (inout CertificateTemplate) -> Void) throws -> Result<
+        func result(
+            by issuer: HeldCertificate? = nil, _ change: (inout CertificateTemplate) -> Void
+        ) throws -> Result<
             OCSPStatus, OCSPFailure
         > {
             let template = CertificateTemplate(commonName: "Responder").with {
@@ -148,12 +150,15 @@ import Testing
                 == "the OCSP response is broken: certificate 1 in it is refused: its CRL distribution points "
                 + "are relative to the issuer's name (nameRelativeToCRLIssuer)")
         // The same without them is parsed.
-        let usual = try issuer.issue(CertificateTemplate(commonName: "Responder").with { $0.extendedKeyUsage = [Self.ocspSigning] })
+        let usual = try issuer.issue(
+            CertificateTemplate(commonName: "Responder").with { $0.extendedKeyUsage = [Self.ocspSigning] })
         let good = try issuer.statusResponse(for: leaf, StatusTemplate().with { $0.responder = usual })
         #expect(check(leaf, good).isGood)
         #expect(ParsedObjects.count { chain.checkStatus(good, at: Self.now) }.certificates > 0)
         for count in 0..<good.count {
-            #expect(throws: CertificateLimits.Fault.notDER) { try CertificateLimits.check(statusResponse: Array(good[..<count]).span) }
+            #expect(throws: CertificateLimits.Fault.notDER) {
+                try CertificateLimits.check(statusResponse: Array(good[..<count]).span)
+            }
         }
     }
 

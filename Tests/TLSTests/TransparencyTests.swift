@@ -150,7 +150,9 @@ import Testing
             })
     }
 
-    private func check(_ leaf: HeldCertificate, _ evidence: PeerEvidence? = nil) -> (
+    private func check(
+        _ leaf: HeldCertificate, _ evidence: PeerEvidence? = nil
+    ) -> (
         result: TransparencyResult, passed: Bool
     ) {
         do {

@@ -124,7 +124,10 @@ import Testing
         #expect(notSent.reason == .unknownIssuer)
         #expect(
             notSent.message
-                == "issuer of CN=Test Intermediate is unknown: CN=Test Root is neither among the trust anchors nor sent by the server"
+                == """
+                issuer of CN=Test Intermediate is unknown: CN=Test Root is neither among the trust anchors nor sent by \
+                the server
+                """
         )
     }
 

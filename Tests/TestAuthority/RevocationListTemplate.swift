@@ -37,7 +37,8 @@ extension HeldCertificate {
         }
         let authority = try authorityKeyIdentifier(template)
         let extensions =
-            (authority.isEmpty ? [] : extensionDER("2.5.29.35", DERWriter.sequence(authority))) + extensionDER("2.5.29.20", DERWriter.integer(1))
+            (authority.isEmpty ? [] : extensionDER("2.5.29.35", DERWriter.sequence(authority)))
+            + extensionDER("2.5.29.20", DERWriter.integer(1))
             + template.extensions.flatMap { extensionDER($0.identifier, critical: $0.isCritical, $0.contents) }
         let body = DERWriter.sequence(
             DERWriter.integer(1), algorithm, subjectName, DERWriter.time(template.thisUpdate),
@@ -50,10 +51,12 @@ extension HeldCertificate {
     }
 
     private func authorityKeyIdentifier(_ template: RevocationListTemplate) throws -> [UInt8] {
-        let identifier = CertificateEncoding.keyIdentifier(template.keyIdentifier, of: key).map { DERWriter.value(0x80, $0) } ?? []
+        let identifier =
+            CertificateEncoding.keyIdentifier(template.keyIdentifier, of: key).map { DERWriter.value(0x80, $0) } ?? []
         guard let authority = template.authority else { return identifier }
         let issuer = (authority.issuers.first ?? authority).subjectName
-        return try identifier + DERWriter.value(0xA1, DERWriter.value(0xA4, issuer)) + DERWriter.value(0x82, authority.serialContents())
+        return try identifier + DERWriter.value(0xA1, DERWriter.value(0xA4, issuer))
+            + DERWriter.value(0x82, authority.serialContents())
     }
 
     private func extensionDER(_ identifier: String, critical: Bool = false, _ contents: [UInt8]) -> [UInt8] {

@@ -76,7 +76,9 @@ extension HeldCertificate {
     /// A responder's error, e.g. 3 for tryLater (RFC 6960 section 4.2.1).
     public static func statusError(_ code: Int32) -> [UInt8] { encoded(OCSP_response_create(code, nil)) }
 
-    private func add(_ template: StatusTemplate, _ identifier: OpaquePointer, to basic: OpaquePointer?) throws
+    private func add(
+        _ template: StatusTemplate, _ identifier: OpaquePointer, to basic: OpaquePointer?
+    ) throws
         -> OpaquePointer
     {
         var (status, reason) = (V_OCSP_CERTSTATUS_GOOD, CInt(-1))

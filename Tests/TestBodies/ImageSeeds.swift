@@ -131,6 +131,11 @@ package enum ImageSeeds {
             N4XZKs2rypzV5rczq43Za807wCKwu6EdR/YitsvE7qT2WNjzzN7k9mlhj0r7tbL/avvY2TeN/dLa21WPwPdDP4m8i30n8Qepnwq/yPxW\
             7o8K/730dyq/V/sPzv9q/IPWv/wPauL2MuksYVwAAAAASUVORK5CYII=
             """),
-        Seed("xbm", .xbm, 10, 2, 1, Data("#define t_width 10\n#define t_height 2\nstatic char t_bits[] = {\n  0x01, 0x02,\n  0xff, 0x03 };\n".utf8).base64EncodedString()),
+        Seed(
+            "xbm", .xbm, 10, 2, 1,
+            Data(
+                "#define t_width 10\n#define t_height 2\nstatic char t_bits[] = {\n  0x01, 0x02,\n  0xff, 0x03 };\n"
+                    .utf8
+            ).base64EncodedString()),
     ]
 }

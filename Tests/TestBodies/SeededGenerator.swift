@@ -29,7 +29,11 @@ extension [UInt8] {
                 let end = Swift.min(at + Int.random(in: 1...16, using: &random), copy.count)
                 copy.insert(contentsOf: copy[at..<end], at: Int.random(in: 0...copy.count, using: &random))
             default:
-                if Bool.random(using: &random) { copy.removeSubrange(at...) } else { copy[at] = [0, 0x7F, 0x80, 0xFF].randomElement(using: &random)! }
+                if Bool.random(using: &random) {
+                    copy.removeSubrange(at...)
+                } else {
+                    copy[at] = [0, 0x7F, 0x80, 0xFF].randomElement(using: &random)!
+                }
             }
         }
         return copy

@@ -39,10 +39,12 @@ import Testing
     @Test func `an earlier attempt may still win after a later one has failed`() throws {
         let silent = try SilentPort()
         let refusing = try RefusingPort()
-        let dial = try Dial(to: [silent, refusing], delay: 0, started: { loop in
-            // Makes room in the queue: the kernel repeats the SYN after a second.
-            silent.drain()
-        })
+        let dial = try Dial(
+            to: [silent, refusing], delay: 0,
+            started: { loop in
+                // Makes room in the queue: the kernel repeats the SYN after a second.
+                silent.drain()
+            })
         #expect(try dial.result.get().address == silent.address)
     }
 

@@ -85,7 +85,8 @@ import Testing
         var machine = HappyEyeballs(addresses: try Self.addresses(["::1"]), moreToCome: true)
         #expect(machine.start() == .attempt(0, startDelay: true))
         #expect(machine.failed(0) == .wait)
-        #expect(machine.add(try Self.addresses(["::1", "1.1.1.1"]), moreToCome: false) == .attempt(1, startDelay: false))
+        #expect(
+            machine.add(try Self.addresses(["::1", "1.1.1.1"]), moreToCome: false) == .attempt(1, startDelay: false))
         #expect(machine.order == (try Self.addresses(["::1", "1.1.1.1"])))
         #expect(machine.failed(1) == .failed)
     }

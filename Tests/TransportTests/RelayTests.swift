@@ -178,15 +178,17 @@ import Transport
         #expect(bench.ending() == .completed)
     }
 
-    /// Much at a time goes by a pipe, without a slab: every byte arrives, in its order, also of what a reader that stands
-    /// still left in the pipe, and the end after it.
+    /// Much at a time goes by a pipe, without a slab: every byte arrives, in its order, also of what a reader that
+    /// stands still left in the pipe, and the end after it.
     @Test func muchIsCarriedWholeInBothDirections() throws {
         let bench = try Bench()
         // On a busy machine a thread may stand still for long after one direction has ended.
         bench.start(patience: 60_000)
         let size = 24 << 20
         // Without a period that a lost or repeated piece could hide behind.
-        let bytes = (0..<UInt32(size / 4)).flatMap { number in withUnsafeBytes(of: number &* 2_654_435_761) { Array($0) } }
+        let bytes = (0..<UInt32(size / 4)).flatMap { number in
+            withUnsafeBytes(of: number &* 2_654_435_761) { Array($0) }
+        }
         let got = [Mailbox<[UInt8]>(), Mailbox<[UInt8]>()]
         for (index, end) in [bench.client, bench.origin].enumerated() {
             Thread.detachNewThread {

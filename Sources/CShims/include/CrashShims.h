@@ -4,9 +4,9 @@
 
 #include <semaphore.h>
 
-// Has each of the signals that end a process by a fault (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS), where
-// it isn't ignored, first post `saver` and wait for shim_crash_is_saved(), a second at most. Then it does what it did
-// before, and ends the process. `saver` lives as long as the process. To be called once.
+// Has each of the signals that end a process by a fault (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS),
+// where it isn't ignored, first post `saver` and wait for shim_crash_is_saved(), a second at most. Then it does what it
+// did before, and ends the process. `saver` lives as long as the process. To be called once.
 void shim_crash_watch(sem_t *saver);
 
 // The signal that ends the process; 0 if there is none. For who waits for `saver`.

@@ -1,4 +1,5 @@
-// Of openat(2) and memfd_create(2), what the headers show only under _GNU_SOURCE, which the Glibc module is built without.
+// Of openat(2) and memfd_create(2), what the headers show only under _GNU_SOURCE, which the Glibc module is built
+// without.
 #pragma once
 
 #include <fcntl.h>

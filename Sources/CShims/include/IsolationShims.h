@@ -1,5 +1,5 @@
-// What the Isolation room needs of <sched.h> and <sys/mount.h>: the first shows it only under _GNU_SOURCE, which the Glibc
-// module is built without, and the second is not in that module.
+// What the Isolation room needs of <sched.h> and <sys/mount.h>: the first shows it only under _GNU_SOURCE, which the
+// Glibc module is built without, and the second is not in that module.
 #pragma once
 
 // unshare(2)

@@ -29,7 +29,9 @@ package struct Arrival: Sendable {
 extension Arrival {
     /// The client that a header names. Its peer is unknown to this machine.
     package func behind(_ header: ProxyHeader) -> Arrival {
-        guard case .address(let address) = header.source else { return Arrival(from: source, peer: peer, header: self.header) }
+        guard case .address(let address) = header.source else {
+            return Arrival(from: source, peer: peer, header: self.header)
+        }
         return Arrival(from: .network(address), peer: peer, header: self.header)
     }
 

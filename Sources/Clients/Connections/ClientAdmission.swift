@@ -30,7 +30,9 @@ extension ClientConnection {
     /// File permissions guard a Unix socket. A door is for those who may use a loopback port.
     fileprivate var isAddressAllowed: Bool {
         let ranges = worker.snapshot.proxy.allowClients
-        guard let address = source.address else { return place == .thisMachine || Self.loopback.contains { ip in ranges.contains { $0.contains(ip) } } }
+        guard let address = source.address else {
+            return place == .thisMachine || Self.loopback.contains { ip in ranges.contains { $0.contains(ip) } }
+        }
         return ranges.contains { $0.contains(address.ip.bytes) }
     }
 

@@ -10,7 +10,9 @@ import Transport
 /// CONNECT: the upstream first, then the answer, then TLS with a minted leaf, or a tunnel.
 extension ClientConnection {
     /// - Parameter overtaken: the previous attempt, which a reload overtook.
-    func connect(_ asked: Authority, by identity: ClientIdentity, _ route: Route, inPlaceOf overtaken: ConnectAttempt? = nil) {
+    func connect(
+        _ asked: Authority, by identity: ClientIdentity, _ route: Route, inPlaceOf overtaken: ConnectAttempt? = nil
+    ) {
         record.entry = route.destination.source?.pattern
         record.entrySlot = route.slot
         record.kind = route.target.key.layer.isShared ? .interception : .tunnel
@@ -20,7 +22,8 @@ extension ClientConnection {
         let isForGRPC = overtaken?.isForGRPC ?? server.readRequest { RefusalForm.isAskedForByGRPC($0) }
         server.dropHead()
         if let refusal = refusalWithoutAuthority(route) { return server.refuseRequest(refusal) }
-        guard let attempt = ConnectAttempt(to: asked, route, worker: worker, isForGRPC: isForGRPC, inPlaceOf: overtaken) else {
+        guard let attempt = ConnectAttempt(to: asked, route, worker: worker, isForGRPC: isForGRPC, inPlaceOf: overtaken)
+        else {
             return server.refuseRequest(.overtaken(host: route.authority.host))
         }
         tunnel = ClientTunnel(asked, by: identity, agent, route: route, attempt: attempt)
@@ -101,7 +104,8 @@ extension ClientConnection {
                 tunnel.attempt = tunnel.attempt.map { ConnectAttempt(plain, after: $0) }
                 return .connectFailed(.mayBePlain)
             }
-            return .connectFailed(connectFailed(tunnel.failure ?? failure, by: tunnel.route, isAnswered: attempt == .secure))
+            return .connectFailed(
+                connectFailed(tunnel.failure ?? failure, by: tunnel.route, isAnswered: attempt == .secure))
         }
     }
 
@@ -216,7 +220,8 @@ extension ClientConnection {
         do {
             let connection = try server.stream.withDescriptor { descriptor in
                 try TLSConnection(
-                    server: worker.shared.interceptedTLS.context(for: worker.snapshot.proxy.http), descriptor: descriptor, identity: leaf,
+                    server: worker.shared.interceptedTLS.context(for: worker.snapshot.proxy.http),
+                    descriptor: descriptor, identity: leaf,
                     ticketContext: SHA256Digest.of(Array(tunnel.asked.description.utf8)).bytes, alreadyReceived: early)
             }
             server.stream.secure(connection)
@@ -248,8 +253,9 @@ extension ClientConnection {
         if Self.hasVanished(error) { return ": it seems not to trust the proxy's authority" }
         guard case .tls(let failure) = error, failure.kind == .noSharedApplicationProtocol else { return "" }
         let spoken = worker.snapshot.proxy.http.map(\.rawValue).joined(separator: " or ")
-        return "; it has to offer \(spoken) (proxy.http) too, or let the host pass unopened, its pins still verified, with "
-            + "action: verify-tunnel"
+        return
+            "; it has to offer \(spoken) (proxy.http) too, or let the host pass unopened, its pins still verified, "
+            + "with action: verify-tunnel"
     }
 
     /// Reads requests inside CONNECT, over TLS or plain.

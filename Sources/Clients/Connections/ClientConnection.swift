@@ -64,7 +64,8 @@ package final class ClientConnection {
     ///   - carrier: the stream of HTTP/2 on the proxy's own port that is the connection; nil: it has a socket.
     ///   - ended: called once, when the connection is closed.
     package init(
-        worker: WorkerContext, stream: ByteStream, arrival: Arrival, isCounted: Bool, on carrier: Int32? = nil, url: String? = nil,
+        worker: WorkerContext, stream: ByteStream, arrival: Arrival, isCounted: Bool, on carrier: Int32? = nil,
+        url: String? = nil,
         ended: @escaping (ClientConnection) -> Void
     ) {
         self.ended = ended
@@ -130,7 +131,9 @@ package final class ClientConnection {
     /// If it is still open, and as the policy in force would make it.
     func takeKept(for route: Route) -> UpstreamConnection? {
         guard let kept = kept.take() else { return nil }
-        if !kept.isOver, !kept.origin.hasRetired(kept), kept.validUntil > worker.unixTime(), kept.origin.key == route.target.key {
+        if !kept.isOver, !kept.origin.hasRetired(kept), kept.validUntil > worker.unixTime(),
+            kept.origin.key == route.target.key
+        {
             return kept
         }
         kept.letGo()
@@ -177,14 +180,19 @@ extension ClientConnection: HTTP1ServerOwner {
     package func handedOver(by server: HTTP1Server) { arrived(.answered) }
 
     package func lentStreamIsReadable(_ server: HTTP1Server) {
-        if state.phase == .awaitingHandshake, !state.isSuspended { clientSpoke() } else { server.stream.wantsRead = false }
+        if state.phase == .awaitingHandshake, !state.isSuspended {
+            clientSpoke()
+        } else {
+            server.stream.wantsRead = false
+        }
     }
 
     package func switched(to upstream: HTTP1Upstream, by server: HTTP1Server) {
         guard let route = request.route else { return server.abort() }
         record.kind = .upgrade
         carry(
-            upstream, as: Relayed(route: route, address: upstream.address, verdict: upstream.verdict, timeout: request.timeout),
+            upstream,
+            as: Relayed(route: route, address: upstream.address, verdict: upstream.verdict, timeout: request.timeout),
             received: server.requests.takeBuffer(), answered: upstream.responses.takeBuffer())
         happened(.upgraded)
     }

@@ -8,7 +8,8 @@ extension ClientConnection: HTTP2ServerOwner {
     func serveHTTP2() {
         server.lend()
         do throws(HTTP2Unavailable) {
-            let http2 = try HTTP2Server(over: server.stream, session: worker.session, settings: worker.serverSettings, owner: self)
+            let http2 = try HTTP2Server(
+                over: server.stream, session: worker.session, settings: worker.serverSettings, owner: self)
             self.http2 = http2
             http2.start()
         } catch {

@@ -54,7 +54,11 @@ extension ClientRequest {
     func identify(then step: @escaping Step) {
         keep { request in
             // There may have been a reload meanwhile.
-            if request.connection.withdrawal(of: request.identity) != nil { request.received(by: request.server) } else { step(request) }
+            if request.connection.withdrawal(of: request.identity) != nil {
+                request.received(by: request.server)
+            } else {
+                step(request)
+            }
         }
         connection.askForDecision()
     }

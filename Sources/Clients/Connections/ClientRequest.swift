@@ -141,7 +141,8 @@ package final class ClientRequest {
         if let summary = server.exchange.summary { return summary }
         if let relay = upgrade?.relay {
             return summary(
-                "relaying", isSuspended: relay.isSuspended, up: record.bytesUp + relay.bytesUp, down: record.bytesDown + relay.bytesDown)
+                "relaying", isSuspended: relay.isSuspended, up: record.bytesUp + relay.bytesUp,
+                down: record.bytesDown + relay.bytesDown)
         }
         switch phase {
         case .identifying: return summary("finding out who asks", isSuspended: isSuspended)
@@ -154,7 +155,8 @@ package final class ClientRequest {
         case .delivering:
             // The rest of a cut response is still being delivered.
             return TaskSummary(
-                record, state: .canceling, phase: "delivering what was passed on", up: record.bytesUp, down: record.bytesDown,
+                record, state: .canceling, phase: "delivering what was passed on", up: record.bytesUp,
+                down: record.bytesDown,
                 now: worker.loop.now)
         default: return nil
         }

@@ -30,7 +30,8 @@ extension ClientConnection {
     /// - Returns: whether an answer will follow.
     func asksRuns() -> Bool {
         guard case .notBegun = inquiries.runs, let socket = peer.socket, let number = socket.inode else { return false }
-        let isBegun = RunInquiry.begin(about: number, worker.shared.runs.runs(of: socket.user), on: worker.loop) { [weak self] run in
+        let isBegun = RunInquiry.begin(about: number, worker.shared.runs.runs(of: socket.user), on: worker.loop) {
+            [weak self] run in
             guard let self else { return }
             inquiries.runs = .over(run)
             for request in requests { request.goOn() }

@@ -52,7 +52,8 @@ extension ClientConnection {
     private func summary(_ phase: String, up: UInt64 = 0, down: UInt64 = 0) -> TaskSummary? {
         guard record.ended == nil else { return nil }
         return TaskSummary(
-            record, state: state.isSuspended ? .suspended : .running, phase: phase, up: up, down: down, now: worker.loop.now)
+            record, state: state.isSuspended ? .suspended : .running, phase: phase, up: up, down: down,
+            now: worker.loop.now)
     }
 
     /// A task that has just ended.
@@ -90,7 +91,8 @@ extension ClientConnection {
     }
 
     private func cancel(_ request: ClientRequest, _ task: TaskSummary, because cause: String) {
-        worker.log(.info, "task.cancel", ["task": .stringConvertible(task.id), "host": "\(task.host)", "cause": "\(cause)"])
+        worker.log(
+            .info, "task.cancel", ["task": .stringConvertible(task.id), "host": "\(task.host)", "cause": "\(cause)"])
         request.cancel(cause, host: task.host)
     }
 
@@ -147,7 +149,8 @@ extension ClientConnection {
     private func cancelTask(_ cause: String) {
         guard let task, task.state != .canceling else { return }
         if state.takesRequests { return cancel(request, task, because: cause) }
-        worker.log(.info, "task.cancel", ["task": .stringConvertible(task.id), "host": "\(task.host)", "cause": "\(cause)"])
+        worker.log(
+            .info, "task.cancel", ["task": .stringConvertible(task.id), "host": "\(task.host)", "cause": "\(cause)"])
         self.cause = cause
         tunnel?.refusal = .cancelled(by: cause, host: task.host)
         happened(.cancel)

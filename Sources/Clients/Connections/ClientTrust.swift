@@ -3,8 +3,8 @@ import Session
 import TLS
 import Transport
 
-/// Whether a client trusts the proxy's authority, as far as it shows. One that doesn't says so by an alert in the handshake; or,
-/// if it checks certificates after the handshake, only by its end.
+/// Whether a client trusts the proxy's authority, as far as it shows. One that doesn't says so by an alert in the
+/// handshake; or, if it checks certificates after the handshake, only by its end.
 extension ClientConnection {
     /// Later than this after the handshake, an end has other reasons.
     private static let departureNanoseconds: UInt64 = 2_000_000_000
@@ -38,16 +38,21 @@ extension ClientConnection {
     }
 
     private var knownClient: KnownClient {
-        KnownClient(claimant: Claimant(peer, source: source), executable: peer.traits?.executable, agent: tunnel?.agent ?? .none)
+        KnownClient(
+            claimant: Claimant(peer, source: source), executable: peer.traits?.executable, agent: tunnel?.agent ?? .none
+        )
     }
 
     /// The connection is closed.
     func noteDeparture() {
         attributeTrust()
-        guard state.phase == .inside, case .no = shownTrust, hasLeft || server.clientHasLeft, server.requests.isEmpty, !worker.isDraining,
-            let tunnel, let secured = tunnel.securedAt, !tunnel.isResumed, worker.loop.now - secured <= Self.departureNanoseconds
+        guard state.phase == .inside, case .no = shownTrust, hasLeft || server.clientHasLeft, server.requests.isEmpty,
+            !worker.isDraining,
+            let tunnel, let secured = tunnel.securedAt, !tunnel.isResumed,
+            worker.loop.now - secured <= Self.departureNanoseconds
         else { return }
-        let departure = ClientDeparture(client: knownClient, source: source, traits: peer.traits, authority: tunnel.route.authority)
+        let departure = ClientDeparture(
+            client: knownClient, source: source, traits: peer.traits, authority: tunnel.route.authority)
         run?.left(departure)
         worker.departures.note(departure)
     }

@@ -26,7 +26,8 @@ extension ClientConnection {
             record.verification = verdict?.check.rawValue
             carry(
                 verification.upstream,
-                as: Relayed(tunnel: verification.route, address: verification.upstream.address, verdict: verdict?.verdict),
+                as: Relayed(
+                    tunnel: verification.route, address: verification.upstream.address, verdict: verdict?.verdict),
                 received: verification.takeFromClient(), answered: verification.takeFromServer())
             return .verified
         case .refused(let bytes, let refusal):
@@ -49,10 +50,12 @@ extension ClientConnection {
     ///   - received: the client's first bytes.
     ///   - answered: the origin's first bytes.
     func carry(
-        _ upstream: UpstreamConnection, as relayed: Relayed, received: consuming ByteBuffer, answered: consuming ByteBuffer
+        _ upstream: UpstreamConnection, as relayed: Relayed, received: consuming ByteBuffer,
+        answered: consuming ByteBuffer
     ) {
         let relay = Relay(
-            loop: worker.loop, downstream: server.stream, upstream: upstream.stream, received: received, answered: answered,
+            loop: worker.loop, downstream: server.stream, upstream: upstream.stream, received: received,
+            answered: answered,
             idleNanoseconds: relayed.timeout?.nanoseconds ?? worker.serverSettings.idleNanoseconds
         ) { [weak self] ending in
             guard let self, case .relaying(let relay, _) = carrier else { return }

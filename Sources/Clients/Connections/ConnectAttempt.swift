@@ -26,7 +26,8 @@ final class ConnectAttempt {
 
     /// - Parameter overtaken: the previous attempt, which a reload overtook; nil is returned if that was the second.
     init?(
-        to asked: Authority, _ route: Route, worker: WorkerContext, isForGRPC: Bool = false, inPlaceOf overtaken: ConnectAttempt? = nil
+        to asked: Authority, _ route: Route, worker: WorkerContext, isForGRPC: Bool = false,
+        inPlaceOf overtaken: ConnectAttempt? = nil
     ) {
         if let overtaken, overtaken.isSecond { return nil }
         self.asked = asked

@@ -23,7 +23,8 @@ package final class HeaderReader: SocketHandler {
 
     /// - Parameter completion: called once, on the loop. After a success ``take()`` has the socket.
     package init(
-        loop: EventLoop, socket: consuming Descriptor, completion: @escaping (HeaderReader, Result<ProxyHeader, Failure>) -> Void
+        loop: EventLoop, socket: consuming Descriptor,
+        completion: @escaping (HeaderReader, Result<ProxyHeader, Failure>) -> Void
     ) {
         self.loop = loop
         self.completion = completion
@@ -50,7 +51,9 @@ package final class HeaderReader: SocketHandler {
         var room = [UInt8](repeating: 0, count: ProxyHeader.longest + 1 - received.count)
         let count = recv(raw, &room, room.count, CInt(MSG_PEEK))
         if count < 0, errno == EAGAIN || errno == EINTR { return }
-        guard count > 0 else { return end(.failure(Failure(cause: "the connection ended before a whole PROXY header had come"))) }
+        guard count > 0 else {
+            return end(.failure(Failure(cause: "the connection ended before a whole PROXY header had come")))
+        }
         let known = received.count
         received += room[..<count]
         do throws(ProxyHeader.Defect) {

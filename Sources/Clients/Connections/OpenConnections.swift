@@ -4,8 +4,8 @@ import Session
 /// What the clients of a worker have open, and what their tasks hold open to origins.
 package struct OpenConnections: Sendable {
     package private(set) var tasks = 0
-    /// Connections of clients by what is spoken, inside CONNECT once that has begun. Those that a stream of HTTP/2 on the
-    /// proxy's own port carries count from then on.
+    /// Connections of clients by what is spoken, inside CONNECT once that has begun. Those that a stream of HTTP/2 on
+    /// the proxy's own port carries count from then on.
     package private(set) var clients: [WorkerCounters.Kind: Int] = [:]
     package private(set) var clientStreams = 0
     private var alone: [WorkerCounters.Kind: Int] = [:]

@@ -56,8 +56,10 @@ package struct ProxyHeader: Equatable, Sendable {
             return nil
         }
         guard bytes[end - 1] == UInt8(ascii: "\r") else { throw .malformed("the line doesn't end with CR LF") }
-        let fields = bytes[textSignature.count..<end - 1].split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
-            .map { String(decoding: $0, as: UTF8.self) }
+        let fields = bytes[textSignature.count..<end - 1].split(
+            separator: UInt8(ascii: " "), omittingEmptySubsequences: false
+        )
+        .map { String(decoding: $0, as: UTF8.self) }
         // Anything after UNKNOWN is ignored.
         if fields.first == "UNKNOWN" { return ProxyHeader(source: .unknown, length: end + 1) }
         guard fields.count == 5, fields[0] == "TCP4" || fields[0] == "TCP6" else {
@@ -67,7 +69,9 @@ package struct ProxyHeader: Equatable, Sendable {
         guard let source = IPAddress(fields[1]), source.isIPv6 == isIPv6, IPAddress(fields[2])?.isIPv6 == isIPv6 else {
             throw .malformed("an address is not one of \(fields[0])")
         }
-        guard let port = port(fields[3]), Self.port(fields[4]) != nil else { throw .malformed("a port is not a number up to 65535") }
+        guard let port = port(fields[3]), Self.port(fields[4]) != nil else {
+            throw .malformed("a port is not a number up to 65535")
+        }
         return ProxyHeader(source: .address(SocketAddress(ip: source, port: port)), length: end + 1)
     }
 
@@ -94,7 +98,9 @@ package struct ProxyHeader: Equatable, Sendable {
         guard length <= longest else { throw .tooLong }
         let (family, transport) = (bytes[13] >> 4, bytes[13] & 0xF)
         let addresses = isLocal ? 0 : [0, 12, 36, 216][Int(min(family, 3))]
-        guard isLocal || family < 4 && transport < 3 else { throw .malformed("address family \(family), transport \(transport)") }
+        guard isLocal || family < 4 && transport < 3 else {
+            throw .malformed("address family \(family), transport \(transport)")
+        }
         guard isLocal || transport != 2 else { throw .malformed("datagrams, where a stream is") }
         guard fixedLength + addresses <= length else { throw .malformed("it ends within the addresses") }
         guard bytes.count >= length else { return nil }
@@ -106,7 +112,8 @@ package struct ProxyHeader: Equatable, Sendable {
         }
         let port = fixedLength + 2 * width
         return ProxyHeader(
-            source: .address(SocketAddress(ip: ip, port: UInt16(bytes[port]) << 8 | UInt16(bytes[port + 1]))), length: length)
+            source: .address(SocketAddress(ip: ip, port: UInt16(bytes[port]) << 8 | UInt16(bytes[port + 1]))),
+            length: length)
     }
 
     /// PP2_TYPE_CRC32C

@@ -12,7 +12,8 @@ extension ClientRequest {
         }
         // The client can follow it itself, once it is identified.
         if connection.awaitsPeer(for: authority) { return .pass }
-        let client = Route.Client(place: connection.place, asker: .client(peer), via: request.head.via(in: request.bytes))
+        let client = Route.Client(
+            place: connection.place, asker: .client(peer), via: request.head.via(in: request.bytes))
         let route: Route
         switch worker.decide(authority, for: url.isSecure ? .secure : .plain, client: client) {
         case .refuse(let error): return .refuse(error.report.title)

@@ -10,9 +10,13 @@ import Transport
 extension ClientConnection {
     /// Nil: the configuration in force still allows the client and its user.
     func withdrawal(of identity: ClientIdentity) -> String? {
-        guard isStillAllowed(identity) else { return "after a reload this client is no longer allowed (proxy.allow_clients)" }
+        guard isStillAllowed(identity) else {
+            return "after a reload this client is no longer allowed (proxy.allow_clients)"
+        }
         guard let users = worker.users, !identity.isLetIn(by: users) else { return nil }
-        if identity.run != nil { return "after a reload proxy.users asks for a name and a password, and this run has none that hold" }
+        if identity.run != nil {
+            return "after a reload proxy.users asks for a name and a password, and this run has none that hold"
+        }
         return identity.user == nil
             ? "after a reload proxy.users asks for a name and a password, and this connection gave none"
             : "after a reload the user who opened this connection is no longer in proxy.users, or has another password"
@@ -20,7 +24,9 @@ extension ClientConnection {
 
     /// Called when a relay begins, and after each reload.
     package func reviewRelay() {
-        if case .relaying(let relay, let relayed) = carrier { return review(relay, relayed, of: tunnel?.identity ?? request.identity) }
+        if case .relaying(let relay, let relayed) = carrier {
+            return review(relay, relayed, of: tunnel?.identity ?? request.identity)
+        }
         guard let http2 else { return }
         for request in Array(http2.requests) {
             if let upgrade = request.upgrade { review(upgrade.relay, upgrade.relayed, of: request.identity) }
@@ -73,7 +79,8 @@ extension ClientConnection {
     /// Judges the origin's chain by the policy in force.
     private func judge(_ verdict: Verdict?, by fresh: Route) -> Result<Route, Objection> {
         guard let verdict, let now = fresh.judge(verdict, at: worker.unixTime()) else {
-            return .failure(Objection(cause: "after a reload \(fresh.authority) is to be verified, which this connection was not"))
+            return .failure(
+                Objection(cause: "after a reload \(fresh.authority) is to be verified, which this connection was not"))
         }
         guard let refusal = now.refusal else { return .success(fresh) }
         worker.report(now, of: fresh)

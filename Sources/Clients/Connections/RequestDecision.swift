@@ -26,7 +26,8 @@ extension ClientRequest {
             return refuseAsker(.credentialsMissing)
         }
         awaitRuling()
-        users.verify(credentials, for: Claimant(peer, source: connection.source), on: worker.loop) { [weak self] ruling in
+        users.verify(credentials, for: Claimant(peer, source: connection.source), on: worker.loop) {
+            [weak self] ruling in
             self?.verified(credentials, ruling, by: users)
         }
     }
@@ -106,7 +107,8 @@ extension ClientRequest {
         if !hasMemory(for: purpose) { return .refuse(.noMemory) }
         if server.request.hasVia, hasPassed(authority) { return .refuse(.loop(authority.description)) }
         let via = server.readRequest { $0.head.via(in: $0.bytes) }
-        let decision = worker.decide(authority, for: purpose, client: Route.Client(place: connection.place, asker: .client(peer), via: via))
+        let decision = worker.decide(
+            authority, for: purpose, client: Route.Client(place: connection.place, asker: .client(peer), via: via))
         if case .refuse = decision {
             let own = worker.shared.testHosts.entry(for: authority.host)
             let entry = own ?? worker.snapshot.entry(for: authority.host, port: authority.port)
@@ -141,7 +143,10 @@ extension ClientRequest {
         if connection.awaitsPeer(for: route.authority) {
             return identify { $0.received(by: $0.server) }
         }
-        guard case .relay(let fresh) = worker.decide(route.authority, for: .secure, client: connection.client(as: route.client)) else {
+        guard
+            case .relay(let fresh) = worker.decide(
+                route.authority, for: .secure, client: connection.client(as: route.client))
+        else {
             return closeConnection("after a reload this host may no longer be intercepted")
         }
         tunnel.route = fresh
@@ -197,7 +202,9 @@ extension ClientRequest {
         }
         if self.route !== route { self.route = route }
         timeout = nil
-        guard let layers = route.rules else { return server.begin(to: route.destination, over: connection.takeKept(for: route)?.lease()) }
+        guard let layers = route.rules else {
+            return server.begin(to: route.destination, over: connection.takeKept(for: route)?.lease())
+        }
         beginShaped(route, by: layers)
     }
 

@@ -58,13 +58,15 @@ extension ClientRequest {
             switch try rules.request.serialize(into: outline) {
             case .unchanged: convertBody(route, rules)
             case .target(let target):
-                write(route, rules) { (request: OwnedRequest) throws(WireError) in try request.rewritten(target: target) }
+                write(route, rules) { (request: OwnedRequest) throws(WireError) in try request.rewritten(target: target)
+                }
             case .body(let body, let type):
                 let budget = worker.session.slabs.budget
                 guard let reservation = BodyReservation(of: budget, for: .request, bytes: body.count) else {
                     return refuseForBudget(route)
                 }
-                write(route, rules, body: HeldBody(body, holding: reservation)) { (request: OwnedRequest) throws(WireError) in
+                write(route, rules, body: HeldBody(body, holding: reservation)) {
+                    (request: OwnedRequest) throws(WireError) in
                     try request.rewritten(contentType: type, bodyLength: body.count)
                 }
             case .form(let form): try send(form, route, rules)
@@ -140,7 +142,8 @@ extension ClientRequest {
         switch outcome {
         case .success(.success(let body)):
             guard reservation.resize(to: body.count) else { return refuseForBudget(route) }
-            write(route, rules, body: HeldBody(body, holding: reservation)) { (request: OwnedRequest) throws(WireError) in
+            write(route, rules, body: HeldBody(body, holding: reservation)) {
+                (request: OwnedRequest) throws(WireError) in
                 try request.rewritten(contentType: conversion.to.contentType, bodyLength: body.count)
             }
         case .success(.failure(let error)):

@@ -4,8 +4,8 @@ package import Session
 package import TLS
 package import Transport
 
-/// TLS on the proxy's own port (an `https://` proxy), before a client connection over a socket pair, at a copy's cost. A
-/// client that chose HTTP/2 has one for each stream.
+/// TLS on the proxy's own port (an `https://` proxy), before a client connection over a socket pair, at a copy's cost.
+/// A client that chose HTTP/2 has one for each stream.
 package final class TLSFront: ByteStreamOwner {
     private let loop: EventLoop
     /// Our end of the client's connection.
@@ -26,8 +26,8 @@ package final class TLSFront: ByteStreamOwner {
     /// No client was served yet.
     package private(set) var isFirst = true
 
-    /// Takes the plain end of a socket pair, the stream of HTTP/2 that it carries, and what to do if it is aborted: the client
-    /// would take the cut for an end. False: there are too many clients.
+    /// Takes the plain end of a socket pair, the stream of HTTP/2 that it carries, and what to do if it is aborted: the
+    /// client would take the cut for an end. False: there are too many clients.
     package typealias Secured = (TLSFront, consuming Descriptor, _ stream: Int32?, @escaping () -> Void) -> Bool
 
     /// - Parameters:

@@ -11,7 +11,8 @@ extension WorkerContext {
     ///   - authority: that of the client's CONNECT; nil: the connection is one to the proxy itself.
     ///   - requests: in flight on the connection.
     package func report(
-        _ notice: HTTP2Notice, by client: Endpoint, _ traits: ClientTraits?, asking authority: Authority? = nil, requests: Int
+        _ notice: HTTP2Notice, by client: Endpoint, _ traits: ClientTraits?, asking authority: Authority? = nil,
+        requests: Int
     ) {
         counters.count(notice, of: .client)
         var fields = fields(of: client, traits, asking: authority)
@@ -47,7 +48,8 @@ extension WorkerContext {
         log(
             notice, "the origin",
             [
-                "peer": "origin", "host": "\(key.host)", "port": .stringConvertible(key.port), "address": "\(connection.address)",
+                "peer": "origin", "host": "\(key.host)", "port": .stringConvertible(key.port),
+                "address": "\(connection.address)",
             ], requests: connection.streamCount)
     }
 

@@ -45,7 +45,8 @@ extension WorkerContext {
         }
         if let pin = verdict.matchedPin {
             log(
-                .debug, "pin.match", fields(route, check, ["pin": "\(pin.origin)", "depth": .stringConvertible(verdict.matchedDepth ?? 0)]))
+                .debug, "pin.match",
+                fields(route, check, ["pin": "\(pin.origin)", "depth": .stringConvertible(verdict.matchedDepth ?? 0)]))
         }
     }
 
@@ -64,7 +65,8 @@ extension WorkerContext {
 
     /// For a client that is shown a page instead of a failed connection.
     func reportPage(_ error: ProxyError, of route: Route, client: Endpoint) {
-        let effect = "the client's TLS is finished with a certificate of the local authority, to show a page with the reason"
+        let effect =
+            "the client's TLS is finished with a certificate of the local authority, to show a page with the reason"
         log(
             .warning, "refusal.page",
             fields(route, nil, ["cause": "\(error.cause)", "client": "\(client)", "effect": "\(effect)"]))

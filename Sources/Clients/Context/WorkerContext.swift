@@ -62,7 +62,8 @@ package final class WorkerContext {
             loop: loop, resolver: resolver, slabs: slabs, pool: pool, sessions: shared.sessions,
             probes: shared.probes, listeners: shared.listeners,
             ownOrigin: TestOrigin(
-                loop: loop, slabs: slabs, hosts: shared.testHosts, tls: try shared.interceptedTLS.context(for: [.http1]), unixTime: shared.unixTime),
+                loop: loop, slabs: slabs, hosts: shared.testHosts,
+                tls: try shared.interceptedTLS.context(for: [.http1]), unixTime: shared.unixTime),
             tls: shared.clientTLS, unixTime: shared.unixTime)
         let accessLog = AccessLog(output: shared.logOutput, loop: loop)
         self.accessLog = accessLog
@@ -86,7 +87,8 @@ package final class WorkerContext {
             challenges: shared.challenges, fetches: shared.fetches, admissions: shared.admissions, index: number,
             of: shared.sessionCount)
         signer = configuration.snapshot.authority.signer.map { path in
-            SignerClient(path: path, loop: loop) { [weak self] in self?.signerAnswered($0, to: $1) ?? .failure(.closed) }
+            SignerClient(path: path, loop: loop) { [weak self] in self?.signerAnswered($0, to: $1) ?? .failure(.closed)
+            }
         }
         settle(configuration)
         pool.noticed = { [weak self] notice, connection in self?.report(notice, by: connection) }
@@ -99,7 +101,8 @@ package final class WorkerContext {
 
     func decide(_ authority: Authority, for purpose: Purpose, client: Route.Client) -> Decision {
         Router(
-            configuration: configuration, pool: session.pool, loops: shared.loops, slots: shared.slots, testHosts: shared.testHosts
+            configuration: configuration, pool: session.pool, loops: shared.loops, slots: shared.slots,
+            testHosts: shared.testHosts
         ).decide(authority, for: purpose, client: client)
     }
 

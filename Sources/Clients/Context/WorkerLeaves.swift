@@ -18,7 +18,9 @@ extension WorkerContext {
     }
 
     /// Keeps what the signer issued, and tells the log when it fails and when it answers again.
-    func signerAnswered(_ answer: Result<[UInt8], SignerFailure>, to question: LeafRequest) -> Result<Void, SignerFailure> {
+    func signerAnswered(
+        _ answer: Result<[UInt8], SignerFailure>, to question: LeafRequest
+    ) -> Result<Void, SignerFailure> {
         let result = answer.flatMap { der -> Result<Void, SignerFailure> in
             do {
                 return .success(try configuration.leaves.keep(der, for: question, now: unixTime()))
@@ -29,7 +31,9 @@ extension WorkerContext {
         let outage = if case .failure(let failure) = result, failure.isOutage { failure } else { SignerFailure?.none }
         guard shared.isSignerOut.exchange(outage != nil, ordering: .relaxed) != (outage != nil) else { return result }
         if let outage {
-            log(.warning, "signer.failed", ["cause": "\(outage)", "effect": "only hosts whose certificates are kept can be intercepted"])
+            log(
+                .warning, "signer.failed",
+                ["cause": "\(outage)", "effect": "only hosts whose certificates are kept can be intercepted"])
         } else {
             log(.notice, "signer.failed", ["effect": "over"])
         }

@@ -5,10 +5,12 @@ import Session
 import Transport
 
 /// The proxy's own port for a client that speaks HTTP/2 there (an `https://` proxy): each stream is a connection of its
-/// own to the proxy, over a socket pair, as if the client had opened one. CONNECT is a stream too (RFC 9113 section 8.5).
+/// own to the proxy, over a socket pair, as if the client had opened one. CONNECT is a stream too (RFC 9113 section
+/// 8.5).
 final class HTTP2Front: HTTP2ConnectionOwner {
     /// Takes the far end of a stream's socket, and what to do if it is aborted. False: there are too many clients.
-    typealias Accept = (_ socket: consuming Descriptor, _ stream: HTTP2StreamID, _ aborted: @escaping () -> Void) -> Bool
+    typealias Accept = (_ socket: consuming Descriptor, _ stream: HTTP2StreamID, _ aborted: @escaping () -> Void) ->
+        Bool
 
     let connection: HTTP2Connection
     private let loop: EventLoop
@@ -31,7 +33,8 @@ final class HTTP2Front: HTTP2ConnectionOwner {
         self.noticed = noticed
         self.ended = ended
         connection = try HTTP2Connection(
-            .server, over: stream, settings: HTTP2Settings(), loop: loop, slabs: slabs, idleNanoseconds: idleNanoseconds)
+            .server, over: stream, settings: HTTP2Settings(), loop: loop, slabs: slabs, idleNanoseconds: idleNanoseconds
+        )
         deadline = Deadline(loop: loop)
         deadline.bind(to: self) { $0.connection.close() }
     }

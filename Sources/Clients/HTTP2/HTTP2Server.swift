@@ -151,7 +151,11 @@ final class HTTP2Server: HTTP2ConnectionOwner {
     /// Ends all requests.
     func stop(_ cause: String) {
         for served in serving {
-            if served.door.exchange.isUnderWay { served.door.exchange.cancel(cause) } else { served.request.endRelay(cause) }
+            if served.door.exchange.isUnderWay {
+                served.door.exchange.cancel(cause)
+            } else {
+                served.request.endRelay(cause)
+            }
         }
         connection.close(now: true)
     }

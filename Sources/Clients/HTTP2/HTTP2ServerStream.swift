@@ -55,7 +55,8 @@ final class HTTP2ServerStream: ServerDoor {
     func receive(_ place: HTTP2HeadPlace, ends: Bool, isSecure: Bool) {
         if ends { stream.ended(TrailerSection()) }
         switch connection.session.readRequest(place, into: &head, bytes: &headBytes) {
-        case .complete where place.scheme == .other || isSecure && place.scheme == .http: refuseHead(.badRequest(WireError(.target, at: 0)))
+        case .complete where place.scheme == .other || isSecure && place.scheme == .http:
+            refuseHead(.badRequest(WireError(.target, at: 0)))
         case .complete:
             if let name = place.protocolName { connect(name) }
             noteRequest()
@@ -153,7 +154,9 @@ final class HTTP2ServerStream: ServerDoor {
     override func answer(_ bytes: [UInt8], servesOn: Bool) {
         var parser = HeadParser(limit: bytes.count + 1)
         var head = ResponseHead()
-        guard case .complete = parser.parseResponse(bytes.span, to: self.head.method, into: &head) else { return abort() }
+        guard case .complete = parser.parseResponse(bytes.span, to: self.head.method, into: &head) else {
+            return abort()
+        }
         HeadWriter.write(own: head, from: bytes.span, into: &connection.block)
         let rest = bytes[Int(head.length)...]
         let body = HeldBody(Array(rest))

@@ -18,7 +18,9 @@ struct Router {
         let snapshot = configuration.snapshot
         let decision = HostDecision(authority.host, port: authority.port, in: snapshot, testHosts: testHosts)
         let layer: UpstreamTarget.Layer
-        switch decision.layer(for: purpose, to: ServerName(host: authority.host), upstream: configuration.upstream, asker: client.asker) {
+        switch decision.layer(
+            for: purpose, to: ServerName(host: authority.host), upstream: configuration.upstream, asker: client.asker)
+        {
         case .success(let allowed): layer = allowed
         case .failure(.denied): return .refuse(.denied(host: authority.description, entry: decision.entry?.location))
         case .failure(.notAdmitted(let peer, let entry, let clients)):
@@ -28,8 +30,10 @@ struct Router {
         }
         let pseudonym = snapshot.proxy.via ? loops.pseudonym(for: authority) : nil
         let target = UpstreamTarget(
-            host: authority.host, port: authority.port, layer: layer, upstream: decision.upstream ?? configuration.upstream,
-            client: client.place, via: via(pseudonym, after: client.via), tls: decision.tls, protocols: decision.http.protocols, ping: decision.http.ping)
+            host: authority.host, port: authority.port, layer: layer,
+            upstream: decision.upstream ?? configuration.upstream,
+            client: client.place, via: via(pseudonym, after: client.via), tls: decision.tls,
+            protocols: decision.http.protocols, ping: decision.http.ping)
         let route = Route(
             snapshot: snapshot, entry: decision.entry,
             destination: Destination(
@@ -137,13 +141,17 @@ package struct HostDecision {
     /// - Parameter host: as an ``Authority`` has it. No client can ask for any other.
     package static func intercepts(_ host: String, port: UInt16, in snapshot: Snapshot) -> Bool {
         let text = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
-        guard case .success(let asked) = Authority.parse(text, defaultPort: nil), asked.host == host else { return false }
+        guard case .success(let asked) = Authority.parse(text, defaultPort: nil), asked.host == host else {
+            return false
+        }
         let decisive = asked.canonical.host
         return TestHost(decisive) != nil || HostDecision(decisive, port: port, in: snapshot).action == .intercept
     }
 
     func refusal(of asker: Asker) -> Refusal? {
-        guard action != .deny, let entry, let clients = entry.clients, case .client(let peer) = asker, !peer.isAdmitted(by: clients) else { return nil }
+        guard action != .deny, let entry, let clients = entry.clients, case .client(let peer) = asker,
+            !peer.isAdmitted(by: clients)
+        else { return nil }
         return .notAdmitted(peer, entry, clients)
     }
 

@@ -62,7 +62,8 @@ package struct ClientPeer: Sendable {
         case .unknown(let why): return "\(user), of an unknown process (\(why))"
         case .found(let processes, _):
             let shown = processes.prefix(4).map { process in
-                (process.id > 0 ? "process \(process.id): " : "") + "\(process.executable ?? "an unknown program"), \(process.unit ?? "in no known unit")"
+                (process.id > 0 ? "process \(process.id): " : "")
+                    + "\(process.executable ?? "an unknown program"), \(process.unit ?? "in no known unit")"
             }
             let more = processes.count > 4 ? "; and \(processes.count - 4) more" : ""
             return "\(user), " + shown.joined(separator: "; ") + more

@@ -65,7 +65,9 @@ final class PeerInquiry: Sendable {
     private let look: Look
 
     /// - Parameter sight: processes that this one may examine.
-    init(sight: Sight = .current, look: @escaping Look = { ProcessTable.holders(of: $0, among: $1) }) throws(SystemError) {
+    init(
+        sight: Sight = .current, look: @escaping Look = { ProcessTable.holders(of: $0, among: $1) }
+    ) throws(SystemError) {
         queue = try WorkQueue("peers")
         self.sight = sight
         self.look = look
@@ -143,7 +145,8 @@ final class PeerInquiry: Sendable {
     }
 
     private func answer(_ questions: [Question]) {
-        let wanted = Set(questions.lazy.filter { self.reasonNotToLook(for: $0.socket) == nil }.compactMap(\.socket.inode))
+        let wanted = Set(
+            questions.lazy.filter { self.reasonNotToLook(for: $0.socket) == nil }.compactMap(\.socket.inode))
         let began = Self.spent
         let deciding = Set(questions.lazy.filter(\.isComplete).map(\.socket.user))
         if !deciding.isEmpty {
@@ -175,7 +178,8 @@ final class PeerInquiry: Sendable {
             if let reason = reasonNotToLook(for: question.socket) {
                 peer.processes = .unknown(why: reason)
             } else if found.overlooked.contains(question.socket.user) {
-                peer.processes = .unknown(why: "its user's processes hold more than \(ProcessTable.descriptorLimit) descriptors")
+                peer.processes = .unknown(
+                    why: "its user's processes hold more than \(ProcessTable.descriptorLimit) descriptors")
             } else if let processes = question.socket.inode.flatMap({ found.processes[$0] }) {
                 peer.processes = .found(processes, isComplete: isComplete)
             } else {

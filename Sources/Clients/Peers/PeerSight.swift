@@ -20,11 +20,14 @@ package struct PeerSight {
 
     private func cause(_ clients: EntryClients) -> String? {
         if clients.users != nil, !knowsUsers {
-            return "in this user namespace the proxy can't tell other users apart, so that only its own user and root can use the entry; "
-                + "let it run with PrivateUsers=no"
+            return
+                "in this user namespace the proxy can't tell other users apart, so that only its own user and root can "
+                + "use the entry; let it run with PrivateUsers=no"
         }
         guard clients.asksForProcesses, case .own(let user) = sight else { return nil }
-        return "units and executables of other users' processes are hidden from the proxy (user \(user)), so that only clients of "
-            + "that user can use the entry; give it CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH (docs/identity.md has the drop-in), or ask for users alone"
+        return
+            "units and executables of other users' processes are hidden from the proxy (user \(user)), so that only "
+            + "clients of that user can use the entry; give it CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH "
+            + "(docs/identity.md has the drop-in), or ask for users alone"
     }
 }

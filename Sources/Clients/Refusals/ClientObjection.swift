@@ -17,11 +17,12 @@ package struct ClientObjection {
     var report: RefusalReport {
         RefusalReport(
             status: 403, reasonPhrase: "\(host) is for other clients", proxyStatusError: "http_request_denied",
-            details: "the request comes from \(who); \(entry) is for clients: {\(allowed)}", title: "\(host) is for other clients",
+            details: "the request comes from \(who); \(entry) is for clients: {\(allowed)}",
+            title: "\(host) is for other clients",
             body: [
                 "The request for \(host) comes from \(who).",
-                "\(entry) lets only these clients use the host: \(allowed). All that is written there has to hold, of each list one; what "
-                    + "isn't known of a client holds for nothing.",
+                "\(entry) lets only these clients use the host: \(allowed). All that is written there has to hold, of "
+                    + "each list one; what isn't known of a client holds for nothing.",
             ], host: host)
     }
 }

@@ -65,7 +65,8 @@ package enum ProxyError {
     indirect case redirect(RedirectDefect, host: String, PolicySource?)
     // The rules'.
     /// - Parameter source: the rule, and where it is written.
-    indirect case unacceptable(ResponseSerializationError, source: String?, host: String, PolicySource?, ExplainCommandLine)
+    indirect case unacceptable(
+        ResponseSerializationError, source: String?, host: String, PolicySource?, ExplainCommandLine)
     /// The response couldn't be judged.
     case notJudged(BodyWorkFailure, host: String)
     /// The control group's memory is nearly spent.
@@ -90,21 +91,26 @@ package enum ProxyError {
     /// Whether the connection stays open for another request.
     var keepsConnection: Bool {
         switch self {
-        case .clientOfAnotherUser, .credentialsMissing, .credentialsWrong, .runUnknown, .runWithoutUser, .credentialsNotCompared, .denied, .clientNotAdmitted,
-            .plainToPinnedHost, .upstream, .overtaken, .authorityExpired, .unsigned, .outsideNameConstraints: true
+        case .clientOfAnotherUser, .credentialsMissing, .credentialsWrong, .runUnknown, .runWithoutUser,
+            .credentialsNotCompared, .denied, .clientNotAdmitted,
+            .plainToPinnedHost, .upstream, .overtaken, .authorityExpired, .unsigned, .outsideNameConstraints:
+            true
         default: false
         }
     }
 
     /// - Parameter record: of the request that failed.
-    package static func exchange(_ failure: ExchangeFailure, _ destination: Destination, of record: borrowing TaskRecord) -> ProxyError {
+    package static func exchange(
+        _ failure: ExchangeFailure, _ destination: Destination, of record: borrowing TaskRecord
+    ) -> ProxyError {
         let host = destination.authority.host
         return switch failure {
         case .badRequest(let error): .badRequest(error)
         case .requestStalled(let time): .requestStalled(after: time)
         case .requestDripped(let rate): .requestDripped(rate)
         case .requestTakenSlowly(let rate): .requestTakenSlowly(rate, host: host)
-        case .requestBroke(let error): .unserializable(error, host: host, rule: requestRules(of: destination.source?.location))
+        case .requestBroke(let error):
+            .unserializable(error, host: host, rule: requestRules(of: destination.source?.location))
         case .unreachable(let failure): .upstream(failure, destination.authority, destination.source)
         case .upstreamClosed(let cause): .upstreamClosed(cause, host: host)
         case .badResponse(let error): .badResponse(error, host: host)
@@ -118,7 +124,8 @@ package enum ProxyError {
             .unacceptable(
                 error, source: source, host: host, destination.source,
                 ExplainCommandLine(
-                    destination.authority, method: record.methodName, path: String(decoding: record.path, as: UTF8.self)))
+                    destination.authority, method: record.methodName, path: String(decoding: record.path, as: UTF8.self)
+                ))
         case .notJudged(let failure): .notJudged(failure, host: host)
         case .notAdmitted(let cause): .notAdmitted(cause, host: host)
         case .cancelled(let by): .cancelled(by: by, host: host)
@@ -127,7 +134,9 @@ package enum ProxyError {
 
     /// Stands for a rule that isn't known.
     /// - Parameter entry: its place; nil: the defaults.
-    package static func requestRules(of entry: String?) -> String { "the request rules of \(entry ?? "the defaults of the pin file")" }
+    package static func requestRules(of entry: String?) -> String {
+        "the request rules of \(entry ?? "the defaults of the pin file")"
+    }
 
     package var refusal: TaskRecord.Refusal {
         let report = report
@@ -162,8 +171,8 @@ package enum ProxyError {
         case .tlsToPlainPort:
             .client(
                 400, "TLS spoken to a plain port",
-                "the client speaks TLS with this port, which speaks plain HTTP: write http:// and not https:// for the proxy "
-                    + "itself (HTTPS_PROXY=http://HOST:PORT), or let the port speak TLS (proxy.tls)")
+                "the client speaks TLS with this port, which speaks plain HTTP: write http:// and not https:// for the "
+                    + "proxy itself (HTTPS_PROXY=http://HOST:PORT), or let the port speak TLS (proxy.tls)")
         case .requestHeadTooLarge(let limit):
             .client(
                 431, "Request header fields too large",
@@ -187,8 +196,8 @@ package enum ProxyError {
         case .loop(let host):
             .client(
                 508, "Loop detected for \(host)",
-                "the request has passed this proxy before, as its Via field says: a proxy or server on the way to \(host) "
-                    + "(upstream.parent?) sends it back here", error: "proxy_loop_detected")
+                "the request has passed this proxy before, as its Via field says: a proxy or server on the way to "
+                    + "\(host) (upstream.parent?) sends it back here", error: "proxy_loop_detected")
         case .misdirected(let misdirection, let connected):
             .client(
                 421, misdirection.asked.map { "Misdirected request for \($0)" } ?? "Misdirected request",
@@ -200,8 +209,8 @@ package enum ProxyError {
         case .clientOfAnotherUser:
             Self.credentials(
                 "Proxy of another user",
-                "this proxy was started by pinproxy exec --start: it serves programs of the user who started it, and programs of a run "
-                    + "that show its token")
+                "this proxy was started by pinproxy exec --start: it serves programs of the user who started it, and "
+                    + "programs of a run that show its token")
         case .credentialsMissing:
             Self.credentials("Proxy authentication required", "this proxy wants a user name and a password")
         case .credentialsWrong:
@@ -213,8 +222,9 @@ package enum ProxyError {
         case .runWithoutUser:
             Self.credentials(
                 "Proxy authentication required",
-                "this proxy wants a user name and a password (proxy.users), and pinproxy exec had none: put them into HTTPS_PROXY "
-                    + "before it, as in HTTPS_PROXY=http://NAME:PASSWORD@HOST:PORT pinproxy exec -- COMMAND")
+                "this proxy wants a user name and a password (proxy.users), and pinproxy exec had none: put them into "
+                    + "HTTPS_PROXY before it, as in HTTPS_PROXY=http://NAME:PASSWORD@HOST:PORT pinproxy exec -- "
+                    + "COMMAND")
         case .credentialsNotCompared(let what):
             // Not 407, after which clients ask for other credentials or give up: these may be right.
             .later(
@@ -230,21 +240,29 @@ package enum ProxyError {
                 "the configuration changed twice while the proxy connected to \(host); ask again in a moment", host)
         case .authorityExpired(let end, let host):
             RefusalReport(
-                status: 503, reasonPhrase: "The proxy's own authority has expired", proxyStatusError: "proxy_configuration_error",
-                details: "the local authority expired \(CalendarDate(end)), so no certificate can be issued for \(host)",
+                status: 503, reasonPhrase: "The proxy's own authority has expired",
+                proxyStatusError: "proxy_configuration_error",
+                details:
+                    "the local authority expired \(CalendarDate(end)), so no certificate can be issued for \(host)",
                 title: "The proxy's own authority has expired",
                 body: [
-                    "The proxy intercepts TLS to \(host), and its local authority expired \(CalendarDate(end)): no program would "
-                        + "accept a certificate from it.",
+                    "The proxy intercepts TLS to \(host), and its local authority expired \(CalendarDate(end)): no "
+                        + "program would accept a certificate from it.",
                     "On the proxy's machine: \(AuthorityError.renewal)",
                 ], host: host)
         case .unsigned(let reason, let host):
-            .later("No certificate for \(host)", "\(reason); without one the proxy can't intercept TLS to \(host) (authority.signer)", host)
+            .later(
+                "No certificate for \(host)",
+                "\(reason); without one the proxy can't intercept TLS to \(host) (authority.signer)", host)
         case .outsideNameConstraints(let reason, let host):
             Self.policy(
-                "The proxy's authority may not sign for \(host)", "name constraints of the local authority: \(reason)", host: host,
-                advice: "Its certificate is limited to some names (authority.name_constraints), and no program would accept one "
-                    + "for \(host) from it. Add the name there and run pinproxy ca rotate, or write action: tunnel for the host.")
+                "The proxy's authority may not sign for \(host)", "name constraints of the local authority: \(reason)",
+                host: host,
+                advice:
+                    "Its certificate is limited to some names (authority.name_constraints), and no program would "
+                    + "accept one for \(host) from it. Add the name there and run pinproxy ca rotate, or write action: "
+                    + "tunnel for the host."
+            )
         case .denied(let host, let entry):
             Self.policy(
                 "\(host) denied by policy", "action: deny",
@@ -257,7 +275,9 @@ package enum ProxyError {
                 advice: "\(entry) pins this host; ask for it with https://.")
         case .upstream(let failure, let authority, let source): failure.report(for: authority, by: source)
         case .upstreamClosed(let cause, let host):
-            .origin(502, "\(host) closed the connection", "connection_terminated", "the origin \(cause) before it answered", host)
+            .origin(
+                502, "\(host) closed the connection", "connection_terminated", "the origin \(cause) before it answered",
+                host)
         case .badResponse(let error, let host):
             .origin(502, "Malformed response from \(host)", "http_protocol_error", error.message, host)
         case .responseHeadTooLarge(let limit, let host):
@@ -273,7 +293,9 @@ package enum ProxyError {
                 502, "Malformed response from \(host)", "http_protocol_error",
                 "the origin answered the WebSocket's handshake with a wrong Sec-WebSocket-Accept", host)
         case .unaskedUpgrade(let host):
-            .origin(502, "Malformed response from \(host)", "http_protocol_error", "101 Switching Protocols that no one asked for", host)
+            .origin(
+                502, "Malformed response from \(host)", "http_protocol_error",
+                "101 Switching Protocols that no one asked for", host)
         case .bodyBroke(let cause, let host):
             .origin(
                 502, "Incomplete response from \(host)", "http_response_incomplete",
@@ -297,12 +319,16 @@ package enum ProxyError {
         case .bodyTooLong(let limit, let host):
             .client(
                 413, "Request body for \(host) too long to convert",
-                "the rules convert the body (request.convert_body), which is longer than \(limit) bytes (limits.inspected_body)")
+                """
+                the rules convert the body (request.convert_body), which is longer than \(limit) bytes \
+                (limits.inspected_body)
+                """
+            )
         case .ambiguousPath(let host, let entry):
             .client(
                 400, "Ambiguous path for \(host)",
-                "servers read this path in different ways, which lead to different rules of \(entry ?? "the defaults"): "
-                    + "ask for it without //, ., .., ;, a backslash, %2f or %5c")
+                "servers read this path in different ways, which lead to different rules of "
+                    + "\(entry ?? "the defaults"): ask for it without //, ., .., ;, a backslash, %2f or %5c")
         case .pathAboveBase(let host):
             .client(
                 400, "Path above the base URL at \(host)",
@@ -310,15 +336,19 @@ package enum ProxyError {
                     + "ask for it without more .. than segments before them")
         case .secretInTheClear(let host, let entry):
             Self.policy(
-                "Secret for \(host) not sent in the clear", "the rules would send a password or token over http://", host: host,
-                advice: "The request rules of \(entry ?? "the defaults") add a secret: ask for the host with https://, or "
+                "Secret for \(host) not sent in the clear", "the rules would send a password or token over http://",
+                host: host,
+                advice:
+                    "The request rules of \(entry ?? "the defaults") add a secret: ask for the host with https://, or "
                     + "write upgrade_insecure: true there.")
         case .requestTakenSlowly(let rate, let host):
             .origin(
                 504, "\(host) took the request too slowly", "connection_write_timeout",
                 "the origin took less of the request than \(rate)", host)
         case .noResponse(let time, let host):
-            .origin(504, "\(host) did not answer", "http_response_timeout", "no response within \(time) (timeouts.first_byte)", host)
+            .origin(
+                504, "\(host) did not answer", "http_response_timeout",
+                "no response within \(time) (timeouts.first_byte)", host)
         case .cancelled(let by, let host):
             // No Retry-After or 502, which make clients retry: this end was wanted.
             .client(403, "Request to \(host) cancelled", by, error: "http_request_denied")

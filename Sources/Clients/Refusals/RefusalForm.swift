@@ -10,9 +10,12 @@ enum RefusalForm: CaseIterable {
     case grpc
 
     init(for request: borrowing RequestView) {
-        if request.head.version == .http2, let type = request.head.first(.contentType), Self.isGRPC(request.bytes.extracting(type.offsets)) {
+        if request.head.version == .http2, let type = request.head.first(.contentType),
+            Self.isGRPC(request.bytes.extracting(type.offsets))
+        {
             self = .grpc
-        } else if let accept = request.head.first(.accept), Accept.prefersHTML(request.bytes.extracting(accept.offsets)) {
+        } else if let accept = request.head.first(.accept), Accept.prefersHTML(request.bytes.extracting(accept.offsets))
+        {
             self = .page
         } else {
             self = .problem
@@ -34,7 +37,9 @@ enum RefusalForm: CaseIterable {
 
     private static func begins(_ value: Span<UInt8>, with word: StaticString) -> Bool {
         guard value.count >= word.utf8CodeUnitCount else { return false }
-        for index in 0..<word.utf8CodeUnitCount where value[index] | 0x20 != word.utf8Start[index] | 0x20 { return false }
+        for index in 0..<word.utf8CodeUnitCount where value[index] | 0x20 != word.utf8Start[index] | 0x20 {
+            return false
+        }
         return true
     }
 }

@@ -26,7 +26,9 @@ struct RefusalReport {
     }
 
     /// A fault of the origin, or of the path to it.
-    static func origin(_ status: Int, _ title: String, _ error: String, _ details: String, _ host: String) -> RefusalReport {
+    static func origin(
+        _ status: Int, _ title: String, _ error: String, _ details: String, _ host: String
+    ) -> RefusalReport {
         RefusalReport(
             status: status, reasonPhrase: title, proxyStatusError: error, details: details, title: title,
             body: [details], host: host)

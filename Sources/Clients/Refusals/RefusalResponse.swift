@@ -13,7 +13,9 @@ enum RefusalResponse {
             case .grpc: ("application/grpc", [])
             }
         let reason = FieldText.plain(report.reasonPhrase, longest: longestReason)
-        var head = form == .grpc ? ResponseText(status: 200, reason: "OK") : ResponseText(status: report.status, reason: reason)
+        var head =
+            form == .grpc
+            ? ResponseText(status: 200, reason: "OK") : ResponseText(status: report.status, reason: reason)
         if form == .grpc { addStatus(of: report, to: &head) }
         let details = FieldText.quoted(report.details, longest: longestDetails)
         head.add("Proxy-Status", "pinproxy; error=\(report.proxyStatusError); details=\(details)")
@@ -22,8 +24,8 @@ enum RefusalResponse {
         return head.bytes(with: toHead ? [] : body)
     }
 
-    /// The status of gRPC, in a response of trailers alone. Its HTTP status is 200: clients take the reason from no other.
-    /// Source: gRPC over HTTP/2 ("Responses"), HTTP to gRPC Status Code Mapping.
+    /// The status of gRPC, in a response of trailers alone. Its HTTP status is 200: clients take the reason from no
+    /// other. Source: gRPC over HTTP/2 ("Responses"), HTTP to gRPC Status Code Mapping.
     private static func addStatus(of report: RefusalReport, to head: inout ResponseText) {
         let status =
             switch report.status {
@@ -49,7 +51,10 @@ package struct ResponseText {
 
     /// Only its own style, without an origin (sandbox), in no frame.
     private static let strictPolicy =
-        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox"
+        """
+        default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+        sandbox
+        """
 
     /// For every answer of the proxy itself: never cached.
     /// - Parameter policy: what a page may load and run.

@@ -9,7 +9,8 @@ extension ResponseSerializationError {
     ///   - explanation: the command that shows the rules in force for the request.
     ///   - isEnforced: false: the response is passed on all the same, or would be.
     func report(
-        of host: String, by source: String?, _ policy: PolicySource?, explainedBy explanation: ExplainCommandLine, isEnforced: Bool = true
+        of host: String, by source: String?, _ policy: PolicySource?, explainedBy explanation: ExplainCommandLine,
+        isEnforced: Bool = true
     ) -> RefusalReport {
         let title = description(host: host)
         var report = RefusalReport.origin(502, title, proxyStatusError, title, host)
@@ -19,9 +20,12 @@ extension ResponseSerializationError {
             title + ".", ([wanted] + underlying.map { "Also: \($0)" }).joined(separator: "\n"),
             "Rule: \(writer)",
             (isEnforced
-                ? "Nothing of the response was passed on. If it is right as it is, change the rule; enforcement: report logs such "
-                    + "responses and passes them on."
-                : "The response is passed on, since the rule's enforcement is report. If it is right as it is, change the rule.")
+                ? "Nothing of the response was passed on. If it is right as it is, change the rule; enforcement: "
+                    + "report logs such responses and passes them on."
+                : """
+                The response is passed on, since the rule's enforcement is report. If it is right as it is, change \
+                the rule.
+                """)
                 + " `\(explanation)` shows the rules in force.",
         ]
         report.mismatch = RefusalReport.Mismatch(self, rule: writer)
@@ -71,14 +75,16 @@ extension RequestSerializationError {
         let isTooLong = if case .tooLong = reason { true } else { false }
         return RefusalReport(
             status: isClients ? (isTooLong ? 413 : 400) : 500, reasonPhrase: "\(title): \(self)",
-            proxyStatusError: isClients ? "http_request_error" : "proxy_configuration_error", details: "\(self)", title: title,
+            proxyStatusError: isClients ? "http_request_error" : "proxy_configuration_error", details: "\(self)",
+            title: title,
             body: ["\(self).", "Rule: \(rule)"], host: host)
     }
 }
 
 extension RedirectDefect {
     func report(of host: String, _ source: PolicySource?) -> RefusalReport {
-        var report = RefusalReport.origin(status, "Redirect of \(host) not followed", proxyStatusError, description, host)
+        var report = RefusalReport.origin(
+            status, "Redirect of \(host) not followed", proxyStatusError, description, host)
         if let source { report.body.append("The rules for \(source.pattern) are in \(source.location).") }
         return report
     }

@@ -11,21 +11,25 @@ extension UpstreamFailure {
         let host = authority.host
         switch self {
         case .unresolved(.timedOut(let name)):
-            return RefusalReport.origin(504, "Looking up \(host) timed out", "dns_timeout", "no answer about \(name)", host)
+            return RefusalReport.origin(
+                504, "Looking up \(host) timed out", "dns_timeout", "no answer about \(name)", host)
         case .noDescriptors, .unresolved(.noDescriptors):
             return RefusalReport.origin(
                 503, "Proxy out of file descriptors", "proxy_internal_error",
-                "the proxy has no file descriptor left for a connection to \(authority): lower limits.clients, or raise its "
+                "the proxy has no file descriptor left for a connection to \(authority): lower limits.clients, or "
+                    + "raise its "
                     + "limit of open files (LimitNOFILE of the systemd unit, ulimit -n)", host)
         case .unresolved(let error):
             return RefusalReport.origin(502, "Cannot resolve \(host)", "dns_error", "\(error)", host)
         case .blocked(let address, let objection):
             return RefusalReport.origin(
-                403, "\(host) is at a blocked address", "destination_ip_prohibited", "\(address) \(objection.reason)", host)
+                403, "\(host) is at a blocked address", "destination_ip_prohibited", "\(address) \(objection.reason)",
+                host)
         case .unknownAddress:
             return RefusalReport.origin(
                 403, "\(host) may be at a private address", "destination_ip_prohibited",
-                "a redirect from an address of the internet leads to \(host), which the parent proxy looks up and this machine can't: "
+                "a redirect from an address of the internet leads to \(host), which the parent proxy looks up and this "
+                    + "machine can't: "
                     + "it might be at a private address", host)
         case .itself(let address, let isParent):
             return RefusalReport.origin(
@@ -42,7 +46,8 @@ extension UpstreamFailure {
                 502, "Parent proxy refused \(host)", "http_request_denied",
                 "the parent proxy answered CONNECT \(authority) with \(status)", host)
         case .parentFailed(let cause):
-            return RefusalReport.origin(502, "Parent proxy failed", "connection_terminated", "the parent proxy: \(cause)", host)
+            return RefusalReport.origin(
+                502, "Parent proxy failed", "connection_terminated", "the parent proxy: \(cause)", host)
         case .tls(let error):
             let isOfCertificate = unjudgedCertificates != nil
             return RefusalReport.origin(
@@ -52,11 +57,14 @@ extension UpstreamFailure {
         case .clientCertificate(let refusal):
             return refusal.report(for: authority, by: source)
         case .refused(let verdict):
-            guard let refusal = verdict.refusal else { return UpstreamFailure.local("no verdict").report(for: authority) }
+            guard let refusal = verdict.refusal else {
+                return UpstreamFailure.local("no verdict").report(for: authority)
+            }
             return RefusalReport(
                 status: 502, reasonPhrase: refusal.title, proxyStatusError: "tls_certificate_error",
                 details: Self.summary(of: refusal), title: refusal.title, body: [refusal.details], host: host,
-                presentedPins: refusal.presentedPins, configuredPins: refusal.configuredPins, isPinFailure: refusal.isPinFailure)
+                presentedPins: refusal.presentedPins, configuredPins: refusal.configuredPins,
+                isPinFailure: refusal.isPinFailure)
         case .noNetwork(let reason):
             return .later(
                 "No network to reach \(host)", "the network can't be reached: \(reason)", host,
@@ -71,7 +79,8 @@ extension UpstreamFailure {
             let names = offered.map(\.rawValue).joined(separator: ", ")
             return RefusalReport.origin(
                 502, "\(host) does not speak \(names)", "tls_protocol_error",
-                "the origin chose none of the protocols that it was offered (\(names)): session.http of \(source?.location ?? "defaults") "
+                "the origin chose none of the protocols that it was offered (\(names)): session.http of "
+                    + "\(source?.location ?? "defaults") "
                     + "allows no other", host)
         case .local(let cause):
             return RefusalReport.origin(502, "Internal error for \(host)", "proxy_internal_error", cause, host)
@@ -82,8 +91,10 @@ extension UpstreamFailure {
     var isRefusalOfOrigin: Bool {
         switch self {
         case .refused, .tls, .clientCertificate: true
-        case .unresolved, .noDescriptors, .blocked, .unknownAddress, .itself, .unreachable, .timedOut, .parentRefused, .parentFailed, .noNetwork,
-            .cellularForbidden, .otherProtocol, .local: false
+        case .unresolved, .noDescriptors, .blocked, .unknownAddress, .itself, .unreachable, .timedOut, .parentRefused,
+            .parentFailed, .noNetwork,
+            .cellularForbidden, .otherProtocol, .local:
+            false
         }
     }
 
@@ -101,14 +112,19 @@ extension AddressGuard.Objection {
         case .blocked(.range(let range)): "is in \(range), which upstream.block_addresses names"
         case .insideFromOutside: "is not of the internet, and a redirect from an address of the internet led there"
         case .loopbackFromElsewhere:
-            "is loopback of the proxy's machine, and the client is not on it, or in a network of its own (upstream.allow_addresses lets it through)"
+            """
+            is loopback of the proxy's machine, and the client is not on it, or in a network of its own \
+            (upstream.allow_addresses lets it through)
+            """
         }
     }
 }
 
 extension ClientCertificateRefusal {
     func report(for authority: Authority, by source: PolicySource?) -> RefusalReport {
-        let title = request.shown == nil ? "\(authority.host) asks for a client certificate" : "\(authority.host) refused the client certificate"
+        let title =
+            request.shown == nil
+            ? "\(authority.host) asks for a client certificate" : "\(authority.host) refused the client certificate"
         var report = RefusalReport.origin(502, title, "tls_alert_received", details(authority, source), authority.host)
         report.body = [details(authority, source), advice(source)]
         return report
@@ -118,7 +134,11 @@ extension ClientCertificateRefusal {
         let ending = "it ended the connection with TLS alert \(alert) (\(alertName))"
         guard let shown = request.shown else {
             let place = source.map { "the entry for \($0.pattern) at \($0.location) has no client_certificate" }
-            return "\(authority) asks for a client certificate\(issuers), and \(place ?? "no entry of the pin file names one"): \(ending)"
+            return
+                """
+                \(authority) asks for a client certificate\(issuers), and \
+                \(place ?? "no entry of the pin file names one"): \(ending)
+                """
         }
         let place = source.map { " (client_certificate of the entry for \($0.pattern) at \($0.location))" } ?? ""
         return "\(authority) was shown the client certificate \(shown.subject)\(place); \(fault(shown)): \(ending)"
@@ -147,7 +167,8 @@ extension ClientCertificateRefusal {
         let place = source.map { "in the entry at \($0.location)" } ?? "in an entry for the host in the pin file"
         switch reason {
         case .missing:
-            return "Get a certificate from the host's operator and name it as client_certificate \(place), then: pinproxy "
+            return
+                "Get a certificate from the host's operator and name it as client_certificate \(place), then: pinproxy "
                 + "reload. If the program has a certificate of its own, write action: verify-tunnel instead."
         case .expired, .revoked:
             return "Get a new certificate, put its files in place of the old ones, then: pinproxy reload"
@@ -156,10 +177,12 @@ extension ClientCertificateRefusal {
             return "This machine's clock and the host's disagree: check this one, then ask the host's operator."
         case .unknownIssuer:
             let wanted = issuers.isEmpty ? "" : "The host asks for one\(issuers). "
-            return wanted + "Check that the right certificate is named as client_certificate, and that its file holds the "
+            return wanted
+                + "Check that the right certificate is named as client_certificate, and that its file holds the "
                 + "intermediate certificates too."
         case .notAccepted:
-            return "Check that the right certificate is named as client_certificate; else ask the host's operator, whose "
+            return
+                "Check that the right certificate is named as client_certificate; else ask the host's operator, whose "
                 + "log says more."
         }
     }

@@ -113,7 +113,8 @@ package struct Rehearsal {
             connector = UpstreamConnector(
                 loop: loop, resolver: try Resolver(loop: loop, cache: ResolverCache()), slabs: SlabPool(),
                 pool: UpstreamPool(), sessions: UpstreamSessionCache(),
-                listeners: rehearsal.listeners, tls: try TLSClientContext(options: .init(for: TrustRequirements())), unixTime: rehearsal.unixTime)
+                listeners: rehearsal.listeners, tls: try TLSClientContext(options: .init(for: TrustRequirements())),
+                unixTime: rehearsal.unixTime)
         }
 
         func endings() -> [Ending?] {
@@ -155,7 +156,8 @@ package struct Rehearsal {
                 switch outcome {
                 case .found(let finding, _):
                     let found = Connection(
-                        address: "\(address)", verdict: finding.verdict, version: finding.version, cipher: nil, group: nil)
+                        address: "\(address)", verdict: finding.verdict, version: finding.version, cipher: nil,
+                        group: nil)
                     end(index, .success(found))
                 case .failed(let failure): end(index, .failure(failure))
                 }

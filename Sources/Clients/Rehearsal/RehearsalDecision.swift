@@ -40,7 +40,9 @@ extension Rehearsal {
         }
 
         /// To see the host's chain: without pins and expiry.
-        package var actWithoutPins: Act { .secure(SecurityPolicy(requirements: policy.requirements), tls, decision.http.protocols) }
+        package var actWithoutPins: Act {
+            .secure(SecurityPolicy(requirements: policy.requirements), tls, decision.http.protocols)
+        }
 
         package var denial: Answer { Answer(deniedBy: entry?.location, for: host) }
     }
@@ -69,10 +71,13 @@ extension Rehearsal {
 
         /// - Parameter isEnforced: false: for a rule that only reports.
         package init(
-            _ error: ResponseSerializationError, by source: String?, for host: Host, entry: HostEntry?, explainedBy explanation: ExplainCommandLine,
+            _ error: ResponseSerializationError, by source: String?, for host: Host, entry: HostEntry?,
+            explainedBy explanation: ExplainCommandLine,
             isEnforced: Bool
         ) {
-            self.init(error.report(of: host.name, by: source, entry?.source, explainedBy: explanation, isEnforced: isEnforced))
+            self.init(
+                error.report(of: host.name, by: source, entry?.source, explainedBy: explanation, isEnforced: isEnforced)
+            )
         }
 
         package init(_ failure: BodyWorkFailure, for host: Host) {
@@ -81,7 +86,10 @@ extension Rehearsal {
 
         /// - Parameter rule: the rule that asks for it, and where it is written.
         package init(_ error: RequestSerializationError, by rule: String?, for host: Host, entry: HostEntry?) {
-            self.init(ProxyError.unserializable(error, host: host.name, rule: rule ?? ProxyError.requestRules(of: entry?.location)).report)
+            self.init(
+                ProxyError.unserializable(
+                    error, host: host.name, rule: rule ?? ProxyError.requestRules(of: entry?.location)
+                ).report)
         }
 
         package init(ambiguousPathFor host: Host, entry: HostEntry?) {

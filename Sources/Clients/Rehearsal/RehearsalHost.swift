@@ -68,7 +68,8 @@ extension Rehearsal {
             for part in text.split(separator: ",", omittingEmptySubsequences: false) {
                 let pair = part.split(separator: "=", maxSplits: 1).map(String.init)
                 guard pair.count == 2 else {
-                    throw ClientError("\(text.debugDescription): write it as user=build,unit=ci.service,executable=/usr/bin/curl")
+                    throw ClientError(
+                        "\(text.debugDescription): write it as user=build,unit=ci.service,executable=/usr/bin/curl")
                 }
                 switch pair[0] {
                 case "user": user = try Self.user(pair[1])
@@ -79,7 +80,8 @@ extension Rehearsal {
             }
             var peer = ClientPeer(user.map { LocalSocket(user: $0.number, inode: nil) })
             peer.userName = user?.name
-            peer.processes = .found([LocalProcess(id: 0, started: 0, executable: executable, unit: unit)], isComplete: true)
+            peer.processes = .found(
+                [LocalProcess(id: 0, started: 0, executable: executable, unit: unit)], isComplete: true)
             self.peer = peer
         }
 

@@ -89,7 +89,8 @@ package struct ConnectTargetDefect: Sendable, CustomStringConvertible {
         return try? Authority.parse(String(hostAndPort), defaultPort: port).get().description
     }
 
-    private static func withPort(_ target: ByteRange, _ bytes: Span<UInt8>, _ error: HTTPWire.AuthorityError) -> String? {
+    private static func withPort(_ target: ByteRange, _ bytes: Span<UInt8>, _ error: HTTPWire.AuthorityError) -> String?
+    {
         if case .unbracketedIPv6(let meant) = error { return meant }
         guard error == .missingPort else { return nil }
         return try? Authority.parse(target.text(in: bytes), defaultPort: 443).get().description

@@ -117,7 +117,9 @@ package final class Run: Sendable {
         let (title, details) = (report.reasonPhrase, report.details)
         if details.hasPrefix(title) { return refused(details, asking: authority) }
         let prefix = report.host + ": "
-        refused("\(title): \(details.hasPrefix(prefix) ? details.dropFirst(prefix.count) : details[...])", asking: authority)
+        refused(
+            "\(title): \(details.hasPrefix(prefix) ? details.dropFirst(prefix.count) : details[...])", asking: authority
+        )
     }
 
     /// - Parameter cause: may hold bytes of clients and origins.
@@ -156,7 +158,9 @@ package final class Run: Sendable {
     /// Unanswered challenges, and programs that never asked inside TLS, count as refusals now.
     package func settle() {
         state.withLock { state in
-            for (client, refusal) in state.departures where !state.signs.includes(client, since: nil) { _ = state.refusals.add(refusal) }
+            for (client, refusal) in state.departures where !state.signs.includes(client, since: nil) {
+                _ = state.refusals.add(refusal)
+            }
             state.departures = []
             for (refusal, count) in state.challenges.sorted(by: { ($0.key.host ?? "") < ($1.key.host ?? "") }) {
                 for _ in 0..<count { _ = state.refusals.add(refusal) }
@@ -166,14 +170,19 @@ package final class Run: Sendable {
     }
 
     /// The refusals from this one on, in order of their first occurrence.
-    package func refusals(from index: Int) -> ArraySlice<RunRefusal> { state.withLock { $0.refusals.distinct[index...] } }
+    package func refusals(from index: Int) -> ArraySlice<RunRefusal> {
+        state.withLock { $0.refusals.distinct[index...] }
+    }
 
     /// Whether there is more than these refusals.
-    package func hasNews(after told: Int) -> Bool { state.withLock { $0.refusals.distinct.count > told } || questions.hasUnsent }
+    package func hasNews(after told: Int) -> Bool {
+        state.withLock { $0.refusals.distinct.count > told } || questions.hasUnsent
+    }
 
     package var summary: RunSummary {
         state.withLock {
-            RunSummary(requests: $0.requests, inside: $0.inside, counts: $0.refusals.counts, unlisted: $0.refusals.unlisted)
+            RunSummary(
+                requests: $0.requests, inside: $0.inside, counts: $0.refusals.counts, unlisted: $0.refusals.unlisted)
         }
     }
 }

@@ -23,7 +23,9 @@ final class RunInquiry {
 
     /// - Parameter completion: called once, on the loop, after this has returned; never if it returns false, with
     ///   nobody to ask.
-    static func begin(about socket: UInt64, _ runs: [Run], on loop: EventLoop, _ completion: @escaping (Run?) -> Void) -> Bool {
+    static func begin(
+        about socket: UInt64, _ runs: [Run], on loop: EventLoop, _ completion: @escaping (Run?) -> Void
+    ) -> Bool {
         let inquiry = RunInquiry(runs)
         let bound = LoopBound(inquiry, on: loop)
         for (place, run) in runs.enumerated() {

@@ -29,7 +29,9 @@ extension RequestHandler {
     package func receivedUnreadable(_ error: ProxyError, by door: ServerDoor) { door.refuseUnreadable(error) }
     package func refused(_ error: ProxyError) {}
     package func timedOut(_ door: ServerDoor) { door.abort() }
-    package func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling { .pass }
+    package func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling {
+        .pass
+    }
     package func attemptReport() -> AttemptReport { { _ in } }
     package func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>) {}
 }

@@ -132,7 +132,8 @@ package class ServerDoor: Downstream {
     }
 
     /// - Parameter rules: nil: none.
-    package final func begin(to destination: Destination, by rules: ExchangeRules? = nil, over leased: (any Upstream)?) {
+    package final func begin(to destination: Destination, by rules: ExchangeRules? = nil, over leased: (any Upstream)?)
+    {
         beginExchange()
         exchange.begin(request, to: destination, by: rules, over: leased)
     }

@@ -13,7 +13,9 @@ package struct FairRoster<Holder: Hashable, Member: AnyObject> {
 
     /// - Parameter isBusy: busy members are displaced last.
     /// - Returns: the displaced member, already removed.
-    package mutating func add(_ member: Member, of holder: Holder, sparing isBusy: (Member) -> Bool = { _ in false }) -> Member? {
+    package mutating func add(
+        _ member: Member, of holder: Holder, sparing isBusy: (Member) -> Bool = { _ in false }
+    ) -> Member? {
         let displaced = share.displaced(by: holder).flatMap { loser in
             let own = entries.filter { $0.holder == loser }.map(\.member)
             return own.first { !isBusy($0) } ?? own.first

@@ -125,7 +125,8 @@ final class SignerClient: SocketHandler {
     private func connect() -> Connection? {
         if let connection { return connection }
         do throws(SystemError) {
-            let connection = Connection(try UnixSocket.connectAtOnce(to: path, kind: .packets), loop: loop, handler: self)
+            let connection = Connection(
+                try UnixSocket.connectAtOnce(to: path, kind: .packets), loop: loop, handler: self)
             self.connection = connection
             return connection
         } catch {

@@ -27,7 +27,8 @@ package final class TestHosts: Sendable {
     private static func entry(for host: TestHost, pin: SHA256Digest) -> HostEntry {
         let policy = SecurityPolicy(mode: .publicKey, pins: PinSet([Pin(.spki(pin), origin: "built in")]))
         let entry = HostEntry(
-            for: HostPattern(.exact, canonical: host.rawValue, port: nil), action: .intercept, policy: policy, file: "built in",
+            for: HostPattern(.exact, canonical: host.rawValue, port: nil), action: .intercept, policy: policy,
+            file: "built in",
             line: 0, column: 0)
         entry.slot.store(EntrySlots.uncounted, ordering: .relaxed)
         return entry

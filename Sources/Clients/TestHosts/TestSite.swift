@@ -28,7 +28,8 @@ package enum TestSite {
             "/npm/pinproxy-test": Page(
                 type: "application/json",
                 text: """
-                    {"name": "pinproxy-test", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": {"name": "pinproxy-test", "version": "1.0.0"}}}
+                    {"name": "pinproxy-test", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": {"name": \
+                    "pinproxy-test", "version": "1.0.0"}}}
 
                     """),
             "/npm/-/ping": Page(type: "application/json", text: "{}\n"),
@@ -45,7 +46,8 @@ package enum TestSite {
             "/aws": Page(
                 type: "application/xml",
                 text: """
-                    <ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>aws</Name></ListBucketResult>
+                    <ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>aws</Name>\
+                    </ListBucketResult>
 
                     """),
         ]

@@ -54,7 +54,9 @@ struct TrustSigns: Sendable {
                 agentsAlone.insert(client.agent)
             }
             agents.insert(client.agent)
-            if max(executables.count, agents.count) > Self.limitOfEach { (executables, agents, agentsAlone, isAnybodys) = ([], [], [], true) }
+            if max(executables.count, agents.count) > Self.limitOfEach {
+                (executables, agents, agentsAlone, isAnybodys) = ([], [], [], true)
+            }
         }
     }
 

@@ -12,8 +12,8 @@ struct ClientDeparture {
 
     /// For people.
     static let cause =
-        "the client ended TLS right after the handshake, before any request: it seems not to trust the proxy's authority "
-        + "(sudo pinproxy ca install adds that to the system's trust store)"
+        "the client ended TLS right after the handshake, before any request: it seems not to trust the proxy's "
+        + "authority (sudo pinproxy ca install adds that to the system's trust store)"
 }
 
 /// Which clients trust the proxy's authority, as all workers have seen it.
@@ -45,7 +45,8 @@ final class TrustWatch: Sendable {
         }
     }
 
-    /// - Parameter instant: trust that another client has shown since then may be this one's, unless they can be distinguished.
+    /// - Parameter instant: trust that another client has shown since then may be this one's, unless they can be
+    ///   distinguished.
     /// - Returns: whether it is news that the client doesn't trust the authority.
     func distrusts(_ client: KnownClient, since instant: MonotonicTime) -> Bool {
         state.withLock { state in
@@ -58,8 +59,8 @@ final class TrustWatch: Sendable {
     }
 }
 
-/// The departures of a worker's clients, for as long as they may mean nothing: browsers open connections to spare, and close
-/// them when they have asked over another.
+/// The departures of a worker's clients, for as long as they may mean nothing: browsers open connections to spare, and
+/// close them when they have asked over another.
 final class DepartureDesk {
     /// After it a client would have asked.
     static let patienceNanoseconds: UInt64 = 3_000_000_000

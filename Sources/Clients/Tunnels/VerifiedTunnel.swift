@@ -110,7 +110,10 @@ final class VerifiedTunnel: ByteStreamOwner {
     // MARK: Events
 
     func streamIsReadable(_ stream: ByteStream) {
-        if isSuspended { return stream.wantsRead = false }
+        if isSuspended {
+            stream.wantsRead = false
+            return
+        }
         switch (step, stream === downstream) {
         case (.hello, true), (.secondHello, true): readHello()
         case (.flight, false): readFlight()
@@ -165,7 +168,8 @@ final class VerifiedTunnel: ByteStreamOwner {
         downstream.wantsRead = false
         if let name = hello.serverName, !route.authority.isNamed(name) {
             return refuse(
-                .unrecognizedName, Misdirection(serverName: name).cause(connected: route.authority), "http_request_error")
+                .unrecognizedName, Misdirection(serverName: name).cause(connected: route.authority),
+                "http_request_error")
         }
         if let first = self.hello,
             first.serverName != hello.serverName || first.applicationProtocols != hello.applicationProtocols
@@ -198,7 +202,10 @@ final class VerifiedTunnel: ByteStreamOwner {
     private func lookAtFlight() {
         guard completion != nil, case .flight = step, looked < fromServer.count else { return }
         let progress = flight.receive(fromServer.span.extracting(looked...))
-        if case .incomplete = progress { return looked = fromServer.count }
+        if case .incomplete = progress {
+            looked = fromServer.count
+            return
+        }
         step = .verdict
         upstream.stream.wantsRead = false
         switch progress {
@@ -225,7 +232,8 @@ final class VerifiedTunnel: ByteStreamOwner {
                 .refused(
                     saying: Array(fromServer.unread[..<(looked + end)].suffix(TunnelAlert.recordLength)),
                     TunnelRefusal(
-                        cause: "the origin ended the TLS handshake with alert \(alert)", errorType: "tls_alert_received")))
+                        cause: "the origin ended the TLS handshake with alert \(alert)", errorType: "tls_alert_received"
+                    )))
         case .malformed(let error):
             refuse(.handshakeFailure, "the origin sent \(error.message)", Self.tlsError)
         }
@@ -261,7 +269,8 @@ final class VerifiedTunnel: ByteStreamOwner {
         end(
             .refused(
                 saying: TunnelAlert(for: refusal).record,
-                TunnelRefusal(cause: refusal.title, errorType: "tls_certificate_error", isPinFailure: refusal.isPinFailure)))
+                TunnelRefusal(
+                    cause: refusal.title, errorType: "tls_certificate_error", isPinFailure: refusal.isPinFailure)))
     }
 
     private func fail(_ cause: String, _ errorType: String) {

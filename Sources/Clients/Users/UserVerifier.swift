@@ -83,11 +83,17 @@ package final class UserVerifier: Sendable {
     /// Calls `answer` once, on the loop's thread: at once if the credentials are remembered or too many wait, else
     /// later; never if the loop ends before. It should hold its objects weakly, since it may be released on another
     /// thread.
-    package func verify(_ credentials: Credentials, for claimant: Claimant, on loop: EventLoop, _ answer: @escaping (Ruling) -> Void) {
+    package func verify(
+        _ credentials: Credentials, for claimant: Claimant, on loop: EventLoop, _ answer: @escaping (Ruling) -> Void
+    ) {
         let digest = digest(of: credentials)
         let bound = LoopBound(answer, on: loop)
         let later: Answer = { isGood in bound.post { $0(isGood ? .right : .wrong) } }
-        enum Step { case answer(Ruling), compare, join, turnAway(String, isFirst: Bool) }
+        enum Step {
+            case answer(Ruling)
+            case compare, join
+            case turnAway(String, isFirst: Bool)
+        }
         let step: Step = state.withLock { state in
             if state.remembered.contains(digest) { return .answer(.right) }
             if state.waiting[digest] != nil {
@@ -109,7 +115,10 @@ package final class UserVerifier: Sendable {
             if isFirst {
                 logger.warning(
                     "users.limit",
-                    metadata: ["cause": "\(what) are waiting to be compared", "effect": "passwords beyond are not compared: 503"])
+                    metadata: [
+                        "cause": "\(what) are waiting to be compared",
+                        "effect": "passwords beyond are not compared: 503",
+                    ])
             }
             answer(.notCompared(what))
         }
@@ -132,7 +141,8 @@ package final class UserVerifier: Sendable {
         }
         if turnedAway > 0 {
             logger.notice(
-                "users.limit", metadata: ["effect": "passwords are compared again", "not_compared": .stringConvertible(turnedAway)])
+                "users.limit",
+                metadata: ["effect": "passwords are compared again", "not_compared": .stringConvertible(turnedAway)])
         }
         for answer in answers { answer(isGood) }
     }

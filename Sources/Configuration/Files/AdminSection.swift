@@ -14,14 +14,16 @@ extension DaemonFileReader {
         if let value = section.nonNull("tls"), readsPrivateFiles {
             let tls = section.section("tls")
             defer { tls.finish() }
-            settings.tls = IdentityReader(section: tls, file: file, parent: value, name: "tls", isKeyPrivate: false).identity()
+            settings.tls = IdentityReader(section: tls, file: file, parent: value, name: "tls", isKeyPrivate: false)
+                .identity()
         }
         if let value = section.nonNull("token_file"), readsPrivateFiles { settings.token = token(value, section) }
         settings.hosts = adminHosts(section)
         settings.socket = socketAccess(section)
         let others = ["tls", "token_file", "hosts", "socket_mode", "socket_group"]
         if section.nonNull("listen") == nil, others.contains(where: { section.nonNull($0) != nil }) {
-            section.warning(written, "admin: \"listen\" is missing, so there is no admin port; write e.g. listen: 127.0.0.1:7468")
+            section.warning(
+                written, "admin: \"listen\" is missing, so there is no admin port; write e.g. listen: 127.0.0.1:7468")
         }
         // Whoever can reach it could read which hosts are asked for, and order tasks about.
         for (value, place) in places where !place.isLocal {
@@ -31,8 +33,8 @@ extension DaemonFileReader {
             guard !missing.isEmpty else { continue }
             section.error(
                 value,
-                "listen: other machines can reach \(place), so \(missing.joined(separator: " and ")) must be set too; or listen "
-                    + "on 127.0.0.1 or a Unix socket (unix:/run/pinproxy/admin.sock)")
+                "listen: other machines can reach \(place), so \(missing.joined(separator: " and ")) must be set too; "
+                    + "or listen on 127.0.0.1 or a Unix socket (unix:/run/pinproxy/admin.sock)")
         }
         return settings
     }
@@ -51,13 +53,16 @@ extension DaemonFileReader {
             guard let place = section.scalar(value, "listen", form) else { continue }
             switch place {
             case .address(let address) where address.port != 0 && proxy.addresses.contains(address):
-                section.error(value, "listen: \(address) is where the proxy listens (proxy.listen); choose another port")
+                section.error(
+                    value, "listen: \(address) is where the proxy listens (proxy.listen); choose another port")
             case .unix(let path) where proxy.paths.contains(path):
                 section.error(value, "listen: \(place) is where the proxy listens (proxy.listen); choose another path")
             default: break
             }
             let isAnyPort = if case .address(let address) = place { address.port == 0 } else { false }
-            if !isAnyPort, places.contains(where: { $0.place == place }) { section.error(value, "listen: \(place) is written twice") }
+            if !isAnyPort, places.contains(where: { $0.place == place }) {
+                section.error(value, "listen: \(place) is written twice")
+            }
             places.append((value, place))
         }
         return places
@@ -75,7 +80,8 @@ extension DaemonFileReader {
         // RFC 6750 section 2.1
         let isSendable = text.utf8.allSatisfy { byte in
             switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"):
                 true
             default: "-._~+/=".utf8.contains(byte)
             }
@@ -110,7 +116,12 @@ extension DaemonFileReader {
         access.mode = section.readOptional("socket_mode", .fileMode) ?? access.mode
         if access.mode & 0o002 != 0, let value = section.nonNull("socket_mode") {
             section.warning(
-                value, "socket_mode: every user of this machine may connect; write \"0660\", with socket_group for the users that may")
+                value,
+                """
+                socket_mode: every user of this machine may connect; write \"0660\", with socket_group for the users \
+                that may
+                """
+            )
         }
         access.group = section.readOptional("socket_group", .group)
         return access
@@ -122,7 +133,8 @@ extension Form where Value == UInt32 {
     static var fileMode: Form {
         Form { text in
             let digits = text.hasPrefix("0o") ? text.dropFirst(2) : text[...]
-            guard let mode = UInt32(digits, radix: 8), mode <= 0o777, digits.utf8.count >= 3, !digits.hasPrefix("+") else {
+            guard let mode = UInt32(digits, radix: 8), mode <= 0o777, digits.utf8.count >= 3, !digits.hasPrefix("+")
+            else {
                 return .failure(Reason("\"\(text)\" is not a file mode; write e.g. \"0660\""))
             }
             return .success(mode)

@@ -19,7 +19,8 @@ struct DaemonFile {
     /// Reads the file. What is wrong is among the findings, with its default in the result; nil if it isn't YAML.
     /// - Parameter unixTime: the instant when trust anchors must be valid.
     static func read(
-        _ file: String, stateDirectory: String, at unixTime: UnixTime, readsPrivateFiles: Bool = true, readsAnchors: Bool = true,
+        _ file: String, stateDirectory: String, at unixTime: UnixTime, readsPrivateFiles: Bool = true,
+        readsAnchors: Bool = true,
         findings: Findings
     ) -> DaemonFile? {
         let bytes: [UInt8]
@@ -93,7 +94,8 @@ struct DaemonFileReader {
     }
 
     private func permittedNames(_ section: Section) -> PermittedNames? {
-        guard let value = section.value("name_constraints"), !value.isNull, let names = section.list("name_constraints") else {
+        guard let value = section.value("name_constraints"), !value.isNull, let names = section.list("name_constraints")
+        else {
             return nil
         }
         if names.isEmpty { section.error(value, "name_constraints: the list is empty; null permits every host") }
@@ -142,7 +144,9 @@ struct DaemonFileReader {
 
     func reachability(_ root: Section) -> [ReachabilityTarget] {
         let usual = [ReachabilityTarget.any]
-        guard let value = root.nonNull("reachability"), let list = root.elements(value, "reachability") else { return usual }
+        guard let value = root.nonNull("reachability"), let list = root.elements(value, "reachability") else {
+            return usual
+        }
         if list.isEmpty {
             root.error(value, "reachability: the list is empty; write any, addresses or host names")
             return usual
@@ -193,7 +197,8 @@ extension Form where Value == String {
             if text.hasPrefix(ServiceCredential.prefix) {
                 let name = text.dropFirst(ServiceCredential.prefix.utf8.count)
                 guard ServiceCredential.isName(name) else {
-                    return .failure(Reason("\"\(name)\" is not a credential's name: letters, digits and the like, no / or :"))
+                    return .failure(
+                        Reason("\"\(name)\" is not a credential's name: letters, digits and the like, no / or :"))
                 }
             }
             if text.hasPrefix("~") { return .failure(Reason("\"~\" is not expanded; write the whole path")) }

@@ -15,7 +15,8 @@ extension PinEntryReader {
             section.warning(clients.value("executables") ?? value, "executables: there is no \(path) on this machine")
         }
         if read == EntryClients(), !clients.hasUnreadKeys {
-            section.error(value, "clients: nothing is written that could be asked for; write users, units or executables")
+            section.error(
+                value, "clients: nothing is written that could be asked for; write users, units or executables")
         }
         if action == .deny {
             section.warning(value, "clients has no effect: the host is denied to everybody")
@@ -31,7 +32,9 @@ extension PinEntryReader {
     }
 
     private static func user(_ text: String) -> Result<EntryClients.User, Reason> {
-        if let number = UInt32(text), !text.hasPrefix("+") { return .success(EntryClients.User(name: text, number: number)) }
+        if let number = UInt32(text), !text.hasPrefix("+") {
+            return .success(EntryClients.User(name: text, number: number))
+        }
         guard let entry = getpwnam(text) else {
             return .failure(Reason("there is no user \"\(text)\"; getent passwd shows which there are"))
         }
@@ -43,16 +46,25 @@ extension PinEntryReader {
 
     private static func unit(_ text: String) -> Result<String, Reason> {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count > 1, let kind = parts.last, unitKinds.contains(String(kind)), !parts[0].isEmpty, !text.contains("/") else {
+        guard parts.count > 1, let kind = parts.last, unitKinds.contains(String(kind)), !parts[0].isEmpty,
+            !text.contains("/")
+        else {
             return .failure(
-                Reason("\"\(text)\" is not the name of a unit that processes run in; write e.g. ci.service (systemctl status PID shows it)"))
+                Reason(
+                    """
+                    \"\(text)\" is not the name of a unit that processes run in; write e.g. ci.service (systemctl \
+                    status PID shows it)
+                    """
+                ))
         }
         return .success(text)
     }
 
     /// Symbolic links are followed now: the kernel tells of the file that was run.
     private static func executable(_ text: String) -> Result<String, Reason> {
-        guard text.hasPrefix("/") else { return .failure(Reason("\"\(text)\" is not an absolute path; write e.g. /usr/bin/curl")) }
+        guard text.hasPrefix("/") else {
+            return .failure(Reason("\"\(text)\" is not an absolute path; write e.g. /usr/bin/curl"))
+        }
         guard let real = realpath(text, nil) else { return .success(text) }
         defer { free(real) }
         return .success(String(cString: real))

@@ -85,7 +85,8 @@ struct RequirementsReader {
     private func transparencyLogs(_ value: YAMLValue) -> TransparencyLogs? {
         guard let path = section.scalar(value, "ct_log_list", .path) else { return nil }
         do {
-            return try TransparencyLogs.load(section.findings.sources.source(FileContents.resolve(path, relativeTo: file)))
+            return try TransparencyLogs.load(
+                section.findings.sources.source(FileContents.resolve(path, relativeTo: file)))
         } catch {
             section.error(value, "ct_log_list: \(error)")
             return nil

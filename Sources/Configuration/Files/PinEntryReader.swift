@@ -34,7 +34,8 @@ struct PinEntryReader {
             return parts.entry(
                 number, at: place, policy: SecurityPolicy(),
                 EntryTerms(
-                    action: action, rules: rules(action, isPinned: false), clients: clients, patterns: parts.patterns, file: file))
+                    action: action, rules: rules(action, isPinned: false), clients: clients, patterns: parts.patterns,
+                    file: file))
         }
         let policy = policy()
         let identity = clientIdentity(action)
@@ -52,7 +53,8 @@ struct PinEntryReader {
             number, at: place, policy: policy,
             EntryTerms(
                 action: action, tls: tls, reportURI: reportURI, showsRefusals: showsRefusals, records: records,
-                rules: rules(action, isPinned: policy.mode != .none), clients: clients, patterns: parts.patterns, file: file))
+                rules: rules(action, isPinned: policy.mode != .none), clients: clients, patterns: parts.patterns,
+                file: file))
     }
 
     /// The rules of the host. Read after all other keys: entries without rules cost nothing and share the defaults'.
@@ -82,7 +84,9 @@ struct PinEntryReader {
         for (key, place) in own.session.places where key.isOfExchanges && !own.session.isDefault(key) {
             refuse("session.\(key.rawValue)", place)
         }
-        for (key, place) in own.request.places where !own.request.isDefault(key) { refuse("request.\(key.rawValue)", place) }
+        for (key, place) in own.request.places where !own.request.isDefault(key) {
+            refuse("request.\(key.rawValue)", place)
+        }
         for (key, place) in own.response.places where !own.response.isDefault(key) {
             refuse("response.\(key.rawValue)", place)
         }
@@ -92,7 +96,9 @@ struct PinEntryReader {
     /// The rest of the keys of the contract, and then those that are unknown.
     func finish() {
         guard section.hasUnreadKeys else { return }
-        for key in ["match", "action"] + Self.checkingKeys + RuleBlockReader.keys + ["clients"] { _ = section.value(key) }
+        for key in ["match", "action"] + Self.checkingKeys + RuleBlockReader.keys + ["clients"] {
+            _ = section.value(key)
+        }
         section.finish()
     }
 
@@ -126,7 +132,8 @@ struct PinEntryReader {
         let date = section.readOptional("expires", .date)
         let action: OnExpiry = section.read("on_expiry", .anyCase) ?? .enforce
         if let value = section.nonNull("on_expiry"), section.nonNull("expires") == nil, action != .enforce {
-            section.error(value, "on_expiry: \(action.rawValue) without \"expires\": write the date, e.g. expires: 2027-06-30")
+            section.error(
+                value, "on_expiry: \(action.rawValue) without \"expires\": write the date, e.g. expires: 2027-06-30")
         }
         guard let date else { return nil }
         if let value = section.value("expires"), !pins, action != .deny {
@@ -173,7 +180,12 @@ struct PinEntryReader {
     private func refusePage() {
         section.nonNull("on_refusal").map {
             section.error(
-                $0, "on_refusal: page needs action: intercept: a page can be shown only where the proxy speaks TLS with the client")
+                $0,
+                """
+                on_refusal: page needs action: intercept: a page can be shown only where the proxy speaks TLS with the \
+                client
+                """
+            )
         }
     }
 
@@ -202,7 +214,8 @@ extension Form where Value == UnixTime {
     static var date: Form {
         Form { text in
             DateText.parse(text).map { .success($0) }
-                ?? .failure(Reason("\"\(text)\" is not a date; write it as 2027-06-30 (from the beginning of that day, UTC)"))
+                ?? .failure(
+                    Reason("\"\(text)\" is not a date; write it as 2027-06-30 (from the beginning of that day, UTC)"))
         }
     }
 }

@@ -27,7 +27,8 @@ struct PinFile {
             // It may have been read while somebody was writing it: never "nothing is pinned".
             if findings.errorCount == errors {
                 findings.error(
-                    Place(file: file, line: 1, column: 1), "the file is empty; write \"hosts: []\" if nothing is to be pinned")
+                    Place(file: file, line: 1, column: 1),
+                    "the file is empty; write \"hosts: []\" if nothing is to be pinned")
             }
             return nil
         }
@@ -70,7 +71,8 @@ struct PinFile {
                 root.warning(place, "match: \(warning)")
             }
             if let host = pattern.testHost {
-                root.error(place, "match: \(host.rawValue) is reserved: the proxy answers for it itself (pinproxy doctor)")
+                root.error(
+                    place, "match: \(host.rawValue) is reserved: the proxy answers for it itself (pinproxy doctor)")
             }
             entries.append(entry)
         }
@@ -110,7 +112,9 @@ struct BaseURLChecks {
         for entry in hosts.values {
             guard let block = entry.rules?.entry else { continue }
             for layer in [block.own] + block.rules.map(\.layer) {
-                guard let place = layer.session.places[.baseURL], let base = layer.session.values.baseURL else { continue }
+                guard let place = layer.session.places[.baseURL], let base = layer.session.values.baseURL else {
+                    continue
+                }
                 for objection in objections(to: base, of: entry) { findings.error(place, "base_url: \(objection)") }
             }
         }
@@ -126,7 +130,11 @@ struct BaseURLChecks {
         if !base.isSecure {
             if target === entry {
                 objections.append(
-                    "\(host) is the entry's own host, and requests would come back to it; write another host, or https://")
+                    """
+                    \(host) is the entry's own host, and requests would come back to it; write another host, or \
+                    https://
+                    """
+                )
             } else if let target, target.hasBaseURL {
                 objections.append("\(host) has the base_url of \(place); write that URL here")
             }
@@ -144,8 +152,8 @@ struct BaseURLChecks {
         // Both together mean that the pins hold for what is sent to the base.
         if base.isSecure, entry.policy.mode != .none, !isPinned {
             objections.append(
-                "the entry has pins, which hold for \(entry.pattern) only, and \(host) has none; write them in an entry for "
-                    + host)
+                "the entry has pins, which hold for \(entry.pattern) only, and \(host) has none; write them in an "
+                    + "entry for \(host)")
         }
         return objections
     }

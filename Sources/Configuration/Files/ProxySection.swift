@@ -16,7 +16,10 @@ extension DaemonFileReader {
         section.finish()
         warnIfOpen(settings, section)
         if let value = section.value("http"), settings.http == [.http2] {
-            section.warning(value, "http: programs that speak HTTP/1.1 alone are refused inside CONNECT; add http/1.1 unless that is meant")
+            section.warning(
+                value,
+                "http: programs that speak HTTP/1.1 alone are refused inside CONNECT; add http/1.1 unless that is meant"
+            )
         }
         return settings
     }
@@ -89,7 +92,9 @@ extension Section {
     private func add(_ place: ListenPlace, _ value: YAMLValue, to settings: inout ListenSettings) {
         switch place {
         case .address(let address):
-            if address.port != 0, settings.addresses.contains(address) { error(value, "listen: \(address) is written twice") }
+            if address.port != 0, settings.addresses.contains(address) {
+                error(value, "listen: \(address) is written twice")
+            }
             settings.addresses.append(address)
         case .unix(let path):
             if settings.paths.contains(path) { error(value, "listen: \(place) is written twice") }
@@ -103,19 +108,30 @@ extension Section {
         defer { item.finish() }
         let senders = item.list("proxy_protocol")
         guard let written = item.value("address") else {
-            return error(value, "listen: \"address\" is missing; write e.g. {address: 192.0.2.1:7467, proxy_protocol: [192.0.2.10]}")
+            return error(
+                value,
+                "listen: \"address\" is missing; write e.g. {address: 192.0.2.1:7467, proxy_protocol: [192.0.2.10]}")
         }
         guard let address = item.scalar(written, "address", Form(read: Self.headerAddress)) else { return }
         guard let senders else {
-            return error(value, "listen: \"proxy_protocol\" is missing: whose PROXY headers are taken; or write the address alone")
+            return error(
+                value,
+                "listen: \"proxy_protocol\" is missing: whose PROXY headers are taken; or write the address alone")
         }
         if senders.isEmpty {
-            error(value, "proxy_protocol: the list is empty, so nobody could connect; write the addresses of the load balancers")
+            error(
+                value,
+                "proxy_protocol: the list is empty, so nobody could connect; write the addresses of the load balancers")
         }
         let ranges = senders.compactMap { item.scalar($0, "proxy_protocol", Form(read: AddressRange.parse)) }
         for (sender, range) in zip(senders, ranges) where range.prefixLength == 0 {
             warning(
-                sender, "proxy_protocol: everybody who can reach the port may claim to be any client; write the addresses of the load balancers")
+                sender,
+                """
+                proxy_protocol: everybody who can reach the port may claim to be any client; write the addresses of \
+                the load balancers
+                """
+            )
         }
         add(.address(address), written, to: &settings)
         settings.proxyProtocol[address] = ranges
@@ -126,7 +142,8 @@ extension Section {
             return .failure(Reason("\"\(text)\" takes no PROXY headers; write an address and a port"))
         }
         return ListenAddress.parse(text).flatMap { address in
-            address.port != 0 ? .success(address) : .failure(Reason("\"\(text)\": write a port, which the load balancer has to know"))
+            address.port != 0
+                ? .success(address) : .failure(Reason("\"\(text)\": write a port, which the load balancer has to know"))
         }
     }
 }
@@ -167,7 +184,8 @@ extension DaemonFileReader {
                     place, "the password of \"\(name)\" is not a bcrypt hash; make the line with: htpasswd -nB \(name)")
             }
             if name == "pinproxy-run" {
-                section.error(place, "\"pinproxy-run\" is the name that runs of pinproxy exec are known by: choose another")
+                section.error(
+                    place, "\"pinproxy-run\" is the name that runs of pinproxy exec are known by: choose another")
             }
             if let before = names.updateValue(index + 1, forKey: name) {
                 section.error(place, "user \"\(name)\" is already in line \(before)")

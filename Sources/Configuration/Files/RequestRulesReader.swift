@@ -10,7 +10,8 @@ extension RuleBlockReader {
         table.key(.acceptLanguage, \.acceptLanguage) { value in
             let languages = table.elements(value, .acceptLanguage, .checked(LanguageRange.init))
             guard let languages, languages.count > LanguageRange.most else { return languages }
-            table.section.error(value, "accept_language: there are more than \(LanguageRange.most) languages; leave out the last")
+            table.section.error(
+                value, "accept_language: there are more than \(LanguageRange.most) languages; leave out the last")
             return nil
         }
         table.optional(.authorization, \.authorization) { value in
@@ -50,7 +51,9 @@ private struct RequestValues {
                 if fields.contains(where: { $0.name == name }) {
                     section.error(section.place(of: pair), "\(key): \(name) is written twice")
                 }
-                if let value = headerValue(pair.value, of: name) { fields.append(HeaderField(name: name, value: value)) }
+                if let value = headerValue(pair.value, of: name) {
+                    fields.append(HeaderField(name: name, value: value))
+                }
             }
         }
         return fields.count == pairs.count ? fields : nil
@@ -61,11 +64,12 @@ private struct RequestValues {
             guard name.description.lowercased() != "authorization" else {
                 section.error(
                     value,
-                    "\(name): a secret doesn't belong in this file; write {file: NAME} with a file that holds the value "
-                        + "and is readable by its owner only, or use request.authorization")
+                    "\(name): a secret doesn't belong in this file; write {file: NAME} with a file that holds the "
+                        + "value and is readable by its owner only, or use request.authorization")
                 return nil
             }
-            return section.scalar(value, name.description, .checked { text throws(InvalidValue) in try HeaderValue(text) })
+            return section.scalar(
+                value, name.description, .checked { text throws(InvalidValue) in try HeaderValue(text) })
         }
         let fields = section.element(name.description, value)
         defer { fields.finish() }
@@ -83,11 +87,13 @@ private struct RequestValues {
 
     /// `Authorization` begins with its scheme (RFC 9110 section 11.4). The token is not shown.
     private func warn(ofBareToken text: String, as name: HeaderName, at place: YAMLValue, _ fields: Section) {
-        guard fields.findings.readsSecrets, name.description.lowercased() == "authorization", !text.contains(" "), !text.isEmpty else { return }
+        guard fields.findings.readsSecrets, name.description.lowercased() == "authorization", !text.contains(" "),
+            !text.isEmpty
+        else { return }
         fields.warning(
             place,
-            "\(name): the file holds one word, and no scheme before it; most servers want the line to be Bearer TOKEN, or another scheme and a "
-                + "space before the token")
+            "\(name): the file holds one word, and no scheme before it; most servers want the line to be Bearer TOKEN, "
+                + "or another scheme and a space before the token")
     }
 
     /// One table can't set a field and remove it, or set it in two ways.
@@ -97,7 +103,9 @@ private struct RequestValues {
         uses += rules.headers.map { (.headers, $0.name) }
         uses += rules.setHeaders.map { (.setHeaders, $0.name) }
         uses += rules.removeHeaders.map { (.removeHeaders, $0) }
-        func note(_ key: RequestRules.Key, _ name: String) { if let name = try? HeaderName(name) { uses.append((key, name)) } }
+        func note(_ key: RequestRules.Key, _ name: String) {
+            if let name = try? HeaderName(name) { uses.append((key, name)) }
+        }
         if !rules.acceptLanguage.isEmpty { note(.acceptLanguage, "Accept-Language") }
         if rules.authorization != nil { note(.authorization, "Authorization") }
         var first: [HeaderName: RequestRules.Key] = [:]
@@ -105,7 +113,8 @@ private struct RequestValues {
             guard let other = first.updateValue(use.key, forKey: use.name), other != use.key,
                 let place = table.places[use.key]
             else { continue }
-            section.error(place, "\(use.key.rawValue): \(use.name) is in \(other.rawValue) as well; write it in one of them")
+            section.error(
+                place, "\(use.key.rawValue): \(use.name) is in \(other.rawValue) as well; write it in one of them")
         }
     }
 
@@ -130,7 +139,9 @@ private struct RequestValues {
         let fields = section.element("throttle", value)
         defer { fields.finish() }
         guard case .mapping = value.content else { return nil }
-        let packet = fields.required("packet", of: value, "throttle") { fields.scalar($0, "packet", .size(1...1 << 24)) }
+        let packet = fields.required("packet", of: value, "throttle") {
+            fields.scalar($0, "packet", .size(1...1 << 24))
+        }
         let delay = fields.required("delay", of: value, "throttle") {
             fields.scalar($0, "delay", .duration(.milliseconds(1)...(.seconds(60))))
         }
@@ -219,7 +230,8 @@ extension RuleBlockReader {
             table.nonEmptyElements($0, .contentTypes, .checked(MediaRange.init))
         }
         table.key(.serializer, \.serializers) { (value: YAMLValue) -> [ResponseRules.Serializer]? in
-            guard let serializers = table.nonEmptyElements(value, .serializer, Form<ResponseRules.Serializer>.anyCase) else { return nil }
+            guard let serializers = table.nonEmptyElements(value, .serializer, Form<ResponseRules.Serializer>.anyCase)
+            else { return nil }
             if serializers.dropLast().contains(.http) {
                 table.section.error(value, "serializer: http accepts every body, so what follows it is never asked")
                 return nil

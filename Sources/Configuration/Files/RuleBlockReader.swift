@@ -68,7 +68,9 @@ struct RuleBlockReader {
         let fields = section.element("rules", element)
         defer { fields.finish() }
         guard case .mapping = element.content else {
-            if element.isNull { section.error(element, "rules: there is nothing here; write path: and what holds for it") }
+            if element.isNull {
+                section.error(element, "rules: there is nothing here; write path: and what holds for it")
+            }
             return nil
         }
         let path = fields.value("path").map { fields.scalar($0, "path", .pathPattern) }

@@ -60,9 +60,13 @@ struct SecretReader {
 extension Section {
     /// A named file can't be used. People write passwords where the name of a file belongs: it isn't repeated.
     func error(_ value: YAMLValue, ofFile path: String, _ key: String, _ reason: Reason) {
-        if key == "password_file" || key == "token_file", access(path, F_OK) != 0, ServiceCredential.absence(path, errno) == nil {
+        if key == "password_file" || key == "token_file", access(path, F_OK) != 0,
+            ServiceCredential.absence(path, errno) == nil
+        {
             let what = key == "token_file" ? "token" : "password"
-            return error(value, "\(key): there is no such file; write the name of a file that holds the \(what), not the \(what)")
+            return error(
+                value, "\(key): there is no such file; write the name of a file that holds the \(what), not the \(what)"
+            )
         }
         error(value, "\(key): \(path): \(reason.text)")
     }
@@ -139,7 +143,9 @@ extension FileContents {
 
     /// The same of one that nobody else may read.
     static func `private`(_ path: String, of services: Set<UInt32>) -> Result<[UInt8], Reason> {
-        Result { () throws(PrivateFileProblem) in try PrivateFile.read(path, of: services) }.mapError { Reason("\($0)") }
+        Result { () throws(PrivateFileProblem) in try PrivateFile.read(path, of: services) }.mapError {
+            Reason("\($0)")
+        }
     }
 }
 
@@ -173,7 +179,9 @@ extension PinEntryReader {
         }
         var password: String?
         if fields.value("password_file") != nil {
-            guard let read = reader.read("password_file", reader.privateContents, FileContents.firstLine) else { return nil }
+            guard let read = reader.read("password_file", reader.privateContents, FileContents.firstLine) else {
+                return nil
+            }
             password = read
         }
         let bytes = reader.read("pkcs12", reader.privateContents) { .success($0) }

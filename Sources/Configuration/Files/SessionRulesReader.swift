@@ -10,7 +10,9 @@ package enum UnsafeCredentials: CaseIterable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .overHTTP:
-            "insecure: allow_http answers challenges over http:// too, where whoever is on the way can read the password"
+            """
+            insecure: allow_http answers challenges over http:// too, where whoever is on the way can read the password
+            """
         case .everywhere: "insecure: credentials in defaults are sent to whatever host asks for them"
         }
     }
@@ -34,7 +36,9 @@ extension RuleBlockReader {
         table.key(.followTo, \.followTo) { value in
             table.elements(value, .followTo, .hostPattern).map { patterns in
                 for (pattern, place) in zip(patterns, table.section.elements(value, "follow_to") ?? []) {
-                    if let warning = pattern.publicSuffixWarning() { table.section.warning(place, "follow_to: \(warning)") }
+                    if let warning = pattern.publicSuffixWarning() {
+                        table.section.warning(place, "follow_to: \(warning)")
+                    }
                 }
                 return .named(patterns)
             }
@@ -55,7 +59,8 @@ extension RuleBlockReader {
             switch owner {
             case .defaults:
                 table.section.error(
-                    value, "base_url belongs to one host, and here it would send every host there; write it in an entry")
+                    value, "base_url belongs to one host, and here it would send every host there; write it in an entry"
+                )
                 return nil
             case .entry(let isPinned):
                 guard isPinned, url?.isSecure == false else { return url }
@@ -69,21 +74,29 @@ extension RuleBlockReader {
             guard isForAll || protocols.contains(.http1) else {
                 table.section.error(
                     value,
-                    "http: [h2] alone belongs to all requests, since they share connections; write it beside \"rules\", or add http/1.1")
+                    """
+                    http: [h2] alone belongs to all requests, since they share connections; write it beside \"rules\", \
+                    or add http/1.1
+                    """
+                )
                 return nil
             }
             return protocols
         }
         table.optional(.ping, \.ping) { value in
             guard isForAll else {
-                table.section.error(value, "ping belongs to all requests, since they share connections; write it beside \"rules\"")
+                table.section.error(
+                    value, "ping belongs to all requests, since they share connections; write it beside \"rules\"")
                 return nil
             }
             return table.section.scalar(value, "ping", .duration(.seconds(1)...(.hours(1))))
         }
         let written = table.finish()
-        if let place = written.places[.ping], written.values.ping != nil, written.places[.http] != nil, !written.values.http.contains(.http2) {
-            table.section.error(place, "ping: only connections of HTTP/2 are asked whether they live, and http is [http/1.1]")
+        if let place = written.places[.ping], written.values.ping != nil, written.places[.http] != nil,
+            !written.values.http.contains(.http2)
+        {
+            table.section.error(
+                place, "ping: only connections of HTTP/2 are asked whether they live, and http is [http/1.1]")
         }
         return written
     }

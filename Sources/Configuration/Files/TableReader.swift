@@ -17,7 +17,9 @@ final class TableReader<Rules: RuleTable> {
         self.key(key, field) { section.scalar($0, key.rawValue, form) }
     }
 
-    func optional<Value: Sendable>(_ key: Rules.Key, _ field: any RuleField<Rules, Value?>, _ read: (YAMLValue) -> Value?) {
+    func optional<Value: Sendable>(
+        _ key: Rules.Key, _ field: any RuleField<Rules, Value?>, _ read: (YAMLValue) -> Value?
+    ) {
         self.key(key, field) { value in value.isNull ? .some(nil) : read(value).map(Optional.some) }
     }
 
@@ -48,7 +50,9 @@ final class TableReader<Rules: RuleTable> {
     func nonEmptyElements<Value: Hashable>(_ value: YAMLValue, _ key: Rules.Key, _ form: Form<Value>) -> [Value]? {
         let read = elements(value, key, form)
         if read?.isEmpty == true {
-            section.error(value, "\(key.rawValue): the list is empty, so nothing would be accepted; write null for the serializer's own")
+            section.error(
+                value,
+                "\(key.rawValue): the list is empty, so nothing would be accepted; write null for the serializer's own")
             return nil
         }
         return read

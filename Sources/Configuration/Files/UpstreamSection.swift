@@ -14,7 +14,9 @@ extension DaemonFileReader {
         if let parent = settings.parent, let value = section.value("parent") {
             if let own = listen.first(where: { $0.isReached(by: parent) }) {
                 section.error(
-                    value, "parent: \(parent.host):\(parent.port) is this proxy itself, which listens on \(own) (proxy.listen)")
+                    value,
+                    "parent: \(parent.host):\(parent.port) is this proxy itself, which listens on \(own) (proxy.listen)"
+                )
             } else if !settings.addresses.blocked.isEmpty {
                 section.warning(
                     value,
@@ -41,7 +43,8 @@ extension DaemonFileReader {
         for (value, rule) in allowed {
             if rule.coversMetadata {
                 section.warning(
-                    value, "insecure: clients reach the cloud's metadata service, and its credentials, through the proxy")
+                    value,
+                    "insecure: clients reach the cloud's metadata service, and its credentials, through the proxy")
             } else if let rules = blocked, rules.contains(where: { $0.rule == rule }) {
                 section.warning(value, "allow_addresses: \(rule) is in block_addresses too; the exception wins")
             }
@@ -101,8 +104,8 @@ extension DaemonFileReader {
         warn(
             certificates.count == 1
                 ? "trust: no server can be trusted by this file: \(first)"
-                : "trust: no server can be trusted by \(reasons.count) of the \(certificates.count) certificates in this "
-                    + "file: \(listed)\(more)")
+                : "trust: no server can be trusted by \(reasons.count) of the \(certificates.count) certificates in "
+                    + "this file: \(listed)\(more)")
     }
 
     private func uselessness(of certificate: Certificate, among anchors: TrustAnchors) -> String? {
@@ -116,7 +119,8 @@ extension DaemonFileReader {
     static func parent(_ text: String) -> Result<ParentProxy, Reason> {
         let example = "write http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"
         guard text.hasPrefix("http://") else {
-            let what = text.hasPrefix("https://") ? "TLS to the parent proxy is not understood" : "it is not an http:// URL"
+            let what =
+                text.hasPrefix("https://") ? "TLS to the parent proxy is not understood" : "it is not an http:// URL"
             return .failure(Reason("\(what); \(example)"))
         }
         var rest = text.dropFirst("http://".count)

@@ -10,7 +10,9 @@ package enum Quantity {
 
     /// `10s`, `500ms`, `1h30m`, `30d`: whole numbers, each with a unit.
     /// - Parameter usual: the most likely unit where none is written.
-    static func duration(_ text: String, usual: (unit: String, name: String) = ("s", "seconds")) -> Result<Duration, Reason> {
+    static func duration(
+        _ text: String, usual: (unit: String, name: String) = ("s", "seconds")
+    ) -> Result<Duration, Reason> {
         let example = "write a number and a unit (ms, s, m, h, d), e.g. 10s or 1h30m"
         var rest = text[...]
         var total: Int64 = 0
@@ -21,7 +23,9 @@ package enum Quantity {
             rest = rest[unit.endIndex...]
             guard !digits.isEmpty else { return .failure(Reason("\"\(text)\" is not a time; \(example)")) }
             guard !unit.isEmpty else {
-                let hint = digits.count == text.count ? "; write \(text)\(usual.unit) if \(usual.name) are meant" : "; \(example)"
+                let hint =
+                    digits.count == text.count
+                    ? "; write \(text)\(usual.unit) if \(usual.name) are meant" : "; \(example)"
                 return .failure(Reason("\"\(text)\" has no unit\(hint)"))
             }
             guard let factor = timeUnits.first(where: { $0.name == unit })?.milliseconds else {

@@ -85,13 +85,17 @@ extension Form where Value == BaseURL {
             let rest = text.dropFirst(scheme.count)
             let written = rest.prefix { !"/?#\\".contains($0) }
             let path = rest[written.endIndex...]
-            if written.contains("@") { return .failure(Reason("credentials don't belong in the URL; see session.credentials")) }
+            if written.contains("@") {
+                return .failure(Reason("credentials don't belong in the URL; see session.credentials"))
+            }
             if path.contains("?") { return .failure(Reason("a base has no query; leave out what follows ?")) }
             if path.contains("#") { return .failure(Reason("a fragment (#…) is never sent; leave it out")) }
             guard path.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && !"\\\"<>^`{|}".utf8.contains($0) }) else {
                 return .failure(Reason("the path contains what must be percent-encoded"))
             }
-            let isDotted = path.split(separator: "/").contains { [".", ".."].contains($0.lowercased().replacing("%2e", with: ".")) }
+            let isDotted = path.split(separator: "/").contains {
+                [".", ".."].contains($0.lowercased().replacing("%2e", with: "."))
+            }
             if isDotted { return .failure(Reason("the path contains . or ..; write the path that is meant")) }
             return Authority.parse(String(written), defaultPort: isSecure ? 443 : 80)
                 .map { BaseURL(isSecure: isSecure, authority: $0, path: path.isEmpty ? "/" : String(path)) }

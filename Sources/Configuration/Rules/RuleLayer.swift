@@ -51,7 +51,9 @@ package struct PathRule: Sendable {
 
     /// Whether it takes every request that the other would.
     func covers(_ other: PathRule) -> Bool {
-        guard methods.isEmpty || !other.methods.isEmpty && other.methods.allSatisfy(methods.contains) else { return false }
+        guard methods.isEmpty || !other.methods.isEmpty && other.methods.allSatisfy(methods.contains) else {
+            return false
+        }
         guard let path else { return true }
         // Without a pattern a rule matches even `*`, the target of OPTIONS, which no pattern does.
         return other.path.map(path.covers) ?? false

@@ -208,7 +208,11 @@ private struct Laid {
         guard session.rules.credentials != nil, request.rules.authorization != nil else { return nil }
         return session.blame(
             .credentials,
-            "request.authorization is sent with every request, so that no challenge is left to be answered; remove one of them")
+            """
+            request.authorization is sent with every request, so that no challenge is left to be answered; remove one \
+            of them
+            """
+        )
     }
 
     /// In the order of the contract.

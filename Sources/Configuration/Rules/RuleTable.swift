@@ -38,7 +38,9 @@ package struct WrittenTable<Rules: RuleTable>: Sendable {
 
     private var copies: [Rules.Key: @Sendable (Rules, inout Rules) -> Void] = [:]
 
-    mutating func write<Value: Sendable>(_ key: Rules.Key, _ field: any RuleField<Rules, Value>, _ value: Value, at place: Place) {
+    mutating func write<Value: Sendable>(
+        _ key: Rules.Key, _ field: any RuleField<Rules, Value>, _ value: Value, at place: Place
+    ) {
         values[keyPath: field] = value
         copies[key] = { $1[keyPath: field] = $0[keyPath: field] }
         places[key] = place

@@ -105,7 +105,8 @@ extension ParameterValue {
         case .array(let values): list(values.map(\.written))
         case .set(let values): list(values.map(\.written).sorted(), "!!set {", "}")
         // In quotes where it would be read as something else.
-        case .string(let text): ParameterValue(word: text) == self && !["", "~", "null"].contains(text) ? text : text.debugDescription
+        case .string(let text):
+            ParameterValue(word: text) == self && !["", "~", "null"].contains(text) ? text : text.debugDescription
         case .number(let text): text
         case .bool(let value): "\(value)"
         case .null: "null"

@@ -29,7 +29,9 @@ extension Form where Value == AddressRules.Rule {
     static var addressRule: Form {
         Form { text in
             if let kind = AddressClass(rawValue: text) { return .success(.kind(kind)) }
-            if text.contains(where: { ".:/".contains($0) }) { return AddressRange.parse(text).map(AddressRules.Rule.range) }
+            if text.contains(where: { ".:/".contains($0) }) {
+                return AddressRange.parse(text).map(AddressRules.Rule.range)
+            }
             let names = AddressClass.allCases.map(\.rawValue)
             if let nearest = NearestKey.find(text, in: names) {
                 return .failure(Reason("unknown value \"\(text)\"; did you mean \"\(nearest)\"?"))

@@ -10,7 +10,8 @@ package struct AdminSettings: Sendable {
     package var isProtected: Bool { tls != nil && token != nil }
     /// What the port shows when it speaks TLS; nil for plain text.
     package var tls: Identity?
-    /// The digest of what a request has to bring in `Authorization: Bearer`; nil: it needs nothing, and changes nothing.
+    /// The digest of what a request has to bring in `Authorization: Bearer`; nil: it needs nothing, and changes
+    /// nothing.
     package var token: SHA256Digest?
     /// Lower-case names of the port, besides addresses and `localhost`.
     package var hosts: [String] = []

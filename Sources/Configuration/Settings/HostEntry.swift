@@ -30,7 +30,8 @@ package final class HostEntry: Sendable {
     ) {
         let alone = HostPatterns.number([pattern])
         self.init(
-            policy: policy, terms: EntryTerms(action: action, patterns: alone.patterns, file: file), number: alone.numbers[0],
+            policy: policy, terms: EntryTerms(action: action, patterns: alone.patterns, file: file),
+            number: alone.numbers[0],
             line: line, column: column)
     }
 
@@ -78,7 +79,8 @@ package final class EntryTerms: Sendable, Equatable {
 
     package init(
         action: HostAction, tls: ClientTLS? = nil, reportURI: ReportURI? = nil, showsRefusals: Bool = false,
-        records: Bool = false, rules: RuleLayers? = nil, clients: EntryClients? = nil, patterns: HostPatterns, file: String
+        records: Bool = false, rules: RuleLayers? = nil, clients: EntryClients? = nil, patterns: HostPatterns,
+        file: String
     ) {
         self.action = action
         self.tls = tls

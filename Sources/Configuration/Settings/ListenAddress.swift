@@ -20,14 +20,16 @@ package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
     /// True if only programs of this machine can reach it (127.0.0.0/8, ::1).
     package var isLoopback: Bool { ip == "::1" || ip.hasPrefix("127.") }
 
-    /// True if the parent proxy's address can be seen to be this one, in whichever spelling. What a name resolves to can't.
+    /// True if the parent proxy's address can be seen to be this one, in whichever spelling. What a name resolves to
+    /// can't.
     func isReached(by parent: ParentProxy) -> Bool {
         guard port == parent.port, let own = IPAddress(ip) else { return false }
         let isEverywhere = own.isUnspecified
         let name = parent.host.lowercased()
         if name == "localhost" || name.hasSuffix(".localhost") { return isEverywhere || isLoopback }
         guard let address = IPAddress(name)?.canonical else { return false }
-        let isOwnLoopback = ListenAddress(ip: address.description, port: port).isLoopback && own.isIPv6 == address.isIPv6
+        let isOwnLoopback =
+            ListenAddress(ip: address.description, port: port).isLoopback && own.isIPv6 == address.isIPv6
         return address == own.canonical || (isEverywhere && isOwnLoopback)
     }
 

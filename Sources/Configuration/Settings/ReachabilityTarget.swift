@@ -14,7 +14,9 @@ package enum ReachabilityTarget: Sendable, Hashable {
     /// One of this machine's, or named as Linux and systemd name them: such a name would be looked up in vain.
     private static func isInterface(_ name: String) -> Bool {
         guard !name.contains(".") else { return false }
-        return access("/sys/class/net/\(name)", F_OK) == 0 || name.wholeMatch(of: /(eth|wlan|wwan|ppp|tun|tap|wg|usb)\d+|(en|wl|ww)((o|s|p\d+s)\d+.*|x[0-9a-f]{12})/) != nil
+        return access("/sys/class/net/\(name)", F_OK) == 0
+            || name.wholeMatch(of: /(eth|wlan|wwan|ppp|tun|tap|wg|usb)\d+|(en|wl|ww)((o|s|p\d+s)\d+.*|x[0-9a-f]{12})/)
+                != nil
     }
 
     static func parse(_ text: String) -> Result<ReachabilityTarget, Reason> {
@@ -28,8 +30,8 @@ package enum ReachabilityTarget: Sendable, Hashable {
         case .success(let authority) where isInterface(authority.host):
             return .failure(
                 Reason(
-                    "\"\(text)\" is a network interface, and what is watched is a way to somewhere; write any, an address or a host name (a host "
-                        + "of that name with its domain)"))
+                    "\"\(text)\" is a network interface, and what is watched is a way to somewhere; write any, an "
+                        + "address or a host name (a host of that name with its domain)"))
         case .success(let authority):
             return .success(authority.isIPAddress ? .address(authority.host) : .host(authority.host))
         case .failure(let error):

@@ -34,6 +34,7 @@ package struct ReportURI: Sendable, Hashable, CustomStringConvertible {
         return .success(
             ReportURI(
                 isSecure: scheme == "https", host: host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host,
-                port: port, target: path + (parts.percentEncodedQuery.map { "?\($0)" } ?? ""), description: ShownText(text).description))
+                port: port, target: path + (parts.percentEncodedQuery.map { "?\($0)" } ?? ""),
+                description: ShownText(text).description))
     }
 }

@@ -16,7 +16,8 @@ struct YAMLSlip {
         }
         if problem.contains("cannot start any token") {
             return here.prefix { $0 == " " || $0 == "\t" }.contains("\t")
-                ? "the line is indented with a tab; YAML takes only spaces there" : "a value that begins with one of @ ` % must be quoted"
+                ? "the line is indented with a tab; YAML takes only spaces there"
+                : "a value that begins with one of @ ` % must be quoted"
         }
         if here.contains("[::") || here.wholeMatch(of: /.*\[[0-9A-Fa-f]*:[0-9A-Fa-f:.]*\].*/) != nil {
             return "an IPv6 address in brackets must be quoted, e.g. \"[::1]:7467\""
@@ -33,11 +34,14 @@ struct YAMLSlip {
 
     /// `match:api.example.com` is one word, which no value may follow.
     private var spaceless: String? {
-        guard problem.contains("mapping values are not allowed") || problem.contains("could not find expected ':'") else { return nil }
+        guard problem.contains("mapping values are not allowed") || problem.contains("could not find expected ':'")
+        else { return nil }
         let candidates = [context?.line, line - 1, line].compactMap(\.self).filter { $0 > 0 }
         for number in candidates {
             if let (key, value) = Self.spaceless(text.line(number)) {
-                return "there is no space after the colon\(number == line ? "" : " in line \(number)"): write \(key): \(value)"
+                return
+                    "there is no space after the colon\(number == line ? "" : " in line \(number)"): "
+                    + "write \(key): \(value)"
             }
         }
         guard problem.contains("could not find expected ':'") else { return nil }
@@ -51,9 +55,15 @@ struct YAMLSlip {
     }
 
     private var unclosed: String? {
-        if problem.contains("expected ',' or ']'") { return "the list that begins with [ \(since) isn't closed: ] is missing" }
-        if problem.contains("expected ',' or '}'") { return "the mapping that begins with { \(since) isn't closed: } is missing" }
-        if context?.text.contains("quoted scalar") == true, problem.contains("end of stream") || problem.contains("document indicator") {
+        if problem.contains("expected ',' or ']'") {
+            return "the list that begins with [ \(since) isn't closed: ] is missing"
+        }
+        if problem.contains("expected ',' or '}'") {
+            return "the mapping that begins with { \(since) isn't closed: } is missing"
+        }
+        if context?.text.contains("quoted scalar") == true,
+            problem.contains("end of stream") || problem.contains("document indicator")
+        {
             return "the quotation mark \(since) isn't closed"
         }
         return nil
@@ -61,11 +71,21 @@ struct YAMLSlip {
 
     private var indentation: String? {
         if problem.contains("did not find expected key") {
-            guard here.prefix(column - 1).allSatisfy({ $0 == " " }) else { return "nothing can follow the value that ends before this; quote all of it" }
-            return "the line isn't indented like the keys of its mapping, which begins \(since): they start in the same column"
+            guard here.prefix(column - 1).allSatisfy({ $0 == " " }) else {
+                return "nothing can follow the value that ends before this; quote all of it"
+            }
+            return
+                """
+                the line isn't indented like the keys of its mapping, which begins \(since): they start in the same \
+                column
+                """
         }
         if problem.contains("did not find expected '-' indicator") {
-            return "the line isn't indented like the elements of its list, which begins \(since): they start with \"- \" in the same column"
+            return
+                """
+                the line isn't indented like the elements of its list, which begins \(since): they start with \"- \" \
+                in the same column
+                """
         }
         return nil
     }

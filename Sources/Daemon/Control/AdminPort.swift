@@ -34,7 +34,8 @@ final class AdminPort {
     ) {
         self.loop = loop
         self.logger = logger
-        clients = ControlClients(loop: loop, session: session, share: ControlClients.limit / 4, answer: answer, feed: feed)
+        clients = ControlClients(
+            loop: loop, session: session, share: ControlClients.limit / 4, answer: answer, feed: feed)
     }
 
     var addresses: [SocketAddress] { listeners.compactMap(\.socket.address) }
@@ -56,11 +57,13 @@ final class AdminPort {
             let hasSome = !named.isEmpty || listeners.contains { $0.socket.isNamed }
             guard hasSome else { throw refused(MissingSocket(port: .admin, file: file).description) }
             // systemd's units have the addresses.
-            let exposed = (named + listeners.map(\.socket)).first { $0.isNamed && $0.address.map { ClientPlace(of: $0.ip) } != .thisMachine }
+            let exposed = (named + listeners.map(\.socket)).first {
+                $0.isNamed && $0.address.map { ClientPlace(of: $0.ip) } != .thisMachine
+            }
             if let exposed, !settings.isProtected {
                 throw refused(
-                    "systemd's socket on \(exposed.place) can be reached from other machines, so admin.tls and admin.token_file must "
-                        + "be set too; or let pinproxy-admin.socket listen on 127.0.0.1")
+                    "systemd's socket on \(exposed.place) can be reached from other machines, so admin.tls and "
+                        + "admin.token_file must be set too; or let pinproxy-admin.socket listen on 127.0.0.1")
             }
         }
         let wanted = settings.addresses.filter { address in
@@ -131,7 +134,8 @@ final class AdminPort {
     }
 
     private func failed(_ error: SystemError) {
-        logger.warning("admin.failed", metadata: ["cause": "\(error)", "effect": "who asks the admin port has to wait"])
+        logger.warning(
+            "admin.failed", metadata: ["cause": "\(error)", "effect": "who asks the admin port has to wait"])
     }
 
     func stop() {
@@ -181,22 +185,23 @@ struct AdminGate: Sendable {
         if let host = request.host, !isOwn(host) {
             return .problem(
                 421,
-                "the admin port does not answer to the name \(ShownText(host)): ask for it by its address or as localhost, or add "
-                    + "the name to admin.hosts")
+                "the admin port does not answer to the name \(ShownText(host)): ask for it by its address or as "
+                    + "localhost, or add the name to admin.hosts")
         }
         // Other ports of this machine are the same site, but not trusted.
         if let site = request.fetchSite, site != "same-origin", site != "none" {
             return .problem(
                 403,
-                "another site's page has led the browser here (Sec-Fetch-Site: \(ShownText(site))), and the admin port answers to none: "
-                    + "type the address into the browser")
+                "another site's page has led the browser here (Sec-Fetch-Site: \(ShownText(site))), and the admin port "
+                    + "answers to none: type the address into the browser")
         }
         switch right {
         case .fetch: return nil
         case .own: return .problem(403, "only the control socket answers this: use the pinproxy command")
         case .change where token == nil:
             return .problem(
-                403, "the admin port changes nothing without a token: use the pinproxy command, or set admin.token_file")
+                403, "the admin port changes nothing without a token: use the pinproxy command, or set admin.token_file"
+            )
         case .read where token == nil: return nil
         case .read, .change: return holdsToken(request) ? nil : Self.unauthorized
         }

@@ -69,7 +69,8 @@ struct ConfigurationReport: Encodable {
         func onOff(_ isOn: Bool) -> String { isOn ? "set" : "null" }
         func listen(_ settings: ListenSettings) -> [String] {
             let addresses = settings.addresses.map { address in
-                settings.proxyProtocol[address].map { "\(address) with PROXY headers of \(list($0))" } ?? address.description
+                settings.proxyProtocol[address].map { "\(address) with PROXY headers of \(list($0))" }
+                    ?? address.description
             }
             return addresses + settings.paths.map { "unix:\($0)" } + (settings.takesInherited ? ["systemd"] : [])
         }
@@ -80,21 +81,27 @@ struct ConfigurationReport: Encodable {
         return [
             "proxy.listen": list(listen(proxy.listen)), "proxy.tls": onOff(proxy.tls != nil),
             "proxy.workers": proxy.workers.map(String.init) ?? "auto", "proxy.users": proxy.users?.path ?? "null",
-            "proxy.allow_clients": list(proxy.allowClients), "proxy.via": "\(proxy.via)", "proxy.http": list(proxy.http),
-            "admin.listen": list(snapshot.admin.listen.map(\.description) + (snapshot.admin.takesInherited ? ["systemd"] : [])), "admin.tls": onOff(snapshot.admin.tls != nil),
+            "proxy.allow_clients": list(proxy.allowClients), "proxy.via": "\(proxy.via)",
+            "proxy.http": list(proxy.http),
+            "admin.listen": list(
+                snapshot.admin.listen.map(\.description) + (snapshot.admin.takesInherited ? ["systemd"] : [])),
+            "admin.tls": onOff(snapshot.admin.tls != nil),
             "admin.token_file": onOff(snapshot.admin.token != nil), "admin.hosts": list(snapshot.admin.hosts),
             "authority.certificate": snapshot.authority.certificatePath,
             "authority.leaf_lifetime": Quantity.text(snapshot.authority.leafLifetime),
-            "authority.name_constraints": snapshot.authority.permitted.map { list($0.items.map(\.description)) } ?? "null",
+            "authority.name_constraints": snapshot.authority.permitted.map { list($0.items.map(\.description)) }
+                ?? "null",
             "upstream.trust": "\(snapshot.upstream.anchors.certificates.count) authorities",
             "upstream.parent": parent ?? "null",
             "upstream.block_addresses": list(snapshot.upstream.addresses.blocked),
             "upstream.allow_addresses": list(snapshot.upstream.addresses.allowed),
-            "timeouts.connect": Quantity.text(timeouts.connect), "timeouts.tls_handshake": Quantity.text(timeouts.tlsHandshake),
+            "timeouts.connect": Quantity.text(timeouts.connect),
+            "timeouts.tls_handshake": Quantity.text(timeouts.tlsHandshake),
             "timeouts.idle_client": Quantity.text(timeouts.idleClient),
             "timeouts.idle_upstream": Quantity.text(timeouts.idleUpstream),
             "timeouts.first_byte": Quantity.text(timeouts.firstByte), "timeouts.drain": Quantity.text(timeouts.drain),
-            "timeouts.drain_tunnels": Quantity.text(timeouts.drainTunnels), "timeouts.handover": Quantity.text(timeouts.handover),
+            "timeouts.drain_tunnels": Quantity.text(timeouts.drainTunnels),
+            "timeouts.handover": Quantity.text(timeouts.handover),
             "limits.request_head": Quantity.text(bytes: limits.requestHead),
             "limits.response_head": Quantity.text(bytes: limits.responseHead), "limits.clients": "\(limits.clients)",
             "limits.bodies": Quantity.text(bytes: limits.bodies),
@@ -118,7 +125,8 @@ struct ConfigurationReport: Encodable {
         let keys = layers.keys(.none).map { key in
             "\(key.name): \(hidden.contains(key.name) ? "•••" : key.value) (\(key.source), \(key.place))"
         }
-        return keys + (layers.defaults.rules + layers.entry.rules).map { "\($0.layer.source): \($0.requests) (\($0.place))" }
+        return keys
+            + (layers.defaults.rules + layers.entry.rules).map { "\($0.layer.source): \($0.requests) (\($0.place))" }
     }
 }
 

@@ -122,7 +122,9 @@ package struct ControlClient {
         let head = try call.head(to: method)
         let body = try call.rest(limit: Self.longestAnswer)
         if case .known(let length) = head.bodyLength, length != UInt64(body.count) { throw .broken("it is cut short") }
-        guard head.status == 200 || head.status == accepting else { throw ControlFailure(status: head.status, body: body) }
+        guard head.status == 200 || head.status == accepting else {
+            throw ControlFailure(status: head.status, body: body)
+        }
         do {
             return try JSONDecoder.forControl().decode(type, from: Data(body))
         } catch {

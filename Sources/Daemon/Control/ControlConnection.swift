@@ -91,7 +91,9 @@ extension ControlConnection: AnsweringOwner {
     private func openEvents(_ response: ControlResponse) {
         guard let feed = feed() else { return reply(.problem(503, "the proxy is just starting"), keeps: false) }
         if let lack = feed.lack(for: claimant) {
-            return reply(.problem(503, "\(lack.text("watchers", of: claimant)) get events already, and no more can"), keeps: false)
+            return reply(
+                .problem(503, "\(lack.text("watchers", of: claimant)) get events already, and no more can"),
+                keeps: false)
         }
         watched = feed
         showsPaths = response.showsPaths
@@ -176,7 +178,8 @@ final class ControlClients {
     private var clients: FairRoster<Claimant, ControlConnection>
 
     init(
-        loop: EventLoop, session: LoopSession, share: Int, answer: @escaping ControlConnection.Answer, feed: @escaping () -> LiveFeed?
+        loop: EventLoop, session: LoopSession, share: Int, answer: @escaping ControlConnection.Answer,
+        feed: @escaping () -> LiveFeed?
     ) {
         clients = FairRoster(places: Self.limit, share: share)
         self.feed = feed
@@ -185,7 +188,9 @@ final class ControlClients {
         self.answer = answer
     }
 
-    func serve(_ socket: consuming Descriptor, of claimant: Claimant, through door: ControlDoor, tls: TLSServerContext? = nil) {
+    func serve(
+        _ socket: consuming Descriptor, of claimant: Claimant, through door: ControlDoor, tls: TLSServerContext? = nil
+    ) {
         let client = ControlConnection(
             stream: ByteStream(loop: loop, descriptor: socket), session: session, settings: settings, door: door,
             claimant: claimant, answer: answer, feed: feed

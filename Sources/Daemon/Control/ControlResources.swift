@@ -40,7 +40,9 @@ final class ControlResources {
     /// - Parameter reply: called once, at once or later.
     func answer(_ request: ControlRequest, _ reply: @escaping Reply) {
         let resource = Resource(request.path)
-        if let objection = daemon.gate().objection(to: request, needing: resource?.right ?? .fetch) { return reply(objection) }
+        if let objection = daemon.gate().objection(to: request, needing: resource?.right ?? .fetch) {
+            return reply(objection)
+        }
         guard let resource else { return reply(Self.unknown) }
         guard request.method == resource.method || (request.method == .head && resource.method == .get) else {
             var response = ControlResponse.problem(405, "this resource takes \(resource.method.text) only")
@@ -172,13 +174,19 @@ final class ControlResources {
         case .silent(let worker):
             .problem(
                 503,
-                "\(worker), which has the task, has not answered within \(WorkerInquiry.patience); it will obey when it goes on")
+                """
+                \(worker), which has the task, has not answered within \(WorkerInquiry.patience); it will obey when it \
+                goes on
+                """
+            )
         }
     }
 
     private static let unknown = ControlResponse.problem(
-        404, "there is no such resource; there are /, /healthz, /readyz, /metrics, /status, /config, /files, /events, /tasks, /tasks/ID, /tasks/ID/suspend, "
-            + "/tasks/ID/resume, /tasks/ID/cancel, /reload, /learn, /ca.pem and /proxy.pac")
+        404,
+        "there is no such resource; there are /, /healthz, /readyz, /metrics, /status, /config, /files, /events, "
+            + "/tasks, /tasks/ID, /tasks/ID/suspend, /tasks/ID/resume, /tasks/ID/cancel, /reload, /learn, /ca.pem and "
+            + "/proxy.pac")
 }
 
 extension TaskSummary {

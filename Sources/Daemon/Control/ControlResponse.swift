@@ -43,7 +43,9 @@ struct ControlResponse: Sendable {
         if wantsToken { head.add("WWW-Authenticate", "Bearer realm=\"pinproxy\"") }
         head.add("Referrer-Policy", "no-referrer")
         head.add("Cross-Origin-Resource-Policy", "same-origin")
-        head.addBody(type: type, count: body.count, keepAlive: keepAlive, policy: policy ?? "default-src 'none'; frame-ancestors 'none'")
+        head.addBody(
+            type: type, count: body.count, keepAlive: keepAlive,
+            policy: policy ?? "default-src 'none'; frame-ancestors 'none'")
         return head.bytes(with: toHead ? [] : body)
     }
 
@@ -58,7 +60,8 @@ struct ControlResponse: Sendable {
     }()
 
     private static let reasons = [
-        200: "OK", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
+        200: "OK", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found",
+        405: "Method Not Allowed",
         421: "Misdirected Request", 422: "Unprocessable Content", 503: "Service Unavailable",
     ]
 }

@@ -127,7 +127,8 @@ final class LiveFeed {
         tick.tasks = Array(list.tasks.prefix(Self.taskLimit))
         tick.workers = measurement.workers.indices.map { number in
             let isUp = !measurement.silent.contains(number)
-            return Tick.WorkerState(worker: number + 1, up: isUp, lag: Double(measurement.workers[number]?.lag ?? 0) / 1e9)
+            return Tick.WorkerState(
+                worker: number + 1, up: isUp, lag: Double(measurement.workers[number]?.lag ?? 0) / 1e9)
         }
         (tick.requests, tick.refused, tick.broken) = (counters.requests, counters.refused, counters.broken)
         (tick.bytesUp, tick.bytesDown) = (counters.bytesUp, counters.bytesDown)
@@ -146,14 +147,16 @@ final class LiveFeed {
             let values = [entry.requests, entry.pinsMatched, entry.pinsMissed, entry.pinsReported]
             return (
                 Tick.EntryCount(
-                    entry: slot < names.count ? names[slot] : "(others)", requests: values[0], matched: values[1], missed: values[2],
+                    entry: slot < names.count ? names[slot] : "(others)", requests: values[0], matched: values[1],
+                    missed: values[2],
                     reported: values[3]), values
             )
         }
     }
 
     private func send(
-        _ tick: Tick, _ all: [(count: Tick.EntryCount, values: [UInt64])], _ recent: [RecentEvent], _ news: [RecentEvent]
+        _ tick: Tick, _ all: [(count: Tick.EntryCount, values: [UInt64])], _ recent: [RecentEvent],
+        _ news: [RecentEvent]
     ) {
         let changed = all.enumerated().filter { $0.offset >= counted.count || counted[$0.offset] != $0.element.values }
         for watcher in watchers {

@@ -52,14 +52,17 @@ package final class ControlSocket {
     private let clients: ControlClients
     private var listener: Listener?
 
-    package static func place(in stateDirectory: String) -> StateSocket { StateSocket("control.sock", in: stateDirectory) }
+    package static func place(in stateDirectory: String) -> StateSocket {
+        StateSocket("control.sock", in: stateDirectory)
+    }
 
     init(
         path: String, loop: EventLoop, session: LoopSession, logger: Logger,
         answer: @escaping ControlConnection.Answer, feed: @escaping () -> LiveFeed?
     ) throws(SystemError) {
         self.logger = logger
-        clients = ControlClients(loop: loop, session: session, share: ControlClients.limit / 2, answer: answer, feed: feed)
+        clients = ControlClients(
+            loop: loop, session: session, share: ControlClients.limit / 2, answer: answer, feed: feed)
         listener = try .own(at: path, loop: loop, logger: logger) { [weak self] in self?.accepted($0) }
     }
 

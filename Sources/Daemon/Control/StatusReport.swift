@@ -50,7 +50,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var generation: Int?
     /// The configuration file's absolute path.
     package var configuration: String?
-    /// Files of the configuration that have changed since it read them. For `pinproxy status`, which looks for them itself.
+    /// Files of the configuration that have changed since it read them. For `pinproxy status`, which looks for them
+    /// itself.
     package var changedFiles: [String]?
     /// Why the start has refused the configuration files.
     package var fallback: String?

@@ -23,7 +23,9 @@ final class TaskBoard {
 
     /// - Parameter completion: called once on the loop.
     func list(_ completion: @escaping (TaskList) -> Void) {
-        ask(workers) { $0.tasks } completion: { answers, silent in
+        ask(workers) {
+            $0.tasks
+        } completion: { answers, silent in
             completion(TaskList(tasks: answers.flatMap { $0 }.sorted { $0.id < $1.id }, silentWorkers: silent))
         }
     }
@@ -56,7 +58,8 @@ final class TaskBoard {
         completion: @escaping ([Answer], [String]) -> Void
     ) {
         WorkerInquiry(loop: loop, workers: workers).ask(question) { answers in
-            completion(answers.compactMap { $0 }, answers.indices.filter { answers[$0] == nil }.map { workers[$0].name })
+            completion(
+                answers.compactMap { $0 }, answers.indices.filter { answers[$0] == nil }.map { workers[$0].name })
         }
     }
 }

@@ -135,7 +135,9 @@ final class Acceptor {
         return Arrival(from: source, peer: peer, header: isTrusted ? .awaited : .untrusted)
     }
 
-    private func handOut(_ socket: consuming Descriptor, from source: Endpoint, at listener: ListeningSocket, isKnown: Bool) {
+    private func handOut(
+        _ socket: consuming Descriptor, from source: Endpoint, at listener: ListeningSocket, isKnown: Bool
+    ) {
         let number = choice.pick(of: workers.count) { number in
             let load = workers[number].load
             return (load.waitingCount, load.count)
@@ -168,7 +170,8 @@ struct ArrivalDesk {
     /// - Parameter isKnown: ``knowsConnections(to:)`` of its listener.
     func arrival(of socket: CInt, from source: Endpoint, isKnown: Bool) -> Arrival {
         guard let sockets else {
-            return Arrival(from: source, peer: ClientPeer(nil, why: "the kernel can't be asked about its sockets (sock_diag)"))
+            return Arrival(
+                from: source, peer: ClientPeer(nil, why: "the kernel can't be asked about its sockets (sock_diag)"))
         }
         let found: LocalSocket?
         let why: String

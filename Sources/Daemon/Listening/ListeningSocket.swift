@@ -58,7 +58,9 @@ struct ListeningSocket: Sendable {
                 let actual = Socket.localAddress(descriptor.raw) ?? address
                 let raw = descriptor.release()
                 opened.append(raw)
-                sockets.append(ListeningSocket(raw: raw, port: port, wanted: .network(address), place: .network(actual), isNamed: false))
+                sockets.append(
+                    ListeningSocket(
+                        raw: raw, port: port, wanted: .network(address), place: .network(actual), isNamed: false))
             } catch {
                 for raw in opened { close(raw) }
                 throw ListenError(address: address, cause: error, port: port, file: file)
@@ -68,15 +70,19 @@ struct ListeningSocket: Sendable {
     }
 
     /// Opens Unix sockets, or none. Stale ones are replaced.
-    static func open(_ port: ListenPort, at paths: [String], _ access: SocketAccess, namedIn file: String) throws(SocketFileError)
+    static func open(
+        _ port: ListenPort, at paths: [String], _ access: SocketAccess, namedIn file: String
+    ) throws(SocketFileError)
         -> [ListeningSocket]
     {
         var sockets: [ListeningSocket] = []
         for path in paths {
             do throws(SystemError) {
                 if UnixSocket.isAnswered(at: path) { throw SystemError(code: EADDRINUSE, call: "bind") }
-                let raw = try UnixSocket.listen(at: path, backlog: Self.queue, mode: access.mode, group: access.group).release()
-                sockets.append(ListeningSocket(raw: raw, port: port, wanted: .unix(path), place: .unix(path), isNamed: false))
+                let raw = try UnixSocket.listen(at: path, backlog: Self.queue, mode: access.mode, group: access.group)
+                    .release()
+                sockets.append(
+                    ListeningSocket(raw: raw, port: port, wanted: .unix(path), place: .unix(path), isNamed: false))
             } catch {
                 for socket in sockets { socket.discard() }
                 throw SocketFileError(path: path, cause: error, port: port, file: file)
@@ -86,7 +92,8 @@ struct ListeningSocket: Sendable {
     }
 
     /// Opens a socket of the state directory. A stale one is replaced.
-    static func own(at path: String, mode: UInt32 = 0o600, isDoor: Bool = false) throws(SystemError) -> ListeningSocket {
+    static func own(at path: String, mode: UInt32 = 0o600, isDoor: Bool = false) throws(SystemError) -> ListeningSocket
+    {
         let raw = try UnixSocket.listen(at: path, backlog: queue, mode: mode).release()
         let place = Endpoint.unix(path)
         return ListeningSocket(raw: raw, port: .proxy, wanted: place, place: place, isNamed: false, isDoor: isDoor)
@@ -106,7 +113,8 @@ struct ListeningSocket: Sendable {
         _ socket: InheritedSocket, at address: SocketAddress, _ port: ListenPort, isNamed: Bool
     ) -> ListeningSocket {
         _ = fcntl(socket.raw, F_SETFL, fcntl(socket.raw, F_GETFL) | O_NONBLOCK)
-        return ListeningSocket(raw: socket.raw, port: port, wanted: .network(address), place: .network(address), isNamed: isNamed)
+        return ListeningSocket(
+            raw: socket.raw, port: port, wanted: .network(address), place: .network(address), isNamed: isNamed)
     }
 }
 
@@ -159,7 +167,9 @@ struct ListenError: Error, CustomStringConvertible {
             "\(address.ip) is not an address of this machine (\(cause.reason)): ip address shows which are; "
                 + "choose one of them for \(key)"
         case EAFNOSUPPORT where address.ip.isIPv6:
-            "\(address) can't be listened on (\(cause.reason)): this machine has no IPv6; take the address out of \(key)"
+            """
+            \(address) can't be listened on (\(cause.reason)): this machine has no IPv6; take the address out of \(key)
+            """
         case EACCES:
             "\(address) can't be listened on (\(cause.reason)): ports below 1024 need root or CAP_NET_BIND_SERVICE; "
                 + "choose another \(key)"
@@ -181,7 +191,8 @@ struct SocketFileError: Error, CustomStringConvertible {
         case EADDRINUSE: "\(path) is already in use by another program: choose another path"
         case EPERM where cause.call == "chown", EINVAL where cause.call == "chown":
             "\(path) can't be given to socket_group: the proxy's user is not in that group"
-        case ENOENT: "\(path): its directory is not there: create it (RuntimeDirectory=pinproxy in the unit makes /run/pinproxy)"
+        case ENOENT:
+            "\(path): its directory is not there: create it (RuntimeDirectory=pinproxy in the unit makes /run/pinproxy)"
         default: "\(path): \(cause)"
         }
     }
@@ -196,7 +207,9 @@ package struct MissingSocket: Error, CustomStringConvertible {
 
     package var description: String {
         let unit = port == .proxy ? "pinproxy.socket" : "pinproxy-\(port).socket"
-        return "\(file): \(port).listen is systemd, and systemd hands over no TCP socket named \"\(port)\": start \(unit) "
-            + "(systemctl enable --now \(unit)), which has FileDescriptorName=\(port), before the proxy; or write an address"
+        return
+            "\(file): \(port).listen is systemd, and systemd hands over no TCP socket named \"\(port)\": start \(unit) "
+            + "(systemctl enable --now \(unit)), which has FileDescriptorName=\(port), before the proxy; or write an "
+            + "address"
     }
 }

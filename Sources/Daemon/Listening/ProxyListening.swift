@@ -66,9 +66,9 @@ final class ProxyListening {
             "config.warning",
             metadata: [
                 "cause": """
-                    systemd hands over a socket named \"\(socket.name)\" \(kind), and no listen in \
-                    \(file) asks for it: it is closed
-                    """
+                systemd hands over a socket named \"\(socket.name)\" \(kind), and no listen in \
+                \(file) asks for it: it is closed
+                """
             ])
         notices.notListening(socket.name)
     }
@@ -113,7 +113,8 @@ final class ProxyListening {
         } catch {
             let own = sockets.first { $0.address?.port == error.address.port }
             guard error.cause.code == EADDRINUSE, let own else { throw refused("\(error)") }
-            throw refused("proxy.listen: \(error.address) can't be opened while the proxy listens on \(own.place): restart it")
+            throw refused(
+                "proxy.listen: \(error.address) can't be opened while the proxy listens on \(own.place): restart it")
         }
         do throws(SocketFileError) {
             return opened + (try ListeningSocket.open(.proxy, at: paths, fresh.proxy.socket, namedIn: file))

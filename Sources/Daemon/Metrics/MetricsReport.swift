@@ -48,7 +48,9 @@ struct MetricsReport {
     func text(_ format: MetricsText.Format, figures: ProcessFigures? = ProcessFigures()) -> [UInt8] {
         let counters = measurement.counters
         var text = MetricsText(format)
-        text.family("pinproxy_build_info", .gauge, "The versions that run, as labels: of the program, and of libraries that it has loaded.")
+        text.family(
+            "pinproxy_build_info", .gauge,
+            "The versions that run, as labels: of the program, and of libraries that it has loaded.")
         let libraries = LibraryVersions.all.map { ($0.name.lowercased().replacing("-", with: "_"), $0.version) }
         text.sample([("version", daemon.version)] + libraries, 1)
         text.family("pinproxy_replaced_libraries", .gauge, "Libraries that were replaced on disk since the start.")
@@ -66,13 +68,15 @@ struct MetricsReport {
         return text.finished()
     }
 
-    private func name(_ slot: Int) -> String { daemon.entryNames.indices.contains(slot) ? daemon.entryNames[slot] : "(others)" }
+    private func name(_ slot: Int) -> String {
+        daemon.entryNames.indices.contains(slot) ? daemon.entryNames[slot] : "(others)"
+    }
 
     private func exchanges(_ counters: WorkerCounters, _ text: inout MetricsText) {
         text.family(
             "pinproxy_exchanges", .counter,
-            "Exchanges that are over, by the entry that decided, what they were, and how they ended. connect: a CONNECT whose "
-                + "requests are exchanges of their own.")
+            "Exchanges that are over, by the entry that decided, what they were, and how they ended. connect: a "
+                + "CONNECT whose requests are exchanges of their own.")
         for slot in 0..<max(counters.entries.count, EntrySlots.others + 1) {
             let entry = counters.entry(at: slot)
             for kind in WorkerCounters.Kind.allCases {
@@ -86,10 +90,12 @@ struct MetricsReport {
         }
         text.family("pinproxy_responses", .counter, "Responses of origins, by the class of their status.")
         for digit in 1...5 { text.sample([("code", "\(digit)xx")], counters.statuses[digit]) }
-        text.family("pinproxy_refusals", .counter, "Exchanges that the proxy answered itself, by error type (RFC 9209).")
+        text.family(
+            "pinproxy_refusals", .counter, "Exchanges that the proxy answered itself, by error type (RFC 9209).")
         let refusals = counters.refusals.merging(RefusalErrors.all.map { ($0, 0) }) { count, _ in count }
         for (error, count) in refusals.sorted(by: { $0.key < $1.key }) { text.sample([("error", error)], count) }
-        text.family("pinproxy_transferred_bytes", .counter, "Bytes passed on, heads included; up is from clients to origins.")
+        text.family(
+            "pinproxy_transferred_bytes", .counter, "Bytes passed on, heads included; up is from clients to origins.")
         text.sample([("direction", "up")], counters.bytesUp)
         text.sample([("direction", "down")], counters.bytesDown)
         text.family("pinproxy_tasks", .gauge, "Exchanges in flight.", measurement.sum(\.open.tasks))
@@ -97,8 +103,12 @@ struct MetricsReport {
         text.family(
             "pinproxy_client_connections_open", .gauge,
             "Connections of clients by what is spoken, inside CONNECT once that has begun.")
-        for kind in Self.spoken { text.sample([("protocol", kind.label)], measurement.sum { $0.open.clients[kind] ?? 0 }) }
-        text.family("pinproxy_client_streams_open", .gauge, "Streams on HTTP/2 connections of clients.", measurement.sum(\.open.clientStreams))
+        for kind in Self.spoken {
+            text.sample([("protocol", kind.label)], measurement.sum { $0.open.clients[kind] ?? 0 })
+        }
+        text.family(
+            "pinproxy_client_streams_open", .gauge, "Streams on HTTP/2 connections of clients.",
+            measurement.sum(\.open.clientStreams))
         text.family("pinproxy_clients_limit", .gauge, "How many there may be (limits.clients).", daemon.clientLimit)
     }
 
@@ -109,13 +119,15 @@ struct MetricsReport {
         let used = counters.entries.indices.filter { $0 > EntrySlots.none && counters.entries[$0].hasPinChecks }
         for slot in daemon.pinnedSlots.union(used).sorted() {
             let entry = counters.entry(at: slot)
-            let results = [("matched", entry.pinsMatched), ("missed", entry.pinsMissed), ("reported", entry.pinsReported)]
+            let results = [
+                ("matched", entry.pinsMatched), ("missed", entry.pinsMissed), ("reported", entry.pinsReported),
+            ]
             for (result, count) in results { text.sample([("entry", name(slot)), ("result", result)], count) }
         }
         text.family(
             "pinproxy_expiry_timestamp_seconds", .gauge,
-            "When something of the configuration ends that does so within 30 days, or has ended; at most \(Self.expiringLimit). The "
-                + "proxy's own certificates are always there, without an entry.")
+            "When something of the configuration ends that does so within 30 days, or has ended; at most "
+                + "\(Self.expiringLimit). The proxy's own certificates are always there, without an entry.")
         for own in daemon.ownCertificates {
             text.sample([("what", own.subject.rawValue), ("name", own.certificate.subject)], own.certificate.notAfter)
         }
@@ -132,11 +144,13 @@ struct MetricsReport {
             "pinproxy_exchange_duration_seconds", "From a request to the end of its response; tunnels included.",
             counters.duration)
         text.family(
-            "pinproxy_first_byte_seconds", "From a request to the first byte of the origin's response.", counters.firstByte)
+            "pinproxy_first_byte_seconds", "From a request to the first byte of the origin's response.",
+            counters.firstByte)
         text.family(
             "pinproxy_upstream_lookup_seconds", "Name lookup of new connections to origins.", counters.nameLookup)
         text.family(
-            "pinproxy_upstream_connect_seconds", "TCP, and the parent proxy, of new connections to origins.", counters.connect)
+            "pinproxy_upstream_connect_seconds", "TCP, and the parent proxy, of new connections to origins.",
+            counters.connect)
         text.family("pinproxy_upstream_handshake_seconds", "TLS of new connections to origins.", counters.handshake)
     }
 
@@ -151,20 +165,34 @@ struct MetricsReport {
         text.family("pinproxy_upstream_connections", .counter, "Attempts to connect to an origin.")
         text.sample([("result", "opened")], counters.connectionsOpened)
         text.sample([("result", "failed")], counters.connectionsFailed)
-        text.family("pinproxy_upstream_connections_open", .gauge, "Connections to origins: in use, or kept for the next request.")
+        text.family(
+            "pinproxy_upstream_connections_open", .gauge,
+            "Connections to origins: in use, or kept for the next request.")
         for kind in Self.spoken {
-            text.sample([("protocol", kind.label), ("state", "busy")], measurement.sum { $0.open.upstreams[kind] ?? 0 })
+            text.sample(
+                [("protocol", kind.label), ("state", "busy")], measurement.sum { $0.open.upstreams[kind] ?? 0 })
         }
-        text.sample([("protocol", WorkerCounters.Kind.http1.label), ("state", "idle")], measurement.sum { $0.idleUpstreams - $0.idleShared })
+        text.sample(
+            [("protocol", WorkerCounters.Kind.http1.label), ("state", "idle")],
+            measurement.sum { $0.idleUpstreams - $0.idleShared })
         text.sample([("protocol", WorkerCounters.Kind.http2.label), ("state", "idle")], measurement.sum(\.idleShared))
-        text.family("pinproxy_upstream_streams_open", .gauge, "Streams on HTTP/2 connections to origins.", measurement.sum(\.open.upstreamStreams))
-        text.family("pinproxy_upstream_requests", .counter, "Requests by what the origin speaks, and by whether their connection had served before.")
-        for (kind, requests) in [(WorkerCounters.Kind.http1, counters.http1Requests), (.http2, counters.http2Requests), (.tunnel, counters.tunnelRequests)] {
+        text.family(
+            "pinproxy_upstream_streams_open", .gauge, "Streams on HTTP/2 connections to origins.",
+            measurement.sum(\.open.upstreamStreams))
+        text.family(
+            "pinproxy_upstream_requests", .counter,
+            "Requests by what the origin speaks, and by whether their connection had served before.")
+        for (kind, requests) in [
+            (WorkerCounters.Kind.http1, counters.http1Requests), (.http2, counters.http2Requests),
+            (.tunnel, counters.tunnelRequests),
+        ] {
             text.sample([("protocol", kind.label), ("connection", "fresh")], requests.fresh)
             text.sample([("protocol", kind.label), ("connection", "reused")], requests.reused)
         }
         text.family("pinproxy_upstream_retries", .counter, "Requests sent once more, by the reason.")
-        for reason in RetryRule.Reason.allCases where reason != .notShared { text.sample([("reason", reason.name)], counters.retried(for: reason)) }
+        for reason in RetryRule.Reason.allCases where reason != .notShared {
+            text.sample([("reason", reason.name)], counters.retried(for: reason))
+        }
         http2(counters.http2, &text)
         text.family("pinproxy_name_lookups", .counter, "Names looked up, by where the answer came from.")
         text.sample([("result", "cached")], measurement.sum(\.lookups.cached))
@@ -179,15 +207,23 @@ struct MetricsReport {
     private static let spoken: [WorkerCounters.Kind] = [.http1, .http2, .tunnel, .upgrade]
 
     private func http2(_ counters: HTTP2Counters, _ text: inout MetricsText) {
-        text.family("pinproxy_http2_floods", .counter, "HTTP/2 connections ended for a flood of frames, by who sent it.")
+        text.family(
+            "pinproxy_http2_floods", .counter, "HTTP/2 connections ended for a flood of frames, by who sent it.")
         for peer in HTTP2Counters.Peer.allCases {
-            for (name, count) in counters.floods(of: peer) { text.sample([("peer", peer.rawValue), ("flood", name)], count) }
+            for (name, count) in counters.floods(of: peer) {
+                text.sample([("peer", peer.rawValue), ("flood", name)], count)
+            }
         }
-        text.family("pinproxy_http2_protocol_errors", .counter, "HTTP/2 connections ended for a breach of the protocol, by who broke it.")
+        text.family(
+            "pinproxy_http2_protocol_errors", .counter,
+            "HTTP/2 connections ended for a breach of the protocol, by who broke it.")
         for peer in HTTP2Counters.Peer.allCases { text.sample([("peer", peer.rawValue)], counters.broken(by: peer)) }
-        text.family("pinproxy_http2_goaways", .counter, "HTTP/2 connections on which the peer sent GOAWAY, by its error code.")
+        text.family(
+            "pinproxy_http2_goaways", .counter, "HTTP/2 connections on which the peer sent GOAWAY, by its error code.")
         for peer in HTTP2Counters.Peer.allCases {
-            for (code, count) in counters.goAways(of: peer) { text.sample([("peer", peer.rawValue), ("code", code)], count) }
+            for (code, count) in counters.goAways(of: peer) {
+                text.sample([("peer", peer.rawValue), ("code", code)], count)
+            }
         }
     }
 
@@ -196,24 +232,32 @@ struct MetricsReport {
         text.family("pinproxy_kept_bodies_limit_bytes", .gauge, "How many there may be (limits.bodies).", budget.limit)
         text.family(
             "pinproxy_kept_bodies_refused", .counter,
-            "Bodies that were not kept for lack of room. request and response: the client got 503, unless a rule only reports; "
-                + "shared: readers go on alone; replay: can't be sent again.")
+            "Bodies that were not kept for lack of room. request and response: the client got 503, unless a rule only "
+                + "reports; shared: readers go on alone; replay: can't be sent again.")
         let refused = budget.refused
         for purpose in BodyBudget.Purpose.allCases { text.sample([("what", purpose.rawValue)], refused[purpose] ?? 0) }
     }
 
     private static func memory(_ use: MemoryUse, _ level: MemoryPressure.Level, _ text: inout MetricsText) {
-        text.family("pinproxy_memory_used_bytes", .gauge, "Memory that the control group takes, without what the kernel takes back first.")
+        text.family(
+            "pinproxy_memory_used_bytes", .gauge,
+            "Memory that the control group takes, without what the kernel takes back first.")
         text.sample([], use.used)
         text.family("pinproxy_memory_limit_bytes", .gauge, "How much it may take.", use.limit)
-        text.family("pinproxy_memory_pressure", .gauge, "1: new clients wait, and idle connections are closed; 2: requests get 503 besides.")
+        text.family(
+            "pinproxy_memory_pressure", .gauge,
+            "1: new clients wait, and idle connections are closed; 2: requests get 503 besides.")
         text.sample([], level.rawValue)
     }
 
     private static func decoders(_ counts: DecoderCounts, _ text: inout MetricsText) {
         text.family(
             "pinproxy_decoded_bodies", .counter,
-            "Bodies given to processes that decode. failed: the process ended; refused: there was no room, or no process.")
+            """
+            Bodies given to processes that decode. failed: the process ended; refused: there was no room, or no \
+            process.
+            """
+        )
         let results = [
             ("done", counts.done), ("timeout", counts.timedOut), ("failed", counts.failed), ("refused", counts.refused),
         ]
@@ -227,7 +271,9 @@ struct MetricsReport {
 
     private func workers(_ text: inout MetricsText) {
         text.family("pinproxy_worker_up", .gauge, "1 while the worker answers.")
-        for number in measurement.workers.indices { text.sample([("worker", "\(number + 1)")], measurement.silent.contains(number) ? 0 : 1) }
+        for number in measurement.workers.indices {
+            text.sample([("worker", "\(number + 1)")], measurement.silent.contains(number) ? 0 : 1)
+        }
         text.family("pinproxy_worker_lag_seconds", .gauge, "How long this question waited for the worker's loop.")
         for case (let number, let worker?) in measurement.workers.enumerated() {
             // A silent worker lags by at least the patience.
@@ -237,17 +283,22 @@ struct MetricsReport {
     }
 
     private func configuration(_ text: inout MetricsText) {
-        text.family("pinproxy_network_reachable", .gauge, "1 if the target of reachability can be reached, 0 if not; absent if unknown.")
+        text.family(
+            "pinproxy_network_reachable", .gauge,
+            "1 if the target of reachability can be reached, 0 if not; absent if unknown.")
         for target in daemon.reachability where target.status != "unknown" {
             text.sample([("target", target.target)], target.status == "not-reachable" ? 0 : 1)
         }
         text.family("pinproxy_config_reloads", .counter, "Reloads of the configuration.")
         text.sample([("result", "accepted")], daemon.reloadsAccepted)
         text.sample([("result", "refused")], daemon.reloadsRefused)
-        text.family("pinproxy_config_last_reload_successful", .gauge, "0 if the last reload was refused, and the one before is in force.")
+        text.family(
+            "pinproxy_config_last_reload_successful", .gauge,
+            "0 if the last reload was refused, and the one before is in force.")
         text.sample([], daemon.lastReloadFailed ? 0 : 1)
         text.family(
-            "pinproxy_config_fallback", .gauge, "1 if the configuration was refused at the start, and the one last in force is used.")
+            "pinproxy_config_fallback", .gauge,
+            "1 if the configuration was refused at the start, and the one last in force is used.")
         text.sample([], daemon.isFallback ? 1 : 0)
         text.family("pinproxy_config_generation", .gauge, "Configurations that have been in force since the start.")
         text.sample([], daemon.generation)

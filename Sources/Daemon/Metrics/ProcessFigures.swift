@@ -14,12 +14,17 @@ struct ProcessFigures {
 
     /// Nil: /proc can't be read.
     init?() {
-        guard let text = try? String(contentsOfFile: "/proc/self/stat", encoding: .utf8), let end = text.lastIndex(of: ")"),
-            let uptime = (try? String(contentsOfFile: "/proc/uptime", encoding: .utf8)).flatMap({ Double($0.split(separator: " ")[0]) })
+        guard let text = try? String(contentsOfFile: "/proc/self/stat", encoding: .utf8),
+            let end = text.lastIndex(of: ")"),
+            let uptime = (try? String(contentsOfFile: "/proc/uptime", encoding: .utf8)).flatMap({
+                Double($0.split(separator: " ")[0])
+            })
         else { return nil }
         // From the third on (proc_pid_stat(5)): the second may hold spaces.
         let fields = text[text.index(after: end)...].split(separator: " ")
-        func field(_ number: Int) -> Double { fields.indices.contains(number - 3) ? Double(fields[number - 3]) ?? 0 : 0 }
+        func field(_ number: Int) -> Double {
+            fields.indices.contains(number - 3) ? Double(fields[number - 3]) ?? 0 : 0
+        }
         let ticks = Double(sysconf(Int32(_SC_CLK_TCK)))
         processorSeconds = (field(14) + field(15)) / ticks
         threads = Int(field(20))

@@ -18,7 +18,9 @@ package final class RunClient {
         _ place: StateSocket, process: Int32, token: RunToken, credentials: String?, seconds: Int
     ) throws(ControlFailure) {
         var fields = "Authorization: Bearer \(token.text)\r\n"
-        if let credentials { fields += "Proxy-Authorization: Basic \(Data(credentials.utf8).base64EncodedString())\r\n" }
+        if let credentials {
+            fields += "Proxy-Authorization: Basic \(Data(credentials.utf8).base64EncodedString())\r\n"
+        }
         var call = try ControlCall(place, process: process, seconds: seconds, .post, "/runs", fields: fields)
         begun = try Self.answer(&call)
         _ = fcntl(call.descriptor, F_SETFL, fcntl(call.descriptor, F_GETFL) | O_NONBLOCK)
@@ -28,7 +30,9 @@ package final class RunClient {
     private static func answer(_ call: inout ControlCall) throws(ControlFailure) -> RunBegun {
         let head = try call.head(to: .post)
         guard head.status == 200 else { throw ControlFailure(status: head.status, body: try call.rest()) }
-        guard let first = try call.line(), let begun = update(first)?.begun else { throw .broken("it has no first line") }
+        guard let first = try call.line(), let begun = update(first)?.begun else {
+            throw .broken("it has no first line")
+        }
         return begun
     }
 
@@ -85,7 +89,11 @@ package final class RunNames {
     ///   - name: a final dot excludes the search list.
     ///   - completion: called once, on the loop, never before this returns.
     package func ask(_ name: String, completion: @escaping (Result<ResolvedName, ControlFailure>) -> Void) {
-        let request = "GET \(RunConnection.namePrefix)\(name) HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token.text)\r\n\r\n"
+        let request =
+            """
+            GET \(RunConnection.namePrefix)\(name) HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \
+            \(token.text)\r\n\r\n
+            """
         let socket: Descriptor
         do throws(ControlFailure) {
             socket = try place.connectAtOnce()

@@ -63,7 +63,8 @@ final class RunConnection {
 
     /// The body ends with the connection.
     private static let head = Array(
-        "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n".utf8)
+        "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
+            .utf8)
 
     /// Answers a question for addresses.
     func answer(_ name: ResolvedName) {
@@ -87,9 +88,11 @@ final class RunConnection {
         else { return nil }
         let target = view.head.target.text(in: view.bytes)
         switch view.head.method {
-        case .post where target == "/runs": return .run(Order(token: token, credentials: Credentials(in: view.head, view.bytes)))
+        case .post where target == "/runs":
+            return .run(Order(token: token, credentials: Credentials(in: view.head, view.bytes)))
         // Not decoded: names hold nothing that URLs percent-encode.
-        case .get where target.hasPrefix(namePrefix): return .addresses(name: String(target.dropFirst(namePrefix.count)), token: token)
+        case .get where target.hasPrefix(namePrefix):
+            return .addresses(name: String(target.dropFirst(namePrefix.count)), token: token)
         default: return nil
         }
     }
@@ -99,7 +102,12 @@ extension RunConnection: AnsweringOwner {
     func received(by door: ServerDoor) {
         guard let asked = server.readRequest({ Self.asked($0) }) else {
             return refuse(
-                400, "the requests here are POST /runs and GET \(Self.namePrefix)NAME, with a run's token: Authorization: Bearer TOKEN")
+                400,
+                """
+                the requests here are POST /runs and GET \(Self.namePrefix)NAME, with a run's token: Authorization: \
+                Bearer TOKEN
+                """
+            )
         }
         ask(asked, self)
     }
@@ -108,7 +116,8 @@ extension RunConnection: AnsweringOwner {
         guard let (run, _, begun) = accepted else { return server.abort() }
         server.clearDeadline()
         let feed = RunFeed(
-            loop: session.loop, stream: server.stream, slabs: session.slabs, run: run, begun: begun) { [weak server] in
+            loop: session.loop, stream: server.stream, slabs: session.slabs, run: run, begun: begun
+        ) { [weak server] in
             server?.close()
         }
         self.feed = feed

@@ -96,7 +96,8 @@ package final class RunSocket {
     private func begin(_ order: RunConnection.Order, _ connection: RunConnection) {
         let isOwn = connection.peer.user == 0 || connection.peer.user == geteuid()
         guard isOwn || !daemon.isOwnersAlone else {
-            return connection.refuse(403, "this proxy was started by pinproxy exec --start, and serves its own user alone")
+            return connection.refuse(
+                403, "this proxy was started by pinproxy exec --start, and serves its own user alone")
         }
         guard let users = daemon.users(), !isOwn, let credentials = order.credentials else {
             return begin(order.token, isOwn ? .owner : .nothing, isOwn, connection)
@@ -124,23 +125,30 @@ package final class RunSocket {
             isFull = false
             let isLetIn = daemon.users().map(run.isLetIn) ?? true
             logger.info("run.begin", metadata: ["cause": "\(ControlPeer(connection.peer))"])
-            connection.accept(run, token: token, begun: RunBegun(listen: daemon.addresses(), isLetIn: isLetIn, resolvesNames: true))
+            connection.accept(
+                run, token: token, begun: RunBegun(listen: daemon.addresses(), isLetIn: isLetIn, resolvesNames: true))
         } catch {
             guard case .tooMany(let limit) = error else { return connection.refuse(409, "another run has this token") }
-            connection.refuse(503, "\(limit) runs of pinproxy exec are under way already, and no more can be told apart")
+            connection.refuse(
+                503, "\(limit) runs of pinproxy exec are under way already, and no more can be told apart")
             guard !isFull else { return }
             isFull = true
             let who = ControlPeer(connection.peer)
             logger.warning(
                 "runs.limit",
-                metadata: ["limit": .stringConvertible(limit), "cause": "\(who)", "effect": "runs of pinproxy exec beyond aren't told what is refused"])
+                metadata: [
+                    "limit": .stringConvertible(limit), "cause": "\(who)",
+                    "effect": "runs of pinproxy exec beyond aren't told what is refused",
+                ])
         }
     }
 
     // MARK: Names
 
     private func lookUp(_ name: String, for token: RunToken, _ connection: RunConnection) {
-        guard let run = register.run(with: token) else { return connection.refuse(404, "no run that is under way has this token") }
+        guard let run = register.run(with: token) else {
+            return connection.refuse(404, "no run that is under way has this token")
+        }
         guard let snapshot = daemon.snapshot() else { return connection.refuse(503, "the proxy is stopping") }
         let isLetIn = daemon.users().map(run.isLetIn) ?? true
         switch RunNameRuling(name, ofUser: run.owner, isLetIn: isLetIn, in: snapshot) {
@@ -149,7 +157,9 @@ package final class RunSocket {
         case .refused: return connection.answer(ResolvedName(exists: true, addresses: [], refused: true))
         case .unfit: return connection.answer(ResolvedName(exists: false, addresses: []))
         }
-        guard run.lookUpBegan() else { return connection.refuse(503, "\(Run.lookUpLimit) names of this run are being looked up") }
+        guard run.lookUpBegan() else {
+            return connection.refuse(503, "\(Run.lookUpLimit) names of this run are being looked up")
+        }
         if let lack = lookUps.enter(.user(run.owner)) {
             run.lookUpEnded()
             return connection.refuse(503, "\(lack.text("names", of: .user(run.owner))) are being looked up")
@@ -160,9 +170,11 @@ package final class RunSocket {
         session.resolve(name) { [weak connection] result in
             run.lookUpEnded()
             switch result {
-            case .success(let addresses): connection?.answer(ResolvedName(exists: true, addresses: addresses.map(\.description)))
+            case .success(let addresses):
+                connection?.answer(ResolvedName(exists: true, addresses: addresses.map(\.description)))
             case .failure(.noAddresses): connection?.answer(ResolvedName(exists: true, addresses: []))
-            case .failure(.notFound), .failure(.invalidName): connection?.answer(ResolvedName(exists: false, addresses: []))
+            case .failure(.notFound), .failure(.invalidName):
+                connection?.answer(ResolvedName(exists: false, addresses: []))
             case .failure(let error): connection?.refuse(502, "\(error)")
             }
         }
@@ -203,7 +215,9 @@ enum RunNameRuling: Equatable {
     ///   - user: the run's starter; the asking process is unknown.
     ///   - isLetIn: whether the run's requests are admitted (`proxy.users`).
     init(_ name: String, ofUser user: UInt32, isLetIn: Bool, in snapshot: Snapshot) {
-        guard case .success(let authority) = Authority.parse(name, defaultPort: 443), authority.port == 443, !authority.isIPAddress else {
+        guard case .success(let authority) = Authority.parse(name, defaultPort: 443), authority.port == 443,
+            !authority.isIPAddress
+        else {
             self = .unfit
             return
         }
@@ -213,11 +227,14 @@ enum RunNameRuling: Equatable {
             return
         }
         let peer = ClientPeer(LocalSocket(user: user, inode: nil))
-        let isRefused = !isLetIn || Self.purposes.allSatisfy { port, purpose in
-            let decision = HostDecision(host, port: port, in: snapshot)
-            let layer = decision.layer(for: purpose, to: ServerName(host: host), upstream: snapshot.upstream, asker: .client(peer))
-            return if case .failure = layer { true } else { false }
-        }
+        let isRefused =
+            !isLetIn
+            || Self.purposes.allSatisfy { port, purpose in
+                let decision = HostDecision(host, port: port, in: snapshot)
+                let layer = decision.layer(
+                    for: purpose, to: ServerName(host: host), upstream: snapshot.upstream, asker: .client(peer))
+                return if case .failure = layer { true } else { false }
+            }
         self = isRefused ? .refused : .lookUp
     }
 }

@@ -44,7 +44,9 @@ extension ProxyDaemon {
         do throws(SystemError) {
             return try ControlSocket(path: path, loop: loop, session: session, logger: logger) {
                 resources.answer($0, $1)
-            } feed: { [weak self] in self?.feed }
+            } feed: { [weak self] in
+                self?.feed
+            }
         } catch {
             logger.warning(
                 "control.failed",
@@ -68,7 +70,10 @@ extension ProxyDaemon {
                 path: path, loop: loop, session: session, register: context.runs, logger: logger, daemon: daemon)
         } catch {
             logger.warning(
-                "control.failed", metadata: ["cause": "\(error.text(ofSocketAt: path))", "effect": "pinproxy exec can't tell what is refused"])
+                "control.failed",
+                metadata: [
+                    "cause": "\(error.text(ofSocketAt: path))", "effect": "pinproxy exec can't tell what is refused",
+                ])
             return nil
         }
     }
@@ -79,7 +84,8 @@ extension ProxyDaemon {
 
     private var filesReport: FilesReport {
         FilesReport(
-            configuration: FileStamp.absolute(snapshot.files.first ?? ""), readAt: readAt, files: snapshot.sources, fallback: fallback?.text,
+            configuration: FileStamp.absolute(snapshot.files.first ?? ""), readAt: readAt, files: snapshot.sources,
+            fallback: fallback?.text,
             kept: fallback != nil || keptGeneration.isOf(generation))
     }
 
@@ -94,7 +100,9 @@ extension ProxyDaemon {
         if isStopping { return "the proxy is stopping" }
         if !isAccepting { return "the proxy is starting" }
         if let isolation = network?.isolation { return "this machine has no network: \(isolation)" }
-        return leaves.flatMap { OwnCertificate.unreadiness(snapshot, $0.authorities, at: WallClock.milliseconds() / 1000) }
+        return leaves.flatMap {
+            OwnCertificate.unreadiness(snapshot, $0.authorities, at: WallClock.milliseconds() / 1000)
+        }
     }
 
     func report(refused cause: String?) -> ReloadReport {
@@ -180,7 +188,8 @@ extension ProxyDaemon {
     ///   - key: the name of `patience` in `timeouts`.
     ///   - accepted: called once nobody is accepted any more.
     private func drain(
-        within patience: Duration, quietTunnels: Duration, key: String, accepted: @escaping @Sendable (ProxyDaemon) -> Void
+        within patience: Duration, quietTunnels: Duration, key: String,
+        accepted: @escaping @Sendable (ProxyDaemon) -> Void
     ) {
         isStopping = true
         workersUnderWay = workers.count

@@ -87,13 +87,16 @@ extension ProxyDaemon {
             let files = Set(fresh.revocationLists.flatMap(\.lists.paths)).sorted()
             logger.notice("crl.reload", metadata: ["files": "\(files.joined(separator: ", "))"])
         } catch {
-            logger.warning("crl.failed", metadata: ["cause": "\(error)", "effect": "the lists read before stay in force"])
+            logger.warning(
+                "crl.failed", metadata: ["cause": "\(error)", "effect": "the lists read before stay in force"])
         }
     }
 
     func warn(of snapshot: Snapshot) {
         for warning in snapshot.warnings { logger.warning("config.warning", metadata: ["cause": "\(warning)"]) }
-        for warning in PeerSight.current.warnings(about: snapshot) { logger.warning("config.warning", metadata: ["cause": "\(warning)"]) }
+        for warning in PeerSight.current.warnings(about: snapshot) {
+            logger.warning("config.warning", metadata: ["cause": "\(warning)"])
+        }
         // A client takes two descriptors, or four with its socket pair behind the proxy's TLS. The process, each worker
         // and idle upstream connections take the others.
         let each = snapshot.proxy.tls == nil ? 2 : 4
@@ -101,8 +104,8 @@ extension ProxyDaemon {
         let (needed, have) = (snapshot.limits.clients * each + own, Descriptor.limit)
         guard needed > have else { return }
         let cause =
-            "limits.clients is \(snapshot.limits.clients), which takes about \(needed) descriptors, and this process may "
-            + "have \(have): raise LimitNOFILE in its unit (ulimit -n), or set limits.clients to at most "
+            "limits.clients is \(snapshot.limits.clients), which takes about \(needed) descriptors, and this process "
+            + "may have \(have): raise LimitNOFILE in its unit (ulimit -n), or set limits.clients to at most "
             + "\(max(1, (have - own) / each))"
         logger.warning("config.warning", metadata: ["cause": "\(cause)"])
     }
@@ -113,7 +116,8 @@ extension ProxyDaemon {
         if fresh.authority != snapshot.authority { changed.append("authority") }
         if listening.needsRestart(fresh.proxy.listen) { changed.append("proxy.listen (systemd)") }
         for key in changed {
-            logger.warning("config.warning", metadata: ["cause": "\(key) has changed: it takes effect at the next start"])
+            logger.warning(
+                "config.warning", metadata: ["cause": "\(key) has changed: it takes effect at the next start"])
         }
     }
 
@@ -139,8 +143,8 @@ extension ProxyDaemon {
             metadata: [
                 "cause": "the configuration is refused",
                 "effect": """
-                    the one that was last in force, of \(fallback.date), is used until the files are corrected and reloaded
-                    """,
+                the one that was last in force, of \(fallback.date), is used until the files are corrected and reloaded
+                """,
             ])
     }
 
@@ -194,7 +198,9 @@ extension ProxyDaemon {
         } catch .unreadable(let path, .system(ENOENT)) where path == files.certificate {
             logger.warning(
                 "authority.failed",
-                metadata: ["cause": "\(path) is gone", "effect": "the authority read before signs until the proxy stops"])
+                metadata: [
+                    "cause": "\(path) is gone", "effect": "the authority read before signs until the proxy stops",
+                ])
             return leaves
         }
     }
@@ -232,9 +238,9 @@ extension ProxyDaemon {
                 metadata: [
                     "certificate": "\(files.certificate)",
                     "cause": """
-                        \(files.key) was there without its certificate, as a first start that was cut short leaves it; \
-                        a new certificate was issued for that key, and clients have to trust it
-                        """,
+                    \(files.key) was there without its certificate, as a first start that was cut short leaves it; \
+                    a new certificate was issued for that key, and clients have to trust it
+                    """,
                 ])
         }
     }

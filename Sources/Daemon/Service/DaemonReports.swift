@@ -109,7 +109,9 @@ extension ProxyDaemon {
     private var clientCount: Int { workers.reduce(0) { $0 + $1.load.count } }
 
     private var insecure: [String] {
-        snapshot.warnings.filter { $0.message.hasPrefix("insecure:") }.map { "\($0.place): \($0.message.dropFirst(10))" }
+        snapshot.warnings.filter { $0.message.hasPrefix("insecure:") }.map {
+            "\($0.place): \($0.message.dropFirst(10))"
+        }
     }
 
     private var expiring: [ExpiryWatch.Finding] {

@@ -67,7 +67,8 @@ final class NetworkWatch {
 
     /// Why nothing outside this machine can be reached; nil: something can, or unknown.
     var isolation: String? {
-        guard case .notReachable(let reason)? = monitor.statuses.first(where: { $0.target == .any })?.status, reason.isIsolation
+        guard case .notReachable(let reason)? = monitor.statuses.first(where: { $0.target == .any })?.status,
+            reason.isIsolation
         else { return nil }
         return "\(reason)"
     }
@@ -122,7 +123,8 @@ final class NetworkWatch {
                 reason: change.to.reason), at: 0)
         if changes.count > Self.changeLimit { changes.removeLast() }
         var fields: Logger.Metadata = [
-            "target": "\(change.target)", "from": "\(change.from)", "to": "\(change.to)", "reason": "\(change.to.reason)",
+            "target": "\(change.target)", "from": "\(change.from)", "to": "\(change.to)",
+            "reason": "\(change.to.reason)",
         ]
         // Without a link, the lost one's.
         if let link = (change.to.path ?? change.from.path)?.link {

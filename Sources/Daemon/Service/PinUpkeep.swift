@@ -121,7 +121,11 @@ final class PinUpkeep {
             "library.replaced",
             metadata: [
                 "libraries": "\(replaced.joined(separator: ", "))",
-                "effect": "the old code runs until the proxy is restarted (systemctl restart pinproxy, which interrupts nothing)",
+                "effect":
+                    """
+                the old code runs until the proxy is restarted (systemctl restart pinproxy, which interrupts \
+                nothing)
+                """,
             ])
     }
 
@@ -131,10 +135,13 @@ final class PinUpkeep {
         warned = []
         warnOfLists(at: now)
         warnOfOwn(at: now)
-        let findings = ExpiryWatch.findings(in: snapshot, at: now).filter { $0.subject != .revocationList && !$0.subject.isOwn }
+        let findings = ExpiryWatch.findings(in: snapshot, at: now).filter {
+            $0.subject != .revocationList && !$0.subject.isOwn
+        }
         for finding in findings.prefix(Self.warnedOf) {
             var fields: Logger.Metadata = [
-                "entry": "\(finding.entry ?? "")", "location": "\(finding.location)", "what": "\(finding.subject.rawValue)",
+                "entry": "\(finding.entry ?? "")", "location": "\(finding.location)",
+                "what": "\(finding.subject.rawValue)",
                 "date": "\(CalendarDate(finding.date))", "days_left": .stringConvertible(finding.daysLeft),
             ]
             if let name = finding.name { fields[finding.subject == .pin ? "pin" : "subject"] = "\(name)" }
@@ -151,12 +158,15 @@ final class PinUpkeep {
             let isPast = finding.date < now
             guard warned.insert("\(finding.subject)\n\(isPast)").inserted else { continue }
             let fields: Logger.Metadata = [
-                "what": "\(finding.subject.rawValue)", "subject": "\(finding.name ?? "")", "location": "\(finding.location)",
+                "what": "\(finding.subject.rawValue)", "subject": "\(finding.name ?? "")",
+                "location": "\(finding.location)",
                 "date": "\(CalendarDate(finding.date))", "days_left": .stringConvertible(finding.daysLeft),
                 "cause": "\(finding.message(at: now))",
             ]
             if isPast {
-                logger.error("certificate.expired", metadata: fields.merging(["effect": "\(effect(of: finding.subject))"]) { $1 })
+                logger.error(
+                    "certificate.expired", metadata: fields.merging(["effect": "\(effect(of: finding.subject))"]) { $1 }
+                )
             } else {
                 logger.warning("certificate.expiring", metadata: fields)
             }

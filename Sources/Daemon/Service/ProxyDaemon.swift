@@ -1,5 +1,5 @@
-// Daemon: the rooms put together into the process that every program on the machine talks to: listening, workers, reload,
-// memory, network, control socket, admin port, and the runs of pinproxy exec.
+// Daemon: the rooms put together into the process that every program on the machine talks to: listening, workers,
+// reload, memory, network, control socket, admin port, and the runs of pinproxy exec.
 
 import Clients
 package import Configuration
@@ -76,7 +76,8 @@ package final class ProxyDaemon {
     ///   - kept: stores each configuration in force; nil: none is stored.
     ///   - fallback: nil: the snapshot is what the files say.
     package init(
-        snapshot: Snapshot, logger: Logger, output: LogOutput, notices: DaemonNotices, inherited: [InheritedSocket] = [],
+        snapshot: Snapshot, logger: Logger, output: LogOutput, notices: DaemonNotices,
+        inherited: [InheritedSocket] = [],
         kept: KeptConfiguration? = nil, fallback: ConfigurationFallback? = nil,
         load: @escaping () throws(ConfigurationProblems) -> Snapshot
     ) throws {
@@ -112,7 +113,8 @@ package final class ProxyDaemon {
         tellFallback()
         let unixTime: @Sendable () -> Int64 = { WallClock.milliseconds() / 1000 }
         let leaves = LeafCache(
-            authorities: try loadAuthorities(at: unixTime()), lifetime: snapshot.authority.leafLifetime.components.seconds)
+            authorities: try loadAuthorities(at: unixTime()),
+            lifetime: snapshot.authority.leafLifetime.components.seconds)
         self.leaves = leaves
         Descriptor.raiseLimit()
         warn(of: snapshot)
@@ -143,7 +145,9 @@ package final class ProxyDaemon {
         } feed: { [weak self] in
             self?.feed
         }
-        admin.replace(with: snapshot.admin, try admin.open(snapshot.admin, namedIn: snapshot.files.first ?? "", inherited: inherited))
+        admin.replace(
+            with: snapshot.admin,
+            try admin.open(snapshot.admin, namedIn: snapshot.files.first ?? "", inherited: inherited))
         self.admin = admin
         listening.settle(snapshot, isHeld: admin.holds)
         let vacancy = Vacancy()
@@ -220,7 +224,8 @@ package final class ProxyDaemon {
         logger.notice(
             "proxy.ready",
             metadata: [
-                "listen": "\(listening.description)", "workers": .stringConvertible(workers.count), "pid": .stringConvertible(getpid()),
+                "listen": "\(listening.description)", "workers": .stringConvertible(workers.count),
+                "pid": .stringConvertible(getpid()),
             ].merging(adminField) { $1 })
         if let descriptor = notices.starter {
             starter = ProcessWatch(loop: loop, descriptor: descriptor) { [weak self] in self?.stopWhenUnused() }

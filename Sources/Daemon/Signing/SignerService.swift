@@ -27,7 +27,8 @@ package final class SignerService {
     private var minute: (began: UInt64, refusals: Int) = (0, 0)
 
     /// - Parameters:
-    ///   - inherited: a listening socket of packets, from a supervisor, taken over; nil: one is made where the configuration says.
+    ///   - inherited: a listening socket of packets, from a supervisor, taken over; nil: one is made where the
+    ///     configuration says.
     ///   - load: reads the configuration, at each reload.
     package init(
         snapshot: Snapshot, inherited: CInt?, logger: Logger, notices: DaemonNotices,
@@ -42,7 +43,8 @@ package final class SignerService {
         let files = snapshot.authorityFiles
         let now = WallClock.milliseconds() / 1000
         let (authority, provenance) = try files.loadOrCreate(at: now)
-        if case .found = provenance {} else {
+        if case .found = provenance {
+        } else {
             logger.notice("authority.created", metadata: ["certificate": "\(files.certificate)"])
         }
         signer = LeafSigner(
@@ -74,7 +76,9 @@ package final class SignerService {
             if UnixSocket.isAnswered(at: path, kind: .packets) { throw SystemError(code: EADDRINUSE, call: path) }
             socket = try .packets(at: path)
         }
-        let shortage = Shortage("signer.accept", loop: loop, logger: logger) { [weak self] in self.map { !$0.hasRoom } ?? false }
+        let shortage = Shortage("signer.accept", loop: loop, logger: logger) { [weak self] in
+            self.map { !$0.hasRoom } ?? false
+        }
         listener = Listener(
             loop: loop, socket: socket, hasRoom: { [weak self] in self?.hasRoom ?? false },
             mustWait: { [connectionLimit] in
@@ -116,7 +120,9 @@ package final class SignerService {
             minute.refusals += 1
             guard minute.refusals <= Self.refusalsLogged else { break }
             var fields: Logger.Metadata = ["host": "\(name)", "cause": "\(reason)"]
-            if minute.refusals == Self.refusalsLogged { fields["effect"] = "no more refusals are logged in this minute" }
+            if minute.refusals == Self.refusalsLogged {
+                fields["effect"] = "no more refusals are logged in this minute"
+            }
             logger.warning("leaf.refused", metadata: fields)
         }
         return reply.answer
@@ -134,12 +140,16 @@ package final class SignerService {
             let now = WallClock.milliseconds() / 1000
             let files = fresh.authorityFiles
             let authorities = files.withRotation(try files.load(at: now), at: now)
-            for problem in authorities.problems { logger.warning("authority.failed", metadata: ["cause": "\(problem)"]) }
+            for problem in authorities.problems {
+                logger.warning("authority.failed", metadata: ["cause": "\(problem)"])
+            }
             signer.replace(
-                with: authorities, lifetime: fresh.authority.leafLifetime.components.seconds, intercepts: Self.policy(of: fresh))
+                with: authorities, lifetime: fresh.authority.leafLifetime.components.seconds,
+                intercepts: Self.policy(of: fresh))
             logger.notice("config.reload", metadata: ["files": "\(fresh.files.joined(separator: ", "))"])
         } catch {
-            logger.error("config.error", metadata: ["cause": "\(error)", "effect": "what was read before stays in force"])
+            logger.error(
+                "config.error", metadata: ["cause": "\(error)", "effect": "what was read before stays in force"])
         }
     }
 

@@ -72,7 +72,8 @@ struct MemoryGroup: Sendable {
 
         static let first = Names(
             limits: ["memory.limit_in_bytes"], used: "memory.usage_in_bytes", inactive: "total_inactive_file")
-        static let second = Names(limits: ["memory.max", "memory.high"], used: "memory.current", inactive: "inactive_file")
+        static let second = Names(
+            limits: ["memory.max", "memory.high"], used: "memory.current", inactive: "inactive_file")
     }
 
     /// What the first version says without a limit.

@@ -92,7 +92,8 @@ final class Worker {
     /// - Parameter front: terminates the client's TLS, and is counted for the first client behind it.
     /// - Returns: false: there are too many.
     private func serve(
-        _ socket: consuming Descriptor, _ arrival: Arrival, behind front: TLSFront, on carrier: Int32?, _ aborted: @escaping () -> Void
+        _ socket: consuming Descriptor, _ arrival: Arrival, behind front: TLSFront, on carrier: Int32?,
+        _ aborted: @escaping () -> Void
     ) -> Bool {
         let isCounted = !front.isFirst
         if isCounted {
@@ -110,7 +111,10 @@ final class Worker {
         serve(ByteStream(loop: context.loop, descriptor: socket), arrival, isCounted: true)
     }
 
-    private func serve(_ stream: ByteStream, _ arrival: Arrival, behind front: TLSFront? = nil, on carrier: Int32? = nil, isCounted: Bool) {
+    private func serve(
+        _ stream: ByteStream, _ arrival: Arrival, behind front: TLSFront? = nil, on carrier: Int32? = nil,
+        isCounted: Bool
+    ) {
         let client = ClientConnection(
             worker: context, stream: stream, arrival: arrival, isCounted: isCounted, on: carrier,
             url: arrival.source.path.map { "unix:\($0)" } ?? front.flatMap { $0.localAddress.map { "https://\($0)" } },

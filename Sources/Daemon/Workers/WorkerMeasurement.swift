@@ -60,7 +60,9 @@ final class MetricsCollector {
 
     func collect(_ completion: @escaping (ProxyMeasurement) -> Void) {
         let asked = MonotonicTime.now()
-        inquiry.ask { $0.measurement(asked: asked) } completion: { [self] answers in
+        inquiry.ask {
+            $0.measurement(asked: asked)
+        } completion: { [self] answers in
             // A decreasing count would look like a restart.
             for case (let number, let answer?) in answers.enumerated() { last[number] = answer }
             completion(

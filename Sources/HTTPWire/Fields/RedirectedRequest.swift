@@ -19,14 +19,18 @@ extension OwnedRequest {
         out += url.target
         out += (head.version == .http10 ? " HTTP/1.0\r\n" : " HTTP/1.1\r\n").utf8
         out += "Host: \(url.origin.host)\r\n".utf8
-        for field in head.fields where field.id != .host && goesAlong(field, redirection) { out += bytes[field.line.offsets] }
+        for field in head.fields where field.id != .host && goesAlong(field, redirection) {
+            out += bytes[field.line.offsets]
+        }
         out += "\r\n".utf8
         return try OwnedRequest(out, from: head, keepsBody: !redirection.contains(.becomesGET))
     }
 
     private func goesAlong(_ field: HeadField, _ redirection: Redirection) -> Bool {
         if speaksOfBody(field) { return !redirection.contains(.becomesGET) }
-        guard redirection.contains(.leavesOrigin) else { return !redirection.contains(.leavesCredentials) || !isCredential(field) }
+        guard redirection.contains(.leavesOrigin) else {
+            return !redirection.contains(.leavesCredentials) || !isCredential(field)
+        }
         switch field.id {
         case .accept, .acceptEncoding, .acceptLanguage, .userAgent, .cacheControl, .pragma: return true
         // Fields of the connection or of the route, for every hop.

@@ -11,7 +11,8 @@
 /// | `/a;x=1/b`         | `/a/b` (servlets)        | as it stands (nginx, Node, Python)        |
 /// | `/a`, then 85 or A0 | `/a` (http.server)      | as it stands (nginx, Node, Go)            |
 ///
-/// Those are unescaped bytes at a target's end, blanks in Latin-1: Python's http.server splits the request line at them.
+/// Those are unescaped bytes at a target's end, blanks in Latin-1: Python's http.server splits the request line at
+/// them.
 ///
 /// Whoever compares one of them with a rule is fooled by a server that reads another. So all are compared:
 /// a path is only judged if every reading leads to the same rule, and is else ambiguous (`RuleLayers`). A
@@ -133,12 +134,16 @@ package struct PathReadings: Sendable {
 
     private mutating func endSegment(_ treatment: Treatment, isLast: Bool) {
         let length = bytes.count - segmentStart
-        let isDots = treatment.contains(.resolvesDots) && (1...2).contains(length)
+        let isDots =
+            treatment.contains(.resolvesDots) && (1...2).contains(length)
             && bytes[segmentStart] == UInt8(ascii: ".") && bytes.last == UInt8(ascii: ".")
         if isDots {
             bytes.removeLast(length)
             guard length == 2 else { return }
-            guard segmentStart > 1 else { return goesAboveRoot = true }
+            guard segmentStart > 1 else {
+                goesAboveRoot = true
+                return
+            }
             // The slash in front of the segment before.
             segmentStart = (bytes[..<(segmentStart - 1)].lastIndex(of: UInt8(ascii: "/")) ?? 0) + 1
             bytes.removeLast(bytes.count - segmentStart)
@@ -156,8 +161,11 @@ package struct PathReadings: Sendable {
             let (byte, length) = unit(at: index)
             switch byte {
             case UInt8(ascii: "/"), UInt8(ascii: "\\"):
-                if byte == UInt8(ascii: "\\") { differences.insert(.turnsBackslashes) }
-                else if length > 1 { differences.insert(.decodesSlashes) }
+                if byte == UInt8(ascii: "\\") {
+                    differences.insert(.turnsBackslashes)
+                } else if length > 1 {
+                    differences.insert(.decodesSlashes)
+                }
                 if isSegmentStart { differences.insert(.mergesSlashes) }
                 isSegmentStart = true
             case UInt8(ascii: "."):

@@ -47,14 +47,17 @@ package struct ExpiryWatch {
             let identity = entry.tls?.identity?.leaf
             look(.clientCertificate, identity?.subject, identity?.notAfter)
         }
-        return (found + revocationLists(in: snapshot, at: time)).sorted { ($0.date, $0.location) < ($1.date, $1.location) }
+        return (found + revocationLists(in: snapshot, at: time)).sorted {
+            ($0.date, $0.location) < ($1.date, $1.location)
+        }
     }
 
     /// Of the proxy's own certificates.
     package static func own(in snapshot: Snapshot, authorities: AuthoritySet?, at time: UnixTime) -> [Finding] {
         OwnCertificate.all(of: snapshot, authorities: authorities).flatMap { own in
             finding(
-                own.subject, nil, own.place, own.certificate.subject, own.certificate.notAfter, within: notice, of: time)
+                own.subject, nil, own.place, own.certificate.subject, own.certificate.notAfter, within: notice, of: time
+            )
         }
     }
 
@@ -103,12 +106,16 @@ extension ExpiryWatch.Finding {
         case .pin: "the pinned certificate \(name ?? "") \(end)"
         case .clientCertificate: "the client certificate \(name ?? "") \(end)"
         case .authority, .nextAuthority:
-            "the \(subject == .authority ? "local" : "next local") authority \(name ?? "") \(end); \(AuthorityError.renewal)"
+            """
+            the \(subject == .authority ? "local" : "next local") authority \(name ?? "") \(end); \
+            \(AuthorityError.renewal)
+            """
         case .adminCertificate: "the admin port's certificate \(name ?? "") (admin.tls) \(end)"
         case .proxyCertificate: "the proxy port's certificate \(name ?? "") (proxy.tls) \(end)"
         case .revocationList:
             "the CRL of \(issuer ?? "") (\(name ?? "")) \(end): "
-                + (distance.isPast ? "every host with a certificate of this issuer is refused"
+                + (distance.isPast
+                    ? "every host with a certificate of this issuer is refused"
                     : "every host with a certificate of this issuer will then be refused")
         }
     }

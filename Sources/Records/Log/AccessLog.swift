@@ -120,12 +120,15 @@ extension EventLineWriter {
         let tries = record.retried.map { transaction in
             var fields = ["\"address\":\"\(transaction.upstream.address)\"", "\"reused\":\(transaction.isReused)"]
             let times = [
-                ("began", transaction.began), ("request", transaction.requestSent), ("first_byte", transaction.firstByte),
+                ("began", transaction.began), ("request", transaction.requestSent),
+                ("first_byte", transaction.firstByte),
                 ("ended", transaction.ended),
             ]
             if let stream = transaction.stream { fields.append("\"stream\":\(stream)") }
             if let reason = transaction.retryReason { fields.append("\"reason\":\"\(reason.name)\"") }
-            for case (let name, let time?) in times { fields.append("\"\(name)\":\(Double((time - start) / 1000) / 1_000_000)") }
+            for case (let name, let time?) in times {
+                fields.append("\"\(name)\":\(Double((time - start) / 1000) / 1_000_000)")
+            }
             return "{" + fields.joined(separator: ",") + "}"
         }
         return Array("[\(tries.joined(separator: ","))]".utf8)

@@ -178,7 +178,8 @@ package struct EventLineWriter: Sendable {
         journalFields.append(UInt8(ascii: "="))
         let held = buffer.held
         let isQuoted = held.count - start >= 2 && held[start] == UInt8(ascii: "\"")
-        journalFields.append(contentsOf: held[(isQuoted ? start + 1 : start)..<(isQuoted ? held.count - 1 : held.count)])
+        journalFields.append(
+            contentsOf: held[(isQuoted ? start + 1 : start)..<(isQuoted ? held.count - 1 : held.count)])
     }
 
     private mutating func append(name: String) {

@@ -34,7 +34,9 @@ package enum JournalRecord {
             ranges.append(start..<bytes.count)
         }
         add(priority, record.prefix(1))
-        for (index, part) in record.dropFirst().split(separator: separator, omittingEmptySubsequences: false).enumerated() {
+        for (index, part) in record.dropFirst().split(separator: separator, omittingEmptySubsequences: false)
+            .enumerated()
+        {
             add(index == 0 ? message : [], part)
             // The event's name is its first field.
             guard index == 1, part.starts(with: event),

@@ -50,7 +50,8 @@ struct LineBuffer: Sendable {
     /// Text from outside, with the escapes of ``EscapedText``.
     /// - Parameter before: up to two bytes, the first in the low bits, and their number; `after` likewise.
     mutating func put(
-        escaping text: Span<UInt8>, before: (bytes: UInt16, count: Int) = (0, 0), after: (bytes: UInt16, count: Int) = (0, 0)
+        escaping text: Span<UInt8>, before: (bytes: UInt16, count: Int) = (0, 0),
+        after: (bytes: UInt16, count: Int) = (0, 0)
     ) {
         makeRoom(text.count * EscapedText.longestEscape + 4)
         let start = count

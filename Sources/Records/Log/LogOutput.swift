@@ -68,7 +68,8 @@ package final class LogOutput: Sendable {
             case .auto: isJournalUsual ? .journal : isatty(descriptor) == 1 ? .text : .json
             }
         self.settings.store(
-            Settings(format: format == .journal && journal == nil ? .json : format, level: Logger.Level(settings.level)),
+            Settings(
+                format: format == .journal && journal == nil ? .json : format, level: Logger.Level(settings.level)),
             ordering: .relaxed)
     }
 

@@ -37,8 +37,9 @@ package struct TaskEvents {
         hooks.refusedCredentials = { record, refused in
             let realm = ShownText(String(decoding: refused.realm, as: UTF8.self))
             var fields = Self.fields(
-                record, "\(refused.origin) refused the password of \(refused.user) (session.credentials): it isn't sent to this "
-                    + "realm again until its file is written anew and the configuration reloaded")
+                record,
+                "\(refused.origin) refused the password of \(refused.user) (session.credentials): it isn't sent to "
+                    + "this realm again until its file is written anew and the configuration reloaded")
             fields["realm"] = "\(realm)"
             fields["user"] = "\(refused.user)"
             if let entry = record.entry { fields["entry"] = "\(entry)" }
@@ -84,7 +85,8 @@ package struct ResponseEvents {
         accessLog.flush()
         var fields: Logger.Metadata = [
             "task": .stringConvertible(finding.number), "method": "\(finding.method)", "path": "\(finding.path)",
-            "status": .stringConvertible(finding.status), "code": .stringConvertible(error.code.rawValue), "expected": "\(error.expected)",
+            "status": .stringConvertible(finding.status), "code": .stringConvertible(error.code.rawValue),
+            "expected": "\(error.expected)",
             "cause": "\(error)",
         ]
         if let authority = finding.authority {
@@ -95,7 +97,8 @@ package struct ResponseEvents {
         if let entry = finding.entry { fields["entry"] = "\(entry)" }
         if let rule = finding.rules.source(of: error) { fields["rule"] = "\(rule)" }
         logger.log(
-            level: .warning, finding.rules.response.enforcement == .enforce ? "serializer.mismatch" : "serializer.report",
+            level: .warning,
+            finding.rules.response.enforcement == .enforce ? "serializer.mismatch" : "serializer.report",
             metadata: fields)
     }
 }

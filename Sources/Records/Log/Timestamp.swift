@@ -36,7 +36,8 @@ package struct TimestampWriter: Sendable {
         text.removeAll(keepingCapacity: true)
         Self.append(Int64(parts.tm_year) + 1900, digits: 4, to: &text)
         for (separator, part) in [
-            ("-", parts.tm_mon + 1), ("-", parts.tm_mday), ("T", parts.tm_hour), (":", parts.tm_min), (":", parts.tm_sec),
+            ("-", parts.tm_mon + 1), ("-", parts.tm_mday), ("T", parts.tm_hour), (":", parts.tm_min),
+            (":", parts.tm_sec),
         ] {
             text.append(contentsOf: separator.utf8)
             Self.append(Int64(part), digits: 2, to: &text)

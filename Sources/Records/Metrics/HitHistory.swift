@@ -54,7 +54,8 @@ package struct HitHistory {
 
     package func hits(_ names: [String]) -> [String: [UInt64]] {
         var hits: [String: [UInt64]] = [:]
-        for (slot, series) in entries.enumerated() where slot < names.count && series.counts.contains(where: { $0 > 0 }) {
+        for (slot, series) in entries.enumerated() where slot < names.count && series.counts.contains(where: { $0 > 0 })
+        {
             hits[names[slot]] = series.counts
         }
         return hits
@@ -69,7 +70,9 @@ package struct HitHistory {
         hour.refused = refusals.lastHour(counters.refused)
         for (slot, entry) in counters.entries.enumerated() where entry.hasPinFailures {
             let series = pinFailures[slot] ?? PinFailures()
-            let (missed, reported) = (series.missed.lastHour(entry.pinsMissed), series.reported.lastHour(entry.pinsReported))
+            let (missed, reported) = (
+                series.missed.lastHour(entry.pinsMissed), series.reported.lastHour(entry.pinsReported)
+            )
             guard missed > 0 || reported > 0 else { continue }
             hour.pinsMissed += missed
             hour.pinsReported += reported

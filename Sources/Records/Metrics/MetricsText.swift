@@ -15,7 +15,8 @@ package struct MetricsText {
             let ranges = (accept ?? "").lowercased().split(separator: ",")
             let asked = ranges.contains { range in
                 let parts = range.split(separator: ";").map { $0.filter { !$0.isWhitespace } }
-                return parts.first == "application/openmetrics-text" && !parts.contains { ["q=0", "q=0.0", "q=0.00", "q=0.000"].contains($0) }
+                return parts.first == "application/openmetrics-text"
+                    && !parts.contains { ["q=0", "q=0.0", "q=0.00", "q=0.000"].contains($0) }
             }
             self = asked ? .openMetrics : .prometheus
         }

@@ -114,7 +114,8 @@ package struct RecentEvents: Sendable {
         guard let failure = record.failure, record.entrySlot != EntrySlots.uncounted else { return }
         add(
             record.errorType == nil ? .broken : .refused, at: time, client: Self.client(record),
-            method: record.methodName, host: record.authority?.host ?? "", port: record.authority?.port, entry: record.entry,
+            method: record.methodName, host: record.authority?.host ?? "", port: record.authority?.port,
+            entry: record.entry,
             status: record.status, error: record.errorType, cause: failure, story: record.story,
             isPinFailure: record.isPinFailure)
     }
@@ -132,14 +133,16 @@ package struct RecentEvents: Sendable {
     }
 
     private mutating func add(
-        _ kind: RecentEvent.Kind, at time: Int64, client: String?, method: String, host: String, port: UInt16?, entry: String?,
+        _ kind: RecentEvent.Kind, at time: Int64, client: String?, method: String, host: String, port: UInt16?,
+        entry: String?,
         status: Int, error: String?, cause: String, story: String?, isPinFailure: Bool
     ) {
         let story = story.map { Self.cut($0, Self.longestStory) }
         var event = RecentEvent(
             number: next, worker: worker, time: time, kind: kind, client: client, method: Self.cut(method, 32),
             host: Self.cut(host, Self.longestText), port: port, entry: entry, status: status, error: error,
-            cause: Self.cut(cause, Self.longestText), story: story == cause ? nil : story, pinFailure: isPinFailure ? true : nil)
+            cause: Self.cut(cause, Self.longestText), story: story == cause ? nil : story,
+            pinFailure: isPinFailure ? true : nil)
         event.group = event.hash
         next += 1
         if isPinFailure { return keep(event) }

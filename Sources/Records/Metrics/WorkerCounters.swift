@@ -24,7 +24,9 @@ package struct WorkerCounters: Sendable {
 
         package var hasPinChecks: Bool { pinsMatched > 0 || pinsMissed > 0 || pinsReported > 0 }
 
-        package func exchanges(_ kind: Kind, _ outcome: Outcome) -> UInt64 { exchanges[kind.rawValue * 3 + outcome.rawValue] }
+        package func exchanges(_ kind: Kind, _ outcome: Outcome) -> UInt64 {
+            exchanges[kind.rawValue * 3 + outcome.rawValue]
+        }
 
         mutating func add(_ other: Entry) {
             for index in exchanges.indices { exchanges[index] &+= other.exchanges[index] }
@@ -147,7 +149,11 @@ package struct WorkerCounters: Sendable {
         connect.note(connection.metrics.connect)
         guard connection.stream.isSecure else { return }
         handshake.note(connection.metrics.tls)
-        if connection.stream.withTLS({ $0.isResumed }) == true { upstreamResumptions += 1 } else { upstreamHandshakes += 1 }
+        if connection.stream.withTLS({ $0.isResumed }) == true {
+            upstreamResumptions += 1
+        } else {
+            upstreamHandshakes += 1
+        }
     }
 
     package mutating func count(_ notice: HTTP2Notice, of peer: HTTP2Counters.Peer) { http2.count(notice, of: peer) }

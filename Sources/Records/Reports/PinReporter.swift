@@ -21,7 +21,9 @@ package final class PinReporter: Sendable {
     func report(_ refusal: Refusal, host: String, port: UInt16, entry: HostEntry, at time: UnixTime) {
         guard let destination = entry.reportURI, refusal.isPinFailure else { return }
         let fingerprint = SHA256Digest.of(
-            Array("\(entry.pattern)\n\(host)\n\(port)\n\(destination.host):\(destination.port)\(destination.target)\n".utf8)
+            Array(
+                "\(entry.pattern)\n\(host)\n\(port)\n\(destination.host):\(destination.port)\(destination.target)\n"
+                    .utf8)
                 + refusal.presented.certificates.flatMap(\.sha256.bytes))
         switch limiter.withLock({ $0.decide(fingerprint, at: .now()) }) {
         case .repeat: return

@@ -39,7 +39,8 @@ package final class ChainRecorder: Sendable {
             logger.warning(
                 "state.full",
                 metadata: [
-                    "file": "\(Self.fileName)", "effect": "\(ChainHistory.maximumHosts) hosts are recorded; no more are",
+                    "file": "\(Self.fileName)",
+                    "effect": "\(ChainHistory.maximumHosts) hosts are recorded; no more are",
                 ])
         }
     }

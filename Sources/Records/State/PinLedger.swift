@@ -40,9 +40,11 @@ package final class PinLedger: Sendable {
     private func note(_ entry: HostEntry, at time: UnixTime) -> Bool {
         if noted.withLock({ $0.policies[entry.pattern] }) == entry.policy.digest { return true }
         let pins = entry.policy.pins.pins.map(\.description)
-        guard history.change({
-            $0.note(entry: entry.pattern, pins: pins, isReportOnly: entry.policy.enforcement == .report, at: time)
-        }) else {
+        guard
+            history.change({
+                $0.note(entry: entry.pattern, pins: pins, isReportOnly: entry.policy.enforcement == .report, at: time)
+            })
+        else {
             let isNews = noted.withLock { noted in
                 defer { noted.saidFull = true }
                 return !noted.saidFull

@@ -6,7 +6,8 @@ package import TLS
 /// their counts when they are moved. Removed rules are remembered for a while.
 ///
 /// ```json
-/// {"rules": [{"entry": "api.example.com", "requests": "/v1/** (GET)", "since": 1893456000, "applied": 7, "last": 1893459600,
+/// {"rules": [{"entry": "api.example.com", "requests": "/v1/** (GET)", "since": 1893456000, "applied": 7, "last":
+/// 1893459600,
 ///   "refusals": [{"day": 21915, "count": 2}], "lastRefusal": …, "refusalCause": "Unacceptable status 500", …}]}
 /// ```
 package struct RuleHistory: Codable, Sendable, Equatable {
@@ -61,7 +62,8 @@ package struct RuleHistory: Codable, Sendable, Equatable {
         }
 
         fileprivate var isWithinBounds: Bool {
-            HistoryBounds.admit(counts: total) && HistoryBounds.admit(dates: last) && days.count <= 2 * RuleHistory.window
+            HistoryBounds.admit(counts: total) && HistoryBounds.admit(dates: last)
+                && days.count <= 2 * RuleHistory.window
                 && days.allSatisfy { HistoryBounds.admit(counts: $0.count) && HistoryBounds.admit(dates: $0.day) }
         }
     }
@@ -178,7 +180,8 @@ package struct RuleHistory: Codable, Sendable, Equatable {
             guard rule.record.isWithinBounds else {
                 throw DecodingError.dataCorruptedError(
                     forKey: .rules, in: values,
-                    debugDescription: "a count or a date of \(rule.name.entry ?? "defaults") \(rule.name.requests ?? "") is out of "
+                    debugDescription:
+                        "a count or a date of \(rule.name.entry ?? "defaults") \(rule.name.requests ?? "") is out of "
                         + "bounds")
             }
             records[rule.name] = rule.record

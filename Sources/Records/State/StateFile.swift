@@ -34,7 +34,8 @@ package struct StateFile<Value: Codable & Sendable>: Sendable {
         do {
             return try JSONDecoder().decode(Value.self, from: Data(bytes))
         } catch {
-            throw StateFileProblem(path: path, isBroken: true, cause: "it is not in the form that this version writes: \(error)")
+            throw StateFileProblem(
+                path: path, isBroken: true, cause: "it is not in the form that this version writes: \(error)")
         }
     }
 
@@ -91,7 +92,8 @@ package final class KeptValue<Value: Codable & Sendable>: Sendable {
                 "state.broken",
                 metadata: [
                     "file": "\(error.path)", "cause": "\(error.cause)",
-                    "effect": "\(aside.map { "counting begins again; the old file is \($0)" } ?? "counting begins again")",
+                    "effect":
+                        "\(aside.map { "counting begins again; the old file is \($0)" } ?? "counting begins again")",
                 ])
         }
         state = Mutex(State(value: value))

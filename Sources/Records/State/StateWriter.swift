@@ -2,8 +2,8 @@ package import EventLoop
 package import Logging
 import Synchronization
 
-/// Writes files of the state directory, on a thread of its own: a disk that doesn't answer holds up neither the daemon's
-/// loop nor its clients.
+/// Writes files of the state directory, on a thread of its own: a disk that doesn't answer holds up neither the
+/// daemon's loop nor its clients.
 package final class StateWriter: Sendable {
     private struct State {
         var pending = 0

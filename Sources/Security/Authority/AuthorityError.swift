@@ -54,21 +54,22 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
         case .mismatch(let certificate, let key): "\(key) is not the key of \(certificate)"
         case .unfit(let path, let reason): "\(path) can't serve as the local authority: \(reason)"
         case .premature(let path, let time):
-            "\(path) can't serve as the local authority: it is not valid before \(CalendarDate(time)); is this machine's "
-                + "clock right?"
+            "\(path) can't serve as the local authority: it is not valid before \(CalendarDate(time)); is this "
+                + "machine's clock right?"
         case .expired(let time): "the local authority expired \(CalendarDate(time)); \(Self.renewal)"
         case .unusableName(let name): "no certificate can be issued for “\(name)”"
         case .signing(let error): "the local authority can't sign: \(error)"
         case .signedElsewhere: "the signer has issued no certificate for it"
         case .notMade(let path):
-            "\(path): there is no authority yet. The signer makes it (systemctl start pinproxy-signer, or pinproxy signer), and writes "
-                + "its certificate where authority.certificate says: the same file for both"
+            "\(path): there is no authority yet. The signer makes it (systemctl start pinproxy-signer, or pinproxy "
+                + "signer), and writes its certificate where authority.certificate says: the same file for both"
         case .otherAuthority:
-            "the signer has another authority than the proxy; reload the one that was not reloaded after a rotation (systemctl reload "
-                + "pinproxy-signer pinproxy)"
+            "the signer has another authority than the proxy; reload the one that was not reloaded after a rotation "
+                + "(systemctl reload pinproxy-signer pinproxy)"
         case .notIntercepted(let name): "the signer's configuration doesn't intercept \(name)"
         case .constrained(let violation): "name constraints of the local authority: \(violation)"
-        case .exhausted: "more than \(LeafAllowance.burst) certificates at once, or \(LeafAllowance.rate) a second, were asked for"
+        case .exhausted:
+            "more than \(LeafAllowance.burst) certificates at once, or \(LeafAllowance.rate) a second, were asked for"
         case .rotation(let text): text
         }
     }
@@ -76,7 +77,8 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
     /// Files or settings are wrong: another try fails the same way until they change.
     package var isOfConfiguration: Bool {
         switch self {
-        case .keyMissing, .exists, .exposedKey, .foreignKey, .brokenCertificate, .brokenKey, .mismatch, .unfit, .expired, .rotation:
+        case .keyMissing, .exists, .exposedKey, .foreignKey, .brokenCertificate, .brokenKey, .mismatch, .unfit,
+            .expired, .rotation:
             true
         case .unreadable(_, let problem):
             switch problem {
@@ -85,7 +87,8 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
             }
         case .unwritable(_, .untrusted): true
         // A disk gets room, and a clock is set.
-        case .unwritable, .premature, .unusableName, .signing, .signedElsewhere, .notMade, .otherAuthority, .notIntercepted, .constrained, .exhausted:
+        case .unwritable, .premature, .unusableName, .signing, .signedElsewhere, .notMade, .otherAuthority,
+            .notIntercepted, .constrained, .exhausted:
             false
         }
     }

@@ -13,7 +13,8 @@ package struct AuthorityFiles: Sendable, Hashable {
 
     /// - Parameter state: the state directory, unless an administrator chose other places.
     package init(
-        certificate: String, key: String, state: String? = nil, permitting permitted: PermittedNames? = nil, isSignedElsewhere: Bool = false
+        certificate: String, key: String, state: String? = nil, permitting permitted: PermittedNames? = nil,
+        isSignedElsewhere: Bool = false
     ) {
         self.certificate = certificate
         self.key = key
@@ -24,7 +25,8 @@ package struct AuthorityFiles: Sendable, Hashable {
 
     var next: AuthorityFiles {
         AuthorityFiles(
-            certificate: Self.path(certificate, "next"), key: Self.path(key, "next"), state: state, permitting: permitted,
+            certificate: Self.path(certificate, "next"), key: Self.path(key, "next"), state: state,
+            permitting: permitted,
             isSignedElsewhere: isSignedElsewhere)
     }
 
@@ -122,7 +124,8 @@ package struct AuthorityFiles: Sendable, Hashable {
         if try exists(certificate), try !exists(key) { throw .keyMissing(certificate: certificate, key: key) }
         var chain = try loadCertificates()
         let privateKey = try loadKey()
-        if let own = chain.first, !privateKey.matches(own), let next = try? next.loadCertificates(), let other = next.first,
+        if let own = chain.first, !privateKey.matches(own), let next = try? next.loadCertificates(),
+            let other = next.first,
             privateKey.matches(other)
         {
             // An activation of the next authority was interrupted after its key.
@@ -136,7 +139,9 @@ package struct AuthorityFiles: Sendable, Hashable {
         return authority
     }
 
-    private func authority(_ chain: [Certificate], key: PrivateKey?, at unixTime: UnixTime) throws(AuthorityError) -> LocalAuthority {
+    private func authority(
+        _ chain: [Certificate], key: PrivateKey?, at unixTime: UnixTime
+    ) throws(AuthorityError) -> LocalAuthority {
         guard let own = chain.first else { throw unfit("it is empty") }
         guard own.isAuthority else { throw unfit("it is not a CA certificate (CA:TRUE is missing)") }
         guard unixTime >= own.notBefore else { throw .premature(path: certificate, own.notBefore) }

@@ -22,8 +22,8 @@ package struct AuthorityReview {
         var found = [ending, pathLength].compactMap(\.self) + constraints(hosts, isAsConfigured: isAsConfigured)
         if permitted != nil, !isAsConfigured {
             found.append(
-                "the local authority doesn't have the name constraints of the configuration (authority.name_constraints), "
-                    + "which a new one gets: \(AuthorityError.renewal)")
+                "the local authority doesn't have the name constraints of the configuration "
+                    + "(authority.name_constraints), which a new one gets: \(AuthorityError.renewal)")
         }
         // An expired chain is refused for that alone.
         if ending == nil, let issuers { found.append(issuers) }
@@ -46,8 +46,9 @@ package struct AuthorityReview {
             let below = chain.prefix(count).filter { !$0.isSelfIssued }.count
             guard let length = issuer.pathLength, length < below else { continue }
             let allowed = Count(length, "authority", plural: "authorities")
-            return "\(name(issuer)) allows \(allowed) below it (path length \(length)), and with the local authority there "
-                + "\(below == 1 ? "is 1" : "are \(below)"): clients that trust it refuse the proxy's certificates"
+            return
+                "\(name(issuer)) allows \(allowed) below it (path length \(length)), and with the local authority "
+                + "there \(below == 1 ? "is 1" : "are \(below)"): clients that trust it refuse the proxy's certificates"
         }
         return nil
     }
@@ -59,8 +60,9 @@ package struct AuthorityReview {
             if depth == 0, isAsConfigured, refused.isEmpty { return nil }
             let listed = refused.prefix(3).map(\.description).joined(separator: ", ")
             let more = refused.count > 3 ? " and \(refused.count - 3) more" : ""
-            return "the name constraints of \(name(authority)) hold for the proxy's certificates (\(text)): clients refuse "
-                + "those for other hosts" + (refused.isEmpty ? "" : ", such as \(listed)\(more) of the pin file")
+            return
+                "the name constraints of \(name(authority)) hold for the proxy's certificates (\(text)): clients "
+                + "refuse those for other hosts" + (refused.isEmpty ? "" : ", such as \(listed)\(more) of the pin file")
         }
     }
 

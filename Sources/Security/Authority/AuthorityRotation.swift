@@ -22,7 +22,8 @@ extension AuthorityFiles {
     }
 
     /// Makes the next authority, or returns an existing one; says whether it is new.
-    package func beginRotation(at unixTime: UnixTime) throws(AuthorityError) -> (certificate: Certificate, isNew: Bool) {
+    package func beginRotation(at unixTime: UnixTime) throws(AuthorityError) -> (certificate: Certificate, isNew: Bool)
+    {
         try requireRotatable()
         return try whileLocked { () throws(AuthorityError) in
             if let present = try nextCertificates()?.first { return (present, false) }
@@ -30,7 +31,9 @@ extension AuthorityFiles {
                 throw .rotation("the authority before this one is still trusted: pinproxy ca rotate --finish first")
             }
             // A key left by an interrupted activation is already in use.
-            if try next.exists(next.key), let current = try loadCertificates().first, try next.loadKey().matches(current) {
+            if try next.exists(next.key), let current = try loadCertificates().first,
+                try next.loadKey().matches(current)
+            {
                 try remove(next.key)
             }
             return (try next.make(at: unixTime, machine: Self.machineName()).0.certificate, true)
@@ -89,7 +92,9 @@ extension AuthorityFiles {
             guard let present = try nextCertificates()?.first, present != current.certificate else { return nil }
             return try self.next.load(at: unixTime)
         }
-        var previous = attempt { () throws(AuthorityError) -> Certificate? in try previousCertificate(at: unixTime) }.map { [$0] } ?? []
+        var previous =
+            attempt { () throws(AuthorityError) -> Certificate? in try previousCertificate(at: unixTime) }.map { [$0] }
+            ?? []
         // An interrupted activation: its key has replaced that of the file's certificate.
         if let replaced = try? loadCertificates().first, replaced != current.certificate { previous.append(replaced) }
         previous.removeAll { $0 == current.certificate }
@@ -99,7 +104,8 @@ extension AuthorityFiles {
     /// All certificates that clients should trust: current, next and previous. Reads no key.
     package func trustedCertificates(at unixTime: UnixTime) throws(AuthorityError) -> [Certificate] {
         var found = try loadCertificates()
-        for case let certificate? in try [nextCertificates()?.first, previousCertificate(at: unixTime)] where !found.contains(certificate) { found.append(certificate) }
+        for case let certificate? in try [nextCertificates()?.first, previousCertificate(at: unixTime)]
+        where !found.contains(certificate) { found.append(certificate) }
         return found
     }
 
@@ -124,7 +130,8 @@ extension AuthorityFiles {
     /// Nil if there is no previous authority, or if it has expired (unless `unixTime` is `.min`) or still signs.
     package func previousCertificate(at unixTime: UnixTime) throws(AuthorityError) -> Certificate? {
         let files = AuthorityFiles(certificate: previous, key: key, state: state)
-        guard try files.exists(previous), let found = try files.loadCertificates().first, unixTime <= found.notAfter else {
+        guard try files.exists(previous), let found = try files.loadCertificates().first, unixTime <= found.notAfter
+        else {
             return nil
         }
         return try found == loadCertificates().first ? nil : found
@@ -142,7 +149,8 @@ extension AuthorityFiles {
         }
         guard let own = try loadCertificates().first else { return }
         guard own.isSelfIssued else {
-            throw .rotation("\(certificate) was issued by \(own.issuer): have the next one issued there, and replace the files")
+            throw .rotation(
+                "\(certificate) was issued by \(own.issuer): have the next one issued there, and replace the files")
         }
     }
 }

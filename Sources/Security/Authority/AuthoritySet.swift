@@ -10,7 +10,8 @@ package struct AuthoritySet: Sendable {
     package let problems: [AuthorityError]
 
     package init(
-        _ current: LocalAuthority, next: LocalAuthority? = nil, previous: [Certificate] = [], problems: [AuthorityError] = []
+        _ current: LocalAuthority, next: LocalAuthority? = nil, previous: [Certificate] = [],
+        problems: [AuthorityError] = []
     ) {
         self.current = current
         self.next = next

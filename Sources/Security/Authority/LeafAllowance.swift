@@ -1,5 +1,5 @@
-/// How many leaves a signer issues, so that whatever has taken over the proxy can't occupy it, or fill its log. Ample for
-/// honest clients, since the proxy keeps a leaf for half of its life.
+/// How many leaves a signer issues, so that whatever has taken over the proxy can't occupy it, or fill its log. Ample
+/// for honest clients, since the proxy keeps a leaf for half of its life.
 package struct LeafAllowance: Sendable {
     /// Leaves that may be issued at once: as many as the proxy keeps (``LeafCache``).
     package static let burst = 4096

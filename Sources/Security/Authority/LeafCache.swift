@@ -56,12 +56,13 @@ package final class LeafCache: Sendable {
     /// Whether a leaf for the host has to be asked for first; nil: none has to.
     package func request(for name: ServerName, port: UInt16, now: UnixTime) -> LeafRequest? {
         let signer = authorities.signer(at: now)
-        guard signer.isSignedElsewhere, !table.withLock({ $0.entry(for: name, capacity: capacity) }).isFresh(at: now) else { return nil }
+        guard signer.isSignedElsewhere, !table.withLock({ $0.entry(for: name, capacity: capacity) }).isFresh(at: now)
+        else { return nil }
         return signer.request(for: name, port: port)
     }
 
-    /// Keeps a signer's leaf, in DER, once a strict client would accept it for the host. A request for another authority
-    /// than the present one was overtaken by a reload: its leaf is dropped.
+    /// Keeps a signer's leaf, in DER, once a strict client would accept it for the host. A request for another
+    /// authority than the present one was overtaken by a reload: its leaf is dropped.
     package func keep(_ der: [UInt8], for request: LeafRequest, now: UnixTime) throws(AuthorityError) {
         let (signer, name) = (authorities.signer(at: now), request.host)
         guard signer.request(for: name, port: request.port) == request else { return }

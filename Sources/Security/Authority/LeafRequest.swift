@@ -16,7 +16,8 @@ package struct LeafRequest: Sendable, Equatable {
     private static let headLength = 36
     /// What precedes a point's coordinates.
     private static let keyHead: [UInt8] = [
-        0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03,
+        0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x08, 0x2A, 0x86, 0x48,
+        0xCE, 0x3D, 0x03,
         0x01, 0x07, 0x03, 0x42, 0x00, 0x04,
     ]
     private static let keyLength = keyHead.count + 64
@@ -37,7 +38,9 @@ package struct LeafRequest: Sendable, Equatable {
         else { return nil }
         let host = ServerName(host: text)
         guard host.description == text else { return nil }
-        self.init(authority: authority, host: host, port: UInt16(packet[33]) << 8 | UInt16(packet[34]), key: Array(packet[end...]))
+        self.init(
+            authority: authority, host: host, port: UInt16(packet[33]) << 8 | UInt16(packet[34]),
+            key: Array(packet[end...]))
     }
 
     /// Nil: the host's name is longer than a DNS name can be.

@@ -17,14 +17,17 @@ package struct LeafSigner {
         _ authorities: AuthoritySet, lifetime: Int64, allowance: LeafAllowance,
         intercepts: @escaping (ServerName, _ port: UInt16) -> Bool
     ) {
-        (self.authorities, self.lifetime, self.allowance, self.intercepts) = (authorities, lifetime, allowance, intercepts)
+        (self.authorities, self.lifetime, self.allowance, self.intercepts) = (
+            authorities, lifetime, allowance, intercepts
+        )
     }
 
     /// Follows a reload. The allowance stays as it is.
     package mutating func replace(
         with authorities: AuthoritySet, lifetime: Int64, intercepts: @escaping (ServerName, _ port: UInt16) -> Bool
     ) {
-        former = self.authorities.current.certificate == authorities.current.certificate ? nil : self.authorities.current
+        former =
+            self.authorities.current.certificate == authorities.current.certificate ? nil : self.authorities.current
         (self.authorities, self.lifetime, self.intercepts) = (authorities, lifetime, intercepts)
     }
 
@@ -57,7 +60,10 @@ package struct LeafSigner {
     private mutating func leaf(
         for request: LeafRequest, at unixTime: UnixTime, nanoseconds: UInt64
     ) throws(AuthorityError) -> Certificate {
-        guard let authority = [authorities.current, authorities.next, former].compactMap(\.self).first(where: { $0.certificate.sha256 == request.authority })
+        guard
+            let authority = [authorities.current, authorities.next, former].compactMap(\.self).first(where: {
+                $0.certificate.sha256 == request.authority
+            })
         else { throw .otherAuthority }
         guard intercepts(request.host, request.port) else { throw .notIntercepted(request.host) }
         if let violation = authority.violation(by: request.host) { throw .constrained(violation) }

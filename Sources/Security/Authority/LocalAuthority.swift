@@ -76,7 +76,8 @@ package final class LocalAuthority: Sendable {
         } catch {
             throw .signing(error)
         }
-        return try LocalAuthority(certificate: certificate, keyIdentifier: publicKey.keyIdentifier, issuers: [], key: key)
+        return try LocalAuthority(
+            certificate: certificate, keyIdentifier: publicKey.keyIdentifier, issuers: [], key: key)
     }
 
     /// Why clients refuse a leaf for the host: the name constraints of this authority, or of one above it.
@@ -105,7 +106,9 @@ package final class LocalAuthority: Sendable {
     /// Takes a signer's leaf, in DER, once a strict client would accept it for the host.
     func identity(of der: [UInt8], for name: ServerName, at unixTime: UnixTime) throws(AuthorityError) -> Identity {
         let leaf: Certificate
-        do { leaf = try Certificate(der: der) } catch { throw .signing(.failed("the signer's certificate is broken: \(error)")) }
+        do { leaf = try Certificate(der: der) } catch {
+            throw .signing(.failed("the signer's certificate is broken: \(error)"))
+        }
         if case .failure(let failure) = verify(leaf, for: name, at: unixTime) {
             throw .signing(.failed("clients would refuse the signer's certificate: \(failure.message)"))
         }
@@ -113,7 +116,9 @@ package final class LocalAuthority: Sendable {
     }
 
     /// Verifies a leaf as a strict client would: usages, path length, key strength, names.
-    func verify(_ leaf: Certificate, for name: ServerName, at unixTime: UnixTime) -> Result<VerifiedChain, VerificationFailure> {
+    func verify(
+        _ leaf: Certificate, for name: ServerName, at unixTime: UnixTime
+    ) -> Result<VerifiedChain, VerificationFailure> {
         let options = VerificationOptions(name: name, time: unixTime, allowsPartialChain: true)
         return TrustAnchors([certificate]).verify(PresentedChain(leaf: leaf), options: options)
     }
@@ -153,7 +158,9 @@ package final class LocalAuthority: Sendable {
                 .issuesNothing, .signsHandshakes, .authenticatesServers, .subjectKeyIdentifier(leafKey.keyIdentifier),
                 .authorityKeyIdentifier(keyIdentifier), alternativeName,
             ])
-        do { return try Certificate.issue(contents, for: leafKey, by: certificate, signingWith: key) } catch { throw .signing(error) }
+        do { return try Certificate.issue(contents, for: leafKey, by: certificate, signingWith: key) } catch {
+            throw .signing(error)
+        }
     }
 
     /// 126 random bits, positive, in 16 bytes (RFC 5280: at most 20; CA/Browser Forum: at least 64 bits).
@@ -162,7 +169,9 @@ package final class LocalAuthority: Sendable {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(16)
         for word in [generator.next(), generator.next()] as [UInt64] {
-            for shift in stride(from: 56, through: 0, by: -8) { bytes.append(UInt8(truncatingIfNeeded: word >> UInt64(shift))) }
+            for shift in stride(from: 56, through: 0, by: -8) {
+                bytes.append(UInt8(truncatingIfNeeded: word >> UInt64(shift)))
+            }
         }
         bytes[0] = bytes[0] & 0x3f | 0x40
         return bytes

@@ -26,10 +26,13 @@ package struct PermittedNames: Sendable, Hashable {
     /// Reads a domain. The reason says what is wrong with it.
     package static func domain(_ text: String) -> Result<Item, PermittedNameError> {
         let name: String
-        do { name = try InternationalName.toASCII(text) } catch { return .failure(PermittedNameError(reason: "\(error)")) }
+        do { name = try InternationalName.toASCII(text) } catch {
+            return .failure(PermittedNameError(reason: "\(error)"))
+        }
         if name.contains("*") || name.hasPrefix(".") {
             return .failure(
-                PermittedNameError(reason: "\"\(text)\" has a wildcard; a domain stands for itself and all names below it"))
+                PermittedNameError(
+                    reason: "\"\(text)\" has a wildcard; a domain stands for itself and all names below it"))
         }
         guard LocalAuthority.isHostName(name), !name.hasSuffix(".") else {
             return .failure(PermittedNameError(reason: "\"\(text)\" is neither a domain nor a network"))

@@ -39,7 +39,8 @@ package final class FileLock {
                 usleep(1000)
             }
             var (held, named) = (stat(), stat())
-            if fstat(raw, &held) == 0, fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0, held.st_ino == named.st_ino,
+            if fstat(raw, &held) == 0, fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0,
+                held.st_ino == named.st_ino,
                 held.st_dev == named.st_dev
             {
                 return raw

@@ -59,7 +59,9 @@ package enum NewFile {
     }
 
     /// The `errno` of a failure, or 0.
-    private static func fill(_ descriptor: CInt, _ bytes: [UInt8], _ mode: mode_t, _ owner: (user: uid_t, group: gid_t)?) -> CInt {
+    private static func fill(
+        _ descriptor: CInt, _ bytes: [UInt8], _ mode: mode_t, _ owner: (user: uid_t, group: gid_t)?
+    ) -> CInt {
         var rest = bytes[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }

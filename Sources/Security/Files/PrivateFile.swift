@@ -32,7 +32,8 @@ package enum PrivateFileProblem: Error, Sendable, Hashable, CustomStringConverti
         switch self {
         case .unreadable(let problem): "\(problem)"
         case .exposed(let mode): "it is open to other users (mode \(String(mode & 0o777, radix: 8))): chmod 600"
-        case .foreign(let owner): "it belongs to user \(owner), who is neither root nor the user that runs this: chown it"
+        case .foreign(let owner):
+            "it belongs to user \(owner), who is neither root nor the user that runs this: chown it"
         }
     }
 }

@@ -29,7 +29,8 @@ package enum ServiceCredential {
     /// Why a file can't be opened, where `errno` says too little: the unit lacks the credential.
     package static func absence(_ path: String, _ code: Int32) -> String? {
         guard code == ENOENT, let name = name(at: path) else { return nil }
-        return "systemd has handed over no credential \"\(name)\"; write LoadCredential=\(name):FILE into the [Service] "
+        return
+            "systemd has handed over no credential \"\(name)\"; write LoadCredential=\(name):FILE into the [Service] "
             + "section of the unit (systemctl edit pinproxy), and restart it"
     }
 }

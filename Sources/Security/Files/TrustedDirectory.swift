@@ -41,7 +41,8 @@ package struct TrustedDirectory: Sendable, Hashable {
     package func write(_ bytes: [UInt8], to name: String, mode: UInt32) throws(FileProblem) {
         try inside(name) { (folder, name) throws(FileProblem) in
             let isAnothers = folder.owner != geteuid() && geteuid() == 0
-            try NewFile.write(bytes, to: name, in: folder.raw, mode: mode, owner: isAnothers ? (folder.owner, folder.group) : nil)
+            try NewFile.write(
+                bytes, to: name, in: folder.raw, mode: mode, owner: isAnothers ? (folder.owner, folder.group) : nil)
         }
     }
 
@@ -101,7 +102,9 @@ package struct TrustedDirectory: Sendable, Hashable {
         defer { closedir(stream) }
         var names: [String] = []
         while let entry = readdir(stream) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
+                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
             if name != ".", name != ".." { names.append(name) }
         }
         return names.sorted()
@@ -147,7 +150,8 @@ package struct TrustedDirectory: Sendable, Hashable {
             let code = errno
             // A pipe without a reader is no file either.
             if code == ENXIO { throw .notAFile }
-            throw code == ELOOP ? .untrusted("\(folder.path)/\(name) is a symbolic link, and isn't followed") : .system(code)
+            throw code == ELOOP
+                ? .untrusted("\(folder.path)/\(name) is a symbolic link, and isn't followed") : .system(code)
         }
         do throws(FileProblem) {
             try check(raw, "\(folder.path)/\(name)", of: folder.owner, is: S_IFREG)
@@ -162,7 +166,9 @@ package struct TrustedDirectory: Sendable, Hashable {
         var status = stat()
         guard fstat(raw, &status) == 0 else { throw .system(errno) }
         if status.st_mode & S_IFMT == S_IFLNK { throw .untrusted("\(path) is a symbolic link, and isn't followed") }
-        guard status.st_mode & S_IFMT == kind else { throw kind == S_IFREG ? .notAFile : .untrusted("\(path) is not a socket") }
+        guard status.st_mode & S_IFMT == kind else {
+            throw kind == S_IFREG ? .notAFile : .untrusted("\(path) is not a socket")
+        }
         guard [0, geteuid(), owner].contains(status.st_uid) else {
             throw .untrusted("\(path) belongs to user \(status.st_uid)")
         }

@@ -22,7 +22,9 @@ struct TrustedWalk {
     /// - Parameters:
     ///   - folders: below the path, without links.
     ///   - creating: permissions of missing directories, less the umask; nil: make none.
-    static func open(_ path: String, folders: [Substring] = [], creating: mode_t? = nil) throws(FileProblem) -> OpenedDirectory {
+    static func open(
+        _ path: String, folders: [Substring] = [], creating: mode_t? = nil
+    ) throws(FileProblem) -> OpenedDirectory {
         var walk = TrustedWalk()
         var place = try walk.enter(try absolute(path), creating: creating)
         for folder in folders { place = try walk.step(to: String(folder), in: place.raw, creating: creating) }
@@ -62,7 +64,9 @@ struct TrustedWalk {
     /// A symbolic link's target; nil: not a link.
     private func target(ofLink name: String, in directory: CInt) throws(FileProblem) -> String? {
         var status = stat()
-        guard fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_mode & S_IFMT == S_IFLNK else { return nil }
+        guard fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_mode & S_IFMT == S_IFLNK else {
+            return nil
+        }
         let link = openat(directory, name, shim_O_PATH | O_NOFOLLOW | O_CLOEXEC)
         guard link >= 0 else { throw .system(errno) }
         defer { close(link) }
@@ -70,7 +74,8 @@ struct TrustedWalk {
         // It may have been replaced.
         guard status.st_mode & S_IFMT == S_IFLNK else { return nil }
         guard other == nil, isTrusted(status.st_uid) else {
-            throw .untrusted("\(shown)/\(name) is a symbolic link that user \(status.st_uid) has made, and isn't followed")
+            throw .untrusted(
+                "\(shown)/\(name) is a symbolic link that user \(status.st_uid) has made, and isn't followed")
         }
         var bytes = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
         let count = readlinkat(link, "", &bytes, bytes.count - 1)
@@ -78,7 +83,9 @@ struct TrustedWalk {
         return String(decoding: bytes[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    private mutating func step(to name: String, in directory: CInt, creating: mode_t?) throws(FileProblem) -> OpenedDirectory {
+    private mutating func step(
+        to name: String, in directory: CInt, creating: mode_t?
+    ) throws(FileProblem) -> OpenedDirectory {
         let flags = shim_O_PATH | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC
         var raw = openat(directory, name, flags)
         if raw < 0, errno == ENOENT, let creating, other == nil || user == 0 {
@@ -126,7 +133,8 @@ struct TrustedWalk {
         }
         let directory = OpenedDirectory(raw: raw, path: path, owner: status.st_uid, group: status.st_gid)
         if let openness = openness(status) {
-            throw .untrusted("\(path) can be written by \(openness) (mode \(String(status.st_mode & 0o7777, radix: 8)))")
+            throw .untrusted(
+                "\(path) can be written by \(openness) (mode \(String(status.st_mode & 0o7777, radix: 8)))")
         }
         if let other {
             guard status.st_uid == other else {

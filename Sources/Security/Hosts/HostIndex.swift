@@ -49,7 +49,8 @@ struct HostIndex: Sendable {
 
     func pattern(at place: Int) -> HostPattern {
         let record = records[place]
-        return HostPattern(record.scope, canonical: String(decoding: names[record.name], as: UTF8.self), port: record.port)
+        return HostPattern(
+            record.scope, canonical: String(decoding: names[record.name], as: UTF8.self), port: record.port)
     }
 
     func find(_ host: String, port: UInt16) -> Int? {
@@ -88,7 +89,9 @@ struct HostIndex: Sendable {
         guard end > 0 else { return nil }
         if let exact = probe(hash, .exact, host, 0..<end, port) { return exact }
         // Last: most listed hosts have an entry of their name, which saves this read.
-        if let parent, let parentHash, let oneLabel = probe(parentHash, .oneLabel, host, parent..<end, port) { return oneLabel }
+        if let parent, let parentHash, let oneLabel = probe(parentHash, .oneLabel, host, parent..<end, port) {
+            return oneLabel
+        }
         if !isAddress, subtreeDepths & (1 << UInt64(min(depth, 63))) != 0 {
             subtree = probe(hash, .subtree, host, 0..<end, port) ?? subtree
         }
@@ -120,7 +123,11 @@ struct HostIndex: Sendable {
             if slots[slot] >> 32 == hash >> 32 {
                 let place = Int(slots[slot] & 0xffff_ffff) - 1
                 let record = records[place]
-                if record.isLike(scope: scope, length: range.count, port: port), names.span.extracting(record.name).spells(host.extracting(range)) { return place }
+                if record.isLike(scope: scope, length: range.count, port: port),
+                    names.span.extracting(record.name).spells(host.extracting(range))
+                {
+                    return place
+                }
             }
             slot = (slot + 1) & (slots.count - 1)
         }

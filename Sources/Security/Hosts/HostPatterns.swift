@@ -38,6 +38,7 @@ extension HostPatterns.Numbering {
     /// A table of the patterns and their values; of equal patterns the first one's.
     package func table<Value>(of values: [Value]) -> HostTable<Value> {
         let left = Set(duplicates.map(\.later))
-        return HostTable(patterns, left.isEmpty ? values : values.indices.filter { !left.contains($0) }.map { values[$0] })
+        return HostTable(
+            patterns, left.isEmpty ? values : values.indices.filter { !left.contains($0) }.map { values[$0] })
     }
 }

@@ -21,7 +21,8 @@ enum MistakenPin {
 
     /// `pin-sha256="…"` as in Public-Key-Pins (RFC 7469 section 2.1.1), perhaps the whole header field.
     private static func headerPins(in text: String) -> PinError.Reason? {
-        let parts = text.replacing("\"", with: " ").replacing(";", with: " ").replacing(",", with: " ").split(separator: " ")
+        let parts = text.replacing("\"", with: " ").replacing(";", with: " ").replacing(",", with: " ").split(
+            separator: " ")
         let name = "pin-sha256="
         guard text.lowercased().contains(name) else { return nil }
         // The value stands after the name, or after a quotation mark.

@@ -65,8 +65,10 @@ public struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
         let shown = pin.count > 80 ? pin.prefix(60) + "…" : pin[...]
         return switch reason {
         case .empty: "the pin is empty; write it as sha256/<base64>"
-        case .noAlgorithm: "“\(shown)” is not a valid pin; write it as sha256/<44 characters of base64>, or as file: NAME"
-        case .noPrefix(let digest): "“\(shown)” lacks its algorithm; if it is the hash of a public key, write sha256/\(digest.base64)"
+        case .noAlgorithm:
+            "“\(shown)” is not a valid pin; write it as sha256/<44 characters of base64>, or as file: NAME"
+        case .noPrefix(let digest):
+            "“\(shown)” lacks its algorithm; if it is the hash of a public key, write sha256/\(digest.base64)"
         case .unknownAlgorithm(let name): "“\(shown)”: pins by \(name) are not accepted; use sha256/"
         case .spelling: "“\(shown)”: write sha256/ in front, in lower case"
         case .fileName: "“\(shown)” looks like a file; write file: \(shown)"
@@ -74,18 +76,23 @@ public struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
         case .base64URL: "“\(shown)” is in the URL form of base64; write + for - and / for _"
         case .notPadded(let digest): "“\(shown)” lacks the = at its end; write sha256/\(digest.base64)"
         case .strayBits: "“\(shown)” is not base64 of 32 bytes: its last character before the = can't be right"
-        case .wrongLength(let bytes): "“\(shown)” is the base64 of \(bytes) bytes; a SHA-256 has 32 (44 characters with the =)"
+        case .wrongLength(let bytes):
+            "“\(shown)” is the base64 of \(bytes) bytes; a SHA-256 has 32 (44 characters with the =)"
         case .characters(let count):
-            "“\(shown)” is not the whole of a pin: a SHA-256 in base64 has 44 characters with the = at its end, and this has \(count) "
-                + "(\(count < 44 ? "\(44 - count) missing" : "\(count - 44) too many")); copy it again, as sha256/…"
+            "“\(shown)” is not the whole of a pin: a SHA-256 in base64 has 44 characters with the = at its end, and "
+                + "this has \(count) (\(count < 44 ? "\(44 - count) missing" : "\(count - 44) too many")); copy it "
+                + "again, as sha256/…"
         case .headerPins(let digests) where digests.isEmpty:
-            "“\(shown)” is from a Public-Key-Pins header, and its value is not the base64 of 32 bytes; write sha256/<44 characters of base64>"
+            """
+            “\(shown)” is from a Public-Key-Pins header, and its value is not the base64 of 32 bytes; write sha256/<44 \
+            characters of base64>
+            """
         case .headerPins(let digests):
             "“\(shown)” is from a Public-Key-Pins header; write "
                 + digests.map { "sha256/\($0.base64)" }.joined(separator: " and, on a line of its own, ")
         case .digestOutput(let digest?):
-            "“\(shown)” is what a command printed; if it is the hash of a public key (openssl pkey -pubin -outform der | openssl "
-                + "dgst -sha256), write sha256/\(digest.base64)"
+            "“\(shown)” is what a command printed; if it is the hash of a public key (openssl pkey -pubin -outform der "
+                + "| openssl dgst -sha256), write sha256/\(digest.base64)"
         case .digestOutput(nil):
             "“\(shown)” is what openssl dgst printed, and not a SHA-256; run it with -sha256, on the public key in DER"
         case .hexadecimal(let digest):
@@ -111,8 +118,9 @@ public struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
             "\(shown) pins a public key, but pinning is certificate; give the certificate as file: NAME, or "
                 + "write pinning: public-key"
         case .fingerprintInKeyMode(let digest):
-            "“\(shown)” is a certificate's fingerprint, which changes with each renewal, but pinning is public-key; write the pin of its "
-                + "key, which pinproxy pin HOST prints (or sha256/\(digest.base64), if this is the hash of the key), or write pinning: certificate"
+            "“\(shown)” is a certificate's fingerprint, which changes with each renewal, but pinning is public-key; "
+                + "write the pin of its key, which pinproxy pin HOST prints (or sha256/\(digest.base64), if this is "
+                + "the hash of the key), or write pinning: certificate"
         case .certificateInKeyMode:
             "“\(shown)” pins a whole certificate, but pinning is public-key; pin its key as sha256/…, or write "
                 + "pinning: certificate"

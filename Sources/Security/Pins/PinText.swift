@@ -24,7 +24,9 @@ extension Pin {
     /// A well-formed pin, if the mode can use it.
     private init(_ kind: Kind, text: String, for mode: PinningMode) throws(PinError) {
         self.init(kind, origin: text)
-        if case .certificate(let digest, nil) = kind, mode != .certificate { throw PinError(.fingerprintInKeyMode(digest), in: text) }
+        if case .certificate(let digest, nil) = kind, mode != .certificate {
+            throw PinError(.fingerprintInKeyMode(digest), in: text)
+        }
         if pinsWholeCertificate, mode != .certificate { throw PinError(.certificateInKeyMode, in: text) }
         if !pinsWholeCertificate, mode == .certificate { throw PinError(.keyInCertificateMode, in: text) }
     }
@@ -56,7 +58,8 @@ extension Pin {
         guard algorithm == "sha256" || algorithm == "sha-256" else {
             let isAlgorithm = ["sha1", "sha-1", "md5", "sha384", "sha512", "sha-384", "sha-512"].contains(algorithm)
             // A base64 digest may contain a slash, as paths do.
-            throw PinError(isAlgorithm ? .unknownAlgorithm(algorithm) : MistakenPin.bareDigest(text) ?? .fileName, in: text)
+            throw PinError(
+                isAlgorithm ? .unknownAlgorithm(algorithm) : MistakenPin.bareDigest(text) ?? .fileName, in: text)
         }
         guard algorithm == "sha256", text.hasPrefix("sha256/") else { throw PinError(.spelling, in: text) }
         var value = text[text.index(after: slash)...]

@@ -13,9 +13,18 @@ import TLS
 /// The record comes from the pin file and is never looked up, so usages 2 and 3 loosen nothing: whether the trust
 /// anchors must verify too is `allow_invalid_certificates`, as for other pins.
 package struct TLSARecord: Sendable, Hashable, CustomStringConvertible {
-    package enum Usage: UInt8, Sendable, Hashable { case pkixTA = 0, pkixEE, daneTA, daneEE }
-    package enum Selector: UInt8, Sendable, Hashable { case certificate = 0, publicKey }
-    package enum Matching: UInt8, Sendable, Hashable { case exact = 0, sha256, sha512 }
+    package enum Usage: UInt8, Sendable, Hashable {
+        case pkixTA = 0
+        case pkixEE, daneTA, daneEE
+    }
+    package enum Selector: UInt8, Sendable, Hashable {
+        case certificate = 0
+        case publicKey
+    }
+    package enum Matching: UInt8, Sendable, Hashable {
+        case exact = 0
+        case sha256, sha512
+    }
 
     package let usage: Usage
     package let selector: Selector
@@ -51,7 +60,9 @@ package struct TLSARecord: Sendable, Hashable, CustomStringConvertible {
 extension TLSARecord {
     /// What is wrong with a text meant as a record.
     package enum Problem: Error, Sendable, Hashable, CustomStringConvertible {
-        case usage(String), selector(String), matching(String)
+        case usage(String)
+        case selector(String)
+        case matching(String)
         case notHexadecimal
         case wrongLength(Int, expected: Int)
         /// Matching type 0 with bytes that are no certificate or key; the parser's text.

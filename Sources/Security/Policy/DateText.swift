@@ -6,10 +6,12 @@ package enum DateText {
     /// Reads `2027-06-30` (the beginning of that day in UTC) or RFC 3339's `2027-06-30T12:00:00Z` and `…+02:00`,
     /// without fractions of a second; nil for anything else.
     package static func parse(_ text: String) -> UnixTime? {
-        guard
-            let match = text.wholeMatch(
-                of: /([0-9]{4})-([0-9]{2})-([0-9]{2})(?:[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[Zz]|([+\-])([0-9]{2}):([0-9]{2})))?/)
-        else { return nil }
+        let form =
+            #/
+            ([0-9]{4})-([0-9]{2})-([0-9]{2})
+            (?:[Tt\x20]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[Zz]|([+\-])([0-9]{2}):([0-9]{2})))?
+            /#
+        guard let match = text.wholeMatch(of: form) else { return nil }
         let (_, year, month, day, hour, minute, second, sign, offsetHours, offsetMinutes) = match.output
         func number(_ digits: Substring?) -> Int32 { digits.flatMap { Int32($0) } ?? 0 }
         var parts = tm()

@@ -118,7 +118,8 @@ private struct Evaluation {
         guard mayMatch, let pin = policy.pins.pin(for: presented.leaf, depth: 0) else {
             return refused(mayMatch ? .pinMismatch : .contradiction(.positionNeverMatches(policy.position)))
         }
-        if let name = checkedName, let failure = presented.leaf.mismatch(with: name, wildcards: WildcardRule(for: name)) {
+        if let name = checkedName, let failure = presented.leaf.mismatch(with: name, wildcards: WildcardRule(for: name))
+        {
             return refused(.trust(failure))
         }
         return accepted(chain: nil, pin: pin, depth: 0)

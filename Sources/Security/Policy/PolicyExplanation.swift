@@ -67,7 +67,8 @@ private struct Explainer {
                     + "so it doesn't count"
             }
         if chain.isUnlisted {
-            return Check(.revocation, .skipped, ["no list of crl_files is for the chain, so nothing was checked"] + unlisted)
+            return Check(
+                .revocation, .skipped, ["no list of crl_files is for the chain, so nothing was checked"] + unlisted)
         }
         let judges = lists.terms(for: chain, at: time).map(line)
         return Check(.revocation, .passed, ["no certificate of the chain is on its issuer's list"] + judges + unlisted)
@@ -75,7 +76,11 @@ private struct Explainer {
 
     private func line(_ term: RevocationListTerm) -> String {
         let distance = TimeDistance(from: time, to: term.nextUpdate)
-        return "\(term.path): list of \(term.issuer), \(distance.isPast ? "expired" : "valid until") \(CalendarDate(term.nextUpdate)), \(distance)"
+        return
+            """
+            \(term.path): list of \(term.issuer), \(distance.isPast ? "expired" : "valid until") \
+            \(CalendarDate(term.nextUpdate)), \(distance)
+            """
     }
 
     /// The chain that the evidence is about, if the verdict reached it.
@@ -159,9 +164,10 @@ private struct Explainer {
         case .success(let chain):
             Check(
                 .anchors, .passed,
-                ["the chain leads to a trust anchor:"] + chain.certificates.enumerated().map { depth, certificate in
-                    "\(role(depth, in: chain)): \(text(certificate))"
-                })
+                ["the chain leads to a trust anchor:"]
+                    + chain.certificates.enumerated().map { depth, certificate in
+                        "\(role(depth, in: chain)): \(text(certificate))"
+                    })
         case .failure(let failure):
             Check(
                 .anchors, .failed,

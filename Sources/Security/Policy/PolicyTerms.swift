@@ -36,7 +36,8 @@ package final class PolicyTerms: Sendable, Equatable {
     package static func == (one: PolicyTerms, other: PolicyTerms) -> Bool {
         one.mode == other.mode && one.allowsInvalidCertificates == other.allowsInvalidCertificates
             && one.validatesDomainName == other.validatesDomainName && one.position == other.position
-            && one.enforcement == other.enforcement && one.requirements == other.requirements && one.expiry == other.expiry
+            && one.enforcement == other.enforcement && one.requirements == other.requirements
+            && one.expiry == other.expiry
     }
 }
 

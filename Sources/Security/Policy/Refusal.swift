@@ -131,9 +131,13 @@ extension VerificationFailure.Reason {
         case .revoked:
             "Its authority has withdrawn it, perhaps because the key was stolen: the server's operator has to replace "
                 + "it. Don't work around it."
-        case .revocationUnknown: "Put the issuer's current CRL into the file that crl_files names: the proxy reads it by itself."
+        case .revocationUnknown:
+            "Put the issuer's current CRL into the file that crl_files names: the proxy reads it by itself."
         case .lifetimeTooLong:
-            "The server's operator has to get a certificate for a shorter time; or raise max_leaf_lifetime for this host."
+            """
+            The server's operator has to get a certificate for a shorter time; or raise max_leaf_lifetime for this \
+            host.
+            """
         case .other: "The line above names the fault; the server's operator has to correct the chain."
         }
     }

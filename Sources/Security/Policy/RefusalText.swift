@@ -28,20 +28,27 @@ extension Refusal {
             text += section("What to do", [failure.advice])
         case .transparency(let failure):
             text += "  \(failure)\n"
-            text += section("Timestamps", failure.result.timestamps.isEmpty ? ["none"] : failure.result.timestamps.map(\.description))
+            text += section(
+                "Timestamps",
+                failure.result.timestamps.isEmpty ? ["none"] : failure.result.timestamps.map(\.description))
             text += chainText()
-            text += section("What to do", [
-                "Bring the file that ct_log_list names up to date: logs are added and retired every year. If it is, the "
-                    + "certificate was not published where it should be: tell the server's operator, and don't work around it."
-            ])
+            text += section(
+                "What to do",
+                [
+                    "Bring the file that ct_log_list names up to date: logs are added and retired every year. If it "
+                        + "is, the certificate was not published where it should be: tell the server's operator, and "
+                        + "don't work around it."
+                ])
         case .expired(let expiry):
             text += "  The host's pins expired \(CalendarDate(expiry.date)), and on_expiry is deny\n"
             text += chainText()
             text += pinsText()
-            text += section("What to do", [
-                "Check that the pins are still right (pinproxy pin \(host.map { "\($0)" } ?? "HOST")), then set a later "
-                    + "expires in pins.yaml, or remove the line. Then: pinproxy reload"
-            ])
+            text += section(
+                "What to do",
+                [
+                    "Check that the pins are still right (pinproxy pin \(host.map { "\($0)" } ?? "HOST")), "
+                        + "then set a later expires in pins.yaml, or remove the line. Then: pinproxy reload"
+                ])
         }
         return text
     }
@@ -67,7 +74,8 @@ extension Refusal {
             fix + " Then: pinproxy reload",
         ]
         if let pin = pinOutsidePosition {
-            lines.insert("\(pin) is in the chain, but position: \(policy.position.rawValue) does not allow it there.", at: 0)
+            lines.insert(
+                "\(pin) is in the chain, but position: \(policy.position.rawValue) does not allow it there.", at: 0)
         } else if let pin = appendedPin {
             lines.insert(
                 "\(pin) was sent by the server, but is not part of the chain that verifies, so it proves nothing.",

@@ -195,7 +195,8 @@ extension SecurityPolicy {
                     + "the server; write on_expiry: enforce or deny"
             case .requirementsWithoutChain(let keys):
                 "\(keys.joined(separator: ", ")) can't be looked at: with allow_invalid_certificates no chain is "
-                    + "verified; write pinning: certificate, or take \(keys.count == 1 ? "it" : "them") back for this host"
+                    + "verified; write pinning: certificate, or take \(keys.count == 1 ? "it" : "them") back for this "
+                    + "host"
             }
         }
     }

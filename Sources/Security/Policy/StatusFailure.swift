@@ -20,14 +20,14 @@ extension StatusFailure {
     var advice: String {
         switch self {
         case .response(.revoked):
-            "Its authority has withdrawn it, perhaps because the key was stolen: the server's operator has to replace it. "
-                + "Don't work around it."
+            "Its authority has withdrawn it, perhaps because the key was stolen: the server's operator has to replace "
+                + "it. Don't work around it."
         case .response:
-            "The server's operator has to fix its OCSP stapling. If the rest of the chain is right, ocsp: ignore for this "
-                + "host does without."
+            "The server's operator has to fix its OCSP stapling. If the rest of the chain is right, ocsp: ignore for "
+                + "this host does without."
         case .required, .promised:
-            "The server's operator has to turn OCSP stapling on. If that can't be, ocsp: ignore for this host does without; "
-                + "a revoked certificate then can't be told from a good one."
+            "The server's operator has to turn OCSP stapling on. If that can't be, ocsp: ignore for this host does "
+                + "without; a revoked certificate then can't be told from a good one."
         }
     }
 }

@@ -37,7 +37,9 @@ package struct BodyJudgement: Sendable {
         switch rules.oversize {
         case .pass: .pass
         case .refuse:
-            .refuse(ResponseSerializationError(.tooLongToJudge(limit: inspectedBody), expected: "at most \(inspectedBody) bytes"))
+            .refuse(
+                ResponseSerializationError(
+                    .tooLongToJudge(limit: inspectedBody), expected: "at most \(inspectedBody) bytes"))
         }
     }
 

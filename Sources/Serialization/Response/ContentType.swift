@@ -76,9 +76,13 @@ extension MediaRange {
     /// Whether it includes a type, given in lower case without parameters.
     func includes(essence: String) -> Bool {
         guard let type else { return true }
-        guard let subtype else { return essence.utf8.starts(with: type.utf8) && essence.utf8.dropFirst(type.utf8.count).first == UInt8(ascii: "/") }
+        guard let subtype else {
+            return essence.utf8.starts(with: type.utf8)
+                && essence.utf8.dropFirst(type.utf8.count).first == UInt8(ascii: "/")
+        }
         return essence.utf8.count == type.utf8.count + 1 + subtype.utf8.count
-            && essence.utf8.starts(with: type.utf8) && essence.utf8.dropFirst(type.utf8.count).first == UInt8(ascii: "/")
+            && essence.utf8.starts(with: type.utf8)
+            && essence.utf8.dropFirst(type.utf8.count).first == UInt8(ascii: "/")
             && essence.utf8.dropFirst(type.utf8.count + 1).elementsEqual(subtype.utf8)
     }
 }

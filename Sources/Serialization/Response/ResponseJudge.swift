@@ -18,7 +18,9 @@ package struct ResponseJudge: Sendable {
     /// - Returns: nil if the rules ask for nothing.
     package init?(_ rules: ResponseRules) {
         let isHTTPAlone = rules.serializers == [.http]
-        guard !isHTTPAlone || rules.status != nil || rules.contentTypes != nil || rules.maxBody != nil else { return nil }
+        guard !isHTTPAlone || rules.status != nil || rules.contentTypes != nil || rules.maxBody != nil else {
+            return nil
+        }
         statuses = rules.status ?? (isHTTPAlone ? nil : [.success, StatusRange(304...304)])
         serializers = rules.serializers
         let ofEach = rules.serializers.compactMap(\.contentTypes)
@@ -40,7 +42,9 @@ package struct ResponseJudge: Sendable {
         if let error { return refusal(error, of: head) }
         let bodySerializers = bodySerializers(for: head)
         let rewrites = rules.removeNullValues && bodySerializers.first != .http
-        guard head.status != 206, rewrites || !bodySerializers.contains(.http) else { return .pass(limit: rules.maxBody) }
+        guard head.status != 206, rewrites || !bodySerializers.contains(.http) else {
+            return .pass(limit: rules.maxBody)
+        }
         do {
             let codings = try ContentCoding.list(head.contentEncoding)
             let judgement = BodyJudgement(

@@ -43,7 +43,8 @@ package enum DecoderLibraries {
         let brotli = BrotliDecoderVersion()
         var versions = [
             ("zlib", zlibVersion().map { String(cString: $0) } ?? "unknown"),
-            ("brotli", "\(brotli >> 24).\(brotli >> 12 & 0xFFF).\(brotli & 0xFFF)"), ("zstd", String(cString: ZSTD_versionString())),
+            ("brotli", "\(brotli >> 24).\(brotli >> 12 & 0xFFF).\(brotli & 0xFFF)"),
+            ("zstd", String(cString: ZSTD_versionString())),
         ]
         if let version = XMLDocument.version { versions.append(("libxml2", version)) }
         return versions

@@ -38,7 +38,6 @@ package struct FairQueue<Job> {
 
     package var isEmpty: Bool { count == 0 && running.isEmpty }
 
-
     /// - Parameter size: bytes that it holds while queued or running.
     package mutating func add(_ job: Job, of host: String, size: Int) -> Arrival {
         let weight = max(size, leastWeight)
@@ -71,7 +70,6 @@ package struct FairQueue<Job> {
         }
         return victims
     }
-
 
     /// Takes the next waiting job, of a host with fewer than `share` running.
     package mutating func take(share: Int) -> (number: Number, job: Job)? {

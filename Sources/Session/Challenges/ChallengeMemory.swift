@@ -85,11 +85,13 @@ package final class ChallengeMemory: Sendable {
         let isDigest = !previous.proof.isBasic
         let asking = challenges.first { isDigest ? $0.scheme == "digest" : $0.isAnswerableBasic }
         let realm = previous.isUnasked ? asking?.realm ?? previous.realm : previous.realm
-        return memory.withLock { $0.with(key) { $0.refused(asDigest: isDigest, in: realm) } } ? .refused(realm: realm) : .none
+        return memory.withLock { $0.with(key) { $0.refused(asDigest: isDigest, in: realm) } }
+            ? .refused(realm: realm) : .none
     }
 
     private func answer(
-        to challenges: [Challenge], method: [UInt8], target: [UInt8], _ key: Key, previous: ChallengeAnswer?, number: Int
+        to challenges: [Challenge], method: [UInt8], target: [UInt8], _ key: Key, previous: ChallengeAnswer?,
+        number: Int
     ) -> ChallengeAnswer? {
         let credentials = key.credentials.credentials
         // The first of the strongest: a server lists them in the order of its preference.
@@ -146,7 +148,8 @@ package final class ChallengeMemory: Sendable {
         switch use {
         case .basic(let realm):
             ChallengeAnswer(
-                value: Array(credentials.basicAuthorization.text.utf8), proof: .basic, realm: realm, isUnasked: isUnasked,
+                value: Array(credentials.basicAuthorization.text.utf8), proof: .basic, realm: realm,
+                isUnasked: isUnasked,
                 number: number)
         case .digest(let nonce):
             nonce.challenge.authorization(
@@ -154,7 +157,8 @@ package final class ChallengeMemory: Sendable {
                 session: nonce.session
             ).map {
                 ChallengeAnswer(
-                    value: $0, proof: .digest(nonce.challenge), realm: nonce.challenge.realm, isUnasked: isUnasked, number: number)
+                    value: $0, proof: .digest(nonce.challenge), realm: nonce.challenge.realm, isUnasked: isUnasked,
+                    number: number)
             }
         }
     }

@@ -78,7 +78,8 @@ package struct DigestChallenge: Sendable, Hashable {
     /// The value of Authorization (RFC 7616 section 3.4).
     /// - Parameter count: uses of the nonce, this one included.
     package func authorization(
-        _ credentials: Credentials, method: [UInt8], target: [UInt8], count: UInt32, clientNonce: [UInt8], session: Session
+        _ credentials: Credentials, method: [UInt8], target: [UInt8], count: UInt32, clientNonce: [UInt8],
+        session: Session
     ) -> [UInt8]? {
         func hash(_ parts: [UInt8]...) -> [UInt8]? { digest.hex(of: Array(parts.joined(separator: ":".utf8))) }
         let user = Array(credentials.user.utf8)
@@ -90,7 +91,8 @@ package struct DigestChallenge: Sendable, Hashable {
         }
         let hexadecimal = String(count, radix: 16)
         let written = Array((String(repeating: "0", count: 8 - hexadecimal.count) + hexadecimal).utf8)
-        let response = hasQuality
+        let response =
+            hasQuality
             ? hash(secret, nonce, written, clientNonce, Array("auth".utf8), request) : hash(secret, nonce, request)
         guard let response else { return nil }
 

@@ -66,8 +66,11 @@ struct Space {
 
     /// Challenges that the password may still answer. A refused digest isn't followed by the password itself.
     func open(_ challenges: [Challenge]) -> [Challenge] {
-        let refusedDigests = challenges.filter { $0.scheme == "digest" && holds(Refusal(asDigest: true, in: $0.realm)) }.map(\.realm)
-        return challenges.filter { !refusedDigests.contains($0.realm) && !holds(Refusal(asDigest: $0.scheme == "digest", in: $0.realm)) }
+        let refusedDigests = challenges.filter { $0.scheme == "digest" && holds(Refusal(asDigest: true, in: $0.realm)) }
+            .map(\.realm)
+        return challenges.filter {
+            !refusedDigests.contains($0.realm) && !holds(Refusal(asDigest: $0.scheme == "digest", in: $0.realm))
+        }
     }
 
     /// The proof that a request may carry unasked.
@@ -103,7 +106,11 @@ struct Space {
 
     /// The password isn't sent to that realm again. True if that is new.
     mutating func refused(asDigest isDigest: Bool, in realm: [UInt8]) -> Bool {
-        if isDigest { nonces.removeAll { $0.challenge.realm == realm } } else { folders.removeAll { $0.realm == realm } }
+        if isDigest {
+            nonces.removeAll { $0.challenge.realm == realm }
+        } else {
+            folders.removeAll { $0.realm == realm }
+        }
         let refusal = Refusal(asDigest: isDigest, in: realm)
         guard !holds(refusal) else { return false }
         if refusals.count == Self.mostRefusals { refusals.removeFirst() }

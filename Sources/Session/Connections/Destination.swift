@@ -48,7 +48,8 @@ package final class Destination {
     func limited(to reach: UpstreamTarget.Reach) -> Destination {
         guard reach != target.reach else { return self }
         return Destination(
-            authority: authority, target: target.limited(to: reach), origin: origin, terms: terms, via: via, source: source)
+            authority: authority, target: target.limited(to: reach), origin: origin, terms: terms, via: via,
+            source: source)
     }
 
     package var isSecure: Bool {

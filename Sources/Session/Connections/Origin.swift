@@ -7,7 +7,8 @@ import Transport
 /// What an exchange needs of its connection.
 package enum ConnectionNeed: Sendable {
     case any
-    /// A window that lets a body go. One that others' bodies have filled may stay so for as long as the origin reads none.
+    /// A window that lets a body go. One that others' bodies have filled may stay so for as long as the origin reads
+    /// none.
     case window
     /// Another protocol than HTTP: a connection of its own, or one that takes extended CONNECTs (RFC 8441).
     case upgrade
@@ -69,7 +70,9 @@ package final class Origin {
     package func takeIdle(at unixTime: Int64, within reach: UpstreamTarget.Reach = .anywhere) -> HTTP1Upstream? {
         while let place = takePlace(within: reach) {
             let connection = pool.remove(at: place)
-            if connection.validUntil > unixTime, !connection.isOver, let idle = connection as? HTTP1Upstream { return idle }
+            if connection.validUntil > unixTime, !connection.isOver, let idle = connection as? HTTP1Upstream {
+                return idle
+            }
             connection.close()
         }
         return nil
@@ -80,11 +83,12 @@ package final class Origin {
         return idle.lastIndex { reach.allows(pool.scope(at: $0)) }.map { idle.remove(at: $0) }
     }
 
-    /// An upstream at hand for a request: a stream of a shared connection, or an idle connection. A request that can't be
-    /// resent gets no stale connection.
+    /// An upstream at hand for a request: a stream of a shared connection, or an idle connection. A request that can't
+    /// be resent gets no stale connection.
     /// - Parameter need: what the connection must be.
     package func lease(
-        for method: Method, at unixTime: Int64, within reach: UpstreamTarget.Reach = .anywhere, _ need: ConnectionNeed = .any
+        for method: Method, at unixTime: Int64, within reach: UpstreamTarget.Reach = .anywhere,
+        _ need: ConnectionNeed = .any
     ) -> (any Upstream)? {
         if need == .fresh { return nil }
         if need != .own, let stream = connectionAtHand(at: unixTime, within: reach, need)?.lease() { return stream }

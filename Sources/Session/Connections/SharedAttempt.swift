@@ -53,7 +53,8 @@ final class SharedAttempt {
         waiters.append(waiter)
         guard attempt == nil else { return }
         origin.attempt = self
-        attempt = connector.connect(to: target, timeouts: timeouts, dscp: waiter.dscp) { [weak self] in self?.ended($0) }
+        attempt = connector.connect(to: target, timeouts: timeouts, dscp: waiter.dscp) { [weak self] in self?.ended($0)
+        }
     }
 
     private func leave(_ waiter: Waiter) {
@@ -69,7 +70,8 @@ final class SharedAttempt {
         guard case .success(let connection as HTTP2Upstream) = result, !connection.isSettled, waiters.count > 1 else {
             return deliver(result, isFirst: true)
         }
-        // The first may begin before the peer's settings (RFC 9113 section 3.4): their limit of streams is at least one.
+        // The first may begin before the peer's settings (RFC 9113 section 3.4): their limit of streams is at least
+        // one.
         let first = waiters.removeFirst()
         first.attempt = nil
         first.deliver(result, true)
@@ -99,7 +101,8 @@ final class SharedAttempt {
                 attempt.join(waiter)
                 continue
             case .success(_ as HTTP1Upstream) where !isFirst:
-                waiter.own = connector.connect(to: target, timeouts: timeouts, dscp: waiter.dscp) { [weak waiter] result in
+                waiter.own = connector.connect(to: target, timeouts: timeouts, dscp: waiter.dscp) {
+                    [weak waiter] result in
                     guard let waiter else { return }
                     waiter.own = nil
                     waiter.deliver(result, true)
@@ -118,7 +121,9 @@ final class SharedAttempt {
     ) -> Waiter {
         let origin = connector.pool.origin(for: target.key)
         let waiter = Waiter(dscp: dscp, deliver)
-        let inFlight = origin.attempt.flatMap { $0.target.reach == target.reach && $0.target.protocols == target.protocols ? $0 : nil }
+        let inFlight = origin.attempt.flatMap {
+            $0.target.reach == target.reach && $0.target.protocols == target.protocols ? $0 : nil
+        }
         (inFlight ?? SharedAttempt(connector, to: target, origin, timeouts: timeouts)).join(waiter)
         return waiter
     }
@@ -130,12 +135,14 @@ extension UpstreamConnector {
     ///   - need: what the connection must be.
     ///   - deliver: called once on the loop, after this returns, never after ``ConnectionTicket/cancel()``.
     package func obtain(
-        to target: UpstreamTarget, timeouts: Timeouts, dscp: UInt8 = 0, _ need: ConnectionNeed = .any, deliver: @escaping ConnectionDelivery
+        to target: UpstreamTarget, timeouts: Timeouts, dscp: UInt8 = 0, _ need: ConnectionNeed = .any,
+        deliver: @escaping ConnectionDelivery
     ) -> any ConnectionTicket {
         if need.isOfItsOwn, target.protocols.contains(.http1) {
             return connect(to: target.alone(), timeouts: timeouts, dscp: dscp) { deliver($0, true) }
         }
-        guard need != .fresh, target.protocols.contains(.http2), pool.origin(for: target.key).chosenProtocol == .http2 else {
+        guard need != .fresh, target.protocols.contains(.http2), pool.origin(for: target.key).chosenProtocol == .http2
+        else {
             return connect(to: target, timeouts: timeouts, dscp: dscp) { deliver($0, true) }
         }
         return SharedAttempt.join(self, to: target, timeouts: timeouts, dscp: dscp, deliver: deliver)

@@ -231,7 +231,8 @@ package final class UpstreamAttempt: ByteStreamOwner {
             let connection = try stream.withDescriptor { descriptor in
                 try TLSConnection(
                     client: target.tls?.context ?? connector.tls, descriptor: descriptor, serverName: name,
-                    applicationProtocols: target.protocols == HTTPProtocol.usual ? nil : target.protocols.map(\.rawValue),
+                    applicationProtocols: target.protocols == HTTPProtocol.usual
+                        ? nil : target.protocols.map(\.rawValue),
                     session: judgement.resumed?.session,
                     verify: { presented in
                         let verdict = policy.evaluate(presented, host: name, anchors: anchors, at: now)
@@ -296,7 +297,8 @@ package final class UpstreamAttempt: ByteStreamOwner {
             made.origin.chosenProtocol = choice
             if choice == .http2 {
                 do throws(HTTP2Unavailable) {
-                    return .success(try HTTP2Upstream(made, slabs: connector.slabs, timeouts: timeouts, ping: target.ping))
+                    return .success(
+                        try HTTP2Upstream(made, slabs: connector.slabs, timeouts: timeouts, ping: target.ping))
                 } catch {
                     return .failure(.local("there is no memory for HTTP/2"))
                 }
@@ -304,7 +306,8 @@ package final class UpstreamAttempt: ByteStreamOwner {
             guard target.protocols.contains(.http1) else { return .failure(.otherProtocol(offered: target.protocols)) }
         }
         return .success(
-            HTTP1Upstream(made, parentHop: isPlain ? target.key.parent.map(ParentHop.init) : nil, received: received.take()))
+            HTTP1Upstream(
+                made, parentHop: isPlain ? target.key.parent.map(ParentHop.init) : nil, received: received.take()))
     }
 
     private func chosenProtocol(on stream: ByteStream) -> HTTPProtocol {

@@ -22,7 +22,8 @@ package struct UpstreamConnector {
     package init(
         loop: EventLoop, resolver: Resolver, slabs: SlabPool, pool: UpstreamPool,
         sessions: UpstreamSessionCache, probes: ProbeCache = ProbeCache(),
-        listeners: OwnListeners = OwnListeners(), network: NetworkView = NetworkView(), ownOrigin: (any OwnOrigin)? = nil,
+        listeners: OwnListeners = OwnListeners(), network: NetworkView = NetworkView(),
+        ownOrigin: (any OwnOrigin)? = nil,
         tls: TLSClientContext,
         unixTime: @escaping @Sendable () -> Int64
     ) {
@@ -40,8 +41,11 @@ package struct UpstreamConnector {
     }
 
     /// What the last probe for this tunnel received beside the certificate `leaf`.
-    package func evidence(about leaf: Certificate, for target: UpstreamTarget, at address: SocketAddress) -> PeerEvidence {
-        target.probePlace(at: address).flatMap { probes.evidence(about: leaf, at: $0, at: unixTime()) } ?? PeerEvidence()
+    package func evidence(
+        about leaf: Certificate, for target: UpstreamTarget, at address: SocketAddress
+    ) -> PeerEvidence {
+        target.probePlace(at: address).flatMap { probes.evidence(about: leaf, at: $0, at: unixTime()) }
+            ?? PeerEvidence()
     }
 
     /// Forgets a tunnel's probes, at any address, after its origin was refused; after a revocation also the host's TLS

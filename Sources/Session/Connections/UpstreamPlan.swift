@@ -8,7 +8,8 @@ import Transport
 /// buffers or a clock. ``UpstreamAttempt`` carries out its steps.
 ///
 /// ```
-/// idle → (askingOwnOrigin) → surveying → lookingUp → dialling → (destinationUnknown) → (askingParent) → (securing) → ended
+/// idle → (askingOwnOrigin) → surveying → lookingUp → dialling → (destinationUnknown) → (askingParent) → (securing) →
+/// ended
 ///                                ↑           ↓           ↓
 ///                                └───────── makingRoom ──┘
 /// ```
@@ -263,7 +264,9 @@ struct UpstreamPlan: Sendable, Hashable {
     /// address is enough, since the parent may take any.
     private func objection(to candidates: [Candidate]) -> UpstreamFailure? {
         let obstacles = candidates.compactMap(\.obstacle)
-        if let first = obstacles.first, reach != .anywhere || obstacles.count == candidates.count { return first.failure }
+        if let first = obstacles.first, reach != .anywhere || obstacles.count == candidates.count {
+            return first.failure
+        }
         return reach.allows(candidates.map(\.address.ip).scope) ? nil : .unknownAddress
     }
 

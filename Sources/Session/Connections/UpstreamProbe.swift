@@ -112,7 +112,9 @@ package final class UpstreamProbe: ByteStreamOwner {
         // The handshake may have delayed the timer.
         if deadline.isOverdue { return end(.failed(.timedOut(.tls))) }
         if case .failure(let error) = result {
-            guard case .tls(let cause) = error, case .alertReceived = cause.kind else { return end(.failed(.tls(error))) }
+            guard case .tls(let cause) = error, case .alertReceived = cause.kind else {
+                return end(.failed(.tls(error)))
+            }
             // A chain without proof of its key could be anybody's copy.
             guard stream.withTLS({ $0.isServerKeyProved }) == true else { return end(.failed(.tls(error))) }
             if verdict.evidence == nil {

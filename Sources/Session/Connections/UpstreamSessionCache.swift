@@ -1,5 +1,5 @@
-import Synchronization
 package import Security
+import Synchronization
 package import TLS
 
 /// TLS sessions of origins, for abbreviated handshakes; shared by all workers. Resuming presents no certificate: a

@@ -56,7 +56,8 @@ package struct UpstreamTarget: Sendable {
             switch layer {
             case .plain: .plain
             case .tunnel: .tunnel
-            case .verifiedTunnel(let policy, let anchors, _): .verifiedTunnel(Self.generation(of: policy, anchors, nil, []))
+            case .verifiedTunnel(let policy, let anchors, _):
+                .verifiedTunnel(Self.generation(of: policy, anchors, nil, []))
             case .tls(let policy, let anchors, _): .tls(Self.generation(of: policy, anchors, tls, protocols))
             }
         // `localhost` is never resolved by another machine (RFC 6761 section 6.3).

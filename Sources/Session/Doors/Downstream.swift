@@ -76,5 +76,7 @@ extension ExchangeGuide {
     package func attemptReport() -> AttemptReport { { _ in } }
     package func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {}
     /// The client decides whether to follow it.
-    package func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling { .pass }
+    package func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling {
+        .pass
+    }
 }

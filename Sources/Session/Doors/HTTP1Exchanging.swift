@@ -61,7 +61,9 @@ extension HTTP1Upstream: Upstream {
 
     private func ended(_ cause: String) -> ResponseHeadProgress {
         // In TLS 1.3 an origin rejects a client certificate only now.
-        guard let time = receiver?.unixTime, let refusal = stream.certificateRefusal(at: time) else { return .ended(cause) }
+        guard let time = receiver?.unixTime, let refusal = stream.certificateRefusal(at: time) else {
+            return .ended(cause)
+        }
         return .failed(.unreachable(.clientCertificate(refusal)))
     }
 

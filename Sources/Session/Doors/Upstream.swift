@@ -7,7 +7,8 @@ package enum ResponseHeadProgress {
     case ended(String)
     /// The upstream says that it did nothing for the request (RFC 9113 section 8.7); why, for people.
     case unprocessed(String)
-    /// The upstream did nothing for the request, which it takes over HTTP/1.1 only (RFC 9113 section 7); why, for people.
+    /// The upstream did nothing for the request, which it takes over HTTP/1.1 only (RFC 9113 section 7); why, for
+    /// people.
     case needsOwnConnection(String)
     case malformed(WireError)
     case tooLarge

@@ -157,13 +157,14 @@ package final class Exchange: UpstreamReceiver {
         if let admission, admission.isWaiting {
             return happened(
                 notAdmitted(
-                    "\(admission.limit) exchanges with the host are under way (session.max_active), and none ended within "
-                        + "\(timeouts.firstByte)"))
+                    "\(admission.limit) exchanges with the host are under way (session.max_active), and none ended "
+                        + "within \(timeouts.firstByte)"))
         }
         switch state.patience {
         case .unlimited: break
         case .firstByte: happened(.deadline, because: .noResponse(after: timeouts.firstByte))
-        case .idle where state.phase == .awaiting: happened(.deadline, because: .requestStalled(after: timeouts.idleClient))
+        case .idle where state.phase == .awaiting:
+            happened(.deadline, because: .requestStalled(after: timeouts.idleClient))
         case .idle: happened(.deadline, because: .bodyBroke("nothing moved for \(timeouts.idleClient)"))
         }
     }
@@ -205,7 +206,8 @@ package final class Exchange: UpstreamReceiver {
         case .success(let connection):
             guard let upstream = connection.lease() else {
                 return happened(
-                    .upstreamFailed(isFinal: false), because: .upstreamClosed("closed the new connection before it was used"))
+                    .upstreamFailed(isFinal: false),
+                    because: .upstreamClosed("closed the new connection before it was used"))
             }
             happened(start(on: upstream))
         case .failure(let failure):

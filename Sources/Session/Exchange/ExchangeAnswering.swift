@@ -75,7 +75,8 @@ extension Exchange {
             return .askAgain(.challenge)
         case .refused(let realm):
             session.hooks.refusedCredentials?(
-                record, RefusedCredentials(origin: itinerary.url.origin, user: credentials.credentials.user, realm: realm))
+                record,
+                RefusedCredentials(origin: itinerary.url.origin, user: credentials.credentials.user, realm: realm))
             return nil
         case .none: return nil
         }

@@ -5,7 +5,8 @@ import HTTPWire
 extension Exchange {
     /// Begins with a borrowed request.
     package func begin(
-        _ request: RequestTraits, to destination: Destination, by rules: ExchangeRules? = nil, over leased: (any Upstream)?
+        _ request: RequestTraits, to destination: Destination, by rules: ExchangeRules? = nil,
+        over leased: (any Upstream)?
     ) {
         self.request = request
         aim(at: Hop(asked: destination, by: rules))
@@ -21,7 +22,8 @@ extension Exchange {
 
     /// A connection that CONNECT has made, if it meets the need of the request; else it goes back.
     private func fitting(_ leased: (any Upstream)?) -> (any Upstream)? {
-        guard let leased, let shared = leased.facts.connection as? HTTP2Upstream, !shared.meets(connectionNeed), let destination
+        guard let leased, let shared = leased.facts.connection as? HTTP2Upstream, !shared.meets(connectionNeed),
+            let destination
         else { return leased }
         _ = leased.end(.unused(idleNanoseconds: destination.terms.idleUpstreamNanoseconds))
         return nil
@@ -36,7 +38,9 @@ extension Exchange {
         clock = BodyClock(rate: hop.rules?.minimumRate ?? hop.destination.terms.limits.minimumRate)
         if throttle != nil { throttle = nil }
         mayShare = hop.rules?.ofSharedFetch != nil
-        if let admission, !admission.isFor(hop.destination.target) || hop.rules?.session.maxActive == nil { leaveTurn() }
+        if let admission, !admission.isFor(hop.destination.target) || hop.rules?.session.maxActive == nil {
+            leaveTurn()
+        }
     }
 
     // MARK: Sharing and turns

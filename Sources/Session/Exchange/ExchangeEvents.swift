@@ -144,7 +144,8 @@ extension ExchangeState {
 
     package enum Fault: Sendable, Equatable {
         case unreachable, upstreamClosed, malformedRequest, malformedResponse, responseHeadTooLarge
-        case unacceptable, unaskedUpgrade, noResponse, requestStalled, responseBroke, nothingMoved, downstreamGone, cancelled
+        case unacceptable, unaskedUpgrade, noResponse, requestStalled, responseBroke, nothingMoved, downstreamGone,
+            cancelled
         case notAskedAgain, entityChanged
     }
 

@@ -24,7 +24,8 @@ extension Exchange {
             let isReusable = state.request == .sent && isReadAway(upstream)
             upstream.end(
                 isReusable
-                    ? .finished(requestSent: true, idleNanoseconds: destination.terms.idleUpstreamNanoseconds) : .abandoned)?
+                    ? .finished(requestSent: true, idleNanoseconds: destination.terms.idleUpstreamNanoseconds)
+                    : .abandoned)?
                 .close()
         }
         if let itinerary { takeNextStep(of: itinerary) }
@@ -64,7 +65,10 @@ extension Exchange {
         var found: Result<RequestURL, RedirectDefect>?
         upstream?.withResponse { view in
             for field in view.head.fields where field.id == .location {
-                if found != nil { return found = .failure(.severalLocations) }
+                if found != nil {
+                    found = .failure(.severalLocations)
+                    return
+                }
                 do throws(LocationDefect) {
                     found = .success(try url.resolving(view.bytes.extracting(field.value.offsets)))
                 } catch {

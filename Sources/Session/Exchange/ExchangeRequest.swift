@@ -36,7 +36,8 @@ extension Exchange {
 
     /// Keeps a copy of a body that the downstream can't send again.
     private func keepForReplay(_ request: borrowing RequestView, over upstream: any Upstream) {
-        guard self.request.hasBody, let body = requestBody, !body.canRewind, let limit = destination?.terms.limits.replayBody,
+        guard self.request.hasBody, let body = requestBody, !body.canRewind,
+            let limit = destination?.terms.limits.replayBody,
             itinerary != nil || self.request.method == .get || upstream.facts.mayRefuse
                 || self.request.method.isIdempotent && upstream.facts.isReused
         else { return }

@@ -38,7 +38,8 @@ extension Exchange {
                 return .head(.upgrade(isWanted: request.wantsUpgrade))
             }
             if request.needsUpgrade, (200..<300).contains(response.status) {
-                failure = .upstreamClosed("answered with \(response.status) instead of changing to the protocol that was asked for")
+                failure = .upstreamClosed(
+                    "answered with \(response.status) instead of changing to the protocol that was asked for")
                 return .upstreamEnded(.staleConnection, resendable: false)
             }
             record.began(response)
@@ -148,7 +149,8 @@ extension Exchange {
         case .sourceFailed(let error): return broke(.bodyBroke(error.description))
         case .failed(let failure): return broke(failure)
         case .malformed(let error):
-            failure = sink.hasBegun ? .bodyBroke("the origin's body is malformed: \(error.message)") : .badResponse(error)
+            failure =
+                sink.hasBegun ? .bodyBroke("the origin's body is malformed: \(error.message)") : .badResponse(error)
             return brokeForGood(sink)
         case .sinkFailed(let error): return downstreamIsGone(error.description)
         }

@@ -6,13 +6,15 @@ import Transport
 extension Exchange {
     /// Keeps what a request for the rest of this response needs, if it may be continued.
     func prepareToResume(_ response: ResponseTraits, of upstream: any Upstream) {
-        guard response.status == 200, method == .get, !response.isWhole, rules?.session.resume != false, wantedPart == .whole
+        guard response.status == 200, method == .get, !response.isWhole, rules?.session.resume != false,
+            wantedPart == .whole
         else { return }
         upstream.withResponse { view in
             let head = view.head
             let bytes = view.bytes
             withRequest {
-                resumption = Resumption(ResponseView(head, bytes), to: $0, pauses: session.resumptionPauses, on: session.loop)
+                resumption = Resumption(
+                    ResponseView(head, bytes), to: $0, pauses: session.resumptionPauses, on: session.loop)
             }
         }
     }
@@ -32,7 +34,8 @@ extension Exchange {
         session.hooks.broke?(
             record,
             ResponseBreak(
-                offset: resumption.passed, length: resumption.length, pauseNanoseconds: pause, cause: failure?.cause ?? ""))
+                offset: resumption.passed, length: resumption.length, pauseNanoseconds: pause,
+                cause: failure?.cause ?? ""))
         guard pause > 0 else { return reconnect() }
         resumption.pause.bind(to: self) { exchange in exchange.whileHeld { exchange.happened(exchange.reconnect()) } }
         resumption.pause.set(afterNanoseconds: pause)
@@ -101,7 +104,9 @@ extension Exchange {
 extension UpstreamFailure {
     var isFinal: Bool {
         switch self {
-        case .blocked, .unknownAddress, .itself, .clientCertificate, .refused, .cellularForbidden, .parentRefused, .otherProtocol: true
+        case .blocked, .unknownAddress, .itself, .clientCertificate, .refused, .cellularForbidden, .parentRefused,
+            .otherProtocol:
+            true
         case .unresolved, .unreachable, .timedOut, .parentFailed, .tls, .noNetwork, .noDescriptors, .local: false
         }
     }

@@ -64,7 +64,9 @@ extension FetchRunner: HoldsRequest, ExchangeGuide {
 
     var guide: any ExchangeGuide { self }
     func attemptReport() -> AttemptReport { report }
-    func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) { report(result) }
+    func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {
+        report(result)
+    }
 
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {
         // The readers' own tasks log what their clients get.

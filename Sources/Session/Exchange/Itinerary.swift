@@ -117,7 +117,8 @@ final class Itinerary {
     static let locationField = "Pinproxy-Location"
 
     private static let ofTheOrigin = [
-        "Set-Cookie", "Set-Cookie2", "WWW-Authenticate", "Authentication-Info", "Strict-Transport-Security", "Public-Key-Pins", "Public-Key-Pins-Report-Only",
+        "Set-Cookie", "Set-Cookie2", "WWW-Authenticate", "Authentication-Info", "Strict-Transport-Security",
+        "Public-Key-Pins", "Public-Key-Pins-Report-Only",
         "Expect-CT", "Alt-Svc", "Clear-Site-Data", "NEL", "Report-To", "Reporting-Endpoints", "Origin-Agent-Cluster",
         "Service-Worker-Allowed", "Access-Control-Allow-Origin", "Access-Control-Allow-Credentials",
     ]

@@ -23,9 +23,11 @@ package final class LoopSession {
     ///   - bodies, challenges, fetches, admissions: shared by the workers.
     ///   - index: of this session among `count`, from 0, so that numbers are unique without a lock.
     package init(
-        loop: EventLoop, slabs: SlabPool, pool: UpstreamPool, connector: UpstreamConnector, hooks: TaskHooks = TaskHooks(),
+        loop: EventLoop, slabs: SlabPool, pool: UpstreamPool, connector: UpstreamConnector,
+        hooks: TaskHooks = TaskHooks(),
         bodies: any BodyExecutor = ThreadExecutor(), challenges: ChallengeMemory = ChallengeMemory(),
-        fetches: SharedFetches = SharedFetches(), admissions: Admissions = Admissions(), index: Int = 0, of count: Int = 1
+        fetches: SharedFetches = SharedFetches(), admissions: Admissions = Admissions(), index: Int = 0,
+        of count: Int = 1
     ) {
         self.loop = loop
         self.slabs = slabs

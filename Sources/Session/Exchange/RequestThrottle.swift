@@ -15,7 +15,8 @@ final class RequestThrottle: BodySource, BodySink {
 
     /// - Parameter goOn: called after a pause with the owner, which holds the throttle.
     init<Owner: AnyObject>(
-        _ rule: Throttle, source: any BodySource, loop: EventLoop, owner: Owner, goOn: @escaping @Sendable (Owner) -> Void
+        _ rule: Throttle, source: any BodySource, loop: EventLoop, owner: Owner,
+        goOn: @escaping @Sendable (Owner) -> Void
     ) {
         self.source = source
         self.rule = rule

@@ -133,7 +133,8 @@ final class ResponseInspection: BodySource, BodySink {
         if let limit, seen > UInt64(limit) {
             // Reported once.
             self.limit = nil
-            return finding = .refused(.tooLong(limit: limit))
+            finding = .refused(.tooLong(limit: limit))
+            return
         }
         switch question {
         case .length: break

@@ -28,8 +28,12 @@ final class Resumption {
     let pause: Deadline
 
     /// Nil if the rest couldn't be requested.
-    init?(_ response: borrowing ResponseView, to request: borrowing RequestView, pauses: ResumptionPauses, on loop: EventLoop) {
-        guard case .known(let length) = response.head.bodyLength, Self.givesRanges(response), let validator = Self.validator(of: response),
+    init?(
+        _ response: borrowing ResponseView, to request: borrowing RequestView, pauses: ResumptionPauses,
+        on loop: EventLoop
+    ) {
+        guard case .known(let length) = response.head.bodyLength, Self.givesRanges(response),
+            let validator = Self.validator(of: response),
             request.head.first(.range) == nil, request.head.first(.ifRange) == nil
         else { return nil }
         self.length = length
@@ -53,7 +57,8 @@ final class Resumption {
 
     private static func validator(of response: borrowing ResponseView) -> [UInt8]? {
         StrongValidator.of(
-            etag: response.value(of: .etag), lastModified: response.value(of: .lastModified), date: response.value(of: .date))
+            etag: response.value(of: .etag), lastModified: response.value(of: .lastModified),
+            date: response.value(of: .date))
     }
 
     /// The connection broke off after `count` bytes. True if the download made progress.
@@ -91,7 +96,9 @@ final class Resumption {
         guard let range = response.value(of: .contentRange).flatMap({ ContentRange.parse($0.span) }) else {
             return .another("the origin's part has no valid Content-Range")
         }
-        guard range == .bytes(passed...(length - 1), complete: length), response.head.bodyLength == .known(length - passed) else {
+        guard range == .bytes(passed...(length - 1), complete: length),
+            response.head.bodyLength == .known(length - passed)
+        else {
             return .another("the origin sent another part than bytes \(passed) to \(length - 1) of \(length)")
         }
         // A part may lack validators (RFC 9110 section 15.3.7): then If-Range vouches for it.

@@ -40,8 +40,8 @@ package struct RetryRule: Sendable, Hashable {
     /// The origin did nothing for the request: it is leaving (GOAWAY), or has enough streams (REFUSED_STREAM); RFC 9113
     /// section 8.7. Any method may be sent again.
     package static let unprocessed = RetryRule(reason: .unprocessed, conditions: [.nothingAnswered, .resendable])
-    /// The origin takes the request over HTTP/1.1 only: it says so (HTTP_1_1_REQUIRED, RFC 9113 section 7), or its connection takes no
-    /// upgrades (RFC 8441).
+    /// The origin takes the request over HTTP/1.1 only: it says so (HTTP_1_1_REQUIRED, RFC 9113 section 7), or its
+    /// connection takes no upgrades (RFC 8441).
     package static let ownConnection = RetryRule(reason: .ownConnection, conditions: [.nothingAnswered, .resendable])
     /// The shared response turned out not to fit this request (RFC 9111 section 4).
     package static let notShared = RetryRule(reason: .notShared, conditions: [.nothingAnswered, .resendable])

@@ -27,7 +27,8 @@ final class SharedUpstream {
     private var ending: TrailerSection?
     private var truncation = "the origin ended in the middle of the response"
 
-    init(_ request: OwnedRequest, to place: SharedFetches.Place, session: LoopSession, report: @escaping AttemptReport) {
+    init(_ request: OwnedRequest, to place: SharedFetches.Place, session: LoopSession, report: @escaping AttemptReport)
+    {
         self.session = session
         self.request = request
         self.place = place
@@ -206,7 +207,8 @@ extension SharedUpstream: BodySource {
 
     /// The search failed.
     private func lost() -> Bool {
-        truncation = "the client was too slow for the others that shared the response, and the origin's next one is another"
+        truncation =
+            "the client was too slow for the others that shared the response, and the origin's next one is another"
         return false
     }
 

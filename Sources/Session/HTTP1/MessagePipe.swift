@@ -48,7 +48,9 @@ package final class MessagePipe: BodySource {
     // MARK: Between messages
 
     /// Borrows the received bytes not passed on, the head's first.
-    @inline(__always) package func withUnread<Result>(_ body: (Span<UInt8>) -> Result) -> Result { buffer.withUnread(body) }
+    @inline(__always) package func withUnread<Result>(_ body: (Span<UInt8>) -> Result) -> Result {
+        buffer.withUnread(body)
+    }
     /// How many those are.
     package var count: Int { buffer.count }
     package var isEmpty: Bool { buffer.isEmpty }
@@ -147,7 +149,8 @@ package final class MessagePipe: BodySource {
                 guard streamEnded() else {
                     return .truncated(
                         kind == .requests
-                            ? "the client ended in the middle of the request" : "the origin ended in the middle of the response")
+                            ? "the client ended in the middle of the request"
+                            : "the origin ended in the middle of the response")
                 }
             case .failed(let error): return .sourceFailed(error)
             }

@@ -14,15 +14,16 @@ package protocol HTTP2ConnectionOwner: AnyObject {
     func connectionIsQuiet()
     /// The peer broke its protocol on a stream that nobody has adopted.
     func received(_ defect: HTTP2Defect, on id: HTTP2StreamID)
-    /// The peer broke the protocol or flooded the connection, which ends: called before ``connectionEnded(_:_:)``. Or it
-    /// sent a GOAWAY: called for the first, and for the first with an error.
+    /// The peer broke the protocol or flooded the connection, which ends: called before ``connectionEnded(_:_:)``. Or
+    /// it sent a GOAWAY: called for the first, and for the first with an error.
     func noticed(_ notice: HTTP2Notice, on connection: HTTP2Connection)
     /// The connection has ended; its streams know. Called once.
     /// - Parameter cause: for people.
     func connectionEnded(_ connection: HTTP2Connection, _ cause: String)
 }
 
-/// Moves bytes between an ``HTTP2Session`` and its socket, and events to the streams. Streams of one turn share a write.
+/// Moves bytes between an ``HTTP2Session`` and its socket, and events to the streams. Streams of one turn share a
+/// write.
 package final class HTTP2Connection {
     package let stream: ByteStream
     package let session: HTTP2Session
@@ -195,7 +196,11 @@ package final class HTTP2Connection {
         case .ended(let id): streams[id]?.ended(TrailerSection())
         case .reset(let id, let code): streams[id]?.broke(.reset(code))
         case .malformed(let id, let defect):
-            if let stream = streams[id] { stream.broke(.malformed(defect)) } else if !isClosed { owner?.received(defect, on: id) }
+            if let stream = streams[id] {
+                stream.broke(.malformed(defect))
+            } else if !isClosed {
+                owner?.received(defect, on: id)
+            }
         case .windowOpened, .priority: round.schedule()
         case .goAway(_, let code, let debug):
             guard !isClosed else { return }
@@ -294,7 +299,9 @@ package final class HTTP2Connection {
         let waiting = stuck
         stuck.removeAll(keepingCapacity: true)
         var turn = SendingTurn()
-        for stream in waiting where stream.hasRoom && !stream.isClosed { turn.add(stream.id, session.priority(of: stream.id)) }
+        for stream in waiting where stream.hasRoom && !stream.isClosed {
+            turn.add(stream.id, session.priority(of: stream.id))
+        }
         var isMore = false
         for stream in waiting where !isClosed {
             guard stream.hasRoom, stream.isClosed || turn.includes(stream.id, session.priority(of: stream.id)) else {

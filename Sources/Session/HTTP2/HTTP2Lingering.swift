@@ -1,8 +1,8 @@
 import EventLoop
 import HTTP2
 
-/// Delays the reset after an early response (RST_STREAM with NO_ERROR, RFC 9113 section 8.1). curl 7.88 drops a response that
-/// arrives together with the reset.
+/// Delays the reset after an early response (RST_STREAM with NO_ERROR, RFC 9113 section 8.1). curl 7.88 drops a
+/// response that arrives together with the reset.
 final class HTTP2Lingering {
     private static let nanoseconds: UInt64 = 500_000_000
     /// Beyond it the oldest stream is reset at once.

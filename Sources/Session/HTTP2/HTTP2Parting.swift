@@ -15,8 +15,8 @@ struct HTTP2Parting {
 }
 
 extension HTTP2Connection {
-    /// Writes what is queued. A server then awaits the peer's end, and discards what still comes: closing with unread bytes
-    /// could destroy what was written, and with it the GOAWAY that tells why.
+    /// Writes what is queued. A server then awaits the peer's end, and discards what still comes: closing with unread
+    /// bytes could destroy what was written, and with it the GOAWAY that tells why.
     func part() {
         guard parting.delivery == nil else { return }
         stream.wantsRead = false
@@ -62,7 +62,9 @@ extension HTTP2Connection {
 
     /// A slow reader may take its time, as long as it takes something.
     func partingTimedOut() {
-        guard parting.delivery?.isOver(on: stream, at: loop.now, patience: idleNanoseconds) == false else { return finish() }
+        guard parting.delivery?.isOver(on: stream, at: loop.now, patience: idleNanoseconds) == false else {
+            return finish()
+        }
         deadline.set(afterNanoseconds: HTTP2Parting.patience)
     }
 }

@@ -39,17 +39,18 @@ package enum HTTP2Break: Sendable {
 
 /// The bodies of a stream, both ways: the source of what the peer sends, and the sink of what it gets.
 ///
-/// What the peer sends waits here if its sink is full, at most a window of it, within the budget for bodies. What it gets
-/// waits here for its turn among the streams, at most a slab of it.
+/// What the peer sends waits here if its sink is full, at most a window of it, within the budget for bodies. What it
+/// gets waits here for its turn among the streams, at most a slab of it.
 package final class HTTP2Stream: BodySource, BodySink {
     package let id: HTTP2StreamID
     package let connection: HTTP2Connection
-    /// Cleared when the exchange leaves, or the stream is closed: until then it keeps the door, and the door the stream.
+    /// Cleared when the exchange leaves, or the stream is closed: until then it keeps the door, and the door the
+    /// stream.
     // unchecked: stored whole.
     @exclusivity(unchecked) private var door: (any HTTP2StreamDoor)?
 
-    // Unchecked below: each is stored whole, or changed by code that calls nobody. A buffer is lent to a sink, which doesn't reach
-    // this stream.
+    // Unchecked below: each is stored whole, or changed by code that calls nobody. A buffer is lent to a sink, which
+    // doesn't reach this stream.
     // What arrives.
     @exclusivity(unchecked) private var held: ByteBuffer
     @exclusivity(unchecked) private var reservation: BodyReservation?

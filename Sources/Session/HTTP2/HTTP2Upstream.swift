@@ -5,8 +5,9 @@ import Transport
 
 /// A connection to an origin that exchanges share, a stream for each (RFC 9113).
 ///
-/// Its origin keeps it while exchanges may begin on it, and the pool's order while none is in flight. It leaves when the
-/// peer does (GOAWAY), when it is retired, and when a silent peer answers no PING; it closes after its last exchange.
+/// Its origin keeps it while exchanges may begin on it, and the pool's order while none is in flight. It leaves when
+/// the peer does (GOAWAY), when it is retired, and when a silent peer answers no PING; it closes after its last
+/// exchange.
 package final class HTTP2Upstream: UpstreamConnection {
     /// For an answer to the PING that follows a silence.
     private static let patience: UInt64 = 5_000_000_000
@@ -74,8 +75,8 @@ package final class HTTP2Upstream: UpstreamConnection {
     private let settingsDeadline: Deadline
     private let settingsNanoseconds: UInt64
 
-    /// - Parameter done: called once, after the peer's settings have come, have taken longer than a connection may, or the
-    ///   connection has ended.
+    /// - Parameter done: called once, after the peer's settings have come, have taken longer than a connection may, or
+    ///   the connection has ended.
     package func whenSettled(_ done: @escaping () -> Void) {
         guard awaitsSettings, !isOver else { return done() }
         settled.append(done)
@@ -181,7 +182,9 @@ package final class HTTP2Upstream: UpstreamConnection {
 
 extension HTTP2Upstream: HTTP2ConnectionOwner {
     /// Nothing is pushed.
-    package func received(_ place: HTTP2HeadPlace, on id: HTTP2StreamID, ends: Bool) { connection.session.reset(id, .refusedStream) }
+    package func received(_ place: HTTP2HeadPlace, on id: HTTP2StreamID, ends: Bool) {
+        connection.session.reset(id, .refusedStream)
+    }
     package func received(_ defect: HTTP2Defect, on id: HTTP2StreamID) {}
     package func connectionIsQuiet() { spare = [] }
 
@@ -197,7 +200,11 @@ extension HTTP2Upstream: HTTP2ConnectionOwner {
         guard opaque == Self.opaque else { return }
         isSuspect = false
         isAwaitingPong = false
-        if let pingNanoseconds, leases > 0 { pingDeadline.set(afterNanoseconds: pingNanoseconds) } else { pingDeadline.clear() }
+        if let pingNanoseconds, leases > 0 {
+            pingDeadline.set(afterNanoseconds: pingNanoseconds)
+        } else {
+            pingDeadline.clear()
+        }
     }
 
     package func connectionEnded(_ connection: HTTP2Connection, _ cause: String) {

@@ -3,8 +3,8 @@ import HTTP2
 import HTTPWire
 import Transport
 
-/// The upstream side of an exchange with an HTTP/2 origin: one stream of a shared connection. Reused for another exchange after
-/// one that ended well.
+/// The upstream side of an exchange with an HTTP/2 origin: one stream of a shared connection. Reused for another
+/// exchange after one that ended well.
 final class HTTP2UpstreamStream {
     /// Interim heads that wait for the exchange.
     private static let mostHeads = 16
@@ -54,7 +54,9 @@ final class HTTP2UpstreamStream {
 
 extension HTTP2UpstreamStream: Upstream {
     var facts: UpstreamFacts {
-        UpstreamFacts(isReused: upstream.exchanges > 1, mayRefuse: true, scope: upstream.scope, connection: upstream, stream: stream?.id.rawValue)
+        UpstreamFacts(
+            isReused: upstream.exchanges > 1, mayRefuse: true, scope: upstream.scope, connection: upstream,
+            stream: stream?.id.rawValue)
     }
 
     func begin(for receiver: any UpstreamReceiver) {
@@ -71,7 +73,8 @@ extension HTTP2UpstreamStream: Upstream {
         began = upstream.loop.now
         if request.head.wantsUpgrade { return ask(request, to: destination, edits: edits) }
         HeadWriter.write(
-            request: request.head, from: request.bytes, authority: destination.authority, defaultPort: destination.defaultPort,
+            request: request.head, from: request.bytes, authority: destination.authority,
+            defaultPort: destination.defaultPort,
             via: destination.via, edits: edits, into: &connection.block)
         return submit(hasBody: !request.head.bodyLength.isEmpty) ?? Discard()
     }
@@ -97,7 +100,8 @@ extension HTTP2UpstreamStream: Upstream {
         self.upgrade = upgrade
         method = .connect
         HeadWriter.write(
-            request: request.head, from: request.bytes, authority: destination.authority, defaultPort: destination.defaultPort,
+            request: request.head, from: request.bytes, authority: destination.authority,
+            defaultPort: destination.defaultPort,
             via: destination.via, connectProtocol: upgrade.protocolName, edits: edits, into: &connection.block)
         guard upstream.awaitsSettings else {
             askNow()
@@ -158,7 +162,8 @@ extension HTTP2UpstreamStream: Upstream {
             var parser = HeadParser(limit: text.count + 1)
             _ = parser.parseResponse(response.bytes.span, to: .get, into: &response.head)
         }
-        return response.bytes.count > limit ? .tooLarge : .complete(ResponseTraits(response.head, isWhole: response.ends || isHere))
+        return response.bytes.count > limit
+            ? .tooLarge : .complete(ResponseTraits(response.head, isWhole: response.ends || isHere))
     }
 
     func withResponse(_ body: (borrowing ResponseView) -> Void) {
@@ -168,8 +173,8 @@ extension HTTP2UpstreamStream: Upstream {
     }
 
     var responseBody: any BodySource {
-        // What follows an interim head or an upgrade is no body of theirs, nor are DATA frames of a 205: a client of HTTP/1.1
-        // would take them for the next response.
+        // What follows an interim head or an upgrade is no body of theirs, nor are DATA frames of a 205: a client of
+        // HTTP/1.1 would take them for the next response.
         let mayHaveContent = ResponseHead.mayHaveContent(status: response.head.status, answering: method)
         if let stream, mayHaveContent, !response.head.isUpgrade { return stream }
         return nothing
@@ -208,7 +213,8 @@ extension HTTP2UpstreamStream: Upstream {
             return nil
         }
         isLeased = false
-        var made = Establishment(loop: upstream.loop, stream: socket.outside, origin: upstream.origin, address: upstream.address)
+        var made = Establishment(
+            loop: upstream.loop, stream: socket.outside, origin: upstream.origin, address: upstream.address)
         made.verdict = upstream.verdict
         made.validUntil = upstream.validUntil
         made.metrics = upstream.metrics
@@ -226,7 +232,8 @@ extension HTTP2UpstreamStream: HTTP2StreamDoor {
             head.progress = connection.session.readResponse(place, to: method, into: &head.head, bytes: &head.bytes)
             more.append(head)
         } else {
-            response.progress = connection.session.readResponse(place, to: method, into: &response.head, bytes: &response.bytes)
+            response.progress = connection.session.readResponse(
+                place, to: method, into: &response.head, bytes: &response.bytes)
             response.ends = ends
             isFresh = true
         }

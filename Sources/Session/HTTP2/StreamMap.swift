@@ -1,7 +1,8 @@
 import HTTP2
 
-/// The streams of a connection by their numbers. Each exchange looks several up, so this is a table without a costly hash: open
-/// addressing by the number, the nearest to their place first (Robin Hood), so that a removal moves as few as can be.
+/// The streams of a connection by their numbers. Each exchange looks several up, so this is a table without a costly
+/// hash: open addressing by the number, the nearest to their place first (Robin Hood), so that a removal moves as few
+/// as can be.
 struct StreamMap {
     private var slots: [HTTP2Stream?] = Array(repeating: nil, count: 16)
     private(set) var count = 0

@@ -33,7 +33,9 @@ package struct WebSocketHandshake: Sendable {
 extension Span<UInt8> {
     /// The value of the first field with that name, in lower case.
     fileprivate func value(of name: String, among fields: [HeadField]) -> String? {
-        for field in fields where field.id == .other && field.name.text(in: self).lowercased() == name { return field.value.text(in: self) }
+        for field in fields where field.id == .other && field.name.text(in: self).lowercased() == name {
+            return field.value.text(in: self)
+        }
         return nil
     }
 }

@@ -41,7 +41,8 @@ extension ResponseTraits {
     /// - Parameter isWhole: no body follows.
     init(_ head: ResponseHead, isWhole: Bool) {
         self.init(
-            status: head.status, isInterim: head.isInterim, isUpgrade: head.isUpgrade, bodyLength: head.bodyLength.bytes,
+            status: head.status, isInterim: head.isInterim, isUpgrade: head.isUpgrade,
+            bodyLength: head.bodyLength.bytes,
             isWhole: isWhole)
     }
 

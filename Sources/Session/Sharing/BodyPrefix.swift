@@ -14,7 +14,9 @@ struct BodyPrefix: ~Copyable {
         digest.append(bytes.span)
     }
 
-    consuming func search() -> PrefixSearch { PrefixSearch(response: response, length: length, digest: digest.digest()) }
+    consuming func search() -> PrefixSearch {
+        PrefixSearch(response: response, length: length, digest: digest.digest())
+    }
 }
 
 /// Finds the place in a response that begins with the same bytes.

@@ -62,7 +62,8 @@ extension RequestView {
             case .authorization: if !allowed.contains(.authorization) { return false }
             case .cookie: if !allowed.contains(.cookie) { return false }
             case .range, .ifRange: if !allowed.contains(.range) { return false }
-            case .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .cacheControl, .pragma, .expect: return false
+            case .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .cacheControl, .pragma, .expect:
+                return false
             default: continue
             }
         }
@@ -132,7 +133,9 @@ extension ResponseView {
     var isStream: Bool {
         for field in head.fields where field.id == .contentType {
             let type = field.value.text(in: bytes).lowercased()
-            if ["text/event-stream", "multipart/x-mixed-replace", "application/grpc"].contains(where: type.hasPrefix) { return true }
+            if ["text/event-stream", "multipart/x-mixed-replace", "application/grpc"].contains(where: type.hasPrefix) {
+                return true
+            }
         }
         return false
     }

@@ -10,7 +10,8 @@ package final class ClientTraits: Sendable {
     package let holders: Int
 
     package init(
-        user: UInt32, userName: String? = nil, process: Int32? = nil, executable: String? = nil, unit: String? = nil, holders: Int = 0
+        user: UInt32, userName: String? = nil, process: Int32? = nil, executable: String? = nil, unit: String? = nil,
+        holders: Int = 0
     ) {
         self.user = user
         self.userName = userName

@@ -289,7 +289,8 @@ package struct TaskRecord: ~Copyable {
         return version.map { $0 == .http10 ? "http/1.0" : HTTPProtocol.http1.rawValue }
     }
 
-    /// The ALPN name of what the origin speaks; nil: it wasn't reached, or a tunnel carries what the proxy doesn't know.
+    /// The ALPN name of what the origin speaks; nil: it wasn't reached, or a tunnel carries what the proxy doesn't
+    /// know.
     package var upstreamProtocol: String? { kind == .tunnel ? nil : transaction?.upstream.applicationProtocol }
 
     package var upstream: UpstreamConnection? { transaction?.upstream }

@@ -22,7 +22,9 @@ package struct Identity: Sendable {
     /// The same with its leaf parsed. A leaf built field by field is encoded for each handshake; parsing it costs some
     /// fifteen times as much, once.
     package var parsedAgain: Identity {
-        guard let leaf = try? Certificate(der: leaf.der), let same = try? Identity(chain: [leaf] + chain.dropFirst(), key: key) else {
+        guard let leaf = try? Certificate(der: leaf.der),
+            let same = try? Identity(chain: [leaf] + chain.dropFirst(), key: key)
+        else {
             return self
         }
         return same
@@ -45,11 +47,15 @@ package enum IdentityError: Error, Sendable, Hashable, CustomStringConvertible {
         case .noKey: "there is no private key"
         case .wrongPassword: "the password is not the one that the file is encrypted with"
         case .legacyEncryption:
-            "it is encrypted with an old algorithm (RC2) that OpenSSL 3 no longer supports; re-encode it with openssl pkcs12 "
-                + "-legacy -in OLD -nodes -out ALL.pem, openssl pkcs12 -export -in ALL.pem -out NEW, and remove ALL.pem"
+            "it is encrypted with an old algorithm (RC2) that OpenSSL 3 no longer supports; re-encode it with openssl "
+                + "pkcs12 -legacy -in OLD -nodes -out ALL.pem, openssl pkcs12 -export -in ALL.pem -out NEW, and remove "
+                + "ALL.pem"
         case .malformed(let reason): "not a PKCS#12 file: \(reason)"
         case .keyMismatch(let subject):
-            "the private key is not the key of the first certificate (\(subject)); the server's own certificate has to come first"
+            """
+            the private key is not the key of the first certificate (\(subject)); the server's own certificate has to \
+            come first
+            """
         }
     }
 }

@@ -29,7 +29,8 @@ package enum JavaTrustStore {
             guard let bag = PKCS12_add_cert(&bags, certificate.pointer),
                 PKCS12_add_friendlyname_utf8(bag, name.map { CChar(bitPattern: $0) } + [0], CInt(name.count)) == 1,
                 PKCS12_add1_attr_by_txt(
-                    bag, trustedKeyUsage, V_ASN1_OBJECT, UnsafeRawPointer(usage).assumingMemoryBound(to: UInt8.self), -1) == 1
+                    bag, trustedKeyUsage, V_ASN1_OBJECT, UnsafeRawPointer(usage).assumingMemoryBound(to: UInt8.self), -1
+                ) == 1
             else { return nil }
         }
         guard PKCS12_add_safe(&safes, bags, -1, 0, nil) == 1, let store = PKCS12_add_safes(safes, 0) else { return nil }

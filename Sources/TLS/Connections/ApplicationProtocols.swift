@@ -19,7 +19,10 @@ struct ApplicationProtocols: Sendable {
         while start < offered.count, names.count < 8 {
             let end = start + 1 + Int(offered[start])
             guard end <= offered.count else { break }
-            names.append(String(decoding: offered[start + 1..<end].map { (0x21...0x7E).contains($0) ? $0 : UInt8(ascii: "?") }, as: UTF8.self))
+            names.append(
+                String(
+                    decoding: offered[start + 1..<end].map { (0x21...0x7E).contains($0) ? $0 : UInt8(ascii: "?") },
+                    as: UTF8.self))
             start = end
         }
         return names

@@ -13,9 +13,10 @@ final class ContextHandle: @unchecked Sendable {
         + "ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305:"
         + "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384"
     private static let suites13 = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_256_GCM_SHA384"
-    /// The first list that the loaded library knows all groups of: X25519MLKEM768, post-quantum, came with OpenSSL 3.5, and the
-    /// program may run with an older or a newer one than it was built with. A `*` sends a key share, so that neither kind of
-    /// server has to ask again. Groups before a `/` are preferred on the server's side, even if the client has to be asked again.
+    /// The first list that the loaded library knows all groups of: X25519MLKEM768, post-quantum, came with OpenSSL 3.5,
+    /// and the program may run with an older or a newer one than it was built with. A `*` sends a key share, so that
+    /// neither kind of server has to ask again. Groups before a `/` are preferred on the server's side, even if the
+    /// client has to be asked again.
     private static let groups = ["*X25519MLKEM768/*X25519:P-256:P-384", "X25519:P-256:P-384"]
     private static let signatures =
         "ECDSA+SHA256:RSA-PSS+SHA256:RSA+SHA256:ECDSA+SHA384:RSA-PSS+SHA384:RSA+SHA384:"

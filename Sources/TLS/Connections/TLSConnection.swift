@@ -35,7 +35,9 @@ package struct TLSConnection: ~Copyable {
         if let applicationProtocols {
             let wire = try ApplicationProtocols(applicationProtocols).wire
             // Unlike its siblings, this function returns 0 on success.
-            guard SSL_set_alpn_protos(ssl, wire, UInt32(wire.count)) == 0 else { throw .setup("ALPN names not accepted") }
+            guard SSL_set_alpn_protos(ssl, wire, UInt32(wire.count)) == 0 else {
+                throw .setup("ALPN names not accepted")
+            }
         }
         if let session, SSL_set_session(ssl, session.pointer) != 1 { OpenSSLErrorQueue.clear() }
         SSL_set_connect_state(ssl)

@@ -52,7 +52,8 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
     func naming(_ offered: [String]) -> TLSError {
         guard kind == .noSharedApplicationProtocol, !offered.isEmpty else { return self }
         return TLSError(
-            kind, "the peer offers \(offered.joined(separator: ", ")) by ALPN, and nothing of that is spoken here", openSSLCode: openSSLCode)
+            kind, "the peer offers \(offered.joined(separator: ", ")) by ALPN, and nothing of that is spoken here",
+            openSSLCode: openSSLCode)
     }
 
     /// A local failure, from the error queue.
@@ -71,8 +72,8 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
     static func handshakeTooCostly(limit: UInt64) -> TLSError {
         TLSError(
             .handshakeTooCostly,
-            "the handshake took more processor time than is allowed (\(limit / 1_000_000) ms): the peer's certificates or "
-                + "keys cost too much")
+            "the handshake took more processor time than is allowed (\(limit / 1_000_000) ms): the peer's certificates "
+                + "or keys cost too much")
     }
 
     /// The failure of SSL_ERROR_SSL, or the `objection` to the peer's certificates; empties the queue.
@@ -101,7 +102,8 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
             SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM, SSL_R_NO_SHARED_SIGNATURE_ALGORITHMS,
             SSL_R_WRONG_CURVE, SSL_R_WRONG_SIGNATURE_TYPE, SSL_R_DH_KEY_TOO_SMALL:
             TLSError(
-                .noSharedParameters, "the peer offers no cipher suite, group or signature that is accepted here (\(text))",
+                .noSharedParameters,
+                "the peer offers no cipher suite, group or signature that is accepted here (\(text))",
                 openSSLCode: code)
         case SSL_R_EXCESSIVE_MESSAGE_SIZE:
             TLSError(

@@ -12,11 +12,11 @@ package struct RevocationListDefect: Sendable, Hashable, CustomStringConvertible
     package var description: String {
         switch kind {
         case .anotherKey:
-            "\(term) is not signed by the key of \(term.issuer) in upstream.trust or pins: certificates revoked there are let "
-                + "through"
+            "\(term) is not signed by the key of \(term.issuer) in upstream.trust or pins: certificates revoked there "
+                + "are let through"
         case .noRight:
-            "\(term) can't be used, since the keyUsage of \(term.issuer) lacks cRLSign: every host with a certificate of this "
-                + "issuer is refused"
+            "\(term) can't be used, since the keyUsage of \(term.issuer) lacks cRLSign: every host with a certificate "
+                + "of this issuer is refused"
         }
     }
 }

@@ -81,7 +81,9 @@ enum CertificateRules {
     static func unreadable(_ certificate: Certificate) -> String? {
         let pointer = certificate.pointer
         let count = X509_get_ext_count(pointer)
-        guard count <= mostExtensions else { return "it has \(count) extensions, and at most \(mostExtensions) are read" }
+        guard count <= mostExtensions else {
+            return "it has \(count) extensions, and at most \(mostExtensions) are read"
+        }
         var seen: Set<[UInt8]> = []
         for index in 0..<max(count, 0) {
             let length = ASN1_STRING_length(X509_EXTENSION_get_data(X509_get_ext(pointer, index)))

@@ -10,7 +10,10 @@ package enum HandshakeSignatureError: Error, Sendable, Hashable, CustomStringCon
     package var description: String {
         switch self {
         case .scheme(let number):
-            "it is signed by a method that is not accepted (0x\(Hexadecimal.encode([UInt8(number >> 8), UInt8(number & 0xFF)])))"
+            """
+            it is signed by a method that is not accepted \
+            (0x\(Hexadecimal.encode([UInt8(number >> 8), UInt8(number & 0xFF)])))
+            """
         case .key(let kind): "it is signed by a method that doesn't fit the certificate's key (\(kind))"
         case .signature: "its signature was not made with the certificate's key"
         }

@@ -12,7 +12,8 @@ extension Certificate {
             matches = X509_check_ip_asc(pointer, address, 0) == 1
             code = X509_V_ERR_IP_ADDRESS_MISMATCH
         case .dns(let host):
-            matches = NameCheck.canAsk(for: host)
+            matches =
+                NameCheck.canAsk(for: host)
                 && X509_check_host(pointer, host, host.utf8.count, NameCheck.flags(wildcards), nil) == 1
             code = X509_V_ERR_HOSTNAME_MISMATCH
         }

@@ -121,15 +121,17 @@ struct NameConstraints {
             let name = base.d.dNSName.map { lowercased(Certificate.bytes(of: $0)[...]) } ?? []
             guard isDomain(name) else {
                 throw Malformed(
-                    text: "its name constraints have the \(kind) dNSName \(Certificate.printable(Array(name.prefix(100)))), "
-                        + "which is not a domain")
+                    text:
+                        "its name constraints have the \(kind) dNSName "
+                        + "\(Certificate.printable(Array(name.prefix(100)))), which is not a domain")
             }
             return .dns(name)
         case GEN_IPADD:
             let bytes = base.d.iPAddress.map { Certificate.bytes(of: $0) } ?? []
             let (network, mask) = (Array(bytes.prefix(bytes.count / 2)), Array(bytes.suffix(bytes.count / 2)))
             guard bytes.count == 8 || bytes.count == 32, isPrefix(mask) else {
-                throw Malformed(text: "its name constraints have an \(kind) iPAddress that is not an address and a mask")
+                throw Malformed(
+                    text: "its name constraints have an \(kind) iPAddress that is not an address and a mask")
             }
             return .ip(base: network, mask: mask)
         default: return .other

@@ -38,7 +38,9 @@ struct PathSearch {
         defer { OpenSSLErrorQueue.clear() }
         var nodes = [Node(certificate: leaf, isAnchor: false, isEnd: false)]
         // Anchors that the peer sent are known already.
-        nodes += candidates.filter { !anchors.contains($0) }.map { Node(certificate: $0, isAnchor: false, isEnd: false) }
+        nodes += candidates.filter { !anchors.contains($0) }.map {
+            Node(certificate: $0, isAnchor: false, isEnd: false)
+        }
         let untrusted = nodes.indices.dropFirst()
         var known: [SHA256Digest: Int] = [:]
         var index = 0

@@ -7,7 +7,9 @@ struct RuleFault {
     /// Precedes the subject in the message, after "certificate" or "issuing certificate".
     let text: String
 
-    static func malformed(_ text: String) -> RuleFault { RuleFault(reason: .malformed, text: "breaks RFC 5280: \(text)") }
+    static func malformed(_ text: String) -> RuleFault {
+        RuleFault(reason: .malformed, text: "breaks RFC 5280: \(text)")
+    }
     static func wrongPurpose(_ text: String) -> RuleFault {
         RuleFault(reason: .wrongPurpose, text: "is not for TLS servers: \(text)")
     }

@@ -115,7 +115,10 @@ package enum AnchorsError: Error, Sendable, Hashable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .noSystemBundle(let tried):
-            "the machine has no bundle of trusted certificates (looked for \(tried.joined(separator: ", "))): install ca-certificates"
+            """
+            the machine has no bundle of trusted certificates (looked for \(tried.joined(separator: ", "))): install \
+            ca-certificates
+            """
         case .unreadable(let path, let problem): "\(path): \(problem)"
         case .broken(let path, let error): "\(path): \(error)"
         }

@@ -24,7 +24,9 @@ extension TrustAnchors {
         preferring isWanted: (VerifiedChain) -> Bool = { _ in true }
     ) -> Result<VerifiedChain, VerificationFailure> {
         let question = ProvenChains.Question(presented, options)
-        if let question, let chain = proven.chain(for: question, at: options.time), isWanted(chain) { return .success(chain) }
+        if let question, let chain = proven.chain(for: question, at: options.time), isWanted(chain) {
+            return .success(chain)
+        }
         let result = searchToEveryAnchor(presented, options: options, preferring: isWanted)
         if let question, case .success(let chain) = result { proven.keep(chain, for: question) }
         return result

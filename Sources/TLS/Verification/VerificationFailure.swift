@@ -98,7 +98,10 @@ extension VerificationFailure {
         case .selfSigned: "self-signed certificate that is not among the trust anchors (\(who))"
         case .untrustedRoot: "the chain ends at a root that is not among the trust anchors (\(who))"
         case .unknownIssuer:
-            "issuer of \(who) is unknown: \(certificate.issuer.prefix(200)) is neither among the trust anchors nor sent by the server"
+            """
+            issuer of \(who) is unknown: \(certificate.issuer.prefix(200)) is neither among the trust anchors nor sent \
+            by the server
+            """
         case .weakKey: "\(role)'s key is too weak: \(key) (\(who))"
         case .weakSignature: "\(role)'s signature uses a weak digest (\(who))"
         case .badSignature: "\(role)'s signature is not by its issuer (\(who))"

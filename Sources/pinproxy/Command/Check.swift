@@ -11,8 +11,10 @@ struct Check: ParsableCommand {
         discussion: """
             Each problem is a line on standard error: FILE:LINE:COLUMN: error: … or warning: … \
             It warns too of what expires soon or has expired (pins, client certificates, revocation \
-            lists, the certificates of proxy.tls and admin.tls), of revocation lists that can't serve for their issuer, of a \
-            local authority that clients refuse, or will soon, and of rules whose bodies no installed library decodes. Exits \
+            lists, the certificates of proxy.tls and admin.tls), of revocation lists that can't serve for their \
+            issuer, of a \
+            local authority that clients refuse, or will soon, and of rules whose bodies no installed library decodes. \
+            Exits \
             0 if the proxy would start with it (there may be warnings), else 78.
 
             Examples:
@@ -29,7 +31,8 @@ struct Check: ParsableCommand {
             Problem(.warning, at: $0.place, ($0.entry.map { "\($0): " } ?? "") + $0.message(at: now))
         }
         let lists = RevocationListReview.findings(in: snapshot).map { Problem(.warning, at: $0.place, $0.message) }
-        let found = ending + lists + DecoderRemarks.problems(in: snapshot) + AuthorityRemarks.problems(in: snapshot, at: now)
+        let found =
+            ending + lists + DecoderRemarks.problems(in: snapshot) + AuthorityRemarks.problems(in: snapshot, at: now)
         for warning in found { Standard.error("\(warning)") }
         let warnings = snapshot.warnings.count + found.count
         let remark = warnings == 0 ? "" : ", \(Count(warnings, "warning"))"

@@ -4,7 +4,8 @@ internal import Glibc
 enum ChildProcess {
     /// - Parameter input: at most what a pipe takes, 64 KiB; none: it has this process's standard input.
     /// - Returns: whether it exited with 0, and what it wrote to standard output and standard error.
-    static func run(_ command: [String], input: [UInt8] = []) throws(SystemError) -> (isSuccess: Bool, output: [UInt8]) {
+    static func run(_ command: [String], input: [UInt8] = []) throws(SystemError) -> (isSuccess: Bool, output: [UInt8])
+    {
         let ends = try makePipe()
         defer { close(ends[0]) }
         let given = input.isEmpty ? nil : try pipe(holding: input)

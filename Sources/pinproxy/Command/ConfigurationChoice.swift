@@ -30,14 +30,17 @@ extension ConfigurationOptions {
     /// - Throws: if none exists, or it must not be taken unasked.
     func choice() throws -> ConfigurationChoice {
         guard let choice = try choiceIfAny() else {
-            throw Self.missing("no proxy of this user is running, and neither \(Self.systemFile) nor \(Self.localFile) exists")
+            throw Self.missing(
+                "no proxy of this user is running, and neither \(Self.systemFile) nor \(Self.localFile) exists")
         }
         return choice
     }
 
     /// The same; nil if none exists.
     func choiceIfAny() throws -> ConfigurationChoice? {
-        if let config { return ConfigurationChoice(file: config, stateDirectory: try stateDirectory(for: config), remark: nil) }
+        if let config {
+            return ConfigurationChoice(file: config, stateDirectory: try stateDirectory(for: config), remark: nil)
+        }
         var failure: String?
         if let running = runningProxy {
             do throws(CommandFailure) {
@@ -47,7 +50,10 @@ extension ConfigurationOptions {
                 return ConfigurationChoice(
                     file: file, stateDirectory: running.files.directory,
                     remark: other.map {
-                        "using \(file), which the running proxy (process \(running.proxy.process)) reads, and not \($0); --config names another"
+                        """
+                        using \(file), which the running proxy (process \(running.proxy.process)) reads, and not \
+                        \($0); --config names another
+                        """
                     })
             } catch {
                 failure = error.message
@@ -55,12 +61,14 @@ extension ConfigurationOptions {
         }
         guard let file = try usualFileIfAny() else { return nil }
         let other = Self.present.first { !ConfigurationChoice.isSame($0, file) }
-        let remark = failure.map { "using \(file): which file the running proxy reads can't be found out: \($0)" }
+        let remark =
+            failure.map { "using \(file): which file the running proxy reads can't be found out: \($0)" }
             ?? other.map { "using \(file), and not \($0); --config names another" }
         return ConfigurationChoice(file: file, stateDirectory: try stateDirectory(for: file), remark: remark)
     }
 
-    /// For a process that becomes the proxy: `--config`, else the service's configuration, else the working directory's.
+    /// For a process that becomes the proxy: `--config`, else the service's configuration, else the working
+    /// directory's.
     func fileForProxy() throws -> String {
         if let config { return config }
         guard let file = try usualFileIfAny() else {
@@ -77,13 +85,17 @@ extension ConfigurationOptions {
 
     /// The proxy of `--state-directory`, else this user's.
     private var runningProxy: (proxy: RunningProxy, files: StateFiles)? {
-        guard let directory = stateDirectory ?? StateDirectory.path(environment: StartEnvironment.variables) else { return nil }
+        guard let directory = stateDirectory ?? StateDirectory.path(environment: StartEnvironment.variables) else {
+            return nil
+        }
         let files = StateFiles(directory: directory)
         return RunningProxy.find(files).map { ($0, files) }
     }
 
     /// - Parameter isNamed: the state directory was named. Of one that wasn't, another user's proxy is not believed.
-    private static func file(of proxy: RunningProxy, in files: StateFiles, isNamed: Bool) throws(CommandFailure) -> String {
+    private static func file(
+        of proxy: RunningProxy, in files: StateFiles, isNamed: Bool
+    ) throws(CommandFailure) -> String {
         do {
             if !isNamed { try files.own.requireOwn() }
             let report: FilesReport = try proxy.ask(.get, FilesReport.target, within: patience)
@@ -113,6 +125,8 @@ extension ConfigurationOptions {
     }
 
     private static func missing(_ cause: String) -> CommandFailure {
-        CommandFailure(code: CommandFailure.configuration, message: "there is no configuration: \(cause); name it with --config FILE")
+        CommandFailure(
+            code: CommandFailure.configuration,
+            message: "there is no configuration: \(cause); name it with --config FILE")
     }
 }

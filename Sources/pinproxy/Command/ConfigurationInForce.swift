@@ -18,11 +18,14 @@ extension ConfigurationOptions {
         do {
             guard report.kept, let copy = try kept.files(of: report.configuration, ofAnyOwner: true) else {
                 throw CommandFailure(
-                    "process \(proxy.process) keeps no copy of what it has in force, so it can't be judged: it runs with --no-fallback or for "
-                        + "pinproxy exec --start, or its log says why (state.unwritable); without --live the files are judged")
+                    "process \(proxy.process) keeps no copy of what it has in force, so it can't be judged: it runs "
+                        + "with --no-fallback or for pinproxy exec --start, or its log says why (state.unwritable); "
+                        + "without --live the files are judged"
+                )
             }
             return try Snapshot.load(
-                report.configuration, from: copy.files, stateDirectory: files.directory, services: Self.services(files.directory))
+                report.configuration, from: copy.files, stateDirectory: files.directory,
+                services: Self.services(files.directory))
         } catch let problem as KeptConfigurationProblem {
             throw CommandFailure("the copy of what is in force can't be read: \(problem)")
         } catch let problems as ConfigurationProblems {
@@ -33,7 +36,8 @@ extension ConfigurationOptions {
     /// Says on standard error if the files that were read are not what the running proxy has in force.
     /// - Parameter advice: what else can be done about it.
     func remarkChanges(since snapshot: Snapshot, advice: String = "") {
-        guard let proxy = RunningProxy.find(StateFiles(directory: snapshot.stateDirectory)), let file = snapshot.files.first,
+        guard let proxy = RunningProxy.find(StateFiles(directory: snapshot.stateDirectory)),
+            let file = snapshot.files.first,
             let report = try? proxy.ask(.get, FilesReport.target, within: Self.patience, as: FilesReport.self),
             ConfigurationChoice.isSame(file, report.configuration), let remark = report.remark
         else { return }
@@ -57,6 +61,10 @@ extension FilesReport {
         let files = changed
         guard !files.isEmpty else { return nil }
         let time = Date(timeIntervalSince1970: TimeInterval(readAt)).formatted(.iso8601)
-        return "changed since the proxy read its files at \(time): \(files.map(\.printable).joined(separator: ", ")): run pinproxy reload"
+        return
+            """
+            changed since the proxy read its files at \(time): \(files.map(\.printable).joined(separator: ", ")): run \
+            pinproxy reload
+            """
     }
 }

@@ -16,7 +16,11 @@ struct ConfigurationOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "The configuration.",
-            discussion: "Without it: that of this user's running proxy, else \(systemFile), else \(localFile) below the working directory.",
+            discussion:
+                """
+                Without it: that of this user's running proxy, else \(systemFile), else \(localFile) below the working \
+                directory.
+                """,
             valueName: "file"),
         completion: .file())
     var config: String?
@@ -27,15 +31,18 @@ struct ConfigurationOptions: ParsableArguments {
             discussion:
                 """
                 Without it: $STATE_DIRECTORY, else \(systemState) if the configuration is \(systemFile), \
-                \(systemState)-instances/NAME if it is another /etc/pinproxy/NAME.yaml, and that exists, else $XDG_STATE_HOME/pinproxy, else ~/.local/state/pinproxy.
+                \(systemState)-instances/NAME if it is another /etc/pinproxy/NAME.yaml, and that exists, else \
+                $XDG_STATE_HOME/pinproxy, else ~/.local/state/pinproxy.
                 """,
             valueName: "dir"),
         completion: .directory)
     var stateDirectory: String?
 
-    /// Where the service with that configuration has its state: pinproxy.service, or pinproxy@NAME.service with /etc/pinproxy/NAME.yaml.
+    /// Where the service with that configuration has its state: pinproxy.service, or pinproxy@NAME.service with
+    /// /etc/pinproxy/NAME.yaml.
     static func serviceState(of file: String?) -> String? {
-        guard let file, PathText.directory(of: file) == PathText.directory(of: systemFile), file.hasSuffix(".yaml") else { return nil }
+        guard let file, PathText.directory(of: file) == PathText.directory(of: systemFile), file.hasSuffix(".yaml")
+        else { return nil }
         if file == systemFile { return systemState }
         let name = PathText.name(of: file).dropLast(".yaml".utf8.count)
         return name.isEmpty ? nil : "\(systemState)-instances/\(name)"
@@ -44,7 +51,9 @@ struct ConfigurationOptions: ParsableArguments {
     func stateDirectory(for file: String?) throws -> String {
         if let stateDirectory { return stateDirectory }
         let environment = StartEnvironment.variables
-        if environment["STATE_DIRECTORY"] == nil, let state = Self.serviceState(of: file), access(state, F_OK) == 0 { return state }
+        if environment["STATE_DIRECTORY"] == nil, let state = Self.serviceState(of: file), access(state, F_OK) == 0 {
+            return state
+        }
         guard let path = StateDirectory.path(environment: environment) else {
             throw CommandFailure(
                 "there is no state directory: none of STATE_DIRECTORY, XDG_STATE_HOME and HOME is set; "
@@ -80,7 +89,8 @@ struct ConfigurationOptions: ParsableArguments {
         }
         do throws(ConfigurationProblems) {
             let snapshot = try Snapshot.load(
-                file, stateDirectory: directory, readsPins: readsPins, at: instant, services: isProxy ? [] : Self.services(directory),
+                file, stateDirectory: directory, readsPins: readsPins, at: instant,
+                services: isProxy ? [] : Self.services(directory),
                 readsSecrets: readsSecrets)
             if showingWarnings { for warning in snapshot.warnings { Standard.error("\(warning)") } }
             return snapshot
@@ -123,7 +133,8 @@ enum HostCompletion {
 
     static let kind = CompletionKind.custom { words, _, prefix in hosts(words, beginningWith: prefix) }
 
-    /// - Parameter words: the command line so far, which may name a configuration. With a wrong one nothing is completed.
+    /// - Parameter words: the command line so far, which may name a configuration. With a wrong one nothing is
+    ///   completed.
     private static func hosts(_ words: [String], beginningWith prefix: String) -> [String] {
         // bash hands over --config=FILE as three words.
         let words = words.filter { $0 != "=" }
@@ -131,7 +142,8 @@ enum HostCompletion {
         let configuration = place.map { Array(words[$0...].prefix(words[$0] == "--config" ? 2 : 1)) } ?? []
         guard let options = try? ConfigurationOptions.parse(configuration), let choice = try? options.choice(),
             let snapshot = try? Snapshot.load(
-                choice.file, stateDirectory: choice.stateDirectory, services: ConfigurationOptions.services(choice.stateDirectory))
+                choice.file, stateDirectory: choice.stateDirectory,
+                services: ConfigurationOptions.services(choice.stateDirectory))
         else { return [] }
         let names = snapshot.hosts.entries.lazy.filter { $0.pattern.scope == .exact }.map { $0.pattern.description }
             .filter { $0.hasPrefix(prefix) }.prefix(limit)

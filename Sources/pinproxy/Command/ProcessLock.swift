@@ -25,7 +25,11 @@ final class ProcessLock {
             let holder = Self.holder(in: directory).map { " (process \($0))" } ?? ""
             close(lock)
             throw CommandFailure(
-                "another pinproxy\(holder) is running with this state directory: \(directory.path)/\(Self.name) is locked")
+                """
+                another pinproxy\(holder) is running with this state directory: \(directory.path)/\(Self.name) is \
+                locked
+                """
+            )
         }
         let (processID, problem) = Self.open(StateFiles.processID, in: directory, mode: 0o644)
         self.lock = lock
@@ -39,7 +43,9 @@ final class ProcessLock {
     }
 
     /// - Returns: -1 if it can't be opened at all, and why it can't be written.
-    private static func open(_ name: String, in directory: TrustedDirectory, mode: UInt32) -> (descriptor: CInt, problem: String?) {
+    private static func open(
+        _ name: String, in directory: TrustedDirectory, mode: UInt32
+    ) -> (descriptor: CInt, problem: String?) {
         do throws(FileProblem) {
             return (try directory.openForWriting(name, O_RDWR, mode: mode), nil)
         } catch {
@@ -54,11 +60,13 @@ final class ProcessLock {
         guard isWritable else { return nil }
         // Over the old number, and cut afterwards: on a full disk the old one's room is there.
         let text = Array("\(getpid())\n".utf8)
-        let isWritten = pwrite(descriptor, text, text.count, 0) == text.count && ftruncate(descriptor, off_t(text.count)) == 0
+        let isWritten =
+            pwrite(descriptor, text, text.count, 0) == text.count && ftruncate(descriptor, off_t(text.count)) == 0
         return isWritten ? nil : systemReason()
     }
 
-    /// - Returns: false if another process has the lock for all that time. A lock that the file system doesn't know counts as had.
+    /// - Returns: false if another process has the lock for all that time. A lock that the file system doesn't know
+    ///   counts as had.
     private static func obtain(_ descriptor: CInt, within patience: Duration) -> Bool {
         let end = ContinuousClock.now + patience
         while flock(descriptor, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK || errno == EINTR {

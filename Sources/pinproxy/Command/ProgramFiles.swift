@@ -1,9 +1,11 @@
 internal import FoundationEssentials
 internal import Security
 
-// One idea with StateFiles.swift: files for programs that take no certificate from the environment stand beside those for others.
+// One idea with StateFiles.swift: files for programs that take no certificate from the environment stand beside those
+// for others.
 
-/// Configuration files that make programs trust the bundle which know no variable for that. Each takes in what the user has.
+/// Configuration files that make programs trust the bundle which know no variable for that. Each takes in what the user
+/// has.
 struct ProgramFiles: Equatable {
     static let names = ["wgetrc", "apt.conf", "hgrc", "boto", "php/pinproxy.ini"]
 
@@ -28,7 +30,10 @@ struct ProgramFiles: Equatable {
         let parts = path.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count > 3, parts[parts.count - 1] == name, parts[parts.count - 3] == "trust" else { return false }
         let key = parts[parts.count - 2].utf8
-        return key.count == 16 && key.allSatisfy { ("0"..."9").contains(Character(UnicodeScalar($0))) || ("a"..."f").contains(Character(UnicodeScalar($0))) }
+        return key.count == 16
+            && key.allSatisfy {
+                ("0"..."9").contains(Character(UnicodeScalar($0))) || ("a"..."f").contains(Character(UnicodeScalar($0)))
+            }
     }
 
     /// The user's own file that a wgetrc was made from.
@@ -64,7 +69,8 @@ struct ProgramFiles: Equatable {
         let mercurial = try write("hgrc", "[web]\ncacerts = \(bundle)\n")
         let boto = try write("boto", "[Boto]\nca_certificates_file = \(bundle)\n")
         _ = try write("php/pinproxy.ini", "openssl.cafile=\"\(bundle)\"\ncurl.cainfo=\"\(bundle)\"\n")
-        return ProgramFiles(wget: wget, apt: apt, mercurial: mercurial, boto: boto, phpDirectory: "\(directory.path)/\(folder)/php")
+        return ProgramFiles(
+            wget: wget, apt: apt, mercurial: mercurial, boto: boto, phpDirectory: "\(directory.path)/\(folder)/php")
     }
 
     /// wget reads one file, and knows no way to include another.
@@ -76,7 +82,9 @@ struct ProgramFiles: Equatable {
     }
 
     private static func aptConfiguration(trusting bundle: String, _ environment: [String: String]) -> String {
-        let path = environment["APT_CONFIG"].flatMap { isOurs($0, "apt.conf") ? Self.included(byAptConfiguration: $0) : $0 }
+        let path = environment["APT_CONFIG"].flatMap {
+            isOurs($0, "apt.conf") ? Self.included(byAptConfiguration: $0) : $0
+        }
         let included = path.flatMap { path in
             path.contains(where: { $0 == "\"" || $0.isNewline }) ? nil : "\(include)\(path)\";\n"
         }

@@ -25,8 +25,8 @@ struct ProxyURL: CustomStringConvertible {
             let listen = settings.listen
             if !listen.takesInherited, !listen.addresses.contains(where: { $0.port == 0 }) {
                 throw CommandFailure(
-                    "the proxy listens where programs can't be sent by a URL (proxy.listen has only Unix sockets and addresses with "
-                        + "proxy_protocol): add an address, e.g. 127.0.0.1:7467")
+                    "the proxy listens where programs can't be sent by a URL (proxy.listen has only Unix sockets and "
+                        + "addresses with proxy_protocol): add an address, e.g. 127.0.0.1:7467")
             }
             throw CommandFailure(
                 settings.listen.takesInherited
@@ -60,7 +60,8 @@ struct ProxyURL: CustomStringConvertible {
         for name in variables {
             guard let value = StartEnvironment.variables[name], let url = URLComponents(string: value),
                 let user = url.percentEncodedUser, let password = url.percentEncodedPassword, let host = url.host,
-                hosts.contains(host.filter { $0 != "[" && $0 != "]" }) || ["127.0.0.1", "localhost", "[::1]", "::1"].contains(host),
+                hosts.contains(host.filter { $0 != "[" && $0 != "]" })
+                    || ["127.0.0.1", "localhost", "[::1]", "::1"].contains(host),
                 known.contains(where: { Int($0.port) == url.port })
             else { continue }
             return "\(user):\(password)"
@@ -77,7 +78,8 @@ struct ProxyURL: CustomStringConvertible {
     var address: String { "\(host.contains(":") ? "[\(host)]" : host):\(port)" }
 
     var isReachable: Bool {
-        guard let ip = IPAddress(host), let socket = try? Socket.beginConnect(to: SocketAddress(ip: ip, port: port)) else {
+        guard let ip = IPAddress(host), let socket = try? Socket.beginConnect(to: SocketAddress(ip: ip, port: port))
+        else {
             return false
         }
         var wanted = pollfd(fd: socket.raw, events: Int16(POLLOUT), revents: 0)

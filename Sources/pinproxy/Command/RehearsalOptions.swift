@@ -32,7 +32,8 @@ extension Rehearsal {
         }
         let own = (try? snapshot.authorityFiles.loadCertificates())?.first
         self.init(
-            upstream: snapshot.upstream, timeouts: snapshot.timeouts, ownAuthority: own, listen: snapshot.proxy.listen.addresses,
+            upstream: snapshot.upstream, timeouts: snapshot.timeouts, ownAuthority: own,
+            listen: snapshot.proxy.listen.addresses,
             unixTime: clock)
     }
 

@@ -54,12 +54,13 @@ struct RunningProxy {
         let file = "\(files.directory)/\(StateFiles.processID)"
         switch failure {
         case .unreachable(let error) where error.code == EACCES || error.code == EPERM:
-            return "process \(process) can't be asked: \(socket): \(error.reason); run this as the user that runs the proxy, "
-                + "or as root"
+            return
+                "process \(process) can't be asked: \(socket): \(error.reason); run this as the user that runs the "
+                + "proxy, or as root"
         case .unreachable(let error):
             return "process \(process), which \(file) names, can't be asked (\(socket): \(error.reason)), so nothing "
-                + "was asked of it: it is just starting or ending, of another version, or in another container; its log "
-                + "says if it couldn't make the socket (control.failed)"
+                + "was asked of it: it is just starting or ending, of another version, or in another container; its "
+                + "log says if it couldn't make the socket (control.failed)"
         case .stranger(let other):
             return "\(file) names process \(process), and the proxy that listens at \(socket) is process \(other): "
                 + "the file was changed, or this runs in another container than the proxy; nothing was asked of it"
@@ -67,13 +68,18 @@ struct RunningProxy {
         case .refused(403, let cause): return "\(cause); run this as the user that runs the proxy, or as root"
         case .refused(_, let cause): return cause
         case .silent:
-            return "process \(process) was asked for \(target), and hasn't answered within \(seconds) seconds: it may still do "
-                + "what was asked; its log says more"
+            return
+                "process \(process) was asked for \(target), and hasn't answered within \(seconds) seconds: it may "
+                + "still do what was asked; its log says more"
         case .ended where hasEnded:
             return "process \(process) ended before it answered; its log says more"
         case .ended: return "process \(process) has closed the connection before it answered; its log says more"
         case .broken(let cause):
-            return "the answer of process \(process) can't be read: \(cause); it may be of another version than this command"
+            return
+                """
+                the answer of process \(process) can't be read: \(cause); it may be of another version than this \
+                command
+                """
         }
     }
 

@@ -22,7 +22,8 @@ enum ShellSyntax: String, ExpressibleByArgument, CaseIterable {
         }
     }
 
-    /// What is printed where there is nothing to set: for a person who reads it, and for the shell, whose status says it too.
+    /// What is printed where there is nothing to set: for a person who reads it, and for the shell, whose status says
+    /// it too.
     var failure: String {
         let text = "pinproxy env failed (its message is above): this shell does not use the proxy"
         return switch self {
@@ -38,8 +39,10 @@ enum ShellSyntax: String, ExpressibleByArgument, CaseIterable {
         switch self {
         case .sh: "'" + value.replacing("'", with: "'\\''") + "'"
         case .fish: "'" + value.replacing("\\", with: "\\\\").replacing("'", with: "\\'") + "'"
-        // Even between quotes it takes what follows an exclamation mark from its history, and a line's end for the command's.
-        case .csh: "'" + value.replacing("'", with: "'\\''").replacing("!", with: "\\!").replacing("\n", with: "\\\n") + "'"
+        // Even between quotes it takes what follows an exclamation mark from its history, and a line's end for the
+        // command's.
+        case .csh:
+            "'" + value.replacing("'", with: "'\\''").replacing("!", with: "\\!").replacing("\n", with: "\\\n") + "'"
         case .powershell: "'" + value.replacing("'", with: "''") + "'"
         }
     }

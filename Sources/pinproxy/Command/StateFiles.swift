@@ -37,21 +37,30 @@ struct StateFiles {
         } catch .untrusted(let cause) {
             throw CommandFailure(
                 code: CommandFailure.configuration,
-                message: "the state directory can't be used: \(cause); run this as the user to whom it belongs, or name another one with "
-                    + "--state-directory")
+                message:
+                    "the state directory can't be used: \(cause); run this as the user to whom it belongs, or name "
+                    + "another one with --state-directory")
         } catch {}
     }
 }
 
 extension StateFiles {
-    /// Those of ``TrustFiles``, of every authority. Stores are named by what is in them: those that are there, whole or in part.
+    /// Those of ``TrustFiles``, of every authority. Stores are named by what is in them: those that are there, whole or
+    /// in part.
     private var trustFiles: [String] {
         own.names(in: "trust").map(Self.trustFolder).flatMap { folder in
-            let stores = own.names(in: folder).compactMap { $0.prefixMatch(of: /java-[0-9a-f]{12}\.p12/).map { String($0.output) } }
+            let stores = own.names(in: folder).compactMap {
+                $0.prefixMatch(of: /java-[0-9a-f]{12}\.p12/).map { String($0.output) }
+            }
             return (TrustFiles.names + [TrustStamp.name] + ProgramFiles.names + stores).map { "\(folder)/\($0)" }
         }
     }
 
     /// Those that are written beside their place and moved there, but for the authority's.
-    var files: [String] { [ChainRecorder.fileName, PinHistory.fileName, RuleHistory.fileName, ListenFile.name, KeptConfiguration.fileName, SaidOnce.name] + trustFiles }
+    var files: [String] {
+        [
+            ChainRecorder.fileName, PinHistory.fileName, RuleHistory.fileName, ListenFile.name,
+            KeptConfiguration.fileName, SaidOnce.name,
+        ] + trustFiles
+    }
 }

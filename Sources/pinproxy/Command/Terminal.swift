@@ -18,9 +18,12 @@ enum Terminal {
     private static var size: (rows: Int, columns: Int)? { size(of: STDOUT_FILENO) }
 
     private static func size(of descriptor: CInt) -> (rows: Int, columns: Int)? {
-        // struct winsize of ioctl_tty(2), which Swift has in no module of its own: rows, columns, and the same in pixels.
+        // struct winsize of ioctl_tty(2), which Swift has in no module of its own: rows, columns, and the same in
+        // pixels.
         var size = [UInt16](repeating: 0, count: 4)
-        guard isatty(descriptor) == 1, ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size[0] > 0, size[1] > 0 else { return nil }
+        guard isatty(descriptor) == 1, ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size[0] > 0, size[1] > 0 else {
+            return nil
+        }
         return (Int(size[0]), Int(size[1]))
     }
 }

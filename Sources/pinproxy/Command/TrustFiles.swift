@@ -4,11 +4,11 @@ internal import Isolation
 internal import Security
 internal import TLS
 
-/// The files from which programs learn to trust the proxy's authority, in `trust/KEY` of a state directory. The key is the
-/// authority's, so that two configurations don't overwrite each other's.
+/// The files from which programs learn to trust the proxy's authority, in `trust/KEY` of a state directory. The key is
+/// the authority's, so that two configurations don't overwrite each other's.
 ///
-/// What is only certificates lies in the proxy's state directory if it can be written. What programs take orders from (a
-/// wgetrc can name a program to be run) lies in one that nobody but this user and root can change.
+/// What is only certificates lies in the proxy's state directory if it can be written. What programs take orders from
+/// (a wgetrc can name a program to be run) lies in one that nobody but this user and root can change.
 struct TrustFiles: Equatable {
     /// Those with names that don't depend on their contents.
     static let names = ["ca-bundle.pem", "authorities.pem"]
@@ -45,9 +45,12 @@ struct TrustFiles: Equatable {
         for directory in directories {
             do throws(FileProblem) {
                 let bundle = try write(contents, to: "\(folder)/\(names[0])", in: directory.own, mode: 0o644)
-                let alone = isRotating
-                    ? try write(pem(own), to: "\(folder)/\(names[1])", in: directory.own, mode: 0o644) : authority.certificate
-                var files = TrustFiles(bundle: bundle, authority: alone, javaStore: javaStore(of: contents, folder, in: directory.own))
+                let alone =
+                    isRotating
+                    ? try write(pem(own), to: "\(folder)/\(names[1])", in: directory.own, mode: 0o644)
+                    : authority.certificate
+                var files = TrustFiles(
+                    bundle: bundle, authority: alone, javaStore: javaStore(of: contents, folder, in: directory.own))
                 stamp?.keep(files, of: sources)
                 files.hashed = hashed
                 files.configuration = programFiles(bundle, key, directories, environment)
@@ -127,7 +130,11 @@ struct TrustFiles: Equatable {
         _ bundle: String, _ key: String, _ directories: [StateFiles], _ environment: [String: String]
     ) -> ProgramFiles? {
         for directory in directories.reversed() {
-            if let files = try? ProgramFiles.write(trusting: bundle, to: directory.own, key: key, environment: environment) { return files }
+            if let files = try? ProgramFiles.write(
+                trusting: bundle, to: directory.own, key: key, environment: environment)
+            {
+                return files
+            }
         }
         return nil
     }
@@ -138,8 +145,8 @@ struct TrustFiles: Equatable {
         systemBundle.flatMap { try? SmallFile.read($0, limit: limit).bytes } ?? []
     }
 
-    /// Certificates and nothing else: what else stands in a file of certificates is not passed on. Each of our own stands
-    /// there once, also where the system has it already, as within another run.
+    /// Certificates and nothing else: what else stands in a file of certificates is not passed on. Each of our own
+    /// stands there once, also where the system has it already, as within another run.
     private static func combine(_ roots: [UInt8], _ own: [Certificate]) -> [UInt8] {
         let roots = PEM.certificates(in: roots)
         return roots + pem(own.filter { !roots.contains(Array($0.pem.utf8)) })

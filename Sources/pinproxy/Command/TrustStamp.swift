@@ -3,8 +3,8 @@ internal import Glibc
 internal import Security
 internal import TLS
 
-/// Says what the files of ``TrustFiles`` were made of, so that the next command takes them as they are: to read some hundred
-/// certificates takes longer than all else of `pinproxy exec`.
+/// Says what the files of ``TrustFiles`` were made of, so that the next command takes them as they are: to read some
+/// hundred certificates takes longer than all else of `pinproxy exec`.
 struct TrustStamp {
     static let name = "made"
 
@@ -22,7 +22,8 @@ struct TrustStamp {
     /// The files, if neither they nor what they were made of has changed.
     func files(of sources: Sources) -> TrustFiles? {
         guard let text = try? directory.read("\(folder)/\(Self.name)") else { return nil }
-        let lines = String(decoding: text.bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        let lines = String(decoding: text.bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+            .map(String.init)
         guard lines.count == 4 else { return nil }
         let files = TrustFiles(bundle: lines[1], authority: lines[2], javaStore: lines[3].isEmpty ? nil : lines[3])
         return lines == self.lines(files, of: sources) ? files : nil

@@ -12,7 +12,8 @@ struct BoundedProcess {
     let environment: [String: String]
     /// One of them ends it.
     let interrupts: Interrupts
-    /// Of its own. If it can have no mounts, it goes without; if it can have no network, ``SurroundingsRefused`` is thrown.
+    /// Of its own. If it can have no mounts, it goes without; if it can have no network, ``SurroundingsRefused`` is
+    /// thrown.
     var surroundings = CommandSurroundings()
     /// Called with the sockets that listen in its network, which are the caller's then.
     var entered: ([CInt]) throws -> Void = { _ in }
@@ -58,7 +59,9 @@ struct BoundedProcess {
         var signal: CInt?
         while !hasEnded, signal == nil, ContinuousClock.now < deadline {
             // An end of its output is no end of the program.
-            var wanted = [isWriting ? descriptor : -1, session?.descriptor ?? -1].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+            var wanted = [isWriting ? descriptor : -1, session?.descriptor ?? -1].map {
+                pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
+            }
             poll(&wanted, 2, Self.stepMilliseconds)
             if wanted[1].revents != 0 { session?.receive { _ in } }
             isWriting = isWriting && Self.read(descriptor, into: &output)
@@ -82,7 +85,9 @@ struct BoundedProcess {
         let process: pid_t
         do {
             defer { close(far) }
-            process = try ExecFork.start(arguments, in: surroundings, tellingOver: far, mask: .empty) { becomeProgram(writingTo: output) }
+            process = try ExecFork.start(arguments, in: surroundings, tellingOver: far, mask: .empty) {
+                becomeProgram(writingTo: output)
+            }
         }
         switch try ExecFork.outcome(over: near) {
         case .entered(let entered): return (process, entered.sockets)

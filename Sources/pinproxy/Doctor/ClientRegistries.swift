@@ -6,7 +6,8 @@ extension ClientProgram {
         ClientProgram(
             name: "go", package: "golang-go", version: "go version",
             call: """
-                GO111MODULE=on GOPROXY="$SITE/go" GONOSUMDB='*' GOTOOLCHAIN=local go list -m -versions pinproxy.test/test
+                GO111MODULE=on GOPROXY="$SITE/go" GONOSUMDB='*' GOTOOLCHAIN=local go list -m -versions \
+                pinproxy.test/test
                 """,
             settings: "go env -changed GOPROXY GONOPROXY GOINSECURE 2>/dev/null || :"),
         ClientProgram(
@@ -18,16 +19,17 @@ extension ClientProgram {
             call: reaching(
                 "building the effective model",
                 """
-                printf '<settings><mirrors><mirror><id>m</id><mirrorOf>*</mirrorOf><url>%s/maven</url></mirror></mirrors></settings>' \
-                "$SITE" > settings.xml
+                { printf '<settings><mirrors><mirror><id>m</id><mirrorOf>*</mirrorOf>'
+                  printf '<url>%s/maven</url></mirror></mirrors></settings>' "$SITE"; } > settings.xml
                 mvn -B -q -s settings.xml -Dmaven.repo.local="$PWD/repository" org.pinproxy:test:1.0:run
                 """),
             settings: settings("<proxy|<proxies", in: "~/.m2/settings.xml /etc/maven/settings.xml")),
         ClientProgram(
             name: "yarn", package: "yarnpkg", version: "\(yarn); \"$yarn\" --version",
             // It ends well whatever happens.
-            call: yarn + "; " + reaching(
-                "1.0.0", #""$yarn" info --registry "$SITE/npm/" --network-timeout 3000 pinproxy-test version"#),
+            call: yarn + "; "
+                + reaching(
+                    "1.0.0", #""$yarn" info --registry "$SITE/npm/" --network-timeout 3000 pinproxy-test version"#),
             settings: settings("(https?-)?proxy|cafile|strict-ssl", in: "~/.yarnrc ~/.npmrc")),
         ClientProgram(
             name: "skopeo", package: "skopeo", version: "skopeo --version",

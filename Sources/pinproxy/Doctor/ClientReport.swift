@@ -62,7 +62,8 @@ extension ClientReport {
     ///   - helped: whether it works with the program's remedy; nil: that wasn't tried.
     ///   - transparent: whether it works under `pinproxy exec --transparent`; the same.
     init(
-        _ program: ClientProgram, version: String, right: ClientCall, wrong: ClientCall, helped: Bool?, transparent: Bool?, settings: [String]
+        _ program: ClientProgram, version: String, right: ClientCall, wrong: ClientCall, helped: Bool?,
+        transparent: Bool?, settings: [String]
     ) {
         client = program.name
         self.version = version
@@ -74,7 +75,8 @@ extension ClientReport {
         execTells = wrong.isRefused
         self.transparent = transparent
         self.settings = settings
-        let ways = [transparent == true ? "`pinproxy exec --transparent`" : nil, program.remedy?.text].compactMap(\.self)
+        let ways = [transparent == true ? "`pinproxy exec --transparent`" : nil, program.remedy?.text].compactMap(
+            \.self)
         set = works || ways.isEmpty ? nil : ways.joined(separator: ", or ")
         worksThen = works ? nil : transparent == true ? true : helped
         said = works ? wrong.said : right.succeeded ? wrong.said : right.said

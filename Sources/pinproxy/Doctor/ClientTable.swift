@@ -3,33 +3,42 @@ extension ClientProgram {
     static let all = fetchers + sources + registries + python + languages + browsers
 
     private static let fetchers = [
-        ClientProgram(name: "curl", package: "curl", version: "curl --version", call: #"curl -sS "$SITE/""#,
-            settings: settings("proxy|preproxy|noproxy|socks[0-9a-z-]*|cacert|capath", in: "~/.curlrc ~/.config/curlrc")),
+        ClientProgram(
+            name: "curl", package: "curl", version: "curl --version", call: #"curl -sS "$SITE/""#,
+            settings: settings("proxy|preproxy|noproxy|socks[0-9a-z-]*|cacert|capath", in: "~/.curlrc ~/.config/curlrc")
+        ),
         ClientProgram(
             name: "wget", package: "wget", version: "wget --version",
             call: #"wget -nv -O- --tries=1 --no-hsts "$SITE/""#,
-            settings: settings("use_proxy|https?_proxy|no_proxy|ca_directory|check_certificate", in: "~/.wgetrc /etc/wgetrc")),
+            settings: settings(
+                "use_proxy|https?_proxy|no_proxy|ca_directory|check_certificate", in: "~/.wgetrc /etc/wgetrc")),
         ClientProgram(
             name: "aria2c", package: "aria2", version: "aria2c --version",
             call: #"aria2c --max-tries=1 -o fetched "$SITE/""#,
             remedy: Remedy(
                 text: #"`--ca-certificate="$SSL_CERT_FILE"`, or `sudo pinproxy ca install`"#,
                 call: #"aria2c --max-tries=1 --ca-certificate="$SSL_CERT_FILE" -o fetched "$SITE/""#),
-            settings: settings("(all|https?|no)-proxy|ca-certificate|check-certificate", in: "~/.aria2/aria2.conf ~/.config/aria2/aria2.conf")),
+            settings: settings(
+                "(all|https?|no)-proxy|ca-certificate|check-certificate",
+                in: "~/.aria2/aria2.conf ~/.config/aria2/aria2.conf")),
         ClientProgram(
             name: "yt-dlp", package: "PyPI: yt-dlp", version: "yt-dlp --version",
             call: #"yt-dlp --no-cache-dir --simulate "$SITE/page""#,
             remedy: Remedy(
                 text: "`--compat-options no-certifi`",
                 call: #"yt-dlp --no-cache-dir --simulate --compat-options no-certifi "$SITE/page""#),
-            settings: settings("proxy|no-check-certificates?|compat-options", in: "~/.config/yt-dlp/config ~/.config/yt-dlp.conf /etc/yt-dlp.conf")),
+            settings: settings(
+                "proxy|no-check-certificates?|compat-options",
+                in: "~/.config/yt-dlp/config ~/.config/yt-dlp.conf /etc/yt-dlp.conf")),
         ClientProgram(
             name: "lftp", package: "lftp", version: "lftp --version",
             call: #"lftp -c "set net:max-retries 1; cat $SITE/""#,
             remedy: Remedy(
                 text: "`set ssl:ca-file /path/of/$SSL_CERT_FILE` in `~/.lftprc`, or `sudo pinproxy ca install`",
                 call: #"lftp -c "set ssl:ca-file $SSL_CERT_FILE; set net:max-retries 1; cat $SITE/""#),
-            settings: settings("set +(ssl:ca-(file|path)|ssl:verify-certificate|https?:proxy|hftp:proxy)", in: "~/.lftprc ~/.lftp/rc ~/.config/lftp/rc /etc/lftp.conf")),
+            settings: settings(
+                "set +(ssl:ca-(file|path)|ssl:verify-certificate|https?:proxy|hftp:proxy)",
+                in: "~/.lftprc ~/.lftp/rc ~/.config/lftp/rc /etc/lftp.conf")),
         ClientProgram(
             name: "openssl", package: "openssl", version: "openssl version",
             call: #"openssl s_client -connect "$HOST:$PORT" -servername "$HOST" -verify_return_error </dev/null"#,
@@ -37,7 +46,8 @@ extension ClientProgram {
                 text: "`s_client -proxy HOST:PORT`",
                 call: """
                     \(proxyAddress)
-                    openssl s_client -proxy "$proxy" -connect "$HOST:$PORT" -servername "$HOST" -verify_return_error </dev/null
+                    openssl s_client -proxy "$proxy" -connect "$HOST:$PORT" -servername "$HOST" -verify_return_error \
+                    </dev/null
                     """)),
         ClientProgram(
             name: "apt", package: "apt", version: "apt-get --version",
@@ -53,7 +63,9 @@ extension ClientProgram {
     private static let sources = [
         ClientProgram(
             name: "git", package: "git", version: "git --version", call: #"git ls-remote "$SITE/repository.git""#,
-            settings: #"git config --show-origin --get-regexp '^(http|remote)\..*(proxy|sslcainfo|sslcapath|sslverify)' || :"#),
+            settings:
+                #"git config --show-origin --get-regexp '^(http|remote)\..*(proxy|sslcainfo|sslcapath|sslverify)' || :"#
+        ),
         ClientProgram(
             name: "git-lfs", package: "git-lfs", version: "git lfs version",
             call: #"git init -q .; git -c lfs.url="$SITE/lfs" lfs locks"#),
@@ -64,7 +76,9 @@ extension ClientProgram {
             name: "svn", package: "subversion", version: "svn --version",
             call: reaching(
                 "does not support the HTTP/DAV",
-                #"cp "$HOME/.subversion/servers" . 2>/dev/null; svn info --non-interactive --config-dir . "$SITE/svn""#),
+                #"""
+                cp "$HOME/.subversion/servers" . 2>/dev/null; svn info --non-interactive --config-dir . "$SITE/svn"
+                """#),
             remedy: Remedy(
                 text: "`http-proxy-host`, `http-proxy-port` and `ssl-authority-files` in `~/.subversion/servers`",
                 call: """
@@ -81,7 +95,8 @@ extension ClientProgram {
         ClientProgram(
             name: "composer", package: "composer", version: "composer --version --no-interaction",
             call: """
-                printf '{"repositories": [{"type": "composer", "url": "%s/composer"}, {"packagist.org": false}]}' "$SITE" \
+                printf '{"repositories": [{"type": "composer", "url": "%s/composer"}, {"packagist.org": false}]}' \
+                "$SITE" \
                 > composer.json
                 composer show --all --no-interaction pinproxy/test
                 """),
@@ -97,7 +112,8 @@ extension ClientProgram {
     /// Older ones know no registries over HTTP.
     private static let cargoVersion = """
         cargo --version
-        case $(cargo --version) in "cargo 0."* | "cargo 1."[0-9].* | "cargo 1."[1-5][0-9].* | "cargo 1.6"[0-7].*) exit 1 ;; esac
+        case $(cargo --version) in "cargo 0."* | "cargo 1."[0-9].* | "cargo 1."[1-5][0-9].* | "cargo 1.6"[0-7].*) exit \
+        1 ;; esac
         """
 
     /// A call whose failure proves that the site has answered.
@@ -110,7 +126,10 @@ extension ClientProgram {
     private static let python = [
         ClientProgram(
             name: "pip", package: "python3-pip", version: "pip --version",
-            call: #"pip index versions --disable-pip-version-check --retries 0 --index-url "$SITE/simple/" pinproxy-test"#,
+            call:
+                #"""
+                pip index versions --disable-pip-version-check --retries 0 --index-url "$SITE/simple/" pinproxy-test
+                """#,
             settings: settings("proxy|cert|trusted-host", in: "~/.config/pip/pip.conf ~/.pip/pip.conf /etc/pip.conf")),
         ClientProgram(
             name: "uv", package: "PyPI: uv", version: "uv --version",
@@ -122,7 +141,8 @@ extension ClientProgram {
             "urllib", "python3", version: "import sys; print(sys.version)",
             "import urllib.request as r; print(r.urlopen(site).read())"),
         module(
-            "requests", "PyPI: requests", "import requests; r = requests.get(site); print(r.text); r.raise_for_status()"),
+            "requests", "PyPI: requests", "import requests; r = requests.get(site); print(r.text); r.raise_for_status()"
+        ),
         module("httpx", "PyPI: httpx", "import httpx; r = httpx.get(site); print(r.text); r.raise_for_status()"),
         module(
             "urllib3", "PyPI: urllib3",
@@ -139,7 +159,9 @@ extension ClientProgram {
             aiohttp("trust_env=True")),
         module(
             "http.client", "python3", version: "import sys; print(sys.version)",
-            "import http.client as c; o = c.HTTPSConnection(host); o.request('GET', '/'); print(o.getresponse().read())",
+            """
+            import http.client as c; o = c.HTTPSConnection(host); o.request('GET', '/'); print(o.getresponse().read())
+            """,
             remedy: "`set_tunnel()` in the program",
             """
             import base64, http.client as c, os, urllib.parse as u
@@ -262,8 +284,9 @@ extension ClientProgram {
                 error => { console.error(String(error.cause ?? error)); process.exitCode = 1 })' "$SITE/"
                 """,
             remedy: Remedy(
-                text: "Node 24, which takes the proxy from the environment; before it undici's `EnvHttpProxyAgent` in the "
-                    + "program"))
+                text:
+                    "Node 24, which takes the proxy from the environment; before it undici's `EnvHttpProxyAgent` in "
+                    + "the program"))
     }
 
     private static func phpStream(_ setting: String) -> String {
@@ -282,7 +305,8 @@ extension ClientProgram {
             name: "chromium", package: "chromium", version: "chromium --version",
             call: """
                 sandbox=; [ "$(id -u)" != 0 ] || sandbox=--no-sandbox
-                said=$(chromium --headless $sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$PWD/profile" \
+                said=$(chromium --headless $sandbox --disable-gpu --disable-dev-shm-usage \
+                --user-data-dir="$PWD/profile" \
                 --dump-dom "$SITE/" 2>&1); echo "$said"; case $said in *"answers for this host"*) ;; *) exit 1 ;; esac
                 """,
             remedy: Remedy(text: "`pinproxy ca install --nss`")),
@@ -293,8 +317,10 @@ extension ClientProgram {
                 \(firefox); mkdir profile
                 for file in "$HOME"/.mozilla/firefox/*/cert9.db "$HOME"/.config/mozilla/firefox/*/cert9.db; do
                 [ ! -e "$file" ] || cp "$file" profile/; done
-                MOZ_LOG=nsHttp:3 MOZ_LOG_FILE=$PWD/log "$firefox" --headless --no-remote --profile "$PWD/profile" "$SITE/" &
-                for wait in $(seq 40); do sleep 0.25; ! cat log* 2>/dev/null | grep -aqi 'content-length: 39' || break; done
+                MOZ_LOG=nsHttp:3 MOZ_LOG_FILE=$PWD/log "$firefox" --headless --no-remote --profile "$PWD/profile" \
+                "$SITE/" &
+                for wait in $(seq 40); do sleep 0.25; ! cat log* 2>/dev/null | grep -aqi 'content-length: 39' || \
+                break; done
                 kill $!
                 cat log* | grep -aoE "HTTP/[0-9.]+ 502 .*${HOST#www.}.*" | sort -u || :
                 cat log* | grep -aqi 'content-length: 39'

@@ -20,7 +20,8 @@ struct Doctor: ParsableCommand {
             certificates that they have are shown.
 
             Exits 0 if all programs that were found work, 1 otherwise. --json prints a list of objects: client, \
-            version, takes_proxy, trusts_authority, works, shows, exec_tells, transparent, settings, set, works_then, said.
+            version, takes_proxy, trusts_authority, works, shows, exec_tells, transparent, settings, set, works_then, \
+            said.
 
             Examples:
               pinproxy doctor
@@ -47,7 +48,9 @@ struct Doctor: ParsableCommand {
         let files = StateFiles(directory: snapshot.stateDirectory)
         _ = try RunningProxy.require(files)
         try warn(snapshot, files)
-        if client == nil || programs.count > 1 { return try tell(try DoctorCrew(options, timeout: timeout).reports(on: programs, told)) }
+        if client == nil || programs.count > 1 {
+            return try tell(try DoctorCrew(options, timeout: timeout).reports(on: programs, told))
+        }
         let examination = try Examination(options, snapshot, patience: .seconds(timeout))
         defer { examination.end() }
         do {
@@ -99,7 +102,9 @@ extension ClientProgram {
     /// The program of that name, or else those of that language (`python3`), or that library (`requests`); nil: all.
     static func named(_ name: String?) throws -> [ClientProgram] {
         guard let name else { return all }
-        for found in [all.filter { $0.name == name }, all.filter { $0.name.split(separator: ": ").contains(name[...]) }]
+        for found in [
+            all.filter { $0.name == name }, all.filter { $0.name.split(separator: ": ").contains(name[...]) },
+        ]
         where !found.isEmpty {
             return found
         }
@@ -128,7 +133,8 @@ enum DoctorText {
         for report in reports where !report.works {
             lines += ["", "\(report.client): \(report.said)"]
             if let set = report.set {
-                let tried = report.worksThen.map { $0 ? " (tried: it works)" : " (tried here: that is not enough)" } ?? ""
+                let tried =
+                    report.worksThen.map { $0 ? " (tried: it works)" : " (tried here: that is not enough)" } ?? ""
                 lines.append("  set: \(set.replacing("`", with: ""))\(tried)")
             }
             lines += report.settings.map { "  your setting: \($0)" }

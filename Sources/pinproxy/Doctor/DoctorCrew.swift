@@ -23,7 +23,8 @@ final class DoctorCrew {
     init(_ options: ConfigurationOptions, timeout: Int) throws {
         let choice = try options.choice()
         arguments = [
-            "pinproxy", "doctor", "--json", "--timeout", "\(timeout)", "--config", choice.file, "--state-directory", choice.stateDirectory,
+            "pinproxy", "doctor", "--json", "--timeout", "\(timeout)", "--config", choice.file, "--state-directory",
+            choice.stateDirectory,
         ]
     }
 
@@ -58,7 +59,9 @@ final class DoctorCrew {
         let ends = try ChildProcess.makePipe()
         defer { close(ends[1]) }
         var program = ProgramStart("/proc/self/exe", arguments + [name])
-        program.descriptors = [(STDIN_FILENO, .nothing), (STDOUT_FILENO, .descriptor(ends[1])), (STDERR_FILENO, .nothing)]
+        program.descriptors = [
+            (STDIN_FILENO, .nothing), (STDOUT_FILENO, .descriptor(ends[1])), (STDERR_FILENO, .nothing),
+        ]
         program.group = .own
         program.blockedSignals = .empty
         do {

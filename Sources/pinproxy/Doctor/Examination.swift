@@ -55,7 +55,8 @@ struct Examination {
         }
         let settings = right.succeeded && !wrong.succeeded ? [] : try settings(of: program)
         return ClientReport(
-            program, version: version, right: right, wrong: wrong, helped: helped, transparent: transparent, settings: settings)
+            program, version: version, right: right, wrong: wrong, helped: helped, transparent: transparent,
+            settings: settings)
     }
 
     /// Nil: a command can have no network of its own here.
@@ -93,12 +94,14 @@ struct Examination {
         let given = ProxyURL.given(to: snapshot.proxy, inherited: ListenFile(in: snapshot.stateDirectory))
         let files = StateFiles(directory: snapshot.stateDirectory)
         let session = ProxySession(files, given: given, needs: isTransparent ? [.refusals, .names] : .refusals)
-        let client = try options.clientEnvironment(snapshot, session: session, isPlain: ProxyURL.mustBePlain(for: program.name))
+        let client = try options.clientEnvironment(
+            snapshot, session: session, isPlain: ProxyURL.mustBePlain(for: program.name))
         var surroundings = CommandSurroundings()
         surroundings.keepsRights = true
         surroundings.trust = CommandTrust(wish: .unasked, command: program.name).stores(client.trust, own)
         if isTransparent, let ip = IPAddress(client.proxy.host) {
-            surroundings.network = IsolatedNetwork(proxy: SocketAddress(ip: ip, port: client.proxy.port), isTransparent: true)
+            surroundings.network = IsolatedNetwork(
+                proxy: SocketAddress(ip: ip, port: client.proxy.port), isTransparent: true)
         }
         var environment = own
         environment["SITE"] = "https://\(host.rawValue)"

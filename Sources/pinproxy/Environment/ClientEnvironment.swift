@@ -54,14 +54,17 @@ struct ClientEnvironment {
     private static func direct(_ present: [String: String]) -> [String] {
         var hosts: [String] = []
         let written = [present["NO_PROXY"], present["no_proxy"]].compactMap { $0 }.flatMap { $0.split(separator: ",") }
-        for host in written.map({ String($0.trimming { $0 == " " }) }) + direct where !host.isEmpty && !hosts.contains(host) {
+        for host in written.map({ String($0.trimming { $0 == " " }) }) + direct
+        where !host.isEmpty && !hosts.contains(host) {
             hosts.append(host)
         }
         return hosts
     }
 
     /// Whether the user's own NO_PROXY takes all hosts out.
-    var isBypassed: Bool { variables.contains { $0.name == "NO_PROXY" && $0.value.split(separator: ",").contains("*") } }
+    var isBypassed: Bool {
+        variables.contains { $0.name == "NO_PROXY" && $0.value.split(separator: ",").contains("*") }
+    }
 
     func warnIfBypassed() {
         guard isBypassed else { return }

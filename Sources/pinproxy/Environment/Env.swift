@@ -14,7 +14,8 @@ struct Env: ParsableCommand {
             Prints export lines for a POSIX shell: the proxy's address in upper and lower case, and \
             a trust bundle (the system's roots and the proxy's authority) or the authority alone, \
             whichever each program wants. Java, wget, apt, Mercurial and PHP get a file of their own, which takes in \
-            what you have configured. What you have in NO_PROXY and JAVA_TOOL_OPTIONS is kept. The files are kept in the state \
+            what you have configured. What you have in NO_PROXY and JAVA_TOOL_OPTIONS is kept. The files are kept in \
+            the state \
             directory. Only pinproxy.yaml is read, not the pin file. If that fails, the output is a line that makes \
             the shell say so.
 
@@ -45,7 +46,8 @@ struct Env: ParsableCommand {
             environment.warnIfBypassed()
             Standard.output(environment.exports(in: shell))
         } catch {
-            // Whoever evaluates the output has asked for a shell that uses the proxy, and must not go on without noticing.
+            // Whoever evaluates the output has asked for a shell that uses the proxy, and must not go on without
+            // noticing.
             Standard.output(shell.failure)
             throw error
         }
@@ -69,12 +71,14 @@ extension ConfigurationOptions {
         // What is printed may be kept in a file, and holds no password.
         if let session, !isPlain {
             proxy.credentials =
-                session.token.map { "\(RunToken.user):\($0.text)" } ?? ProxyURL.given(to: snapshot.proxy, inherited: inherited)
+                session.token.map { "\(RunToken.user):\($0.text)" }
+                ?? ProxyURL.given(to: snapshot.proxy, inherited: inherited)
         }
         return ClientEnvironment(proxy: proxy, trust: trust, present: environment)
     }
 
-    /// Where files for this user's commands may lie. A service's directory is read-only for its users: the last is their own.
+    /// Where files for this user's commands may lie. A service's directory is read-only for its users: the last is
+    /// their own.
     func directories(_ snapshot: Snapshot) -> [StateFiles] {
         let own = StateDirectory.path(environment: StartEnvironment.variables)
         let others = own.map { $0 == snapshot.stateDirectory ? [] : [$0] } ?? []

@@ -75,13 +75,18 @@ enum MercurialPath {
     }
 
     private static func entries(_ value: String?) -> [String]? {
-        value?.split(separator: ":", omittingEmptySubsequences: false).map(String.init).filter { !ProgramFiles.isOurs($0, "hgrc") }
+        value?.split(separator: ":", omittingEmptySubsequences: false).map(String.init).filter {
+            !ProgramFiles.isOurs($0, "hgrc")
+        }
     }
 }
 
-/// BOTO_PATH (gsutil) takes the place of all files that boto would read. BOTO_CONFIG takes its place, and is the user's.
+/// BOTO_PATH (gsutil) takes the place of all files that boto would read. BOTO_CONFIG takes its place, and is the
+/// user's.
 enum BotoPath {
-    private static func defaults(_ present: [String: String]) -> [String] { ["/etc/boto.cfg", (present["HOME"] ?? "") + "/.boto"] }
+    private static func defaults(_ present: [String: String]) -> [String] {
+        ["/etc/boto.cfg", (present["HOME"] ?? "") + "/.boto"]
+    }
 
     static func adding(_ file: String, to present: [String: String]) -> String {
         ((entries(present["BOTO_PATH"]) ?? defaults(present)) + [file]).joined(separator: ":")
@@ -93,16 +98,22 @@ enum BotoPath {
     }
 
     private static func entries(_ value: String?) -> [String]? {
-        value?.split(separator: ":", omittingEmptySubsequences: false).map(String.init).filter { !ProgramFiles.isOurs($0, "boto") }
+        value?.split(separator: ":", omittingEmptySubsequences: false).map(String.init).filter {
+            !ProgramFiles.isOurs($0, "boto")
+        }
     }
 }
 
 /// PHP_INI_SCAN_DIR: an empty entry stands for PHP's own directory.
 enum PHPDirectories {
-    static func adding(_ directory: String, to present: String?) -> String { (rest(of: present) ?? "") + ":" + directory }
+    static func adding(_ directory: String, to present: String?) -> String {
+        (rest(of: present) ?? "") + ":" + directory
+    }
 
     static func rest(of present: String?) -> String? {
-        let kept = (present ?? "").split(separator: ":", omittingEmptySubsequences: false).filter { !ProgramFiles.isOurs(String($0), "php") }
+        let kept = (present ?? "").split(separator: ":", omittingEmptySubsequences: false).filter {
+            !ProgramFiles.isOurs(String($0), "php")
+        }
         return kept.allSatisfy(\.isEmpty) ? nil : kept.joined(separator: ":")
     }
 }

@@ -1,7 +1,8 @@
 internal import FoundationEssentials
 internal import Glibc
 
-/// Files of certificates that programs bring along: Python's certifi, in all the places where it is installed, and gsutil's.
+/// Files of certificates that programs bring along: Python's certifi, in all the places where it is installed, and
+/// gsutil's.
 enum BundledTrust {
     private static let limit = 256
     private static let names = ["certifi/cacert.pem", "pip/_vendor/certifi/cacert.pem", "gslib/data/cacerts.txt"]
@@ -13,8 +14,11 @@ enum BundledTrust {
         let home = environment["HOME"].map { $0.hasPrefix("/") ? $0 : "" } ?? ""
         var prefixes = ["/usr", "/usr/local", "/opt/pipx/venvs/*"]
         if !home.isEmpty { prefixes += ["\(home)/.local", "\(home)/.local/share/pipx/venvs/*"] }
-        prefixes += ["VIRTUAL_ENV", "CONDA_PREFIX"].compactMap { environment[$0] }.filter { $0.hasPrefix("/") }.map(escaped)
-        if let path = ChildCommand.path(of: command) { prefixes += Set([absolute(path), real(path)].compactMap(prefix)).map(escaped) }
+        prefixes += ["VIRTUAL_ENV", "CONDA_PREFIX"].compactMap { environment[$0] }.filter { $0.hasPrefix("/") }.map(
+            escaped)
+        if let path = ChildCommand.path(of: command) {
+            prefixes += Set([absolute(path), real(path)].compactMap(prefix)).map(escaped)
+        }
         var patterns = ["/usr/lib/google-cloud-sdk/\(cloudSDK)"]
         for prefix in prefixes {
             for name in names { patterns.append("\(prefix)/lib/python3*/{site,dist}-packages/\(name)") }

@@ -12,11 +12,12 @@ final class ChildCommand {
         case signalled(Int32)
     }
 
-    /// What is passed on. Not the signals of faults in this process, nor those that stop a process that uses the terminal from the
-    /// background: that is what should happen to this one too.
+    /// What is passed on. Not the signals of faults in this process, nor those that stop a process that uses the
+    /// terminal from the background: that is what should happen to this one too.
     private static let passedOn: [CInt] =
         [
-            SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGTSTP, SIGCONT, SIGWINCH, SIGURG,
+            SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGTSTP, SIGCONT, SIGWINCH,
+            SIGURG,
             SIGPOLL, SIGPWR, SIGXCPU,
         ] + Array(34...64)
     /// Set by this process for itself before it became pinproxy, and not inherited by a child.
@@ -53,7 +54,9 @@ final class ChildCommand {
 
     /// The same with surroundings of its own. To be called while there is one thread.
     /// - Throws: 126 if it can't have them, too.
-    static func start(_ arguments: [String], in surroundings: CommandSurroundings) throws -> (command: ChildCommand, CommandSurroundings.Entered) {
+    static func start(
+        _ arguments: [String], in surroundings: CommandSurroundings
+    ) throws -> (command: ChildCommand, CommandSurroundings.Entered) {
         let (near, far) = try DescriptorMessage.pair()
         defer { close(near) }
         let command: ChildCommand
@@ -98,7 +101,8 @@ final class ChildCommand {
 
     private static func notRun(_ name: String, _ problem: CInt) -> CommandFailure {
         CommandFailure(
-            code: problem == ENOENT || problem == ENOTDIR ? 127 : 126, message: "\(name): \(String(cString: strerror(problem)))")
+            code: problem == ENOENT || problem == ENOTDIR ? 127 : 126,
+            message: "\(name): \(String(cString: strerror(problem)))")
     }
 
     private static func spawn(_ file: String, _ arguments: [String], mask: sigset_t) throws(SystemError) -> pid_t {

@@ -42,9 +42,12 @@ struct CommandTrust {
         guard isUnfit else { return nil }
         let name = command.printable
         return Self.ofNamespaces.contains(PathText.name(of: command))
-            ? "pinproxy: \(name) makes namespaces of several users, which an ordinary user's command can't in a namespace of its own: "
-                + "run it as root, or without --isolated, --transparent and --trust"
-            : "pinproxy: \(name) acts for another user, which a command can't in a namespace of its own: run it outside, or as root"
+            ? "pinproxy: \(name) makes namespaces of several users, which an ordinary user's command can't in a "
+                + "namespace of its own: run it as root, or without --isolated, --transparent and --trust"
+            : """
+            pinproxy: \(name) acts for another user, which a command can't in a namespace of its own: run it \
+            outside, or as root
+            """
     }
 
     /// Nil: the trust stores stay as they are.
@@ -62,13 +65,13 @@ struct CommandTrust {
 
     /// Said when a command has it unasked.
     static let given =
-        "pinproxy: commands see the proxy's authority in the system's trust stores, by mounts of their own that end with them; "
-        + "--no-trust leaves it out, as sudo and other set-user-ID programs need it (said once)"
+        "pinproxy: commands see the proxy's authority in the system's trust stores, by mounts of their own that end "
+        + "with them; --no-trust leaves it out, as sudo and other set-user-ID programs need it (said once)"
 
     /// Said when it can't be had.
     static func missing(_ cause: String) -> String {
-        "pinproxy: programs that read the system's trust stores don't trust the proxy's authority: \(cause); those that take it from "
-            + "environment variables do. For all: sudo pinproxy ca install (said once)"
+        "pinproxy: programs that read the system's trust stores don't trust the proxy's authority: \(cause); those "
+            + "that take it from environment variables do. For all: sudo pinproxy ca install (said once)"
     }
 }
 
@@ -83,7 +86,9 @@ struct SaidOnce {
 
     func say(_ line: String) {
         let said = directories.map { directory in
-            ((try? directory.read(Self.name))?.bytes).map { String(decoding: $0, as: UTF8.self).split(separator: "\n").map(String.init) } ?? []
+            ((try? directory.read(Self.name))?.bytes).map {
+                String(decoding: $0, as: UTF8.self).split(separator: "\n").map(String.init)
+            } ?? []
         }
         guard !said.contains(where: { $0.contains(line) }) else { return }
         Standard.error(line)

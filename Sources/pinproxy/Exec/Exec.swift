@@ -14,8 +14,10 @@ struct Exec: ParsableCommand {
         abstract: "Run one command with the environment that env prints, and say what the proxy refused for it.",
         discussion: """
             What the proxy refuses for the command is printed on standard error when the command ends, since most \
-            programs print no more than "502". So is it when nothing came through the proxy at all. To know the command's \
-            requests, the URL of the proxy that it gets has a name and a password of this one run; where a program doesn't send \
+            programs print no more than "502". So is it when nothing came through the proxy at all. To know the \
+            command's \
+            requests, the URL of the proxy that it gets has a name and a password of this one run; where a program \
+            doesn't send \
             them, the proxy asks whether the connection belongs to a process of the command.
 
             Signals, the terminal's keys (Ctrl-C, Ctrl-Z) and the exit code are passed on. If the command \
@@ -24,8 +26,10 @@ struct Exec: ParsableCommand {
             If the proxy asks for a name and a password (proxy.users), they are taken from HTTPS_PROXY as it was \
             before, and the command doesn't see them. The proxy's own user and root need none.
 
-            With --isolated the command has a network of its own, in which only the proxy can be reached. With --transparent \
-            its connections to ports 443 and 80 are led to the proxy as well, and names are answered: for programs that know no \
+            With --isolated the command has a network of its own, in which only the proxy can be reached. With \
+            --transparent \
+            its connections to ports 443 and 80 are led to the proxy as well, and names are answered: for programs \
+            that know no \
             proxy. Both need no root where the kernel has user namespaces for everybody.
 
             Examples:
@@ -62,7 +66,12 @@ struct Exec: ParsableCommand {
     @Flag(
         help: ArgumentHelp(
             "Run it so, and lead its TCP connections to ports 443 and 80 to the proxy, whether it knows of one or not.",
-            discussion: "Which host it wants is read from its TLS hello or its request. Names are answered by the proxy's resolver."))
+            discussion:
+                """
+                Which host it wants is read from its TLS hello or its request. Names are answered by the proxy's \
+                resolver.
+                """
+        ))
     var transparent = false
 
     @Flag(
@@ -70,8 +79,10 @@ struct Exec: ParsableCommand {
         help: ArgumentHelp(
             "Have it see the proxy's authority in the system's trust stores, or not.",
             discussion: """
-                Mounts of its own, which need no root where the kernel has user namespaces for everybody. Without either of the two \
-                options it has them if they can be had; with --trust it isn't run without. Programs with the set-user-ID bit \
+                Mounts of its own, which need no root where the kernel has user namespaces for everybody. Without \
+                either of the two \
+                options it has them if they can be had; with --trust it isn't run without. Programs with the \
+                set-user-ID bit \
                 (sudo) need --no-trust.
                 """))
     var trust: Bool?
@@ -79,7 +90,8 @@ struct Exec: ParsableCommand {
     @Flag(
         help: ArgumentHelp(
             "Start a proxy for the run where none is running, and stop it afterwards.",
-            discussion: "On a port that the system chooses. What is wrong in it is logged to exec.log in the state directory."))
+            discussion:
+                "On a port that the system chooses. What is wrong in it is logged to exec.log in the state directory."))
     var start = false
 
     @Argument(
@@ -102,18 +114,21 @@ struct Exec: ParsableCommand {
         let files = StateFiles(directory: snapshot.stateDirectory)
         func session(for needs: ProxySession.Needs) -> ProxySession {
             ProxySession(
-                files, given: ProxyURL.given(to: snapshot.proxy, inherited: ListenFile(in: snapshot.stateDirectory)), needs: needs)
+                files, given: ProxyURL.given(to: snapshot.proxy, inherited: ListenFile(in: snapshot.stateDirectory)),
+                needs: needs)
         }
         let (session, started) = start ? try starting(files) { session(for: needs) } : (session(for: needs), nil)
         let environment = try options.clientEnvironment(
             snapshot, session: session, isPlain: plainURL || ProxyURL.mustBePlain(for: command[0]))
         if transparent { try session.requireNames() }
         session.warn(
-            of: command[0], using: environment.proxy, asksForUsers: snapshot.proxy.users != nil, isIsolated: reach != .everything)
+            of: command[0], using: environment.proxy, asksForUsers: snapshot.proxy.users != nil,
+            isIsolated: reach != .everything)
         if reach == .everything { environment.warnIfBypassed() }
         for (name, value) in environment.variables { setenv(name, value, 1) }
         if explainRefusals != .off { Lineage.adoptOrphans() }
-        let (child, door) = try startCommand(for: session, environment, files, SaidOnce(directories: options.directories(snapshot).map(\.own)))
+        let (child, door) = try startCommand(
+            for: session, environment, files, SaidOnce(directories: options.directories(snapshot).map(\.own)))
         func told(_ refusal: RunRefusal) {
             if explainRefusals == .live { explain(refusal) }
         }

@@ -6,7 +6,8 @@ internal import FoundationEssentials
 internal import Glibc
 internal import Isolation
 
-/// The ``Door`` of a command's own network, on a thread of its own: what it carries waits for nobody who reads standard error.
+/// The ``Door`` of a command's own network, on a thread of its own: what it carries waits for nobody who reads standard
+/// error.
 final class ExecDoor {
     /// For what the command has sent before it ended.
     private static let patience: DispatchTimeInterval = .seconds(2)
@@ -25,7 +26,8 @@ final class ExecDoor {
         thread = try LoopThread.start("door", stackSize: 256 << 10) { loop in
             let names = token.map { RunNames(loop: loop, runSocket, token: $0) }
             return Door(
-                loop: loop, network: network, sockets: sockets, connect: { () throws(ProxyUnreachable) in try Self.connect(to: doorSocket) },
+                loop: loop, network: network, sockets: sockets,
+                connect: { () throws(ProxyUnreachable) in try Self.connect(to: doorSocket) },
                 credentials: credentials, reports: reports
             ) { name, answered in
                 guard let names else { return answered(.failed("there is no proxy to ask")) }

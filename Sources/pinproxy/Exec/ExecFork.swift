@@ -2,8 +2,8 @@ internal import EventLoop
 internal import Glibc
 internal import Isolation
 
-/// The process that becomes a command with surroundings of its own: it moves there, tells `pinproxy exec` how that went, and
-/// executes the command.
+/// The process that becomes a command with surroundings of its own: it moves there, tells `pinproxy exec` how that
+/// went, and executes the command.
 ///
 /// A fork, and not another start of this program, which takes as long as the rest of it. A process can't be moved by
 /// another, and one that has threads can't move: so the parent must have none, and stays outside.
@@ -43,7 +43,8 @@ enum ExecFork {
     ///   - mask: the signals that the command has blocked.
     ///   - prepare: what the child does first.
     static func start(
-        _ arguments: [String], in surroundings: CommandSurroundings, tellingOver socket: CInt, mask: sigset_t, prepare: () -> Void = {}
+        _ arguments: [String], in surroundings: CommandSurroundings, tellingOver socket: CInt, mask: sigset_t,
+        prepare: () -> Void = {}
     ) throws(SystemError) -> pid_t {
         let process = fork()
         guard process >= 0 else { throw SystemError(code: errno, call: "fork") }
@@ -76,7 +77,9 @@ enum ExecFork {
         return outcome
     }
 
-    private static func become(_ arguments: [String], in surroundings: CommandSurroundings, tellingOver socket: CInt) -> Never {
+    private static func become(
+        _ arguments: [String], in surroundings: CommandSurroundings, tellingOver socket: CInt
+    ) -> Never {
         do {
             let entered = try surroundings.enter()
             try DescriptorMessage.send(Word.entered(untrusted: entered.untrusted).bytes, entered.sockets, over: socket)

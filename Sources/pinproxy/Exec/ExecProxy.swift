@@ -41,10 +41,12 @@ struct ExecProxy: ParsableCommand {
             log = try state.own.openForWriting(StateFiles.execLog, O_WRONLY | O_APPEND, mode: 0o600)
         } catch {
             throw CommandFailure(
-                "\(state.directory)/\(StateFiles.execLog): \(error); the proxy needs a state directory of its own: name one with "
-                    + "--state-directory")
+                "\(state.directory)/\(StateFiles.execLog): \(error); the proxy needs a state directory of its own: "
+                    + "name one with --state-directory")
         }
-        guard ftruncate(log, 0) == 0 else { throw CommandFailure("\(state.directory)/\(StateFiles.execLog): \(systemReason())") }
+        guard ftruncate(log, 0) == 0 else {
+            throw CommandFailure("\(state.directory)/\(StateFiles.execLog): \(systemReason())")
+        }
         let output: LogOutput
         do {
             output = try LogOutput(descriptor: log, format: .json)
@@ -62,7 +64,8 @@ struct ExecProxy: ParsableCommand {
         let directory = snapshot.stateDirectory
         do {
             try ProxyDaemon(
-                snapshot: consume snapshot, logger: Logger(label: "pinproxy") { _ in EventLogHandler(output: output) }, output: output,
+                snapshot: consume snapshot, logger: Logger(label: "pinproxy") { _ in EventLogHandler(output: output) },
+                output: output,
                 notices: notices,
                 load: { () throws(ConfigurationProblems) in
                     Snapshot(forRuns: try Snapshot.load(file, stateDirectory: directory), of: geteuid())
@@ -113,7 +116,9 @@ final class StartedProxy {
         var arguments = ["pinproxy", "exec-proxy", "--config", try options.fileForProxy()]
         if let directory = options.stateDirectory { arguments += ["--state-directory", directory] }
         var program = ProgramStart("/proc/self/exe", arguments)
-        program.descriptors = [(ExecProxy.socket, .descriptor(socket)), (STDIN_FILENO, .nothing), (STDOUT_FILENO, .nothing)]
+        program.descriptors = [
+            (ExecProxy.socket, .descriptor(socket)), (STDIN_FILENO, .nothing), (STDOUT_FILENO, .nothing),
+        ]
         // The terminal's keys are for the command.
         program.group = .ownSession
         do {

@@ -7,14 +7,16 @@ enum FreshLine {
         if endsUnfinished { Standard.error(raw: "\n") }
     }
 
-    /// In the first column this changes nothing; further right it wraps. A terminal can't be asked where its cursor is without taking
-    /// what is typed meanwhile.
+    /// In the first column this changes nothing; further right it wraps. A terminal can't be asked where its cursor is
+    /// without taking what is typed meanwhile.
     static func moveOn(_ columns: Int) -> String { String(repeating: " ", count: max(0, columns - 1)) + "\r" }
 
     /// Of a file; what a pipe has carried isn't known.
     private static var endsUnfinished: Bool {
         var status = stat()
-        guard fstat(STDERR_FILENO, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size > 0 else { return false }
+        guard fstat(STDERR_FILENO, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size > 0 else {
+            return false
+        }
         let file = open("/proc/self/fd/\(STDERR_FILENO)", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return false }
         defer { close(file) }

@@ -94,11 +94,15 @@ final class ProxySession {
                     + "what \(command.printable) asks of it will fail; start it with pinproxy run")
         }
         if let failure {
-            Standard.error("pinproxy: what the proxy refuses can't be told here: \(Self.words(for: failure, files.runSocket.path))")
+            Standard.error(
+                "pinproxy: what the proxy refuses can't be told here: \(Self.words(for: failure, files.runSocket.path))"
+            )
         }
         if let client {
             guard !client.begun.isLetIn else { return }
-            let what = credentials == nil ? "asks for a name and a password" : "doesn't take the name and the password of HTTPS_PROXY"
+            let what =
+                credentials == nil
+                ? "asks for a name and a password" : "doesn't take the name and the password of HTTPS_PROXY"
             Standard.error("pinproxy: the proxy \(what) (proxy.users): \(Self.advice(proxy))")
         } else if asksForUsers, proxy.credentials == nil {
             Standard.error("pinproxy: the proxy asks for a name and a password (proxy.users): \(Self.advice(proxy))")
@@ -115,10 +119,11 @@ final class ProxySession {
             cause = Self.words(for: failure, files.runSocket.path)
         } else {
             cause =
-                "no proxy is running with the state directory \(files.directory): start it with pinproxy run, or for this run with "
-                + "--start"
+                "no proxy is running with the state directory \(files.directory): start it with pinproxy run, or for "
+                + "this run with --start"
         }
-        throw CommandFailure(code: 126, message: "--transparent needs the running proxy, to ask it for addresses: \(cause)")
+        throw CommandFailure(
+            code: 126, message: "--transparent needs the running proxy, to ask it for addresses: \(cause)")
     }
 
     private static func advice(_ proxy: ProxyURL) -> String {
@@ -127,9 +132,11 @@ final class ProxySession {
 
     private static func words(for failure: ControlFailure, _ socket: String) -> String {
         switch failure {
-        case .unreachable(let error): "\(socket): \(error.reason); the proxy is of another version, or in another container"
+        case .unreachable(let error):
+            "\(socket): \(error.reason); the proxy is of another version, or in another container"
         case .untrusted(let cause): cause
-        case .stranger(let process): "process \(process) listens at \(socket), and not the proxy; nothing was asked of it"
+        case .stranger(let process):
+            "process \(process) listens at \(socket), and not the proxy; nothing was asked of it"
         case .refused(_, let cause): cause.printable
         case .silent: "the proxy hasn't answered within \(patience) seconds"
         case .ended: "the proxy has closed the connection"
@@ -155,7 +162,8 @@ final class ProxySession {
         for update in updates { if let refusal = account.received(update) { told(refusal) } }
     }
 
-    /// Says which of the connections without a token are this run's: those of this process and of all that descend from it.
+    /// Says which of the connections without a token are this run's: those of this process and of all that descend from
+    /// it.
     private func answer(_ questions: [RunQuestion], _ client: RunClient) {
         guard !questions.isEmpty else { return }
         let own = needs.contains(.refusals) ? Lineage.sockets(among: Set(questions.map(\.socket))) : []

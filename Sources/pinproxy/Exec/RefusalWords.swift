@@ -24,21 +24,28 @@ struct RefusalWords {
         var lines = account.refused.compactMap { refused -> String? in
             if !toldAlready { return line(of: refused.refusal, count: refused.count) }
             guard refused.count > 1 else { return nil }
-            return "pinproxy: \(refused.refusal.host.map { "\($0.printable): " } ?? "")refused \(refused.count) times in all"
+            return
+                "pinproxy: \(refused.refusal.host.map { "\($0.printable): " } ?? "")"
+                + "refused \(refused.count) times in all"
         }
         if account.unlistedHere > 0 {
-            lines.append("pinproxy: and \(Count(account.unlistedHere, "more connection")) that couldn't be led to the proxy")
+            lines.append(
+                "pinproxy: and \(Count(account.unlistedHere, "more connection")) that couldn't be led to the proxy")
         }
         if account.unlisted > 0 {
             lines.append("pinproxy: and \(Count(account.unlisted, "more refusal")); the proxy's log has them")
         }
         if account.isIncomplete {
             lines.append(
-                "pinproxy: the proxy ended, or was cut off, during the run: there may have been more refusals; its log has them")
+                """
+                pinproxy: the proxy ended, or was cut off, during the run: there may have been more refusals; its log \
+                has them
+                """
+            )
         } else if account.isKnown, account.requests == 0, account.refused.isEmpty {
             lines.append(
-                "pinproxy: \(command.printable) sent nothing through the proxy as this run: it made no request, or \(otherwise), "
-                    + "or asked as another user")
+                "pinproxy: \(command.printable) sent nothing through the proxy as this run: it made no request, or "
+                    + "\(otherwise), or asked as another user")
         }
         return lines
     }

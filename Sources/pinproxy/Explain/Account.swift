@@ -35,7 +35,8 @@ struct Account {
     let isTried: Bool
 
     init(
-        _ decision: Rehearsal.Decision, _ ending: Ending, others: [HostEntry], rules: RuleAccount, anchors: TrustAnchors,
+        _ decision: Rehearsal.Decision, _ ending: Ending, others: [HostEntry], rules: RuleAccount,
+        anchors: TrustAnchors,
         at now: UnixTime, isClockSet: Bool
     ) {
         self.decision = decision
@@ -104,11 +105,13 @@ extension Account {
         return JSONText.of(
             Report(
                 host: decision.host.name, port: decision.host.port, at: "\(CalendarDate(now))",
-                entry: decision.entry.map(Report.Entry.init), alsoMatching: others.map(Report.Entry.init), clients: decision.entry?.clients.map(Report.Clients.init),
+                entry: decision.entry.map(Report.Entry.init), alsoMatching: others.map(Report.Entry.init),
+                clients: decision.entry?.clients.map(Report.Clients.init),
                 action: decision.action.rawValue, request: rules.request, rules: rules.rules,
                 pathRules: rules.pathRules, address: connection?.address,
                 tlsVersion: connection?.version?.description, cipher: connection?.cipher, tlsGroup: connection?.group,
-                offeredProtocols: connection?.http?.offered.map(\.rawValue), protocol: connection?.http?.spoken.rawValue,
+                offeredProtocols: connection?.http?.offered.map(\.rawValue),
+                protocol: connection?.http?.spoken.rawValue,
                 extendedConnect: connection?.http?.takesExtendedConnect,
                 clientCertificate: connection?.certificateRequest.map(Report.ClientCertificate.init),
                 verified: chain.isVerified, chain: chain.facts,
@@ -137,7 +140,9 @@ extension Account {
             let units: [String]?
             let executables: [String]?
 
-            init(_ clients: EntryClients) { (users, units, executables) = (clients.users?.map(\.name), clients.units, clients.executables) }
+            init(_ clients: EntryClients) {
+                (users, units, executables) = (clients.users?.map(\.name), clients.units, clients.executables)
+            }
         }
         struct ClientCertificate: Encodable {
             let acceptableIssuers: [String]
@@ -192,8 +197,12 @@ extension Account {
     func text(_ palette: Palette, isVerbose: Bool = false) -> String {
         let verdict = outcome(palette) + rules.verdictLines(palette)
         // Each part begins with an empty line.
-        var lines = verdict.dropFirst() + [""] + rows + rules.lines(palette) + chainLines(isVerbose) + checkLines(palette, isVerbose)
-        if !isVerbose, explanation != nil { lines += ["", "--verbose shows the whole chain, and what each check compared"] }
+        var lines =
+            verdict.dropFirst() + [""] + rows + rules.lines(palette) + chainLines(isVerbose)
+            + checkLines(palette, isVerbose)
+        if !isVerbose, explanation != nil {
+            lines += ["", "--verbose shows the whole chain, and what each check compared"]
+        }
         return lines.joined(separator: "\n") + "\n"
     }
 
@@ -204,14 +213,17 @@ extension Account {
         lines += others.map { row("", "\($0.location): \($0.pattern) matches too, less specific") }
         lines.append(row("action", "\(decision.action.rawValue): \(meaning)"))
         if decision.entry?.showsRefusals == true {
-            lines.append(row("refusal", "page: where the server is refused, the client is shown why inside its TLS (on_refusal)"))
+            lines.append(
+                row("refusal", "page: where the server is refused, the client is shown why inside its TLS (on_refusal)")
+            )
         }
         if let clients = decision.entry?.clients {
             lines.append(row("clients", "\(clients); others are refused (--client says what becomes of one)"))
         }
         if let request = rules.decidingLine { lines.append(row("request", request)) }
         if let connection {
-            let tls = [connection.version?.description, connection.cipher, connection.group].compactMap(\.self).joined(separator: " ")
+            let tls = [connection.version?.description, connection.cipher, connection.group].compactMap(\.self).joined(
+                separator: " ")
             lines.append(row("connected", connection.address + (tls.isEmpty ? "" : ", \(tls)")))
         }
         if let http = connection?.http { lines.append(row("protocol", http.account)) }
@@ -273,7 +285,8 @@ extension Account {
     private func outcome(_ palette: Palette) -> [String] {
         if let answer {
             let refused = palette.paint("Refused", .failed)
-            return ["", "\(refused): a client is told \(answer.status) \(answer.title.printable)", ""] + answer.text.printableLines
+            return ["", "\(refused): a client is told \(answer.status) \(answer.title.printable)", ""]
+                + answer.text.printableLines
         }
         guard isTried, rules.refusal == nil else { return [] }
         guard let report = explanation?.verdict.report else { return ["", palette.paint("Let through", .passed)] }

@@ -54,9 +54,11 @@ struct ExpectedExchange {
             switch rules.redirects {
             case .pass: nil
             case .follow:
-                ("redirects",
+                (
+                    "redirects",
                     "followed \(reach), at most \(rules.maxRedirects), each by the policy, pins and rules of its host; "
-                        + "never from https to http, and not for browsers")
+                        + "never from https to http, and not for browsers"
+                )
             case .refuse: ("redirects", "refused: a client is told 502")
             }
         case .credentials:
@@ -68,25 +70,37 @@ struct ExpectedExchange {
             (
                 "downloads",
                 rules.resume
-                    ? "continued if they break off (GET, with a strong validator and byte ranges)" : "not continued if they break off"
+                    ? "continued if they break off (GET, with a strong validator and byte ranges)"
+                    : "not continued if they break off"
             )
         case .coalesce:
             rules.coalesce
-                ? ("in flight", "identical GETs are made once" + rules.coalesceWith.map { ", with equal \($0) too" }.joined()) : nil
+                ? (
+                    "in flight",
+                    "identical GETs are made once" + rules.coalesceWith.map { ", with equal \($0) too" }.joined()
+                ) : nil
         case .maxActive:
             rules.maxActive.map {
-                let next = rules.order == .fifo ? "the one that has waited longest goes first" : "the last one to come goes first"
+                let next =
+                    rules.order == .fifo
+                    ? "the one that has waited longest goes first" : "the last one to come goes first"
                 return ("at one time", "\(Count($0, "exchange")); others wait, and \(next)")
             }
         case .baseURL where rules.baseURL == nil: nil
         case .baseURL:
-            ("with http://", base.map { "goes to \($0.printable), by the policy, pins and rules of that host" }
-                ?? "400: the path leads above the base, as some servers read it")
+            (
+                "with http://",
+                base.map { "goes to \($0.printable), by the policy, pins and rules of that host" }
+                    ?? "400: the path leads above the base, as some servers read it"
+            )
         case .http:
             rules.http.contains(.http2)
                 ? ("HTTP", "the host is offered \(rules.http.map(\.rawValue).joined(separator: " and "))")
                 : ("HTTP", "over HTTP/1.1, on a connection of its own")
-        case .ping: rules.ping == nil ? nil : ("asked", "every \(rules.text(of: .ping)) whether it lives, while requests are in flight over HTTP/2")
+        case .ping:
+            rules.ping == nil
+                ? nil
+                : ("asked", "every \(rules.text(of: .ping)) whether it lives, while requests are in flight over HTTP/2")
         case .allowWWAN: rules.allowWWAN ? nil : ("network", "refused while reachability says WWAN")
         default: nil
         }
@@ -108,7 +122,9 @@ struct ExpectedResponse {
         self.inspectedBody = inspectedBody
     }
 
-    private var readsBody: Bool { !rules.serializers.contains(.http) || rules.removeNullValues && rules.serializers.first != .http }
+    private var readsBody: Bool {
+        !rules.serializers.contains(.http) || rules.removeNullValues && rules.serializers.first != .http
+    }
 
     // MARK: For people
 
@@ -120,7 +136,8 @@ struct ExpectedResponse {
         lines.append("  body          \(body)")
         if rules.removeNullValues { lines.append("  rewritten     null values are removed from JSON") }
         let failure =
-            judge.isEnforced ? "a client is told 502" : "it is passed on, and serializer.report is logged (enforcement: report)"
+            judge.isEnforced
+            ? "a client is told 502" : "it is passed on, and serializer.report is logged (enforcement: report)"
         lines.append("  if it is not  \(failure)")
         return lines
     }
@@ -154,7 +171,8 @@ struct ExpectedResponse {
     var report: Report {
         Report(
             status: judge.statuses?.map(\.description), contentTypes: judge.contentTypes?.map(\.description),
-            serializers: rules.serializers.map(\.rawValue), removeNullValues: rules.removeNullValues, maxBody: rules.maxBody,
+            serializers: rules.serializers.map(\.rawValue), removeNullValues: rules.removeNullValues,
+            maxBody: rules.maxBody,
             oversize: rules.oversize.rawValue, enforcement: rules.enforcement.rawValue)
     }
 }

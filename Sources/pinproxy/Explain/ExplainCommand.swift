@@ -17,7 +17,8 @@ struct ExplainCommand: ParsableCommand {
             all that each check compared. Exits 0 if a request would \
             be let through, 1 if not (with --response: if the response would be passed on).
 
-            The files are judged, which the running proxy may not have read yet: if they have changed since, this says so. \
+            The files are judged, which the running proxy may not have read yet: if they have changed since, this says \
+            so. \
             --live judges by the configuration that is in force.
 
             A rotation can be rehearsed: --chain evaluates a chain on disk in place of the one the \
@@ -34,24 +35,30 @@ struct ExplainCommand: ParsableCommand {
             whether it would be passed on, rewritten or refused, and why. No connection is made, and the \
             chain is judged only with --chain. Of several heads (redirects, 100 Continue) the last one counts.
 
-            Where an entry is only for some clients (clients), --client says what becomes of one: by what the kernel would say of \
-            its connection, user=NAME, unit=UNIT and executable=PATH; what is left out is unknown. A client that is refused is \
+            Where an entry is only for some clients (clients), --client says what becomes of one: by what the kernel \
+            would say of \
+            its connection, user=NAME, unit=UNIT and executable=PATH; what is left out is unknown. A client that is \
+            refused is \
             connected to nothing.
 
             --json prints one object: host, port, at; entry (pattern, file, line; null: the defaults); \
-            also_matching, a list of entries; clients (users, units, executables; left out if all may use the entry); action; where there are any: rules, a list with key, value, \
+            also_matching, a list of entries; clients (users, units, executables; left out if all may use the entry); \
+            action; where there are any: rules, a list with key, value, \
             source, file, line; path_rules, a list with source, path, methods, file, line; with --path: \
             request (method, path, ambiguous, matching as in path_rules, sent: method, target, headers, body, \
             convert_body, upgrade_insecure; base, where it goes if it is made with http:// and there is a base_url; \
             refusal if the rules refuse it); expected, where responses are judged \
             (status, content_types, serializers, remove_null_values, max_body, oversize, enforcement); with \
             --response: response (file, status, outcome: passed, rewritten, refused, reported or unjudged; reason, \
-            finding, refusal, remark); address, tls_version, cipher, tls_group; offered_protocols, protocol (h2 or http/1.1, \
-            as the host chose by ALPN), extended_connect (whether it takes WebSockets over HTTP/2; left out if that is unknown); \
+            finding, refusal, remark); address, tls_version, cipher, tls_group; offered_protocols, protocol (h2 or \
+            http/1.1, \
+            as the host chose by ALPN), extended_connect (whether it takes WebSockets over HTTP/2; left out if that is \
+            unknown); \
             client_certificate (acceptable_issuers, shown, not_after; left out if the host asks for none); \
             verified; chain \
             (as pinproxy pin --json has it); checks, a list with name, outcome (passed, failed, \
-            reported, skipped) and lines; matched_pin, matched_depth; let_through (left out if no chain was judged); reported; refusal \
+            reported, skipped) and lines; matched_pin, matched_depth; let_through (left out if no chain was judged); \
+            reported; refusal \
             (status, title, details; null if let through).
 
             Examples:
@@ -67,11 +74,13 @@ struct ExplainCommand: ParsableCommand {
     @OptionGroup var options: ConfigurationOptions
 
     @Argument(
-        help: ArgumentHelp("The host; the port is 443 if none is given.", valueName: "host[:port]"), completion: HostCompletion.kind)
+        help: ArgumentHelp("The host; the port is 443 if none is given.", valueName: "host[:port]"),
+        completion: HostCompletion.kind)
     var host: String
 
     @Option(
-        help: ArgumentHelp("Evaluate the chain of a PEM file, leaf first, and don't connect.", valueName: "file"), completion: .file())
+        help: ArgumentHelp("Evaluate the chain of a PEM file, leaf first, and don't connect.", valueName: "file"),
+        completion: .file())
     var chain: String?
 
     @Option(
@@ -80,7 +89,8 @@ struct ExplainCommand: ParsableCommand {
     var at: Instant?
 
     @Option(
-        help: ArgumentHelp("Show the rules for a request with this path, written as in the request.", valueName: "path"))
+        help: ArgumentHelp("Show the rules for a request with this path, written as in the request.", valueName: "path")
+    )
     var path: String?
 
     @Option(
@@ -90,7 +100,10 @@ struct ExplainCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Judge the response of a file, stored with curl -i, to that request, and don't connect.", valueName: "file"),
+            "Judge the response of a file, stored with curl -i, to that request, and don't connect.",
+            valueName: """
+                file
+                """),
         completion: .file())
     var response: String?
 
@@ -121,7 +134,8 @@ struct ExplainCommand: ParsableCommand {
         guard let path else {
             if method != nil { throw ValidationError("--method needs --path, the path of the request") }
             if response != nil {
-                throw ValidationError("--response needs --path, the path of the request that was answered, e.g. --path /")
+                throw ValidationError(
+                    "--response needs --path, the path of the request that was answered, e.g. --path /")
             }
             return nil
         }
@@ -137,7 +151,10 @@ struct ExplainCommand: ParsableCommand {
 
     func run() throws {
         let snapshot = try live ? options.loadInForce() : options.load()
-        if !live { options.remarkChanges(since: snapshot, advice: " (the files are judged here; --live judges by what is in force)") }
+        if !live {
+            options.remarkChanges(
+                since: snapshot, advice: " (the files are judged here; --live judges by what is in force)")
+        }
         let stored = try response.map { file throws(CommandFailure) in try StoredResponse(file: file) }
         let instant = at?.time
         let host = try Rehearsal.Host(argument: host)
@@ -187,7 +204,8 @@ extension HostTable<HostEntry> {
     }
 }
 
-/// What `pinproxy explain` says of a name for which the proxy answers itself. Only the running proxy could connect to it.
+/// What `pinproxy explain` says of a name for which the proxy answers itself. Only the running proxy could connect to
+/// it.
 struct TestHostAccount: Encodable {
     let host: String
     let port: UInt16
@@ -210,7 +228,8 @@ struct TestHostAccount: Encodable {
     private var text: String {
         """
         host      \(host):\(port)
-        entry     the proxy's own, with \(letThrough ? "a right" : "a wrong") pin: it answers for this name itself, so that programs \
+        entry     the proxy's own, with \(letThrough ? "a right" : "a wrong") pin: it answers for this name itself, so \
+        that programs \
         can be tried (pinproxy doctor)
 
         \(letThrough ? "Let through" : "Refused: a client is told 502 Certificate pinning failure for \(host)")

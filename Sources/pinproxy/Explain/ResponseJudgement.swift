@@ -29,7 +29,8 @@ struct ResponseJudgement {
     var isRefused: Bool { if case .refused = outcome { true } else { false } }
 
     private init(
-        _ response: StoredResponse, _ outcome: Outcome, _ error: ResponseSerializationError? = nil, remark: String? = nil
+        _ response: StoredResponse, _ outcome: Outcome, _ error: ResponseSerializationError? = nil,
+        remark: String? = nil
     ) {
         (self.response, self.outcome, self.error, self.remark) = (response, outcome, error, remark)
     }
@@ -39,7 +40,8 @@ struct ResponseJudgement {
 
     /// - Parameter inspectedBody: `limits.inspected_body`.
     init(
-        _ response: StoredResponse, by rules: ExchangeRules?, method name: String, path: String, for decision: Rehearsal.Decision,
+        _ response: StoredResponse, by rules: ExchangeRules?, method name: String, path: String,
+        for decision: Rehearsal.Decision,
         inspectedBody: Int, bodies: any BodyExecutor
     ) {
         guard let rules, let judge = rules.judge else {
@@ -56,7 +58,8 @@ struct ResponseJudgement {
         } catch {
             // A rule that only reports refuses nothing for what isn't known.
             self.init(
-                response, judge.isEnforced ? .refused(Rehearsal.Answer(error, for: decision.host)) : .unjudged(error.cause),
+                response,
+                judge.isEnforced ? .refused(Rehearsal.Answer(error, for: decision.host)) : .unjudged(error.cause),
                 remark: remark)
             return
         }
@@ -66,7 +69,8 @@ struct ResponseJudgement {
         case .refuse(let error):
             let answer = Rehearsal.Answer(
                 error, by: rules.source(of: error), for: decision.host, entry: decision.entry,
-                explainedBy: ExplainCommandLine(decision.host.authority, method: name, path: String(path.prefix { $0 != "?" })),
+                explainedBy: ExplainCommandLine(
+                    decision.host.authority, method: name, path: String(path.prefix { $0 != "?" })),
                 isEnforced: judge.isEnforced)
             let isCoding = if case .undecodable = error.reason { true } else { false }
             self.init(
@@ -103,7 +107,12 @@ struct ResponseJudgement {
         case .unjudged(let reason): return ["  Not judged: \(reason)"]
         case .passed: return ["  \(palette.paint("Passed", .passed)) as it is"]
         case .rewritten(let length):
-            return ["  \(palette.paint("Rewritten", .passed)): null values are removed, which leaves \(Count(length, "byte"))"]
+            return [
+                """
+                  \(palette.paint("Rewritten", .passed)): null values are removed, which leaves \
+                \(Count(length, "byte"))
+                """
+            ]
         case .refused(let answer):
             let refused = palette.paint("Refused", .failed)
             return ["  \(refused): a client is told \(answer.status) \(answer.title.printable(longest: 1000))", ""]
@@ -152,7 +161,8 @@ struct ResponseJudgement {
         case .reported(let answer): (name, refusal) = ("reported", RefusalReport(answer))
         }
         return Report(
-            file: response.file, status: response.status, outcome: name, reason: reason, finding: error.map(Report.Finding.init),
+            file: response.file, status: response.status, outcome: name, reason: reason,
+            finding: error.map(Report.Finding.init),
             refusal: refusal, remark: remark)
     }
 }

@@ -33,7 +33,8 @@ struct RuleAccount {
         let layers: RuleLayers? =
             switch action {
             case .deny: nil
-            case .intercept, .tunnel, .verifyTunnel: decision.entry == nil ? snapshot.defaultRules : decision.entry?.rules
+            case .intercept, .tunnel, .verifyTunnel:
+                decision.entry == nil ? snapshot.defaultRules : decision.entry?.rules
             }
         self.layers = layers
         self.request = request
@@ -70,7 +71,8 @@ struct RuleAccount {
         judgement = response.map { response in
             refusal == nil
                 ? ResponseJudgement(
-                    response, by: rules, method: request?.method ?? "GET", path: request?.path ?? "", for: decision, inspectedBody: inspectedBody,
+                    response, by: rules, method: request?.method ?? "GET", path: request?.path ?? "", for: decision,
+                    inspectedBody: inspectedBody,
                     bodies: bodies)
                 : ResponseJudgement(response, unjudged: Self.noRequest)
         }
@@ -117,7 +119,9 @@ struct RuleAccount {
     }
 
     private func names(_ choice: RuleLayers.Choice) -> String {
-        let chosen = layers?.chosen(choice).map { "\($0.layer.source) matches (\($0.place.short): \($0.requests.printable))" }
+        let chosen = layers?.chosen(choice).map {
+            "\($0.layer.source) matches (\($0.place.short): \($0.requests.printable))"
+        }
         guard let chosen, !chosen.isEmpty else { return "no rule matches" }
         return chosen.joined(separator: ", ")
     }
@@ -126,7 +130,9 @@ struct RuleAccount {
         var lines: [String] = []
         if !keys.isEmpty {
             lines += ["", "Rules:"]
-            lines += keys.map { "  \($0.name): \($0.value.printable(longest: 1000))  (\($0.source), \($0.place.short))" }
+            lines += keys.map {
+                "  \($0.name): \($0.value.printable(longest: 1000))  (\($0.source), \($0.place.short))"
+            }
         }
         if !pathRules.isEmpty {
             lines += ["", "Rules for some requests, the first of each list that matches (see --path):"]
@@ -138,7 +144,11 @@ struct RuleAccount {
     /// Whether the request would be refused, and whether the response would be passed on.
     func verdictLines(_ palette: Palette) -> [String] {
         let refused = refusal.map { refusal in
-            ["", "\(palette.paint("Refused", .failed)): a client is told \(refusal.status) \(refusal.title.printable)", ""]
+            [
+                "",
+                "\(palette.paint("Refused", .failed)): a client is told \(refusal.status) \(refusal.title.printable)",
+                "",
+            ]
                 + refusal.text.printableLines
         }
         return (refused ?? []) + (judgement?.lines(palette) ?? [])
@@ -201,7 +211,8 @@ struct RuleAccount {
             request: request.map {
                 Report.Request(
                     method: $0.method, path: $0.path, ambiguous: isAmbiguous, matching: matching.map(Report.Rule.init),
-                    sent: refusal == nil ? sent?.report : nil, base: exchange?.base, refusal: refusal.map(RefusalReport.init))
+                    sent: refusal == nil ? sent?.report : nil, base: exchange?.base,
+                    refusal: refusal.map(RefusalReport.init))
             }, expected: expected?.report, response: judgement?.report)
     }
 }

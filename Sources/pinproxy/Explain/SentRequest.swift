@@ -80,7 +80,10 @@ struct SentRequest {
             lines.append("\(Count(length, "byte")) of multipart/form-data: \(partNames)")
             if let throttle { lines.append("sent in packets: \(throttle)") }
         }
-        if case .own = content {} else { lines.append("a request that brings a body keeps that, and gets no parameters") }
+        if case .own = content {
+        } else {
+            lines.append("a request that brings a body keeps that, and gets no parameters")
+        }
         if let conversion {
             lines.append("of \(conversion.from.contentType) is converted to \(conversion.to.contentType)")
         }
@@ -128,7 +131,8 @@ struct SentRequest {
             case .own: nil
             case .parameters(let body, let type):
                 Report.Body(
-                    contentType: type, text: String(decoding: body, as: UTF8.self), length: body.count, parts: nil, throttle: nil)
+                    contentType: type, text: String(decoding: body, as: UTF8.self), length: body.count, parts: nil,
+                    throttle: nil)
             case .form(let length):
                 Report.Body(
                     contentType: "multipart/form-data", text: nil, length: length, parts: partNames, throttle: throttle)

@@ -59,7 +59,8 @@ struct StoredResponse {
         return Serialization.ResponseHead(
             status: status, contentType: list("content-type").map { ContentType($0.span) },
             contentEncoding: list("content-encoding").map { String(decoding: $0, as: UTF8.self) },
-            body: mayHaveBody(answering: method) ? (isComplete ? declaredLength : body.count).map { .length($0) } ?? .unknownLength : .none)
+            body: mayHaveBody(answering: method)
+                ? (isComplete ? declaredLength : body.count).map { .length($0) } ?? .unknownLength : .none)
     }
 
     private func mayHaveBody(answering method: HTTPWire.Method) -> Bool {
@@ -121,7 +122,8 @@ extension StoredResponse {
         mutating func head() throws(Defect) -> Head {
             let first = try nextLine()
             guard let status = Self.status(first) else {
-                throw Defect(line: line, explanation: "\(Self.shown(first)) is not a status line, as HTTP/1.1 200 OK is")
+                throw Defect(
+                    line: line, explanation: "\(Self.shown(first)) is not a status line, as HTTP/1.1 200 OK is")
             }
             var fields: [(name: String, value: [UInt8])] = []
             while true {
@@ -134,7 +136,8 @@ extension StoredResponse {
                 }
                 guard let colon = text.firstIndex(of: UInt8(ascii: ":")), colon > text.startIndex else {
                     throw Defect(
-                        line: line, explanation: "\(Self.shown(text)) is not a header field; an empty line ends the head")
+                        line: line,
+                        explanation: "\(Self.shown(text)) is not a header field; an empty line ends the head")
                 }
                 let name = String(decoding: text[..<colon], as: UTF8.self).lowercased()
                 fields.append((name, Self.trimmed(text[(colon + 1)...])))
@@ -144,7 +147,8 @@ extension StoredResponse {
         private mutating func nextLine() throws(Defect) -> ArraySlice<UInt8> {
             guard let end = bytes[at...].firstIndex(of: 0x0A) else {
                 let explanation =
-                    line == 0 ? "\(Self.shown(bytes[at...])) is not a status line, as HTTP/1.1 200 OK is"
+                    line == 0
+                    ? "\(Self.shown(bytes[at...])) is not a status line, as HTTP/1.1 200 OK is"
                     : "the file ends within the head, before its empty line"
                 throw Defect(line: line + 1, explanation: explanation)
             }

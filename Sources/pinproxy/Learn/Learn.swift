@@ -42,7 +42,8 @@ struct Learn: ParsableCommand {
         guard let time else { return }
         if stop || forget { throw ValidationError("--for can't be combined with --stop or --forget") }
         guard let duration = Duration(written: time), duration >= .seconds(1), duration <= Self.longest else {
-            throw ValidationError("\"\(time)\" is not a valid time; write a number and a unit, e.g. 30m, 12h or 1d; 90d at most")
+            throw ValidationError(
+                "\"\(time)\" is not a valid time; write a number and a unit, e.g. 30m, 12h or 1d; 90d at most")
         }
     }
 
@@ -56,10 +57,12 @@ struct Learn: ParsableCommand {
                 let order = LearnOrder(stop ? .stop : .unchanged, forgets: forget)
                 let wasLearning = try proxy.obey(order, now: Clock.now) != nil
                 if stop, !wasLearning, !forget {
-                    throw CommandFailure("the proxy using \(proxy.directory) was not learning; pinproxy learn --for TIME begins it")
+                    throw CommandFailure(
+                        "the proxy using \(proxy.directory) was not learning; pinproxy learn --for TIME begins it")
                 }
                 return Standard.error(
-                    forget ? "forgotten\(stop && wasLearning ? ", and learning has ended" : "")"
+                    forget
+                        ? "forgotten\(stop && wasLearning ? ", and learning has ended" : "")"
                         : "learning has ended; pinproxy learn prints what was learned")
             } else if proxy.isRunning {
                 // To have what it has seen by now written.
@@ -105,7 +108,9 @@ struct Learn: ParsableCommand {
             throw CommandFailure("there is no pin file to change: name one in \(snapshot.files[0]) (pins: pins.yaml)")
         }
         let file = snapshot.files[1]
-        guard let bytes = FileManager.default.contents(atPath: file) else { throw CommandFailure("\(file) can't be read") }
+        guard let bytes = FileManager.default.contents(atPath: file) else {
+            throw CommandFailure("\(file) can't be read")
+        }
         let learned = LearnedPins(history, snapshot: snapshot)
         for remark in learned.remarks { Standard.error(remark) }
         guard !learned.isEmpty else {

@@ -52,15 +52,20 @@ struct LearnedPins {
         }
         var pins = Pins()
         let position = wildcard?.policy.position ?? .any
-        for chain in host.chains { pins.add(chain, candidates: Self.candidates(chain, position: position), mode: .publicKey) }
+        for chain in host.chains {
+            pins.add(chain, candidates: Self.candidates(chain, position: position), mode: .publicKey)
+        }
         guard !pins.lines.isEmpty else { return }
         let count = host.chains.reduce(0) { $0 + $1.count }
         let first = host.chains.map(\.first).min() ?? 0
         let last = host.chains.map(\.last).max() ?? 0
         var lines = ["\(pattern): \(Count(count, "connection")) from \(CalendarDate(first)) to \(CalendarDate(last))"]
-        if host.chains.count > 1 { lines.append("\(host.chains.count) different chains were seen; make sure that all are the host's") }
+        if host.chains.count > 1 {
+            lines.append("\(host.chains.count) different chains were seen; make sure that all are the host's")
+        }
         if let wildcard {
-            lines.append("decides in place of \(wildcard.pattern) (line \(wildcard.line)), whose other keys stand here too")
+            lines.append(
+                "decides in place of \(wildcard.pattern) (line \(wildcard.line)), whose other keys stand here too")
         }
         entries.append(
             PinEntryText(
@@ -117,7 +122,9 @@ struct LearnedPins {
                 let subject = link.subject.isEmpty ? "no subject" : link.subject.printable
                 let role = isLeaf ? "the leaf's" : link.subject == link.issuer ? "the root's" : "the issuer's, a backup"
                 let line = PinEntryText.Line(
-                    pin: pin, remark: "\(role): \(subject), until \(CalendarDate(link.notAfter)), seen \(CalendarDate(chain.last))")
+                    pin: pin,
+                    remark:
+                        "\(role): \(subject), until \(CalendarDate(link.notAfter)), seen \(CalendarDate(chain.last))")
                 if isLeaf { leaves.append(line) } else { others.append(line) }
             }
         }

@@ -67,7 +67,8 @@ struct PinFileLines {
             text.apply(.init(at: hosts, removing: 1, inserting: ["hosts:"] + written(entries, indent: 2)))
         default:
             let comment = ["", "# Entries that were learned; to be added to hosts:"] + written(entries, indent: 0)
-            text.apply(.init(at: lines.count, inserting: comment.map { $0.isEmpty || $0.hasPrefix("#") ? $0 : "# " + $0 }))
+            text.apply(
+                .init(at: lines.count, inserting: comment.map { $0.isEmpty || $0.hasPrefix("#") ? $0 : "# " + $0 }))
         }
     }
 

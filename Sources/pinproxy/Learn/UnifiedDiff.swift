@@ -45,7 +45,9 @@ struct EditedLines {
         while let first = rest.first {
             var hunk: [Edit] = [first]
             rest = rest.dropFirst()
-            while let next = rest.first, let last = hunk.last, next.line - (last.line + last.removes) <= 2 * Self.context {
+            while let next = rest.first, let last = hunk.last,
+                next.line - (last.line + last.removes) <= 2 * Self.context
+            {
                 hunk.append(next)
                 rest = rest.dropFirst()
             }
@@ -92,7 +94,8 @@ struct EditedLines {
         let removed = edits.reduce(0) { $0 + $1.removes }
         let (old, new) = (end - begin, end - begin + added - removed)
         // A range of no lines is named by the line before it.
-        let header = "@@ -\(old == 0 ? begin : begin + 1),\(old) +\(new == 0 ? begin + shift : begin + shift + 1),\(new) @@\n"
+        let header =
+            "@@ -\(old == 0 ? begin : begin + 1),\(old) +\(new == 0 ? begin + shift : begin + shift + 1),\(new) @@\n"
         shift += added - removed
         return header + body
     }

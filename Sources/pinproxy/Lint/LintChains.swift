@@ -92,8 +92,8 @@ struct LintChains {
             let names = issuers.map { $0.subject.printable }.joined(separator: ", nor for ")
             return LintFinding(
                 .noRevocationList, useful.contains(ObjectIdentifier(judged.lists)) ? .note : .warning, of: judged.entry,
-                "crl_files has no list for \(names), in the chain of \(judged.host): certificates revoked there are let "
-                    + "through",
+                "crl_files has no list for \(names), in the chain of \(judged.host): certificates revoked there are "
+                    + "let through",
                 fix: "add the issuer's list to crl_files, or remove the lists that are of no use to the host")
         }
     }
@@ -103,8 +103,8 @@ struct LintChains {
         let named = lists.map { "\($0.description.printable)" }.joined(separator: ", ")
         return LintFinding(
             .noRevocationList, of: judged.entry,
-            "\(named) is signed by another key than the issuer in the chain of \(judged.host): certificates revoked there are "
-                + "let through",
+            "\(named) is signed by another key than the issuer in the chain of \(judged.host): certificates revoked "
+                + "there are let through",
             fix: "fetch the list by the address in the host's certificate (CRL Distribution Points)")
     }
 
@@ -121,12 +121,17 @@ struct LintChains {
             ]
         case .failure(.refused(let verdict))?:
             let title = verdict.refusal?.title ?? "refused"
-            return [LintFinding(.refusedNow, of: entry, "a request to \(host) would be refused now: \(title)", fix: explain)]
+            return [
+                LintFinding(.refusedNow, of: entry, "a request to \(host) would be refused now: \(title)", fix: explain)
+            ]
                 + places(entry, verdict)
         case .failure(let failure)?:
             let answer = Rehearsal.Answer(failure, for: host, entry: entry)
             if failure.isOverCertificates {
-                return [LintFinding(.refusedNow, of: entry, "a request to \(host) would fail now: \(answer.title)", fix: explain)]
+                return [
+                    LintFinding(
+                        .refusedNow, of: entry, "a request to \(host) would fail now: \(answer.title)", fix: explain)
+                ]
             }
             return [
                 LintFinding(
@@ -137,7 +142,8 @@ struct LintChains {
             guard let verdict = connection.verdict else { return [] }
             let report = verdict.report.map {
                 LintFinding(
-                    .pinMismatch, of: entry, "a request to \(host) would be refused if the pins were enforced: \($0.title)",
+                    .pinMismatch, of: entry,
+                    "a request to \(host) would be refused if the pins were enforced: \($0.title)",
                     fix: explain)
             }
             return (report.map { [$0] } ?? []) + places(entry, verdict) + upgrades(entry, host, connection)
@@ -145,12 +151,19 @@ struct LintChains {
     }
 
     /// WebSockets that can't reach a host, since nothing but HTTP/2 is offered to it.
-    private func upgrades(_ entry: HostEntry, _ host: Rehearsal.Host, _ connection: Rehearsal.Connection) -> [LintFinding] {
-        guard let http = connection.http, !http.offered.contains(.http1), http.takesExtendedConnect == false else { return [] }
+    private func upgrades(
+        _ entry: HostEntry, _ host: Rehearsal.Host, _ connection: Rehearsal.Connection
+    ) -> [LintFinding] {
+        guard let http = connection.http, !http.offered.contains(.http1), http.takesExtendedConnect == false else {
+            return []
+        }
         return [
             LintFinding(
                 .noUpgrades, .note, of: entry,
-                "WebSockets and other upgrades can't reach \(host): session.http is [h2], and the host takes none over HTTP/2 (RFC 8441)",
+                """
+                WebSockets and other upgrades can't reach \(host): session.http is [h2], and the host takes none over \
+                HTTP/2 (RFC 8441)
+                """,
                 fix: "write http: [h2, http/1.1], unless nobody needs them")
         ]
     }

@@ -21,13 +21,17 @@ struct LintEntries {
 
     private func warnings(without known: Set<String>) -> [LintFinding] {
         // Entries that only report are a note of LintHistory.
-        snapshot.warnings.filter { !known.contains($0.message) && !$0.message.hasPrefix("insecure: enforcement is report") }.map { warning in
+        snapshot.warnings.filter {
+            !known.contains($0.message) && !$0.message.hasPrefix("insecure: enforcement is report")
+        }.map { warning in
             let insecure = SecurityPolicy.UnsafeSwitch.allCases.first { warning.message == "insecure: \($0)" }
             if let insecure { return LintFinding(.insecure, at: warning.place, warning.message, fix: insecure.fix) }
             if let credentials = UnsafeCredentials.allCases.first(where: { warning.message == "\($0)" }) {
                 return LintFinding(.insecure, at: warning.place, warning.message, fix: credentials.fix)
             }
-            return LintFinding(.configuration, at: warning.place, warning.message, fix: "change the line, or leave it if it is meant so")
+            return LintFinding(
+                .configuration, at: warning.place, warning.message,
+                fix: "change the line, or leave it if it is meant so")
         }
     }
 
@@ -42,18 +46,23 @@ struct LintEntries {
         guard entry.showsRefusals else { return nil }
         return LintFinding(
             .refusalPage, .note, of: entry,
-            "on_refusal is page: programs other than browsers get an HTTP error (502) within TLS, where they would see a failed connection",
+            """
+            on_refusal is page: programs other than browsers get an HTTP error (502) within TLS, where they would see \
+            a failed connection
+            """,
             fix: "leave it if people reach the host with browsers; else remove it")
     }
 
     // MARK: Clients
 
     private func weakClients(_ entry: HostEntry) -> LintFinding? {
-        guard let clients = entry.clients, clients.executables != nil, clients.users == nil, clients.units == nil else { return nil }
+        guard let clients = entry.clients, clients.executables != nil, clients.users == nil, clients.units == nil else {
+            return nil
+        }
         return LintFinding(
             .weakClients, .note, of: entry,
-            "clients asks for programs alone: whoever may run \(clients.executables?.first ?? "one") may use the entry, by a debugger or "
-                + "LD_PRELOAD also with other code",
+            "clients asks for programs alone: whoever may run \(clients.executables?.first ?? "one") may use the "
+                + "entry, by a debugger or LD_PRELOAD also with other code",
             fix: "write users or units beside executables, if that isn't meant")
     }
 
@@ -82,7 +91,9 @@ struct LintEntries {
                     fix: "fetch the issuer's current CRL into \(end.name ?? "the file"); the proxy reads it by itself")
             }
             if end.subject.isOwn {
-                return LintFinding(.certificateExpires, at: end.place, message, fix: "put a new one in its place, then: pinproxy reload")
+                return LintFinding(
+                    .certificateExpires, at: end.place, message,
+                    fix: "put a new one in its place, then: pinproxy reload")
             }
             guard let entry = end.entry.flatMap({ entries[$0] }) else { return nil }
             switch end.subject {
@@ -144,8 +155,8 @@ extension SecurityPolicy.UnsafeSwitch {
     }
 }
 
-/// Finds entries that take hosts away from a wildcard's pins, or from its clients, and protect them less. Entries are not
-/// merged: the more specific one decides alone, and whoever reads the wildcard may think otherwise.
+/// Finds entries that take hosts away from a wildcard's pins, or from its clients, and protect them less. Entries are
+/// not merged: the more specific one decides alone, and whoever reads the wildcard may think otherwise.
 struct LintShadows {
     private let entries: [HostTable<HostEntry>.Entry]
     /// What the wildcards have that the others may lack.
@@ -156,7 +167,10 @@ struct LintShadows {
 
     static func findings(in entries: [HostTable<HostEntry>.Entry]) -> [LintFinding] {
         LintShadows(entries, "pins", of: \.enforcesPins, lackedBy: \.weakness).findings()
-            + LintShadows(entries, "clients", of: { $0.clients != nil }, lackedBy: { $0.isForEverybody ? "it is for every client" : nil })
+            + LintShadows(
+                entries, "clients", of: { $0.clients != nil },
+                lackedBy: { $0.isForEverybody ? "it is for every client" : nil }
+            )
             .findings()
     }
 
@@ -175,11 +189,13 @@ struct LintShadows {
     private func findings() -> [LintFinding] {
         guard !wildcards.isEmpty else { return [] }
         return entries.compactMap { entry in
-            guard let weakness = weakness(entry.value), let wildcard = wildcard(above: entry.pattern) else { return nil }
+            guard let weakness = weakness(entry.value), let wildcard = wildcard(above: entry.pattern) else {
+                return nil
+            }
             return LintFinding(
                 .shadowed, of: entry.value,
-                "the \(protection) of \(wildcard.value.pattern) (line \(wildcard.value.line)) do not apply here: this entry is "
-                    + "more specific, and \(weakness)",
+                "the \(protection) of \(wildcard.value.pattern) (line \(wildcard.value.line)) do not apply here: this "
+                    + "entry is more specific, and \(weakness)",
                 fix: "give this entry its own \(protection), or remove it so that the wildcard decides")
         }
     }

@@ -52,8 +52,9 @@ struct LintRules {
             found.append(
                 finding(
                     .unusedRule, .note, "the rules were applied to no request since \(CalendarDate(record.since))",
-                    fix: "compare them with a request that is meant (pinproxy explain HOST --path PATH --method METHOD), or "
-                        + "remove them"))
+                    fix:
+                        "compare them with a request that is meant (pinproxy explain HOST --path PATH --method "
+                        + "METHOD), or remove them"))
         }
         let refusals = record.refusals.lately(at: now)
         if refusals > 0 {
@@ -95,7 +96,9 @@ struct LintRules {
 extension RuleLayer {
     /// Of its keys about requests and responses.
     fileprivate var firstPlace: Place? {
-        (Array(request.places.values) + Array(response.places.values)).min { ($0.line ?? 0, $0.column ?? 0) < ($1.line ?? 0, $1.column ?? 0) }
+        (Array(request.places.values) + Array(response.places.values)).min {
+            ($0.line ?? 0, $0.column ?? 0) < ($1.line ?? 0, $1.column ?? 0)
+        }
     }
 
     /// It says so itself.
@@ -141,7 +144,8 @@ struct LintHistory {
             if let last = counted.last {
                 return LintFinding(
                     .deadPin, of: entry,
-                    "\(name) last matched \(CalendarDate(last)), after \(Count(counted.matches, "match", plural: "matches")); since then only others "
+                    "\(name) last matched \(CalendarDate(last)), after "
+                        + "\(Count(counted.matches, "match", plural: "matches")); since then only others "
                         + "have",
                     fix: "remove it if the server has changed its key for good: until then, whoever holds the old key "
                         + "is accepted")
@@ -153,17 +157,29 @@ struct LintHistory {
     }
 
     private func reportOnly(_ entry: HostEntry, _ record: PinHistory.EntryRecord?) -> LintFinding {
-        let fix = "write enforcement: enforce once all that is reported is understood; lint says when there is nothing left to report"
+        let fix =
+            """
+            write enforcement: enforce once all that is reported is understood; lint says when there is nothing left \
+            to report
+            """
         guard let record, record.removed == nil, let since = record.reportOnlySince else {
             return LintFinding(
                 .reportOnly, .note, of: entry,
-                "enforcement is report, so a pin that doesn't match is logged and not refused; no connection has been counted yet", fix: fix)
+                """
+                enforcement is report, so a pin that doesn't match is logged and not refused; no connection has been \
+                counted yet
+                """,
+                fix: fix)
         }
         let isOverdue = now - since >= Self.rolloutTime
         let overdue = isOverdue ? ", for more than \(Self.rolloutTime / 86_400) days" : ""
         return LintFinding(
             .reportOnly, isOverdue ? .warning : .note, of: entry,
-            "enforcement is report since \(CalendarDate(since))\(overdue): a pin that doesn't match is logged and not refused", fix: fix)
+            """
+            enforcement is report since \(CalendarDate(since))\(overdue): a pin that doesn't match is logged and not \
+            refused
+            """,
+            fix: fix)
     }
 
     private func promotion(_ entry: HostEntry, _ record: PinHistory.EntryRecord) -> [LintFinding] {
@@ -178,7 +194,8 @@ struct LintHistory {
             ]
         }
         let misses = record.missesSinceChange
-        guard misses > 0, let last = record.lastMiss, !record.lacks(anyOf: entry.policy.pins.pins.map(\.description)) else { return [] }
+        guard misses > 0, let last = record.lastMiss, !record.lacks(anyOf: entry.policy.pins.pins.map(\.description))
+        else { return [] }
         return [
             LintFinding(
                 .misses, of: entry,

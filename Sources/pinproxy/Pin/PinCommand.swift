@@ -40,7 +40,8 @@ struct PinCommand: ParsableCommand {
     @OptionGroup var options: ConfigurationOptions
 
     @Argument(
-        help: ArgumentHelp("The host; the port is 443 if none is given.", valueName: "host[:port]"), completion: HostCompletion.kind)
+        help: ArgumentHelp("The host; the port is 443 if none is given.", valueName: "host[:port]"),
+        completion: HostCompletion.kind)
     var host: String?
 
     @Option(help: ArgumentHelp("Take the keys from a file instead.", valueName: "file"), completion: .file())
@@ -66,7 +67,8 @@ struct PinCommand: ParsableCommand {
     private func live(_ host: Rehearsal.Host) throws -> PinFindings {
         let snapshot = try options.loadIfPresent()
         let act =
-            snapshot.map { Rehearsal.Decision(host, in: $0).actWithoutPins } ?? .secure(SecurityPolicy(), nil, HTTPProtocol.usual)
+            snapshot.map { Rehearsal.Decision(host, in: $0).actWithoutPins }
+            ?? .secure(SecurityPolicy(), nil, HTTPProtocol.usual)
         let ending = try Rehearsal(snapshot).play(host, act)
         return PinFindings(host: host, ending, at: Clock.now)
     }

@@ -79,7 +79,9 @@ struct PinFindings {
             pins = Self.pins(of: chain, isInUse: false)
             if host == nil {
                 pattern = certificates[0].dnsNames.lazy.compactMap { try? HostPattern($0).description }.first
-                if pattern == nil { warnings.append("\(path) names no host: name one (pinproxy pin HOST --from FILE), or use --lines") }
+                if pattern == nil {
+                    warnings.append("\(path) names no host: name one (pinproxy pin HOST --from FILE), or use --lines")
+                }
             }
             if let leaf = chain.first, leaf.daysLeft < 0 { warnings.append("\(path): expired \(leaf.notAfter)") }
         case .publicKey(let key): pins = [Self.pin(of: key, "the public key")]

@@ -32,7 +32,8 @@ struct Run: ParsableCommand {
         help: ArgumentHelp(
             "Hand over to the next proxy at a stop.",
             discussion: """
-                For a service manager: the process that it starts runs the proxy as its child. Told to stop, it ends at once, so that \
+                For a service manager: the process that it starts runs the proxy as its child. Told to stop, it ends \
+                at once, so that \
                 the next proxy serves new clients, while this one finishes what is in flight (timeouts.handover).
                 """))
     var handover = false
@@ -63,7 +64,8 @@ struct Run: ParsableCommand {
         sigaddset(&early, SIGHUP)
         pthread_sigmask(SIG_BLOCK, &early, nil)
         var lock: ProcessLock? = try ProcessLock(state.own, within: supervisor == nil ? .zero : Self.handoverPatience)
-        let leftovers = NewFile.removeLeftovers(of: state.files + snapshot.authority.names(in: state.directory), in: state.own)
+        let leftovers = NewFile.removeLeftovers(
+            of: state.files + snapshot.authority.names(in: state.directory), in: state.own)
         let journal = SystemJournal.send
         if snapshot.log.format == .journald, journal == nil {
             throw CommandFailure(
@@ -85,10 +87,11 @@ struct Run: ParsableCommand {
                 metadata: [
                     "file": "\(state.directory)/\(StateFiles.processID)", "cause": "\(problem)",
                     "effect": """
-                        the proxy serves without it: pinproxy status, reload, tasks and learn may not find it, and a second \
-                        proxy may not be kept out of \(snapshot.stateDirectory); make room there, or make it writable, and \
-                        restart the proxy
-                        """,
+                    the proxy serves without it: pinproxy status, reload, tasks and learn may not find it, and a \
+                    second \
+                    proxy may not be kept out of \(snapshot.stateDirectory); make room there, or make it writable, and \
+                    restart the proxy
+                    """,
                 ])
         }
         if !leftovers.isEmpty {
@@ -127,7 +130,9 @@ struct Run: ParsableCommand {
     }
 
     static func message(of error: any Error) -> String {
-        guard let error = error as? SystemError, error.isLackOfThreads || error.isLackOfProcesses else { return "\(error)" }
+        guard let error = error as? SystemError, error.isLackOfThreads || error.isLackOfProcesses else {
+            return "\(error)"
+        }
         return "\(error): raise TasksMax= in pinproxy.service, ulimit -u, or the container's limit of processes"
     }
 
@@ -147,6 +152,8 @@ struct Run: ParsableCommand {
 extension AuthoritySettings {
     /// The names of its files that are in that directory.
     fileprivate func names(in directory: String) -> [String] {
-        AuthorityFiles(certificate: certificatePath, key: privateKeyPath).paths.filter { PathText.directory(of: $0) == directory }.map(PathText.name)
+        AuthorityFiles(certificate: certificatePath, key: privateKeyPath).paths.filter {
+            PathText.directory(of: $0) == directory
+        }.map(PathText.name)
     }
 }

@@ -54,8 +54,8 @@ enum ServiceNotifier {
         }
     }
 
-    /// The listening sockets that systemd hands over: those of pinproxy.socket, and those that the process before has left.
-    /// To be called once, since other programs that this one starts must not take them for theirs.
+    /// The listening sockets that systemd hands over: those of pinproxy.socket, and those that the process before has
+    /// left. To be called once, since other programs that this one starts must not take them for theirs.
     static func sockets() -> [InheritedSocket] {
         var names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
         let count = sd_listen_fds_with_names(1, &names)

@@ -12,11 +12,14 @@ struct Signer: ParsableCommand {
         commandName: "signer",
         abstract: "Keep the local authority's key apart from the proxy.",
         discussion: """
-            Makes the authority on its first start, and issues certificates over the socket that authority.signer names, only for \
-            hosts that the configuration intercepts. As a service of its own, with a user of its own (pinproxy-signer.service), it keeps the key \
+            Makes the authority on its first start, and issues certificates over the socket that authority.signer \
+            names, only for \
+            hosts that the configuration intercepts. As a service of its own, with a user of its own \
+            (pinproxy-signer.service), it keeps the key \
             from whoever takes over the proxy.
 
-            SIGHUP makes it read its files again, SIGTERM or Ctrl-C stops it. It reads the same configuration as the proxy, without \
+            SIGHUP makes it read its files again, SIGTERM or Ctrl-C stops it. It reads the same configuration as the \
+            proxy, without \
             the files that only the proxy's user may read.
 
             Example:

@@ -19,14 +19,19 @@ struct Status: ParsableCommand {
             pin counts for every pin of the entry that its chain meets, backups included; one that met none is a \
             miss, refused or (enforcement: report) let through. pinproxy lint says what the counts mean.
 
-            --json prints one object: running, process, state_directory; of a running proxy also configuration, changed_files (since it \
-            read them), listen, clients, reachability (a list with target, status, reason, link, kind), last_reload (accepted or refused), learning_until, \
-            version, replaced_libraries (files that were replaced on disk since the start), since, read_at, generation, \
-            fallback (why the files are not in force), admin, client_limit, tasks, requests, refused, last_hour (counts: requests, refused, \
+            --json prints one object: running, process, state_directory; of a running proxy also configuration, \
+            changed_files (since it \
+            read them), listen, clients, reachability (a list with target, status, reason, link, kind), last_reload \
+            (accepted or refused), learning_until, \
+            version, replaced_libraries (files that were replaced on disk since the start), since, read_at, \
+            generation, \
+            fallback (why the files are not in force), admin, client_limit, tasks, requests, refused, last_hour \
+            (counts: requests, refused, \
             pins_missed, pins_reported, and pin_failures, a list with entry, missed, reported), \
             kept_bodies and kept_bodies_limit (in bytes), bodies_not_kept, recent (what went wrong lately; \
             pin_failure is true where pins failed, group is equal for events that differ only in time and client), \
-            expiring, insecure, warnings, silent_workers, hits, requests_by_minute, refusals_by_minute, network_changes; \
+            expiring, insecure, warnings, silent_workers, hits, requests_by_minute, refusals_by_minute, \
+            network_changes; \
             entries, a list with entry, accepted, misses, last_miss, configured and pins, a list with pin, \
             matches, first, last, configured; times in Unix seconds.
 
@@ -92,17 +97,28 @@ extension StatusReport {
                 ?? "not running: no proxy is using the state directory \(stateDirectory)"
         ]
         if let since, let version {
-            lines.append("up since \(Self.time(since)) (\(TimeDistance(from: since, to: now).span)), version \(version)")
+            lines.append(
+                "up since \(Self.time(since)) (\(TimeDistance(from: since, to: now).span)), version \(version)")
         }
         if let replacedLibraries, !replacedLibraries.isEmpty {
-            lines.append("restart it: replaced on disk since the start: \(replacedLibraries.map(\.printable).joined(separator: ", "))")
+            lines.append(
+                """
+                restart it: replaced on disk since the start: \
+                \(replacedLibraries.map(\.printable).joined(separator: ", "))
+                """
+            )
         }
         if let configuration {
             lines.append("configuration: \(configuration)" + (readAt.map { ", read \(Self.time($0))" } ?? ""))
         }
         if let changedFiles, !changedFiles.isEmpty {
             let since = readAt.map { " since \(Self.time($0))" } ?? ""
-            lines.append("WARNING: files changed\(since): \(changedFiles.map(\.printable).joined(separator: ", ")): run pinproxy reload")
+            lines.append(
+                """
+                WARNING: files changed\(since): \(changedFiles.map(\.printable).joined(separator: ", ")): run pinproxy \
+                reload
+                """
+            )
         }
         if let fallback { lines.append("WARNING: \(fallback.printable)") }
         if let listen, let clients {
@@ -126,20 +142,31 @@ extension StatusReport {
             lines.append("last reload: \(lastReload)\(remark)")
         }
         if let learningUntil {
-            lines.append("learning until \(Date(timeIntervalSince1970: TimeInterval(learningUntil)).formatted(.iso8601))")
+            lines.append(
+                "learning until \(Date(timeIntervalSince1970: TimeInterval(learningUntil)).formatted(.iso8601))")
         }
         for setting in insecure ?? [] { lines.append("insecure: \(setting.printable)") }
         lines += Self.list(expiring ?? [], atMost: Self.shown) { ending in
-            let name = [ending.what, ending.name, ending.entry.map { "of \($0)" }].compactMap { $0 }.joined(separator: " ")
-            return "\(ending.date < now ? "ended" : "ends") \(CalendarDate(ending.date)): \(name.printable) (\(ending.location))"
+            let name = [ending.what, ending.name, ending.entry.map { "of \($0)" }].compactMap { $0 }.joined(
+                separator: " ")
+            return
+                """
+                \(ending.date < now ? "ended" : "ends") \(CalendarDate(ending.date)): \(name.printable) \
+                (\(ending.location))
+                """
         }
         // Pins first: among many refusals they would not be seen.
         for isPinFailure in [true, false] {
-            lines += Self.list((recent ?? []).filter { $0.isPinFailure == isPinFailure }.grouped, atMost: Self.shown) { group in
+            lines += Self.list((recent ?? []).filter { $0.isPinFailure == isPinFailure }.grouped, atMost: Self.shown) {
+                group in
                 let event = group.latest
                 let host = [event.method, event.host].filter { !$0.isEmpty }.joined(separator: " ")
                 let count = group.count > 1 ? " (\(group.count) times since \(Self.time(group.first / 1000)))" : ""
-                return "\(event.kind.rawValue) \(Self.time(event.time / 1000))\(count): \(host.printable): \(event.cause.printable)"
+                return
+                    """
+                    \(event.kind.rawValue) \(Self.time(event.time / 1000))\(count): \(host.printable): \
+                    \(event.cause.printable)
+                    """
             }
         }
         if entries.isEmpty { lines.append(running ? "no counts yet" : "no counts") }
@@ -153,7 +180,11 @@ extension StatusReport {
                     if let first = pin.first, let last = pin.last {
                         " from \(CalendarDate(first)) to \(CalendarDate(last))"
                     } else { "" }
-                return "  \(pin.pin): \(Count(pin.matches, "match", plural: "matches"))\(dates)\(Self.remark(pin.configured))"
+                return
+                    """
+                      \(pin.pin): \
+                    \(Count(pin.matches, "match", plural: "matches"))\(dates)\(Self.remark(pin.configured))
+                    """
             }
         }
         return lines.joined(separator: "\n")
@@ -163,7 +194,11 @@ extension StatusReport {
         guard hour.refused > 0 || !hour.pinFailures.isEmpty else { return [] }
         let failures = list(hour.pinFailures, atMost: shown) { failure in
             let reported = failure.reported > 0 ? ", \(failure.reported) reported and let through" : ""
-            return "pins failed in the last hour: \(failure.entry.printable): \(Count(Int(clamping: failure.missed), "connection")) refused\(reported)"
+            return
+                """
+                pins failed in the last hour: \(failure.entry.printable): \
+                \(Count(Int(clamping: failure.missed), "connection")) refused\(reported)
+                """
         }
         return ["in the last hour: \(hour.requests) requests, \(hour.refused) of them refused"] + failures
     }
@@ -175,7 +210,9 @@ extension StatusReport {
         all.prefix(limit).map(line) + (all.count > limit ? ["  and \(all.count - limit) more (--json shows them)"] : [])
     }
 
-    private static func time(_ unix: UnixTime) -> String { Date(timeIntervalSince1970: TimeInterval(unix)).formatted(.iso8601) }
+    private static func time(_ unix: UnixTime) -> String {
+        Date(timeIntervalSince1970: TimeInterval(unix)).formatted(.iso8601)
+    }
 
     private static func remark(_ isConfigured: Bool) -> String { isConfigured ? "" : " (no longer configured)" }
 }

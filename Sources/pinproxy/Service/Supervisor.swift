@@ -15,10 +15,11 @@ struct Supervisor {
     private let socket: CInt
     private let signals: sigset_t
 
-    /// Forks a child that becomes the proxy. This function returns in the child; the parent supervises it until it ends.
+    /// Forks a child that becomes the proxy. This function returns in the child; the parent supervises it until it
+    /// ends.
     ///
-    /// A fork, and not another start of the program: clients would wait while that is loaded and linked. What both processes
-    /// have in common is in memory once. To be called while there is one thread.
+    /// A fork, and not another start of the program: clients would wait while that is loaded and linked. What both
+    /// processes have in common is in memory once. To be called while there is one thread.
     /// - Returns: in the proxy, its end of the socket to the main process.
     static func forkProxy() throws -> CInt {
         var signals = sigset_t()

@@ -18,7 +18,8 @@ struct TasksCommand: ParsableCommand {
 
             --json prints the tasks as the control socket gives them (docs/tasks.md).
 
-            Exits 1 if no proxy is running, or it has no such task. Run this as the user that runs the proxy, or as root.
+            Exits 1 if no proxy is running, or it has no such task. Run this as the user that runs the proxy, or as \
+            root.
 
             Examples:
               pinproxy tasks
@@ -47,7 +48,8 @@ struct TasksListCommand: ParsableCommand {
         commandName: "list", abstract: "List the tasks under way.",
         discussion: """
             PROGRESS is the share of the response's body, or of the request's as long as there is none, where a head \
-            said how long it is; else what is being waited for. PROTOCOLS are the client's and the origin's, as far as that is known. On a narrow terminal PROTOCOLS, CLIENT, \
+            said how long it is; else what is being waited for. PROTOCOLS are the client's and the origin's, as far as \
+            that is known. On a narrow terminal PROTOCOLS, CLIENT, \
             UP and DOWN are left out as far as the request needs the room.
             """)
 
@@ -55,7 +57,9 @@ struct TasksListCommand: ParsableCommand {
     @Flag(help: "Show them again every second, until interrupted.") var watch = false
 
     func validate() throws {
-        if options.json && watch { throw ValidationError("--watch is for people, --json for programs: use one of them") }
+        if options.json && watch {
+            throw ValidationError("--watch is for people, --json for programs: use one of them")
+        }
     }
 
     func run() throws {
@@ -182,7 +186,8 @@ struct TaskText {
     var text: String {
         var lines = [
             "task \(task.id): \(task.kind), \(task.state.rawValue), \(task.phase)", "request: \(task.request)",
-            "client: \(task.client)\(Self.who(task))\(Self.spoken(task.protocol, task.stream))", "age: \(AmountText.time(task.age))",
+            "client: \(task.client)\(Self.who(task))\(Self.spoken(task.protocol, task.stream))",
+            "age: \(AmountText.time(task.age))",
             "up: \(Self.amount(task.bytesUp, task.totalUp))", "down: \(Self.amount(task.bytesDown, task.totalDown))",
         ]
         if task.status != 0 { lines.append("status: \(task.status)") }
@@ -201,7 +206,8 @@ struct TaskText {
     private static func who(_ task: TaskSummary) -> String {
         guard let user = task.clientUser else { return "" }
         let process = task.clientProcess.map { "process \($0)" + (task.clientExecutable.map { " (\($0))" } ?? "") }
-        return [": " + (task.clientUserName ?? "user \(user)"), process, task.clientUnit].compactMap { $0 }.joined(separator: ", ")
+        return [": " + (task.clientUserName ?? "user \(user)"), process, task.clientUnit].compactMap { $0 }.joined(
+            separator: ", ")
     }
 
     private static func amount(_ done: UInt64, _ total: UInt64?) -> String {
@@ -220,7 +226,8 @@ struct TaskText {
 
     private static func times(_ transaction: TaskSummary.Transaction) -> [String] {
         let times: [(String, Double?)] = [
-            ("name lookup took", transaction.nameLookup), ("connect took", transaction.connect), ("TLS took", transaction.tls),
+            ("name lookup took", transaction.nameLookup), ("connect took", transaction.connect),
+            ("TLS took", transaction.tls),
             ("began at", transaction.began), ("request sent at", transaction.requestSent),
             ("first byte at", transaction.firstByte), ("last byte at", transaction.lastByte),
         ]

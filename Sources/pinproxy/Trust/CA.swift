@@ -55,10 +55,12 @@ extension CA {
     }
 
     struct Show: ParsableCommand {
-        static let configuration = CommandConfiguration(commandName: "show", abstract: "Describe the authority and say where its files are.")
+        static let configuration = CommandConfiguration(
+            commandName: "show", abstract: "Describe the authority and say where its files are.")
 
         @OptionGroup var options: ConfigurationOptions
-        @Flag(help: "Print the certificate itself instead, as PEM; during a rotation, all to be trusted.") var pem = false
+        @Flag(help: "Print the certificate itself instead, as PEM; during a rotation, all to be trusted.") var pem =
+            false
 
         func run() throws {
             let (trusted, paths) = try options.authorities()
@@ -67,7 +69,9 @@ extension CA {
                 pem
                     ? trusted.map(\.pem).joined()
                     : AuthorityDescription(certificate: trusted[0], paths: paths, store: store).text
-                        + trusted.dropFirst().map { RotationDescription(certificate: $0, paths: paths, store: store).text }.joined())
+                        + trusted.dropFirst().map {
+                            RotationDescription(certificate: $0, paths: paths, store: store).text
+                        }.joined())
         }
     }
 
@@ -149,7 +153,13 @@ extension CA {
 
 /// Stores other than the system's.
 struct OtherStores: ParsableArguments {
-    @Flag(help: "Your browsers' databases (NSS): Chromium's, and those of Firefox's profiles. Needs certutil (libnss3-tools).")
+    @Flag(
+        help:
+            """
+            Your browsers' databases (NSS): Chromium's, and those of Firefox's profiles. Needs certutil \
+            (libnss3-tools).
+            """
+    )
     var nss = false
     @Flag(help: "The store of the JVM in JAVA_HOME, or of the java in PATH.") var java = false
 
@@ -186,7 +196,8 @@ extension CommandFailure {
             self.init("\(error)")
             return
         }
-        self.init("there is no authority yet (\(path)); pinproxy run makes it on its first start, pinproxy ca create at once")
+        self.init(
+            "there is no authority yet (\(path)); pinproxy run makes it on its first start, pinproxy ca create at once")
     }
 }
 

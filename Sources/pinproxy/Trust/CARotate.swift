@@ -14,12 +14,15 @@ extension CA {
                   pinproxy ca rotate             makes the next authority; the present one goes on signing
                   pinproxy ca rotate --activate  has the next one sign; the previous one is still trusted
                   pinproxy ca rotate --finish    forgets the previous one
-                After each, pinproxy reload. Between the first and the second, have every program trust both: sudo pinproxy ca \
+                After each, pinproxy reload. Between the first and the second, have every program trust both: sudo \
+                pinproxy ca \
                 install (with --nss, --java where you use them), pinproxy env anew, and what you distribute by \
                 pinproxy ca show --pem. After the second, wait until no connection of before is left.
 
-                The next authority lies beside the present one: authority.next.pem and authority.next.key; the certificate of the \
-                previous one is authority.previous.pem, and its key is gone. A step that was interrupted is completed by \
+                The next authority lies beside the present one: authority.next.pem and authority.next.key; the \
+                certificate of the \
+                previous one is authority.previous.pem, and its key is gone. A step that was interrupted is completed \
+                by \
                 repeating it. If the present authority expires first, the next one signs at once. pinproxy ca show \
                 says how far it is.
                 """)
@@ -29,7 +32,9 @@ extension CA {
         @Flag(help: "Stop trusting the previous authority.") var finish = false
 
         func validate() throws {
-            if activate && finish { throw ValidationError("--activate and --finish are steps of their own: use one of them") }
+            if activate && finish {
+                throw ValidationError("--activate and --finish are steps of their own: use one of them")
+            }
         }
 
         func run() throws {
@@ -50,8 +55,8 @@ extension CA {
             return [
                 "\(isNew ? "made" : "there is already") the next authority: \(next.subject), "
                     + "\(CalendarDate(next.notBefore)) to \(CalendarDate(next.notAfter))",
-                "the present one goes on signing. Next: pinproxy reload; have every program trust both (sudo pinproxy ca install; "
-                    + "pinproxy env anew); then pinproxy ca rotate --activate",
+                "the present one goes on signing. Next: pinproxy reload; have every program trust both (sudo pinproxy "
+                    + "ca install; pinproxy env anew); then pinproxy ca rotate --activate",
             ]
         }
 
@@ -77,8 +82,8 @@ extension CA {
             guard let previous else { return ["there is no previous authority"] }
             return [
                 "no longer trusted: \(previous.subject)",
-                "Next: pinproxy reload. Browsers and JVMs trust it until pinproxy ca remove --nss --all (--java) and pinproxy ca "
-                    + "install --nss (--java)",
+                "Next: pinproxy reload. Browsers and JVMs trust it until pinproxy ca remove --nss --all (--java) and "
+                    + "pinproxy ca install --nss (--java)",
             ]
         }
     }
@@ -92,14 +97,17 @@ struct RotationDescription {
 
     var text: String {
         let isPrevious = (try? paths.previousCertificate(at: .min)) == certificate
-        let step = isPrevious
-            ? "signed before, and is trusted until pinproxy ca rotate --finish" : "doesn't sign before pinproxy ca rotate --activate"
+        let step =
+            isPrevious
+            ? "signed before, and is trusted until pinproxy ca rotate --finish"
+            : "doesn't sign before pinproxy ca rotate --activate"
         let isInstalled = access(store.path(for: certificate), F_OK) == 0
         return """
 
             \(isPrevious ? "previous" : "next"): \(certificate.subject)
               \(step)
-              valid \(CalendarDate(certificate.notBefore)) to \(CalendarDate(certificate.notAfter)), SHA-256 \(certificate.sha256.hex)
+              valid \(CalendarDate(certificate.notBefore)) to \(CalendarDate(certificate.notAfter)), SHA-256 \
+            \(certificate.sha256.hex)
               system trust: \(isInstalled ? "installed" : "not installed (sudo pinproxy ca install)")
 
             """

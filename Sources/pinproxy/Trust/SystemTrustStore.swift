@@ -129,7 +129,9 @@ struct NSSDatabases {
         // Since 147 Firefox keeps new profiles where the XDG specification wants them.
         let profiles = ["", "snap/firefox/common/", ".var/app/org.mozilla.firefox/"]
             .flatMap { ["\(home)/\($0).mozilla/firefox", "\(home)/\($0).config/mozilla/firefox"] }
-        let others = ["\(home)/.var/app/org.mozilla.firefox/config/mozilla/firefox"] + (settings.map { ["\($0)/mozilla/firefox"] } ?? [])
+        let others =
+            ["\(home)/.var/app/org.mozilla.firefox/config/mozilla/firefox"]
+            + (settings.map { ["\($0)/mozilla/firefox"] } ?? [])
         let found = (profiles + others.filter { !profiles.contains($0) }).flatMap { path -> [String] in
             ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted().map { "\(path)/\($0)" }
         }
@@ -164,7 +166,9 @@ struct NSSDatabases {
         let directory = "\(home)/.pki/nssdb"
         guard access("\(directory)/\(Self.mark)", F_OK) == 0, access("\(directory)/cert9.db", F_OK) == 0 else { return }
         // certutil lists a certificate a line, with its trust at the end, as C,,
-        guard !(try run("-L", in: directory).split(separator: "\n").contains { $0.contains(/\s[\w]*,[\w]*,[\w]*\s*$/) }), try !hasKeys(directory)
+        guard
+            !(try run("-L", in: directory).split(separator: "\n").contains { $0.contains(/\s[\w]*,[\w]*,[\w]*\s*$/) }),
+            try !hasKeys(directory)
         else { return }
         for name in ["cert9.db", "key4.db", "pkcs11.txt", Self.mark] { unlink("\(directory)/\(name)") }
         // What isn't empty stays.
@@ -202,6 +206,7 @@ struct NSSDatabases {
 
     @discardableResult
     private func run(_ arguments: String..., in directory: String, input: [UInt8] = []) throws -> String {
-        try OtherProgram(name: "certutil", package: "libnss3-tools").run(arguments + ["-d", "sql:\(directory)"], input: input)
+        try OtherProgram(name: "certutil", package: "libnss3-tools").run(
+            arguments + ["-d", "sql:\(directory)"], input: input)
     }
 }

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""Started in the place of a process that decodes, by a link to it: does what the file "behaviour" beside the link says."""
+"""Started in the place of a process that decodes, by a link to it: does what the file "behaviour" beside the link
+says."""
 
 import os
 import resource
 import socket
 import struct
 import sys
-import time
 
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 proxy = socket.socket(fileno=3)

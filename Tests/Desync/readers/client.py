@@ -1,4 +1,5 @@
-"""Python's http.client: asks the proxy for the URLs on its input, over one connection while it stays, and says what came."""
+"""Python's http.client: asks the proxy for the URLs on its input, over one connection while it stays, and says what
+came."""
 
 import hashlib
 import http.client

@@ -16,15 +16,19 @@ struct GRPCTests {
         }
         #expect(outcomes[4].status == "OK" && outcomes[4].text == "500 500000", "\(outcomes[4])")
         // Intercepted, and pinned.
-        let line = try await shared.proxy.events.first("exchange") { $0["path"] == "/test.Calls/Unary" && $0["host"] == "grpc.test" }
+        let line = try await shared.proxy.events.first("exchange") {
+            $0["path"] == "/test.Calls/Unary" && $0["host"] == "grpc.test"
+        }
         #expect(line["pin"] != nil && line["status"] == "200" && line["cause"] == nil, "\(line)")
     }
 
     @Test func metadataArrives() async throws {
         let outcome = try await shared.grpc("grpc.test", "metadata")[0]
-        #expect(outcome.metadata == [
-            ["x-octets-first-bin", "00ff2c"], ["x-octets-last-bin", "00ff2c"], ["x-text-first", "a, b"], ["x-text-last", "a, b"],
-        ], "\(outcome)")
+        #expect(
+            outcome.metadata == [
+                ["x-octets-first-bin", "00ff2c"], ["x-octets-last-bin", "00ff2c"], ["x-text-first", "a, b"],
+                ["x-text-last", "a, b"],
+            ], "\(outcome)")
     }
 
     /// A response of trailers alone.
@@ -58,7 +62,9 @@ struct GRPCTests {
         let outcome = try await shared.grpc("wrong.test", "unary")[0]
         #expect(outcome.status == "UNAVAILABLE", "\(outcome)")
         #expect(outcome.details?.contains("pinning failure for wrong.test") == true, "\(outcome)")
-        let line = try await shared.proxy.events.first("exchange") { $0["host"] == "wrong.test" && $0["method"] == "POST" }
+        let line = try await shared.proxy.events.first("exchange") {
+            $0["host"] == "wrong.test" && $0["method"] == "POST"
+        }
         #expect(line["status"] == "502" && line["upstream"] == nil, "\(line)")
         let answer = try await shared.proxy.connect(to: "wrong.test:\(shared.originPort)")
         #expect(answer.status == 502 && answer.reason.contains("pin"), "\(answer)")
@@ -68,7 +74,9 @@ struct GRPCTests {
     @Test func aRefusalByARuleIsAStatus() async throws {
         let outcomes = try await shared.grpc("ruled.test", "unary", "empty")
         for outcome in outcomes {
-            #expect(outcome.status == "UNAVAILABLE" && outcome.details?.contains("Unacceptable status 200") == true, "\(outcome)")
+            #expect(
+                outcome.status == "UNAVAILABLE" && outcome.details?.contains("Unacceptable status 200") == true,
+                "\(outcome)")
         }
         let line = try await shared.proxy.events.first("exchange") { $0["host"] == "ruled.test" }
         #expect(line["status"] == "502", "\(line)")

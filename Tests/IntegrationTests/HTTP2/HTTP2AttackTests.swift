@@ -29,18 +29,24 @@ struct HTTP2AttackTests {
 
     private static let attacks = [
         Attack(name: "rapid-reset", end: .flood("resets")),
-        Attack(name: "window-of-zero", end: .failure("PROTOCOL_ERROR")), Attack(name: "window-overflow", end: .flood("faults")),
+        Attack(name: "window-of-zero", end: .failure("PROTOCOL_ERROR")),
+        Attack(name: "window-overflow", end: .flood("faults")),
         Attack(name: "data-after-the-end", end: .failure("STREAM_CLOSED")),
-        Attack(name: "bodies-that-are-too-long", end: .flood("faults")), Attack(name: "bad-fields", end: .flood("faults")),
-        Attack(name: "continuations", end: .flood("continuations")), Attack(name: "empty-continuations", end: .flood("continuations")),
+        Attack(name: "bodies-that-are-too-long", end: .flood("faults")),
+        Attack(name: "bad-fields", end: .flood("faults")),
+        Attack(name: "continuations", end: .flood("continuations")),
+        Attack(name: "empty-continuations", end: .flood("continuations")),
         Attack(name: "settings", end: .flood("settings")), Attack(name: "empty-settings", end: .flood("settings")),
         Attack(name: "pings", end: .flood("pings")), Attack(name: "unread-pings", end: .flood("pings")),
         Attack(name: "empty-data", end: .flood("empty_data")), Attack(name: "padded-data", end: .flood("empty_data")),
-        Attack(name: "priorities", end: .flood("priorities")), Attack(name: "priority-updates", end: .failure("PROTOCOL_ERROR")),
-        Attack(name: "window-updates", end: .flood("window_updates")), Attack(name: "unknown-frames", end: .flood("ignored")),
+        Attack(name: "priorities", end: .flood("priorities")),
+        Attack(name: "priority-updates", end: .failure("PROTOCOL_ERROR")),
+        Attack(name: "window-updates", end: .flood("window_updates")),
+        Attack(name: "unknown-frames", end: .flood("ignored")),
         Attack(name: "goaways", end: .calm), Attack(name: "table-sizes", end: .flood("faults")),
         // What costs little, and what is refused one by one.
-        Attack(name: "hpack-bomb", statuses: ["200"], resets: ["ENHANCE_YOUR_CALM"]), Attack(name: "long-heads", statuses: ["431"]),
+        Attack(name: "hpack-bomb", statuses: ["200"], resets: ["ENHANCE_YOUR_CALM"]),
+        Attack(name: "long-heads", statuses: ["431"]),
         Attack(name: "too-many-fields", statuses: ["431"]),
         Attack(name: "too-many-streams", end: .failure("PROTOCOL_ERROR")),
         // What ends by time.
@@ -50,13 +56,17 @@ struct HTTP2AttackTests {
 
     @Test(arguments: attacks) func anAttackCostsTheAttacker(attack: Attack) async throws {
         try await withTestBed { bed in
-            let shared = try await HTTP2Bed.prepare(bed, sections: ["proxy": ["workers: 1"], "timeouts": attack.timeouts, "limits": attack.limits])
+            let shared = try await HTTP2Bed.prepare(
+                bed, sections: ["proxy": ["workers: 1"], "timeouts": attack.timeouts, "limits": attack.limits])
             // What is kept for connections of either kind is there.
-            for crossing in Crossing.allCases { #expect(try await shared.curl(crossing, "/large/100000", "-o", "/dev/null").succeeded) }
+            for crossing in Crossing.allCases {
+                #expect(try await shared.curl(crossing, "/large/100000", "-o", "/dev/null").succeeded)
+            }
             let before = try shared.proxy.ownMemory()
             let attacker = try await bed.start(
                 [
-                    PythonPeer.pythonWithPackages, "-u", PythonPeer.path("http2_attack.py"), "--proxy", "\(shared.proxy.port)",
+                    PythonPeer.pythonWithPackages, "-u", PythonPeer.path("http2_attack.py"), "--proxy",
+                    "\(shared.proxy.port)",
                     "--ca", shared.proxy.authority, "--authority", shared.authority(of: "h2.test"), attack.name,
                 ], mergingErrors: true)
             let events = EventLog(lines: attacker.output)
@@ -64,7 +74,8 @@ struct HTTP2AttackTests {
             // Honest clients, of both versions, on connections of their own.
             for _ in 0..<3 {
                 for crossing in Crossing.allCases {
-                    let run = try await shared.curl(crossing, "/large/100000", "-o", "/dev/null", "-w", "%{http_code} %{size_download}")
+                    let run = try await shared.curl(
+                        crossing, "/large/100000", "-o", "/dev/null", "-w", "%{http_code} %{size_download}")
                     #expect(run.output == "200 100000", "\(run)")
                 }
             }
@@ -96,7 +107,8 @@ struct HTTP2AttackTests {
             #expect(event["code"] == code && event["peer"] == "client", "\(event)")
             return code
         // The first ends the connection, unless too many of them arrive together.
-        case .calm where code == "ENHANCE_YOUR_CALM": return try await warning(of: .flood("settings"), as: code, in: proxy)
+        case .calm where code == "ENHANCE_YOUR_CALM":
+            return try await warning(of: .flood("settings"), as: code, in: proxy)
         case .calm, nil:
             #expect(proxy.events.all("connection.flood").isEmpty && proxy.events.all("connection.failed").isEmpty)
             return "NO_ERROR"
@@ -105,7 +117,9 @@ struct HTTP2AttackTests {
 
     private func check(_ details: Details, _ attack: Attack) throws {
         if let statuses = attack.statuses { #expect(Set(details.statuses.keys) == statuses, "\(details)") }
-        if attack.end == nil { #expect(Set(details.resets.keys).subtracting(["NO_ERROR"]) == attack.resets, "\(details)") }
+        if attack.end == nil {
+            #expect(Set(details.resets.keys).subtracting(["NO_ERROR"]) == attack.resets, "\(details)")
+        }
     }
 
     private struct Details: Decodable {
@@ -141,7 +155,8 @@ struct HTTP2AttackTests {
             let shared = try await HTTP2Bed.prepare(bed, sections: ["timeouts": ["idle_client: 2s"]])
             let attacker = try await bed.start(
                 [
-                    PythonPeer.pythonWithPackages, "-u", PythonPeer.path("http2_attack.py"), "--proxy", "\(shared.proxy.port)",
+                    PythonPeer.pythonWithPackages, "-u", PythonPeer.path("http2_attack.py"), "--proxy",
+                    "\(shared.proxy.port)",
                     "--ca", shared.proxy.authority, "--authority", shared.authority(of: "h2.test"), "unread-responses",
                 ], mergingErrors: true)
             let over = try await EventLog(lines: attacker.output).first("over")

@@ -8,7 +8,8 @@ struct HTTP2BackPressureTests {
     private static let length = 16_000_000
 
     /// One client leaves a response unread; its other streams, and those of others, go on. In the end it is whole.
-    @Test(arguments: [Crossing.h2ToH1, .h2ToH2]) func anUnreadResponseHoldsUpNobodyElse(crossing: Crossing) async throws {
+    @Test(arguments: [Crossing.h2ToH1, .h2ToH2]) func anUnreadResponseHoldsUpNobodyElse(crossing: Crossing) async throws
+    {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed, sections: ["proxy": ["workers: 1"]])
             let client = try await HTTP2Client(in: shared, authority: shared.authority(of: crossing.host))
@@ -84,7 +85,8 @@ struct HTTP2BackPressureTests {
     /// Windows that grow and shrink in the middle (RFC 9113 section 6.9.2).
     @Test func smallWindowsAreKept() async throws {
         try await withTestBed { bed in
-            let shared = try await HTTP2Bed.prepare(bed, origin: ["--window", "1"], sections: ["proxy": ["workers: 1"]])
+            let shared = try await HTTP2Bed.prepare(
+                bed, origin: ["--window", "1"], sections: ["proxy": ["workers: 1"]])
             let file = try bed.file("body", Pattern.bytes(3000))
             // The origin counts by its settings before they are known.
             #expect(try await shared.curl(.h2ToH2, "/echo").succeeded)

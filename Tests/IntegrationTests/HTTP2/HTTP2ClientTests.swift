@@ -35,7 +35,8 @@ struct HTTP2ClientTests {
             call: "node \(PythonPeer.path("node_http2.mjs")) $PROXY_PORT $SSL_CERT_FILE $0", version: "h2"),
         Program(
             testDescription: "Go", executable: "/usr/bin/go",
-            call: "GO111MODULE=off go build -o go_http2 \(PythonPeer.path("go_http2.go")); ./go_http2 fetch $0", version: "HTTP/2.0", isHeavy: true),
+            call: "GO111MODULE=off go build -o go_http2 \(PythonPeer.path("go_http2.go")); ./go_http2 fetch $0",
+            version: "HTTP/2.0", isHeavy: true),
         Program(
             testDescription: "Java", executable: "/usr/bin/keytool",
             call: """
@@ -59,14 +60,21 @@ struct HTTP2ClientTests {
         try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
         let cache = "\(Documentation.repository)/.build/go-cache"
         let run = try await shared.bed.run(
-            ["/bin/sh", "-ec", "cd '\(place)'; \(program.call)", "https://\(shared.authority(of: host))/large/\(Self.length)"],
-            environment: shared.proxy.clientEnvironment.merging(["PROXY_PORT": "\(shared.proxy.port)", "GOCACHE": cache]) { $1 })
+            [
+                "/bin/sh", "-ec", "cd '\(place)'; \(program.call)",
+                "https://\(shared.authority(of: host))/large/\(Self.length)",
+            ],
+            environment: shared.proxy.clientEnvironment.merging([
+                "PROXY_PORT": "\(shared.proxy.port)", "GOCACHE": cache,
+            ]) { $1 })
         let line = run.output.split(separator: "\n").last { $0.hasPrefix("{") } ?? "{}"
         return (try JSONDecoder().decode(Fetched.self, from: Data(line.utf8)), run)
     }
 
     @Test(arguments: programs) func aProgramIsServed(program: Program) async throws {
-        guard FileManager.default.isExecutableFile(atPath: program.executable), !program.isHeavy || InstalledClients.areAll else {
+        guard FileManager.default.isExecutableFile(atPath: program.executable),
+            !program.isHeavy || InstalledClients.areAll
+        else {
             #expect(!InstalledClients.areAll, "\(program.executable) was to be installed")
             return
         }
@@ -77,7 +85,10 @@ struct HTTP2ClientTests {
         }
         let (wrong, run) = try await run(program, "other.test")
         #expect(wrong.isSame != true && !(wrong.statuses ?? []).contains(200), "\(run)")
-        #expect(!(try #require(shared.origin).events.all("request").contains { $0["authority"]?.hasPrefix("other.test") == true }))
+        #expect(
+            !(try #require(shared.origin).events.all("request").contains {
+                $0["authority"]?.hasPrefix("other.test") == true
+            }))
     }
 
     // MARK: nghttp2's programs know no proxies
@@ -92,7 +103,9 @@ struct HTTP2ClientTests {
         let url = "https://\(shared.authority(of: host))"
         let run = try await proxychains("nghttp", "-v", "-n", "-m", "10", "\(url)/large/\(Self.length)", "\(url)/echo")
         #expect(run.succeeded && run.output.contains("The negotiated protocol: h2"), "\(run)")
-        #expect(!run.output.contains("RST_STREAM") && run.output.components(separatedBy: ":status: 200").count == 21, "\(run)")
+        #expect(
+            !run.output.contains("RST_STREAM") && run.output.components(separatedBy: ":status: 200").count == 21,
+            "\(run)")
         // Trailers, and a body with padding.
         let body = try shared.bed.file("nghttp-\(host)", Pattern.bytes(100_000))
         let echo = try await proxychains(
@@ -101,7 +114,9 @@ struct HTTP2ClientTests {
         // A body of HTTP/1.1 has no trailers after a Content-Length (RFC 9112 section 6.3), which nghttp sends.
         #expect(echo.output.contains("\"trailers\": \(host == "h1.test" ? "[]" : "[\"x-sum: 5\"]")"), "\(echo)")
         #expect(echo.output.contains(try await shared.sha256(body)), "\(echo)")
-        #expect(!(try await proxychains("nghttp", "https://\(shared.authority(of: "other.test"))/echo")).output.contains("{"))
+        #expect(
+            !(try await proxychains("nghttp", "https://\(shared.authority(of: "other.test"))/echo")).output.contains(
+                "{"))
     }
 
     @Test(arguments: ["h1.test", "h2.test"]) func h2loadIsServed(host: String) async throws {
@@ -118,11 +133,13 @@ struct HTTP2ClientTests {
             let urls = Array(repeating: "https://\(shared.authority(of: host))/large/\(Self.length)", count: 20)
             let run = try await shared.bed.curl(
                 via: shared.proxy,
-                [option, "--parallel", "-w", "%{http_version} %{http_code} %{size_download}\\n"] + urls.flatMap { ["-o", "/dev/null", $0] })
+                [option, "--parallel", "-w", "%{http_version} %{http_code} %{size_download}\\n"]
+                    + urls.flatMap { ["-o", "/dev/null", $0] })
             #expect(run.output.split(separator: "\n").allSatisfy { $0 == "2 200 \(Self.length)" }, "\(run)")
             #expect(run.output.split(separator: "\n").count == 20, "\(run)")
         }
-        let wrong = try await shared.bed.curl(via: shared.proxy, [option, "https://\(shared.authority(of: "other.test"))/echo"])
+        let wrong = try await shared.bed.curl(
+            via: shared.proxy, [option, "https://\(shared.authority(of: "other.test"))/echo"])
         #expect(!wrong.succeeded && wrong.errors.contains("502"), "\(wrong)")
     }
 }

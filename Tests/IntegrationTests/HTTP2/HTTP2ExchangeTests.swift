@@ -11,7 +11,9 @@ struct HTTP2ExchangeTests {
     }
 
     /// What a request was for the origin, and for the client.
-    private func exchange(_ crossing: Crossing, _ arguments: String..., path: String = "/echo") async throws -> (ReceivedRequest, Run) {
+    private func exchange(
+        _ crossing: Crossing, _ arguments: String..., path: String = "/echo"
+    ) async throws -> (ReceivedRequest, Run) {
         let run = try await shared.bed.curl(
             via: shared.proxy,
             [crossing.option, "-w", "%{stderr}%{http_version} %{http_code}"] + arguments + [shared.url(crossing, path)])
@@ -29,7 +31,9 @@ struct HTTP2ExchangeTests {
         } else {
             #expect(received.values(":authority") == [authority] && received.values("host") == [], "\(received)")
             #expect(received.values(":scheme") == ["https"], "\(received)")
-            #expect(received.values("via").map { $0.hasPrefix(crossing.isClientHTTP2 ? "2 " : "1.1 ") } == [true], "\(received)")
+            #expect(
+                received.values("via").map { $0.hasPrefix(crossing.isClientHTTP2 ? "2 " : "1.1 ") } == [true],
+                "\(received)")
         }
     }
 
@@ -39,14 +43,19 @@ struct HTTP2ExchangeTests {
         #expect(received.method == "POST" && received.length == 300_001, "\(run)")
         let digest = try await shared.sha256(file)
         #expect(received.sha256 == digest, "\(run)")
-        #expect(received.values("Content-Length") == ["300001"] && received.values("Transfer-Encoding") == [], "\(received)")
+        #expect(
+            received.values("Content-Length") == ["300001"] && received.values("Transfer-Encoding") == [], "\(received)"
+        )
     }
 
     /// HTTP/1.1 sends it in chunks, HTTP/2 as it is.
     @Test(arguments: Crossing.allCases) func aBodyOfUnknownLengthArrives(crossing: Crossing) async throws {
         let file = try shared.bed.file("unknown-\(crossing)", Pattern.bytes(300_001))
         let run = try await shared.bed.run(
-            ["/bin/sh", "-c", "curl -sS -H Expect: -T - $0 $1 < $2", crossing.option, shared.url(crossing, "/echo"), file],
+            [
+                "/bin/sh", "-c", "curl -sS -H Expect: -T - $0 $1 < $2", crossing.option, shared.url(crossing, "/echo"),
+                file,
+            ],
             environment: shared.proxy.clientEnvironment)
         let received = try ReceivedRequest(run)
         #expect(received.method == "PUT" && received.length == 300_001, "\(run)")
@@ -70,11 +79,14 @@ struct HTTP2ExchangeTests {
         #expect(run.succeeded && run.output.lowercased().contains("content-length: 1234"), "\(run)")
     }
 
-    @Test(arguments: Crossing.allCases, [204, 205, 304]) func aStatusWithoutBodyHasNone(crossing: Crossing, status: Int) async throws {
+    @Test(arguments: Crossing.allCases, [204, 205, 304]) func aStatusWithoutBodyHasNone(
+        crossing: Crossing, status: Int
+    ) async throws {
         let path = status == 304 ? "/not-modified" : "/status/\(status)"
         // Twice, on one connection.
         let run = try await shared.bed.curl(
-            via: shared.proxy, [crossing.option, "-i", "-m", "60", shared.url(crossing, path), shared.url(crossing, path)])
+            via: shared.proxy,
+            [crossing.option, "-i", "-m", "60", shared.url(crossing, path), shared.url(crossing, path)])
         #expect(run.succeeded, "\(run)")
         let heads = run.output.components(separatedBy: "HTTP/").dropFirst()
         #expect(heads.count == 2 && heads.allSatisfy { $0.hasPrefix("\(crossing.version) \(status)") }, "\(run)")
@@ -110,13 +122,15 @@ struct HTTP2ExchangeTests {
         }
         try await client.send("", on: stream, ends: true)
         let body = try await client.body(stream)
-        #expect(body.ended == true && body.isPattern == true && body.trailers == [["x-length", "\(3 * 65_536)"]], "\(body)")
+        #expect(
+            body.ended == true && body.isPattern == true && body.trailers == [["x-length", "\(3 * 65_536)"]], "\(body)")
     }
 
     /// Fields of one connection go no further, in either direction.
     @Test(arguments: Crossing.allCases) func fieldsOfTheConnectionStay(crossing: Crossing) async throws {
         let (received, run) = try await exchange(
-            crossing, "-H", "X-Kept: yes", "-H", "TE: trailers", "-H", "Proxy-Authorization: Basic secret", "-H", "X-Mixed: A, b")
+            crossing, "-H", "X-Kept: yes", "-H", "TE: trailers", "-H", "Proxy-Authorization: Basic secret", "-H",
+            "X-Mixed: A, b")
         #expect(received.values("X-Kept") == ["yes"] && received.values("X-Mixed") == ["A, b"], "\(run)")
         // An offer to this hop's sender is that of the next one (RFC 9110 section 10.1.4).
         #expect(received.values("TE") == ["trailers"], "\(run)")

@@ -15,7 +15,9 @@ struct HTTP2FrontTests {
         let trust = try front.write(to: bed, name: "front")
         let shared = try await HTTP2Bed.prepare(
             bed, pins: pins,
-            sections: sections.merging(["proxy": ["tls: {certificate: front.pem, private_key: front.key}", "workers: 1"] + extra]) { $1 })
+            sections: sections.merging([
+                "proxy": ["tls: {certificate: front.pem, private_key: front.key}", "workers: 1"] + extra
+            ]) { $1 })
         return (shared, try await HTTP2Client.program(in: shared, trust: trust))
     }
 
@@ -54,7 +56,9 @@ struct HTTP2FrontTests {
             let authority = "\(OriginBed.name):\(shared.secondOriginPort)"
             let client = try await client(program, authority)
             let (head, body) = try await client.get("/large/3000000", [(":scheme", "http")])
-            #expect(head.status == 200 && body.count == 3_000_000 && body.isPattern == true && body.ended == true, "\(body)")
+            #expect(
+                head.status == 200 && body.count == 3_000_000 && body.isPattern == true && body.ended == true, "\(body)"
+            )
             let upload = try await client.request("POST", "/echo", [(":scheme", "http")], ends: false)
             try await client.send(2_000_000, on: upload, ends: true)
             #expect(try await client.body(upload).text?.contains("\"length\": 2000000") == true)
@@ -74,7 +78,9 @@ struct HTTP2FrontTests {
             #expect(first.head.status == 200 && second.head.status == 200, "\(first.head) \(second.head)")
             try await client.send("GET /hold/tunnel HTTP/1.1\r\nHost: \(authority)\r\n\r\n", on: first.stream)
             #expect(try await client.body(first.stream, atLeast: 40).text?.contains("first,") == true)
-            try await client.send("GET /release/tunnel HTTP/1.1\r\nHost: \(authority)\r\nConnection: close\r\n\r\n", on: second.stream, ends: true)
+            try await client.send(
+                "GET /release/tunnel HTTP/1.1\r\nHost: \(authority)\r\nConnection: close\r\n\r\n", on: second.stream,
+                ends: true)
             let body = try await client.body(second.stream)
             #expect(body.text?.hasSuffix("released\n") == true && body.ended == true, "\(body)")
             #expect(try await client.body(first.stream, atLeast: 51).text?.contains("second") == true)
@@ -83,14 +89,16 @@ struct HTTP2FrontTests {
             #expect(try await client.body(first.stream).ended == true)
             _ = try await shared.proxy.events.first("exchange", number: 2)
             let lines = shared.proxy.events.all("exchange")
-            #expect(lines.count == 2 && lines.allSatisfy { $0["method"] == "CONNECT" && $0["status"] == "200" }, "\(lines)")
+            #expect(
+                lines.count == 2 && lines.allSatisfy { $0["method"] == "CONNECT" && $0["status"] == "200" }, "\(lines)")
         }
     }
 
     @Test func refusalsAreOfTheirStream() async throws {
         try await withTestBed { bed in
             let (shared, program) = try await prepare(
-                bed, pins: """
+                bed,
+                pins: """
                     hosts:
                       - {match: other.test, action: deny}
                       - {match: h2.test, pinning: public-key, pins: ["\(String.wrongPin)"]}
@@ -99,7 +107,9 @@ struct HTTP2FrontTests {
             let client = try await client(program, shared.authority(of: "h1.test"))
             #expect(try await connect(client, to: shared.authority(of: "other.test")).head.status == 403)
             let wrong = try await connect(client, to: shared.authority(of: "h2.test"))
-            #expect(wrong.head.status == 502 && wrong.head.values("proxy-status").first?.contains("tls_certificate_error") == true, "\(wrong)")
+            #expect(
+                wrong.head.status == 502
+                    && wrong.head.values("proxy-status").first?.contains("tls_certificate_error") == true, "\(wrong)")
             #expect(try await client.body(wrong.stream).text?.contains("pinning failure for h2.test") == true)
             #expect(try await connect(client, to: "unknown.test:443").head.status.map { $0 >= 500 } == true)
             #expect(try await connect(client, to: "nonsense").head.status == 400)
@@ -116,9 +126,12 @@ struct HTTP2FrontTests {
             let authority = shared.authority(of: "h1.test")
             let client = try await client(program, authority)
             let without = try await connect(client, to: authority)
-            #expect(without.head.status == 407 && without.head.values("proxy-authenticate").count == 1, "\(without.head)")
+            #expect(
+                without.head.status == 407 && without.head.values("proxy-authenticate").count == 1, "\(without.head)")
             let token = Data("ada:secret".utf8).base64EncodedString()
-            #expect(try await connect(client, to: authority, [("proxy-authorization", "Basic \(token)")]).head.status == 200)
+            #expect(
+                try await connect(client, to: authority, [("proxy-authorization", "Basic \(token)")]).head.status == 200
+            )
             #expect(try await connect(client, to: authority).head.status == 407)
         }
     }
@@ -126,11 +139,14 @@ struct HTTP2FrontTests {
     /// A stream that is reset ends its tunnel, and the end of the connection all of them.
     @Test func aClientThatLeavesEndsItsTunnels() async throws {
         try await withTestBed { bed in
-            let (shared, program) = try await prepare(bed, pins: "defaults: {action: tunnel}\n", sections: ["timeouts": ["idle_upstream: 100ms"]])
+            let (shared, program) = try await prepare(
+                bed, pins: "defaults: {action: tunnel}\n", sections: ["timeouts": ["idle_upstream: 100ms"]])
             let authority = "\(OriginBed.name):\(shared.secondOriginPort)"
             let before = try shared.proxy.openDescriptors()
             let client = try await client(program, authority)
-            let streams = try await [connect(client, to: authority), connect(client, to: authority), connect(client, to: authority)]
+            let streams = try await [
+                connect(client, to: authority), connect(client, to: authority), connect(client, to: authority),
+            ]
             #expect(streams.allSatisfy { $0.head.status == 200 })
             try await client.reset(streams[0].stream)
             try await eventually("the first to end") { try await shared.tasks.list().count == 2 }
@@ -144,7 +160,8 @@ struct HTTP2FrontTests {
     @Test func theProxyStops() async throws {
         try await withTestBed { bed in
             let (shared, program) = try await prepare(
-                bed, pins: "defaults: {action: tunnel}\n", sections: ["timeouts": ["drain: 10m", "drain_tunnels: 50ms"]])
+                bed, pins: "defaults: {action: tunnel}\n",
+                sections: ["timeouts": ["drain: 10m", "drain_tunnels: 50ms"]])
             let authority = "\(OriginBed.name):\(shared.secondOriginPort)"
             let client = try await client(program, authority)
             #expect(try await connect(client, to: authority).head.status == 200)
@@ -166,7 +183,8 @@ struct HTTP2FrontTests {
     }
 
     /// Chromium speaks HTTP/2 to the proxy, and inside.
-    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/certutil")), arguments: ["http", "https"])
+    @Test(
+        .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/certutil")), arguments: ["http", "https"])
     func aBrowserSpeaksIt(scheme: String) async throws {
         try await withTestBed { bed in
             let (shared, _) = try await prepare(bed)
@@ -176,14 +194,16 @@ struct HTTP2FrontTests {
                 environment: ProxyProcess.environment(in: bed).merging(["HOME": home]) { $1 })
             #expect(installed.succeeded, "\(installed)")
             let added = try await bed.run([
-                "certutil", "-A", "-d", "sql:\(home)/.pki/nssdb", "-n", "front", "-t", "C,,", "-i", bed.path("front.pem"),
+                "certutil", "-A", "-d", "sql:\(home)/.pki/nssdb", "-n", "front", "-t", "C,,", "-i",
+                bed.path("front.pem"),
             ])
             #expect(added.succeeded, "\(added)")
             let url = "https://\(shared.authority(of: "h2.test"))"
             let run = try await bed.run(
                 [
                     PythonPeer.python, PythonPeer.path("browser.py"), "\(url)/hints", "--proxy",
-                    "\(scheme)://127.0.0.1:\(shared.proxy.port)", "--profile", bed.path("b"), "--fetch", "\(url)/echo", "\(url)/chunked",
+                    "\(scheme)://127.0.0.1:\(shared.proxy.port)", "--profile", bed.path("b"), "--fetch", "\(url)/echo",
+                    "\(url)/chunked",
                 ], environment: ["HOME": home])
             struct Seen: Decodable {
                 let `protocol`: String
@@ -192,7 +212,9 @@ struct HTTP2FrontTests {
             }
             let seen = try JSONDecoder().decode(Seen.self, from: Data(run.output.utf8))
             #expect(seen.protocol == "h2" && seen.status == 200, "\(run)")
-            #expect(seen.fetched.first?.contains("\"version\": \"HTTP/2\"") == true && seen.fetched.last == "hello, world", "\(run)")
+            #expect(
+                seen.fetched.first?.contains("\"version\": \"HTTP/2\"") == true && seen.fetched.last == "hello, world",
+                "\(run)")
         }
     }
 }

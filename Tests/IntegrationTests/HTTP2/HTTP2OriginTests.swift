@@ -21,14 +21,17 @@ struct HTTP2OriginTests {
     private static let length = 3_000_000
 
     /// Starts the server as `server.test`. `/large/N` is a body of so many bytes.
-    private func start(_ server: Server, in bed: TestBed, _ roots: TestRoots, options: String = "") async throws -> UInt16 {
+    private func start(
+        _ server: Server, in bed: TestBed, _ roots: TestRoots, options: String = ""
+    ) async throws -> UInt16 {
         let chain = try roots.chain("server.test")
         let certificate = try bed.file("server.pem", chain.pem, mode: 0o644)
         let key = try bed.file("server.key", chain.keyPEM)
         switch server {
         case .nginx:
             let nginx = try await NginxOrigin(
-                in: bed, sites: [.init(name: "server.test", chain: chain)], locations: "location = /echo { return 200 nothing; }",
+                in: bed, sites: [.init(name: "server.test", chain: chain)],
+                locations: "location = /echo { return 200 nothing; }",
                 options: options, http2: true)
             try bed.file("nginx/documents/large/\(Self.length)", Pattern.bytes(Self.length), mode: 0o644)
             return nginx.port
@@ -41,7 +44,9 @@ struct HTTP2OriginTests {
             try await eventually("nghttpd to listen") { (try? RawConnection(port: port)) != nil }
             return port
         case .node:
-            return try await PythonPeer(in: bed, script: "node_http2_origin.mjs", [certificate, key], interpreter: "node").port
+            return try await PythonPeer(
+                in: bed, script: "node_http2_origin.mjs", [certificate, key], interpreter: "node"
+            ).port
         case .go:
             let build = try await bed.run(
                 ["go", "build", "-o", bed.path("go_http2"), PythonPeer.path("go_http2.go")],
@@ -66,13 +71,18 @@ struct HTTP2OriginTests {
                 let url = "https://server.test:\(port)/large/\(Self.length)"
                 let run = try await bed.curl(
                     via: proxy,
-                    [option, "--parallel", "-w", "%{http_code}\\n"] + (0..<10).flatMap { ["-o", bed.path("got-\($0)"), url] })
+                    [option, "--parallel", "-w", "%{http_code}\\n"]
+                        + (0..<10).flatMap { ["-o", bed.path("got-\($0)"), url] })
                 #expect(run.output.split(separator: "\n") == Array(repeating: "200", count: 10), "\(run)")
                 for number in 0..<10 { #expect(try Pattern.isWhole(bed.path("got-\(number)"), Self.length)) }
                 if server == .nginx { continue }
                 let body = try bed.file("body", Pattern.bytes(1_000_000))
                 let echo = try await bed.curl(
-                    via: proxy, [option, "-H", "Expect:", "--data-binary", "@\(body)", "-o", bed.path("echo"), "https://server.test:\(port)/echo"])
+                    via: proxy,
+                    [
+                        option, "-H", "Expect:", "--data-binary", "@\(body)", "-o", bed.path("echo"),
+                        "https://server.test:\(port)/echo",
+                    ])
                 #expect(try echo.succeeded && Pattern.isWhole(bed.path("echo"), 1_000_000), "\(echo)")
             }
             // Each was asked over HTTP/2: it is a task's protocol.
@@ -81,8 +91,8 @@ struct HTTP2OriginTests {
         }
     }
 
-    /// nginx says GOAWAY after so many requests, and closes. Nobody notices, not even who may not ask again: what it leaves out was
-    /// not processed (RFC 9113 section 8.7), and neither was what is still to be sent.
+    /// nginx says GOAWAY after so many requests, and closes. Nobody notices, not even who may not ask again: what it
+    /// leaves out was not processed (RFC 9113 section 8.7), and neither was what is still to be sent.
     @Test(arguments: ["--http1.1", "--http2"], ["GET", "POST"])
     func nginxEndsItsConnectionsUnnoticed(option: String, method: String) async throws {
         try await withTestBed { bed in
@@ -92,7 +102,8 @@ struct HTTP2OriginTests {
             let run = try await bed.curl(
                 via: proxy,
                 [
-                    option, "--parallel", "--parallel-max", "20", "-X", method, "-w", "%{http_code}\\n", "-o", "/dev/null",
+                    option, "--parallel", "--parallel-max", "20", "-X", method, "-w", "%{http_code}\\n", "-o",
+                    "/dev/null",
                     "https://server.test:\(port)/echo?[1-300]",
                 ])
             let codes = run.output.split(separator: "\n").reduce(into: [:]) { $0[$1, default: 0] += 1 }
@@ -105,12 +116,21 @@ struct HTTP2OriginTests {
         try await withTestBed { bed in
             let roots = try TestRoots()
             let nginx = try await NginxOrigin(
-                in: bed, sites: [.init(name: "server.test", chain: try roots.chain("server.test"), directives: "client_max_body_size 1k;")],
+                in: bed,
+                sites: [
+                    .init(
+                        name: "server.test", chain: try roots.chain("server.test"),
+                        directives: "client_max_body_size 1k;")
+                ],
                 http2: true)
             let proxy = try await proxy(bed, roots)
             let body = try bed.file("body", Pattern.bytes(5_000_000))
             let run = try await bed.curl(
-                via: proxy, [crossing.option, "-i", "-H", "Expect:", "--data-binary", "@\(body)", "https://server.test:\(nginx.port)/hello"])
+                via: proxy,
+                [
+                    crossing.option, "-i", "-H", "Expect:", "--data-binary", "@\(body)",
+                    "https://server.test:\(nginx.port)/hello",
+                ])
             #expect(run.output.contains("HTTP/\(crossing.version) 413"), "\(run)")
         }
     }

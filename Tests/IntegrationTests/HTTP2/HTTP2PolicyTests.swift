@@ -14,7 +14,9 @@ struct HTTP2PolicyTests {
             var answers: [String] = []
             for host in ["h1.test", "h2.test"] {
                 let answer = try await shared.proxy.connect(to: shared.authority(of: host))
-                answers.append(answer.description.replacing(shared.authority(of: host), with: "HOST").replacing(host, with: "HOST").replacing("h1.test", with: "HOST"))
+                answers.append(
+                    answer.description.replacing(shared.authority(of: host), with: "HOST").replacing(host, with: "HOST")
+                        .replacing("h1.test", with: "HOST"))
             }
             #expect(answers[0].hasPrefix("HTTP/1.1 502 ") && answers[0] == answers[1], "\(answers)")
             #expect(try #require(shared.origin).events.all("request").isEmpty)
@@ -37,12 +39,14 @@ struct HTTP2PolicyTests {
             // Not through the proxy: it lets nobody there any more.
             let port = try #require(shared.ports["h2.test"])
             let release = try await bed.run([
-                "curl", "-sS", "--http2", "--cacert", bed.path("roots.pem"), "--resolve", "h2.test:\(port):127.0.0.1", "https://h2.test:\(port)/release/first",
+                "curl", "-sS", "--http2", "--cacert", bed.path("roots.pem"), "--resolve", "h2.test:\(port):127.0.0.1",
+                "https://h2.test:\(port)/release/first",
             ])
             #expect(release.succeeded && release.output == "released", "\(release)")
             #expect(try await client.body(held).text == "first,second")
             // The connection that the new pins rule out ends with its last exchange.
-            let number = try #require(shared.origin).events.all("request").first { $0["target"] == "/hold/first" }?["connection"]
+            let number = try #require(shared.origin).events.all("request").first { $0["target"] == "/hold/first" }?[
+                "connection"]
             _ = try await #require(shared.origin).events.first("closed") { $0["connection"] == number }
         }
     }
@@ -54,7 +58,8 @@ struct HTTP2PolicyTests {
             let client = try await HTTP2Client(in: shared, authority: shared.authority(of: "h2.test"))
             for round in 0..<3 {
                 #expect(try await client.get("/echo").head.status == 200)
-                try bed.file("proxy/pins.yaml", "hosts:\n  - match: h2.test\n    session: {max_redirects: \(round + 1)}\n")
+                try bed.file(
+                    "proxy/pins.yaml", "hosts:\n  - match: h2.test\n    session: {max_redirects: \(round + 1)}\n")
                 #expect(try await shared.proxy.reload().name == "config.reload")
             }
             #expect(try await client.get("/echo").head.status == 200)
@@ -73,16 +78,26 @@ struct HTTP2PolicyTests {
 
     private static let namings = [
         Naming(testDescription: ":authority names it", status: 200),
-        Naming(testDescription: "Host in the place of :authority", fields: { [(":authority", nil), ("host", $0)] }, status: 200),
+        Naming(
+            testDescription: "Host in the place of :authority", fields: { [(":authority", nil), ("host", $0)] },
+            status: 200),
         Naming(testDescription: "Host beside :authority", fields: { [("host", $0)] }, status: 200),
         Naming(testDescription: "in upper case", fields: { [(":authority", $0.uppercased())] }, status: 200),
-        Naming(testDescription: "another host", fields: { [(":authority", $0.replacing("h2.test", with: "other.test"))] }, status: 421),
+        Naming(
+            testDescription: "another host", fields: { [(":authority", $0.replacing("h2.test", with: "other.test"))] },
+            status: 421),
         Naming(testDescription: "another port", fields: { _ in [(":authority", "h2.test:1")] }, status: 421),
         Naming(testDescription: "no port", fields: { _ in [(":authority", "h2.test")] }, status: 421),
-        Naming(testDescription: "another Host", fields: { [(":authority", nil), ("host", $0.replacing("h2", with: "other"))] }, status: 421),
-        Naming(testDescription: "Host that differs", fields: { [("host", $0.replacing("h2", with: "other"))] }, status: nil),
+        Naming(
+            testDescription: "another Host",
+            fields: { [(":authority", nil), ("host", $0.replacing("h2", with: "other"))] }, status: 421),
+        Naming(
+            testDescription: "Host that differs", fields: { [("host", $0.replacing("h2", with: "other"))] }, status: nil
+        ),
         Naming(testDescription: "no name at all", fields: { _ in [(":authority", nil)] }, status: nil),
-        Naming(testDescription: "two Hosts", fields: { [(":authority", nil), ("host", $0), ("host", "other.test")] }, status: nil),
+        Naming(
+            testDescription: "two Hosts", fields: { [(":authority", nil), ("host", $0), ("host", "other.test")] },
+            status: nil),
         Naming(testDescription: "a user", fields: { [(":authority", "user@\($0)")] }, status: 400),
         Naming(testDescription: "http", fields: { _ in [(":scheme", "http")] }, status: 400),
         Naming(testDescription: "another scheme", fields: { _ in [(":scheme", "ftp")] }, status: 400),
@@ -98,8 +113,12 @@ struct HTTP2PolicyTests {
                 try await client.connect()
                 let stream = try await client.request("GET", "/named/\(number)", naming.fields(authority))
                 let head = try await client.head(stream)
-                #expect(head.status == naming.status && (head.reset != nil) == (naming.status == nil), "\(naming.testDescription): \(head)")
-                let isPassedOn = try #require(shared.origin).events.all("request").contains { $0["target"] == "/named/\(number)" }
+                #expect(
+                    head.status == naming.status && (head.reset != nil) == (naming.status == nil),
+                    "\(naming.testDescription): \(head)")
+                let isPassedOn = try #require(shared.origin).events.all("request").contains {
+                    $0["target"] == "/named/\(number)"
+                }
                 #expect(isPassedOn == (naming.status == 200), "\(naming.testDescription)")
                 // The connection goes on.
                 #expect(try await client.get("/echo").head.status == 200, "\(naming.testDescription)")
@@ -111,7 +130,8 @@ struct HTTP2PolicyTests {
     @Test func anotherSNIIsMisdirected() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed)
-            let client = try HTTP2Client(of: try await HTTP2Client.program(in: shared), authority: shared.authority(of: "h2.test"))
+            let client = try HTTP2Client(
+                of: try await HTTP2Client.program(in: shared), authority: shared.authority(of: "h2.test"))
             try await client.connect(name: "other.test")
             for host in ["h2.test", "other.test"] {
                 let (head, body) = try await client.get("/sni", [(":authority", shared.authority(of: host))])
@@ -131,11 +151,17 @@ struct HTTP2PolicyTests {
                     + ["h2.test", "other.test"].map { "https://\(shared.authority(of: $0))/echo" })
             #expect(run.output == "1\n1", "\(run)")
             let leaf = try await bed.run(
-                ["/bin/sh", "-c", """
-                    openssl s_client -proxy \(shared.proxy.address):\(shared.proxy.port) -connect $0 -servername h2.test </dev/null 2>/dev/null \
+                [
+                    "/bin/sh", "-c",
+                    """
+                    openssl s_client -proxy \(shared.proxy.address):\(shared.proxy.port) -connect $0 -servername \
+                    h2.test </dev/null 2>/dev/null \
                     | openssl x509 -noout -ext subjectAltName
-                    """, shared.authority(of: "h2.test")])
-            #expect(leaf.output.components(separatedBy: "DNS:").count == 2 && leaf.output.contains("DNS:h2.test"), "\(leaf)")
+                    """, shared.authority(of: "h2.test"),
+                ])
+            #expect(
+                leaf.output.components(separatedBy: "DNS:").count == 2 && leaf.output.contains("DNS:h2.test"), "\(leaf)"
+            )
         }
     }
 }

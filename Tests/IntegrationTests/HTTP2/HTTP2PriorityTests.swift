@@ -3,18 +3,21 @@ import Testing
 /// Priorities (RFC 9218): obeyed among the streams of a client, and passed on to origins.
 @Suite(.timeLimit(.minutes(5)))
 struct HTTP2PriorityTests {
-    /// Responses that wait whole for the client's windows, all of which it opens at once: the order in which their bytes come.
+    /// Responses that wait whole for the client's windows, all of which it opens at once: the order in which their
+    /// bytes come.
     private func order(_ crossing: Crossing, _ priorities: [String?]) async throws -> [[Int]] {
         // What the proxy's window holds, or a socket.
         let length = crossing == .h2ToH1 ? 40_000 : 200_000
         return try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed, sections: ["proxy": ["workers: 1"]])
-            let client = try HTTP2Client(of: try await HTTP2Client.program(in: shared), authority: shared.authority(of: crossing.host))
+            let client = try HTTP2Client(
+                of: try await HTTP2Client.program(in: shared), authority: shared.authority(of: crossing.host))
             // SETTINGS_INITIAL_WINDOW_SIZE
             try await client.connect(settings: ["4": 0])
             var streams: [Int] = []
             for priority in priorities {
-                streams.append(try await client.request("GET", "/told/\(length)", priority.map { [("priority", $0)] } ?? []))
+                streams.append(
+                    try await client.request("GET", "/told/\(length)", priority.map { [("priority", $0)] } ?? []))
             }
             for stream in streams { #expect(try await client.head(stream).status == 200) }
             let origin = try shared.origin(crossing)
@@ -36,7 +39,9 @@ struct HTTP2PriorityTests {
     /// Incremental ones take turns; the others come one after the other.
     @Test func incrementalOnesTakeTurns() async throws {
         let turns = try await order(.h2ToH2, ["u=3, i", "u=3, i"])
-        #expect(try #require(turns[0].first) < #require(turns[1].last) && #require(turns[1].first) < #require(turns[0].last), "\(turns)")
+        #expect(
+            try #require(turns[0].first) < #require(turns[1].last)
+                && #require(turns[1].first) < #require(turns[0].last), "\(turns)")
         let inOrder = try await order(.h2ToH2, ["u=3", "u=3"])
         #expect(try #require(inOrder[0].last) < #require(inOrder[1].first), "\(inOrder)")
     }

@@ -14,7 +14,9 @@ struct HTTP2RetryTests {
 
     private static let bodies: [[String]] = [[], ["-d", "a=b"], ["--data-binary", "@body"]]
 
-    @Test(arguments: ["refused", "leaving"], Crossing.bothToH2) func whatWasNotProcessedIsSentAgain(how: String, crossing: Crossing) async throws {
+    @Test(arguments: ["refused", "leaving"], Crossing.bothToH2) func whatWasNotProcessedIsSentAgain(
+        how: String, crossing: Crossing
+    ) async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed)
             let body = Pattern.bytes(40_000)
@@ -42,7 +44,8 @@ struct HTTP2RetryTests {
             let shared = try await HTTP2Bed.prepare(bed)
             let path = "/\(how)/1000/x"
             let run = try await shared.curl(.h2ToH2, path, "-i", "-d", "a=b")
-            #expect(run.output.contains("HTTP/2 502") && run.output.contains("proxy-status: pinproxy; error="), "\(run)")
+            #expect(
+                run.output.contains("HTTP/2 502") && run.output.contains("proxy-status: pinproxy; error="), "\(run)")
             #expect(try tries(shared, path) == Self.mostTries)
             // Others are served.
             #expect(try await shared.curl(.h2ToH2, "/echo", "-f").succeeded)
@@ -84,7 +87,8 @@ struct HTTP2RetryTests {
             for method in ["GET", "POST"] {
                 let run = try await shared.curl(crossing, "/only-http1", "-X", method)
                 let received = try JSONSerialization.jsonObject(with: Data(run.output.utf8)) as? [String: Any]
-                #expect(received?["version"] as? String == "HTTP/1.1" && received?["method"] as? String == method, "\(run)")
+                #expect(
+                    received?["version"] as? String == "HTTP/1.1" && received?["method"] as? String == method, "\(run)")
             }
             // The others go on as before.
             #expect(try ReceivedRequest(await shared.curl(crossing, "/echo")).values(":method") == ["GET"])

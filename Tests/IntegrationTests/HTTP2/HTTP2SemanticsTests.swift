@@ -18,7 +18,8 @@ struct HTTP2SemanticsTests {
     private func exchange(_ crossing: Crossing, _ request: String) async throws -> Run {
         let authority = shared.authority(of: crossing.host)
         return try await shared.bed.secureExchange(
-            via: shared.proxy, to: authority, request.replacing("$HOST", with: "Host: \(authority)\r\nConnection: close"))
+            via: shared.proxy, to: authority,
+            request.replacing("$HOST", with: "Host: \(authority)\r\nConnection: close"))
     }
 
     // MARK: Trailers
@@ -28,13 +29,19 @@ struct HTTP2SemanticsTests {
         let stream = try await client.request("POST", "/echo", [("trailer", "x-sum")], ends: false)
         try await client.send("hello", on: stream, trailers: [["x-sum", "5"]])
         let body = try await client.body(stream)
-        #expect(body.text?.contains("\"length\": 5") == true && body.text?.lowercased().contains("\"x-sum: 5\"") == true, "\(body)")
+        #expect(
+            body.text?.contains("\"length\": 5") == true && body.text?.lowercased().contains("\"x-sum: 5\"") == true,
+            "\(body)")
     }
 
     @Test func trailersOfARequestInChunksArrive() async throws {
         let run = try await exchange(
             .h1ToH2,
-            "POST /echo HTTP/1.1\r\n$HOST\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n5\r\nhello\r\n0\r\nX-Sum: 5\r\n\r\n")
+            """
+            POST /echo HTTP/1.1\r\n$HOST\r\nTransfer-Encoding: chunked\r\nTrailer: \
+            X-Sum\r\n\r\n5\r\nhello\r\n0\r\nX-Sum: 5\r\n\r\n
+            """
+        )
         #expect(run.output.contains("\"length\": 5") && run.output.contains("\"x-sum: 5\""), "\(run)")
     }
 
@@ -99,7 +106,8 @@ struct HTTP2SemanticsTests {
     @Test func whoIsRefusedAsksAgain() async throws {
         let file = try shared.bed.file("refused", Pattern.bytes(2_000_000))
         let run = try await shared.curl(
-            .h1ToH2, "/refused-expectation", "-T", file, "--expect100-timeout", "60", "-w", "\n%{http_code} %{size_upload}")
+            .h1ToH2, "/refused-expectation", "-T", file, "--expect100-timeout", "60", "-w",
+            "\n%{http_code} %{size_upload}")
         #expect(run.succeeded && run.output.hasSuffix("\n200 2000000"), "\(run)")
     }
 
@@ -107,8 +115,8 @@ struct HTTP2SemanticsTests {
 
     /// The client still uploads; its answer comes whole.
     ///
-    /// Over HTTP/2 without Content-Length: curl 7.88 ends an answered request short of it, which makes the stream malformed
-    /// (RFC 9113 section 8.1.1), and nghttp2 resets that.
+    /// Over HTTP/2 without Content-Length: curl 7.88 ends an answered request short of it, which makes the stream
+    /// malformed (RFC 9113 section 8.1.1), and nghttp2 resets that.
     @Test(arguments: Crossing.allCases) func anEarlyAnswerArrives(crossing: Crossing) async throws {
         let file = try shared.bed.file("early-\(crossing)", Pattern.bytes(8_000_000))
         let length = crossing.isClientHTTP2 ? "Content-Length:" : "Content-Length: 8000000"

@@ -7,17 +7,23 @@ import Testing
 struct HTTP2SharingTests {
     /// The origin's connections on which requests for `path` came, one number for each request.
     private func connections(_ shared: SharedBed, _ path: String) throws -> [String] {
-        try #require(shared.origin).events.all("request").filter { $0["target"]?.hasPrefix(path) == true }.compactMap { $0["connection"] }
+        try #require(shared.origin).events.all("request").filter { $0["target"]?.hasPrefix(path) == true }.compactMap {
+            $0["connection"]
+        }
     }
 
-    /// So many clients of HTTP/1.1 at one time, each with a connection of its own, whose requests are all in flight together.
+    /// So many clients of HTTP/1.1 at one time, each with a connection of its own, whose requests are all in flight
+    /// together.
     private func crowd(_ shared: SharedBed, _ count: Int, option: String = "--http1.1") async throws -> [String] {
         let origin = try #require(shared.origin)
         // What was released once isn't held again.
         let name = "crowd\(count)"
         let url = shared.url(.h1ToH2, "/hold/\(name)")
         let client = try await shared.bed.start(
-            ["curl", "-sS", option, "--parallel", "--parallel-immediate", "--parallel-max", "\(count)", "-w", "%{http_code}\\n"]
+            [
+                "curl", "-sS", option, "--parallel", "--parallel-immediate", "--parallel-max", "\(count)", "-w",
+                "%{http_code}\\n",
+            ]
                 + Array(repeating: ["-o", "/dev/null", url], count: count).flatMap(\.self),
             environment: shared.proxy.clientEnvironment)
         _ = try await origin.events.first("held", number: count) { $0["name"] == name }
@@ -42,9 +48,12 @@ struct HTTP2SharingTests {
     }
 
     /// Its streams are all in use: others have another connection.
-    @Test(arguments: ["--http1.1", "--http2"]) func beyondMaxConcurrentStreamsThereIsAnotherConnection(option: String) async throws {
+    @Test(arguments: ["--http1.1", "--http2"]) func beyondMaxConcurrentStreamsThereIsAnotherConnection(
+        option: String
+    ) async throws {
         try await withTestBed { bed in
-            let shared = try await HTTP2Bed.prepare(bed, origin: ["--streams", "4"], sections: ["proxy": ["workers: 1"]])
+            let shared = try await HTTP2Bed.prepare(
+                bed, origin: ["--streams", "4"], sections: ["proxy": ["workers: 1"]])
             _ = try await crowd(shared, 1)
             let used = try await crowd(shared, 21, option: option).dropFirst()
             let counts = Dictionary(grouping: used) { $0 }.mapValues(\.count)
@@ -56,7 +65,8 @@ struct HTTP2SharingTests {
     /// Connections that were made for a peak serve what comes after it.
     @Test func oneStreamAtATimeServesEverybody() async throws {
         try await withTestBed { bed in
-            let shared = try await HTTP2Bed.prepare(bed, origin: ["--streams", "1"], sections: ["proxy": ["workers: 1"]])
+            let shared = try await HTTP2Bed.prepare(
+                bed, origin: ["--streams", "1"], sections: ["proxy": ["workers: 1"]])
             let client = try await HTTP2Client(in: shared, authority: shared.authority(of: "h2.test"))
             var streams: [Int] = []
             for _ in 0..<10 { streams.append(try await client.request()) }
@@ -80,7 +90,9 @@ struct HTTP2SharingTests {
             }
             let requests = try #require(shared.origin).events.all("request")
             #expect(requests.count == 6)
-            let byConnection = Dictionary(grouping: requests) { $0["connection"] }.mapValues { Set($0.compactMap { $0["authority"] }) }
+            let byConnection = Dictionary(grouping: requests) { $0["connection"] }.mapValues {
+                Set($0.compactMap { $0["authority"] })
+            }
             #expect(byConnection.values.allSatisfy { $0.count == 1 }, "\(byConnection)")
             // Each was made for its name.
             let names = Set(try #require(shared.origin).events.all("connection").compactMap { $0["name"] })

@@ -11,19 +11,25 @@ struct HTTP2ShownTests {
 
     private func url(_ host: String, _ path: String) -> String { "https://\(host):\(shared.ports[host] ?? 0)\(path)" }
 
-    private func line(_ path: String) async throws -> LogEvent { try await shared.proxy.events.first("exchange") { $0["path"] == path } }
+    private func line(_ path: String) async throws -> LogEvent {
+        try await shared.proxy.events.first("exchange") { $0["path"] == path }
+    }
 
     // MARK: The log
 
     @Test(arguments: [
-        ("h2.test", "--http2", "h2", "h2"), ("h1.test", "--http2", "h2", "http/1.1"), ("h2.test", "--http1.1", "http/1.1", "h2"),
-        ("h1.test", "--http1.1", "http/1.1", "http/1.1"), ("own.test", "--http2", "h2", "http/1.1"), ("h1.test", "--http1.0", "http/1.0", "http/1.1"),
+        ("h2.test", "--http2", "h2", "h2"), ("h1.test", "--http2", "h2", "http/1.1"),
+        ("h2.test", "--http1.1", "http/1.1", "h2"),
+        ("h1.test", "--http1.1", "http/1.1", "http/1.1"), ("own.test", "--http2", "h2", "http/1.1"),
+        ("h1.test", "--http1.0", "http/1.0", "http/1.1"),
     ]) func `The log names both sides`(host: String, option: String, client: String, origin: String) async throws {
         let path = "/\(host)\(option)"
         _ = try await shared.curl(option, url(host, path))
         let line = try await line(path)
         #expect(line["protocol"] == client && line["upstream_protocol"] == origin, "\(line)")
-        #expect((line["stream"] != nil) == (client == "h2") && (line["upstream_stream"] != nil) == (origin == "h2"), "\(line)")
+        #expect(
+            (line["stream"] != nil) == (client == "h2") && (line["upstream_stream"] != nil) == (origin == "h2"),
+            "\(line)")
         if client == "h2" { #expect(line["stream"] == "1", "\(line)") }
     }
 
@@ -48,7 +54,8 @@ struct HTTP2ShownTests {
         try await withTestBed { bed in
             let shared = try await ShownBed.prepare(bed)
             let url = "https://h2.test:\(shared.ports["h2.test"] ?? 0)/slow"
-            let client = try await bed.start(["curl", "-sS", "--http2", url], environment: shared.proxy.clientEnvironment)
+            let client = try await bed.start(
+                ["curl", "-sS", "--http2", url], environment: shared.proxy.clientEnvironment)
             let task = try await shared.tasks.only { $0.bytesDown > 0 }
             #expect(task.protocol == "h2" && task.stream == 1)
             let way = try #require(task.transactions.first)
@@ -61,16 +68,20 @@ struct HTTP2ShownTests {
             // And open connections are counted by what is spoken.
             let metrics = try await AdminClient(shared.proxy).ask("GET", "/metrics").body
             for sample in [
-                "pinproxy_client_connections_open{protocol=\"h2\"} 1", "pinproxy_client_connections_open{protocol=\"http/1.1\"} 0",
-                "pinproxy_client_streams_open 1", "pinproxy_upstream_connections_open{protocol=\"h2\",state=\"busy\"} 1",
-                "pinproxy_upstream_connections_open{protocol=\"http/1.1\",state=\"busy\"} 0", "pinproxy_upstream_streams_open 1",
+                "pinproxy_client_connections_open{protocol=\"h2\"} 1",
+                "pinproxy_client_connections_open{protocol=\"http/1.1\"} 0",
+                "pinproxy_client_streams_open 1",
+                "pinproxy_upstream_connections_open{protocol=\"h2\",state=\"busy\"} 1",
+                "pinproxy_upstream_connections_open{protocol=\"http/1.1\",state=\"busy\"} 0",
+                "pinproxy_upstream_streams_open 1",
             ] { #expect(metrics.contains("\n\(sample)\n"), "\(sample) is missing in \(metrics)") }
             try await shared.tasks.order("cancel", task.id)
             _ = try await client.ending()
             try await eventually("no stream to be left") {
                 let metrics = try await AdminClient(shared.proxy).ask("GET", "/metrics").body
                 return metrics.contains("\npinproxy_upstream_connections_open{protocol=\"h2\",state=\"idle\"} 1\n")
-                    && metrics.contains("\npinproxy_upstream_streams_open 0\n") && metrics.contains("\npinproxy_client_streams_open 0\n")
+                    && metrics.contains("\npinproxy_upstream_streams_open 0\n")
+                    && metrics.contains("\npinproxy_client_streams_open 0\n")
             }
         }
     }
@@ -90,7 +101,8 @@ struct HTTP2ShownTests {
                 "pinproxy_upstream_requests_total{protocol=\"h2\",connection=\"fresh\"} 1",
                 "pinproxy_upstream_requests_total{protocol=\"h2\",connection=\"reused\"} 3",
                 "pinproxy_upstream_requests_total{protocol=\"http/1.1\",connection=\"fresh\"} 1",
-                "pinproxy_upstream_retries_total{reason=\"unprocessed\"} 0", "pinproxy_http2_floods_total{peer=\"client\",flood=\"resets\"} 0",
+                "pinproxy_upstream_retries_total{reason=\"unprocessed\"} 0",
+                "pinproxy_http2_floods_total{peer=\"client\",flood=\"resets\"} 0",
                 "pinproxy_http2_protocol_errors_total{peer=\"origin\"} 0",
             ]
             var text = ""
@@ -109,16 +121,25 @@ struct HTTP2ShownTests {
             let shared = try await ShownBed.prepare(bed)
             let attacker = try await bed.start(
                 [
-                    PythonPeer.pythonWithPackages, "-u", PythonPeer.path("http2_attack.py"), "--proxy", "\(shared.proxy.port)",
+                    PythonPeer.pythonWithPackages, "-u", PythonPeer.path("http2_attack.py"), "--proxy",
+                    "\(shared.proxy.port)",
                     "--ca", shared.proxy.authority, "--authority", "h2.test:\(shared.originPort)", "settings",
                 ], mergingErrors: true)
             _ = try await EventLog(lines: attacker.output).first("over")
             let event = try await shared.proxy.events.first("connection.flood")
-            #expect(event["level"] == "warning" && event["peer"] == "client" && event["flood"] == "settings", "\(event)")
-            #expect(event["client"]?.hasPrefix("127.0.0.1:") == true && event["client_uid"] == "\(getuid())", "\(event)")
-            #expect(event["host"] == "h2.test" && event["port"] == "\(shared.originPort)" && event["requests"] == "0", "\(event)")
-            #expect(event["cause"] == "the client floods its HTTP/2 connection: too many SETTINGS or GOAWAY frames", "\(event)")
-            #expect(event["effect"] == "the connection is ended (GOAWAY with ENHANCE_YOUR_CALM), and its requests with it", "\(event)")
+            #expect(
+                event["level"] == "warning" && event["peer"] == "client" && event["flood"] == "settings", "\(event)")
+            #expect(
+                event["client"]?.hasPrefix("127.0.0.1:") == true && event["client_uid"] == "\(getuid())", "\(event)")
+            #expect(
+                event["host"] == "h2.test" && event["port"] == "\(shared.originPort)" && event["requests"] == "0",
+                "\(event)")
+            #expect(
+                event["cause"] == "the client floods its HTTP/2 connection: too many SETTINGS or GOAWAY frames",
+                "\(event)")
+            #expect(
+                event["effect"] == "the connection is ended (GOAWAY with ENHANCE_YOUR_CALM), and its requests with it",
+                "\(event)")
             let text = try await AdminClient(shared.proxy).ask("GET", "/metrics").body
             #expect(text.contains("\npinproxy_http2_floods_total{peer=\"client\",flood=\"settings\"} 1\n"))
             #expect(shared.proxy.events.all("connection.flood").count == 1)
@@ -134,7 +155,9 @@ struct HTTP2ShownTests {
             try await client.raw("000000000000000000")
             try await client.closed()
             let event = try await shared.proxy.events.first("connection.failed")
-            #expect(event["level"] == "warning" && event["peer"] == "client" && event["code"] == "PROTOCOL_ERROR", "\(event)")
+            #expect(
+                event["level"] == "warning" && event["peer"] == "client" && event["code"] == "PROTOCOL_ERROR",
+                "\(event)")
             #expect(event["cause"]?.hasPrefix("the client breaks the protocol of HTTP/2: ") == true, "\(event)")
             let text = try await AdminClient(shared.proxy).ask("GET", "/metrics").body
             #expect(text.contains("\npinproxy_http2_protocol_errors_total{peer=\"client\"} 1\n"))
@@ -152,20 +175,37 @@ struct HTTP2ShownTests {
 
     private func explain(_ host: String, _ options: String...) async throws -> Run {
         try await shared.bed.run(
-            [ProxyProcess.executable, "explain", "--config", shared.bed.path("proxy/pinproxy.yaml"), "\(host):\(shared.ports[host] ?? 0)"] + options,
+            [
+                ProxyProcess.executable, "explain", "--config", shared.bed.path("proxy/pinproxy.yaml"),
+                "\(host):\(shared.ports[host] ?? 0)",
+            ] + options,
             environment: ProxyProcess.environment(in: shared.bed))
     }
 
-    @Test(arguments: [
-        ("h2.test", ["h2", "http/1.1"], "h2", false, "h2, chosen by the host, which was offered h2 and http/1.1; WebSockets go over HTTP/1.1"),
-        ("h1.test", ["h2", "http/1.1"], "http/1.1", nil, "http/1.1, chosen by the host, which was offered h2 and http/1.1"),
-        ("own.test", ["http/1.1"], "http/1.1", nil, "http/1.1, chosen by the host, which was offered http/1.1"),
-        ("only.test", ["h2"], "h2", false, "h2, chosen by the host, which was offered h2; WebSockets can't reach it: it takes none over HTTP/2"),
-    ] as [(String, [String], String, Bool?, String)])
-    func `explain names offer and choice`(host: String, offer: [String], chosen: String, extended: Bool?, words: String) async throws {
+    @Test(
+        arguments: [
+            (
+                "h2.test", ["h2", "http/1.1"], "h2", false,
+                "h2, chosen by the host, which was offered h2 and http/1.1; WebSockets go over HTTP/1.1"
+            ),
+            (
+                "h1.test", ["h2", "http/1.1"], "http/1.1", nil,
+                "http/1.1, chosen by the host, which was offered h2 and http/1.1"
+            ),
+            ("own.test", ["http/1.1"], "http/1.1", nil, "http/1.1, chosen by the host, which was offered http/1.1"),
+            (
+                "only.test", ["h2"], "h2", false,
+                "h2, chosen by the host, which was offered h2; WebSockets can't reach it: it takes none over HTTP/2"
+            ),
+        ] as [(String, [String], String, Bool?, String)])
+    func `explain names offer and choice`(
+        host: String, offer: [String], chosen: String, extended: Bool?, words: String
+    ) async throws {
         let json = try await explain(host, "--json")
         let found = try JSONDecoder().decode(Choice.self, from: Data(json.output.utf8))
-        #expect(found.offered_protocols == offer && found.protocol == chosen && found.extended_connect == extended, "\(json)")
+        #expect(
+            found.offered_protocols == offer && found.protocol == chosen && found.extended_connect == extended,
+            "\(json)")
         let text = try await explain(host)
         #expect(text.output.contains("protocol  \(words)\n"), "\(text)")
     }
@@ -209,7 +249,8 @@ struct HTTP2ShownTests {
         #expect((object["settings"] as? [String: String])?["proxy.http"] == "[h2, http/1.1]", "\(object)")
         let entries = try #require(object["entries"] as? [[String: Any]])
         let rules = entries.flatMap { $0["rules"] as? [String] ?? [] }
-        #expect(rules.map { $0.prefix { $0 != "(" } } == ["session.http: [http/1.1] ", "session.http: [h2] "], "\(entries)")
+        #expect(
+            rules.map { $0.prefix { $0 != "(" } } == ["session.http: [http/1.1] ", "session.http: [h2] "], "\(entries)")
     }
 }
 
@@ -229,7 +270,8 @@ private enum ShownBed {
                 hosts:
                   - {match: own.test, session: {http: [http/1.1]}}
                   - {match: only.test, session: {http: [h2]}}
-                """, trust: roots.write(to: bed), hosts: Dictionary(uniqueKeysWithValues: names.map { ($0, "127.0.0.1") }),
+                """, trust: roots.write(to: bed),
+            hosts: Dictionary(uniqueKeysWithValues: names.map { ($0, "127.0.0.1") }),
             // One, so that all requests of an origin share its connections.
             sections: AdminClient.section.merging(["proxy": ["workers: 1"]]) { $1 })
         return SharedBed(

@@ -64,7 +64,8 @@ struct HTTP2ShutdownTests {
             let client = try await bed.start(
                 [
                     "curl", "-s", "--http2", "--parallel", "--parallel-max", "8", "-o", "/dev/null", "-w",
-                    "%{http_code} %{size_download} %{exitcode} %{url_effective}\\n", shared.url(.h2ToH2, "/large/[200000-200499]"),
+                    "%{http_code} %{size_download} %{exitcode} %{url_effective}\\n",
+                    shared.url(.h2ToH2, "/large/[200000-200499]"),
                 ], environment: shared.proxy.clientEnvironment)
             _ = try await client.output.first(awaiting: "the first answers") { $0.hasPrefix("200 ") ? $0 : nil }
             shared.proxy.process.send(signal: SIGTERM)

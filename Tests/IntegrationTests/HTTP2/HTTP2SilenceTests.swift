@@ -29,7 +29,9 @@ struct HTTP2SilenceTests {
         Case(silence: "/deaf/x", timeout: "first_byte: 1s", outcome: .refused(504, "http_response_timeout")),
     ]
 
-    @Test(arguments: origins, Crossing.bothToH2) func anOriginThatFallsSilent(silence: Case, crossing: Crossing) async throws {
+    @Test(arguments: origins, Crossing.bothToH2) func anOriginThatFallsSilent(
+        silence: Case, crossing: Crossing
+    ) async throws {
         try await withTestBed { bed in
             let isPath = silence.silence.hasPrefix("/")
             let shared = try await HTTP2Bed.prepare(
@@ -37,7 +39,10 @@ struct HTTP2SilenceTests {
                 sections: ["timeouts": [silence.timeout, "idle_upstream: 100ms"]])
             let before = try await shared.footprint()
             let client = try await bed.start(
-                ["curl", "-sS", "-i", "--suppress-connect-headers", "-m", "120", crossing.option, shared.url(crossing, isPath ? silence.silence : "/x")],
+                [
+                    "curl", "-sS", "-i", "--suppress-connect-headers", "-m", "120", crossing.option,
+                    shared.url(crossing, isPath ? silence.silence : "/x"),
+                ],
                 environment: shared.proxy.clientEnvironment)
             if silence.silence != "/trickle/head" {
                 _ = try await #require(shared.origin).events.first(silence.silence == "/deaf/x" ? "deaf" : "silent")
@@ -60,7 +65,8 @@ struct HTTP2SilenceTests {
     @Test func anOriginThatTrickles() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(
-                bed, pins: "hosts:\n  - match: h2.test\n    session: {minimum_rate: 10KiB/1s}\n", sections: ["timeouts": ["idle_upstream: 100ms"]])
+                bed, pins: "hosts:\n  - match: h2.test\n    session: {minimum_rate: 10KiB/1s}\n",
+                sections: ["timeouts": ["idle_upstream: 100ms"]])
             let before = try await shared.footprint()
             let run = try await shared.curl(.h2ToH2, "/trickle/data", "-i", "-m", "120")
             #expect(!run.succeeded && run.output.contains("HTTP/2 200"), "\(run)")
@@ -73,10 +79,13 @@ struct HTTP2SilenceTests {
     /// Another stream of a silent connection has moved: the connection lives, and is kept.
     @Test func aConnectionOnWhichOneStreamIsSilentIsKept() async throws {
         try await withTestBed { bed in
-            let shared = try await HTTP2Bed.prepare(bed, sections: ["proxy": ["workers: 1"], "timeouts": ["first_byte: 2s"]])
+            let shared = try await HTTP2Bed.prepare(
+                bed, sections: ["proxy": ["workers: 1"], "timeouts": ["first_byte: 2s"]])
             let client = try await HTTP2Client(in: shared, authority: shared.authority(of: "h2.test"))
             let silent = try await client.request("GET", "/silent/request")
-            while try await client.get("/echo").head.status == 200, try await shared.tasks.list().contains(where: { $0.path == "/silent/request" }) {}
+            while try await client.get("/echo").head.status == 200,
+                try await shared.tasks.list().contains(where: { $0.path == "/silent/request" })
+            {}
             #expect(try await client.head(silent).status == 504)
             #expect(try await client.get("/echo").head.status == 200)
             #expect(try #require(shared.origin).events.all("connection").count == 1)
@@ -96,7 +105,8 @@ struct HTTP2SilenceTests {
 
     @Test(arguments: clients.keys.sorted()) func aClientThatFallsSilent(silence: String) async throws {
         try await withTestBed { bed in
-            let shared = try await HTTP2Bed.prepare(bed, sections: ["timeouts": ["idle_client: 1s", "idle_upstream: 100ms"]])
+            let shared = try await HTTP2Bed.prepare(
+                bed, sections: ["timeouts": ["idle_client: 1s", "idle_upstream: 100ms"]])
             let before = try await shared.footprint()
             let client = try await HTTP2Client(in: shared, authority: shared.authority(of: "h2.test"))
             try await client.raw(try #require(Self.clients[silence]))
@@ -108,7 +118,8 @@ struct HTTP2SilenceTests {
     /// The client's stream is complete, and the origin's isn't. The client's connection ends, and the exchange with it.
     @Test func aResponseThatDoesNotEnd() async throws {
         try await withTestBed { bed in
-            let shared = try await HTTP2Bed.prepare(bed, sections: ["timeouts": ["idle_client: 2s", "idle_upstream: 100ms"]])
+            let shared = try await HTTP2Bed.prepare(
+                bed, sections: ["timeouts": ["idle_client: 2s", "idle_upstream: 100ms"]])
             let before = try await shared.footprint()
             let client = try await HTTP2Client(in: shared, authority: shared.authority(of: "h2.test"))
             let (head, body) = try await client.get("/silent/end")
@@ -124,9 +135,12 @@ struct HTTP2SilenceTests {
     /// A refusal answers HEAD without a body. It is complete, and no deadline of it outlives the client's connection.
     @Test func aHeadThatIsRefused() async throws {
         try await withTestBed { bed in
-            let shared = try await HTTP2Bed.prepare(bed, sections: ["timeouts": ["idle_client: 1s"], "limits": ["request_head: 2KiB"]])
+            let shared = try await HTTP2Bed.prepare(
+                bed, sections: ["timeouts": ["idle_client: 1s"], "limits": ["request_head: 2KiB"]])
             let client = try await HTTP2Client(in: shared, authority: shared.authority(of: "h2.test"))
-            let refused: [(Int, HTTP2Client.Fields)] = [(400, [(":scheme", "ftp")]), (431, [("x-long", String(repeating: "x", count: 3000))])]
+            let refused: [(Int, HTTP2Client.Fields)] = [
+                (400, [(":scheme", "ftp")]), (431, [("x-long", String(repeating: "x", count: 3000))]),
+            ]
             for (status, fields) in refused {
                 let stream = try await client.request("HEAD", "/x", fields)
                 let (head, body) = (try await client.head(stream), try await client.body(stream))
@@ -143,7 +157,8 @@ struct HTTP2SilenceTests {
     /// A request whose body doesn't come ends for itself; the connection stays with what else it does.
     @Test(arguments: [Crossing.h2ToH1, .h2ToH2]) func aBodyThatDoesNotCome(crossing: Crossing) async throws {
         try await withTestBed { bed in
-            let shared = try await HTTP2Bed.prepare(bed, sections: ["timeouts": ["idle_client: 2s", "idle_upstream: 100ms"]])
+            let shared = try await HTTP2Bed.prepare(
+                bed, sections: ["timeouts": ["idle_client: 2s", "idle_upstream: 100ms"]])
             let client = try await HTTP2Client(in: shared, authority: shared.authority(of: crossing.host))
             let stream = try await client.request("POST", "/echo", [("content-length", "1000")], ends: false)
             try await client.send(10, on: stream)

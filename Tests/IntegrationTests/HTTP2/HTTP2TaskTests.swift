@@ -7,7 +7,8 @@ struct HTTP2TaskTests {
     private static let length = 24_000_000
 
     private func prepare(_ bed: TestBed, _ crossing: Crossing) async throws -> (SharedBed, HTTP2Client) {
-        let shared = try await HTTP2Bed.prepare(bed, sections: ["proxy": ["workers: 1"], "timeouts": ["idle_upstream: 100ms"]])
+        let shared = try await HTTP2Bed.prepare(
+            bed, sections: ["proxy": ["workers: 1"], "timeouts": ["idle_upstream: 100ms"]])
         return (shared, try await HTTP2Client(in: shared, authority: shared.authority(of: crossing.host)))
     }
 
@@ -86,7 +87,9 @@ struct HTTP2TaskTests {
     }
 
     /// The client resets one: its task ends, the origin is told, and the others go on.
-    @Test(arguments: [Crossing.h2ToH1, .h2ToH2]) func aClientThatResetsAStreamEndsItsTask(crossing: Crossing) async throws {
+    @Test(arguments: [Crossing.h2ToH1, .h2ToH2]) func aClientThatResetsAStreamEndsItsTask(
+        crossing: Crossing
+    ) async throws {
         try await withTestBed { bed in
             let (shared, client) = try await prepare(bed, crossing)
             for path in ["/silent/request", "/hold/reset"] {
@@ -96,7 +99,9 @@ struct HTTP2TaskTests {
                 try await client.reset(stream)
                 let line = try await shared.proxy.events.first("exchange") { $0["task"] == "\(task.id)" }
                 #expect(line["cause"]?.contains("CANCEL") == true, "\(line)")
-                if crossing == .h2ToH2 { _ = try await shared.origin(crossing).events.first("reset") { $0["target"] == path } }
+                if crossing == .h2ToH2 {
+                    _ = try await shared.origin(crossing).events.first("reset") { $0["target"] == path }
+                }
             }
             #expect(try await client.get("/echo").head.status == 200)
             #expect(try await shared.tasks.list().isEmpty)
@@ -110,10 +115,14 @@ struct HTTP2TaskTests {
             var streams: [Int] = []
             for number in 0..<20 { streams.append(try await client.request("GET", "/line/\(number)")) }
             for stream in streams { #expect(try await client.body(stream).ended == true) }
-            for number in 0..<20 { _ = try await shared.proxy.events.first("exchange") { $0["path"] == "/line/\(number)" } }
+            for number in 0..<20 {
+                _ = try await shared.proxy.events.first("exchange") { $0["path"] == "/line/\(number)" }
+            }
             let lines = shared.proxy.events.all("exchange")
             #expect(lines.count == 20 && Set(lines.compactMap { $0["task"] }).count == 20, "\(lines)")
-            #expect(lines.allSatisfy { $0["status"] == "200" && $0["host"] == "h2.test" && $0["method"] == "GET" }, "\(lines)")
+            #expect(
+                lines.allSatisfy { $0["status"] == "200" && $0["host"] == "h2.test" && $0["method"] == "GET" },
+                "\(lines)")
         }
     }
 }

@@ -14,16 +14,20 @@ struct HTTP2VersionTests {
     }
 
     private static let cases = [
-        Case(allowed: nil, offered: "h2,http/1.1", spoken: "h2"), Case(allowed: nil, offered: "http/1.1,h2", spoken: "http/1.1"),
+        Case(allowed: nil, offered: "h2,http/1.1", spoken: "h2"),
+        Case(allowed: nil, offered: "http/1.1,h2", spoken: "http/1.1"),
         Case(allowed: nil, offered: "h2", spoken: "h2"), Case(allowed: nil, offered: "http/1.1", spoken: "http/1.1"),
         Case(allowed: "[h2, http/1.1]", offered: "h2,http/1.1", spoken: "h2"),
-        Case(allowed: "[http/1.1]", offered: "h2,http/1.1", spoken: "http/1.1"), Case(allowed: "[http/1.1]", offered: "h2", spoken: nil),
-        Case(allowed: "[h2]", offered: "h2,http/1.1", spoken: "h2"), Case(allowed: "[h2]", offered: "http/1.1", spoken: nil),
+        Case(allowed: "[http/1.1]", offered: "h2,http/1.1", spoken: "http/1.1"),
+        Case(allowed: "[http/1.1]", offered: "h2", spoken: nil),
+        Case(allowed: "[h2]", offered: "h2,http/1.1", spoken: "h2"),
+        Case(allowed: "[h2]", offered: "http/1.1", spoken: nil),
     ]
 
     @Test(arguments: cases) func anEntryLimitsWhatIsSpokenToItsHost(version: Case) async throws {
         try await withTestBed { bed in
-            let pins = version.allowed.map { "hosts:\n  - match: h2.test\n    session: {http: \($0)}\n" } ?? "hosts: []\n"
+            let pins =
+                version.allowed.map { "hosts:\n  - match: h2.test\n    session: {http: \($0)}\n" } ?? "hosts: []\n"
             let shared = try await HTTP2Bed.prepare(bed, pins: pins, origin: ["--protocols", version.offered])
             for crossing in Crossing.bothToH2 {
                 let run = try await shared.curl(crossing, "/echo", "-i")
@@ -36,27 +40,36 @@ struct HTTP2VersionTests {
                     }
                     continue
                 }
-                #expect(run.output.contains(spoken == "h2" ? "\"version\": \"HTTP/2\"" : "\"version\": \"HTTP/1.1\""), "\(run)")
+                #expect(
+                    run.output.contains(spoken == "h2" ? "\"version\": \"HTTP/2\"" : "\"version\": \"HTTP/1.1\""),
+                    "\(run)")
             }
             if version.spoken == nil { #expect(try #require(shared.origin).events.all("request").isEmpty) }
         }
     }
 
     private static let clients = [
-        Case(allowed: nil, offered: "h2,http/1.1", spoken: "h2"), Case(allowed: nil, offered: "http/1.1", spoken: "http/1.1"),
-        Case(allowed: "[http/1.1]", offered: "h2,http/1.1", spoken: "http/1.1"), Case(allowed: "[http/1.1]", offered: "h2", spoken: nil),
-        Case(allowed: "[h2]", offered: "h2,http/1.1", spoken: "h2"), Case(allowed: "[h2]", offered: "http/1.1", spoken: nil),
+        Case(allowed: nil, offered: "h2,http/1.1", spoken: "h2"),
+        Case(allowed: nil, offered: "http/1.1", spoken: "http/1.1"),
+        Case(allowed: "[http/1.1]", offered: "h2,http/1.1", spoken: "http/1.1"),
+        Case(allowed: "[http/1.1]", offered: "h2", spoken: nil),
+        Case(allowed: "[h2]", offered: "h2,http/1.1", spoken: "h2"),
+        Case(allowed: "[h2]", offered: "http/1.1", spoken: nil),
         Case(allowed: "[h2, http/1.1]", offered: "http/1.1,h2", spoken: "h2"),
     ]
 
     @Test(arguments: clients) func theProxyLimitsWhatClientsSpeak(version: Case) async throws {
         try await withTestBed { bed in
-            let shared = try await HTTP2Bed.prepare(bed, sections: ["proxy": version.allowed.map { ["http: \($0)"] } ?? []])
-            let client = try HTTP2Client(of: try await HTTP2Client.program(in: shared), authority: shared.authority(of: "h2.test"))
+            let shared = try await HTTP2Bed.prepare(
+                bed, sections: ["proxy": version.allowed.map { ["http: \($0)"] } ?? []])
+            let client = try HTTP2Client(
+                of: try await HTTP2Client.program(in: shared), authority: shared.authority(of: "h2.test"))
             let protocols = version.offered.split(separator: ",").map(String.init)
             guard let spoken = version.spoken else {
                 await #expect(throws: TestBedError.self) { try await client.connect(protocols: protocols) }
-                let line = try await shared.proxy.events.first("exchange") { $0["cause"]?.contains("proxy.http") == true }
+                let line = try await shared.proxy.events.first("exchange") {
+                    $0["cause"]?.contains("proxy.http") == true
+                }
                 #expect(line["host"] == "h2.test", "\(line)")
                 return
             }
@@ -83,7 +96,8 @@ struct HTTP2VersionTests {
             #expect(try await shared.curl(.h2ToH2, "/echo").output.contains("HTTP/2"))
             await shared.origin?.process.stop()
             _ = try await PythonPeer.http2Origin(
-                in: bed, name: "changed", chain: roots.chain("h2.test"), ["--protocols", "http/1.1", "--port", "\(port)"])
+                in: bed, name: "changed", chain: roots.chain("h2.test"),
+                ["--protocols", "http/1.1", "--port", "\(port)"])
             for _ in 0..<3 {
                 #expect(try await shared.curl(.h2ToH2, "/echo").output.contains("HTTP/1.1"))
             }
@@ -95,7 +109,8 @@ struct HTTP2VersionTests {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed, pins: "hosts:\n  - match: h2.test\n    session: {ping: 1s}\n")
             let waiting = try await bed.start(
-                ["curl", "-sS", "--http2", shared.url(.h2ToH2, "/silent/request")], environment: shared.proxy.clientEnvironment)
+                ["curl", "-sS", "--http2", shared.url(.h2ToH2, "/silent/request")],
+                environment: shared.proxy.clientEnvironment)
             _ = try await #require(shared.origin).events.first("ping", number: 2)
             #expect(waiting.unaskedEnding == nil)
             let deaf = try await shared.curl(.h2ToH2, "/deaf/x", "-i", "-m", "100")

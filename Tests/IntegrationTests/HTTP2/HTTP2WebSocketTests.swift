@@ -20,20 +20,28 @@ struct HTTP2WebSocketTests {
                 interpreter: PythonPeer.pythonWithPackages)
         }
         let proxy = try await ProxyProcess(
-            in: bed, pins: pins, trust: roots.write(to: bed), hosts: ["socket.test": "127.0.0.1"], sections: ["proxy": ["workers: 1"]])
+            in: bed, pins: pins, trust: roots.write(to: bed), hosts: ["socket.test": "127.0.0.1"],
+            sections: ["proxy": ["workers: 1"]])
         return SharedBed(bed: bed, proxy: proxy, originPort: peer.port, origin: peer, ports: ["socket.test": peer.port])
     }
 
     private func talk(_ shared: SharedBed, overHTTP2: Bool) async throws -> Run {
         let authority = shared.authority(of: "socket.test")
-        let arguments = overHTTP2
-            ? ["http2_websocket_client.py", "--proxy", "\(shared.proxy.port)", "--ca", shared.proxy.authority, "--authority", authority]
+        let arguments =
+            overHTTP2
+            ? [
+                "http2_websocket_client.py", "--proxy", "\(shared.proxy.port)", "--ca", shared.proxy.authority,
+                "--authority", authority,
+            ]
             : ["websocket_client.py", "wss://\(authority)/"]
         return try await shared.bed.run(
-            [PythonPeer.pythonWithPackages, PythonPeer.path(arguments[0])] + arguments.dropFirst(), environment: shared.proxy.clientEnvironment)
+            [PythonPeer.pythonWithPackages, PythonPeer.path(arguments[0])] + arguments.dropFirst(),
+            environment: shared.proxy.clientEnvironment)
     }
 
-    @Test(arguments: Origin.allCases, [false, true]) func messagesGoBothWays(origin: Origin, overHTTP2: Bool) async throws {
+    @Test(arguments: Origin.allCases, [false, true]) func messagesGoBothWays(
+        origin: Origin, overHTTP2: Bool
+    ) async throws {
         try await withTestBed { bed in
             let shared = try await prepare(bed, origin)
             for _ in 0..<2 {
@@ -41,8 +49,11 @@ struct HTTP2WebSocketTests {
                 #expect(run.output.hasPrefix("closed 1000"), "\(run)")
             }
             let line = try await shared.proxy.events.first("exchange") { $0["host"] == "socket.test" }
-            #expect(line["cause"] == nil && line["bytes_up"].flatMap { Int($0) }.map { $0 > 3_000_000 } == true, "\(line)")
-            if origin == .http2 { #expect(try #require(shared.origin).events.all("request").allSatisfy { $0["method"] == "CONNECT" }) }
+            #expect(
+                line["cause"] == nil && line["bytes_up"].flatMap { Int($0) }.map { $0 > 3_000_000 } == true, "\(line)")
+            if origin == .http2 {
+                #expect(try #require(shared.origin).events.all("request").allSatisfy { $0["method"] == "CONNECT" })
+            }
             try await eventually("the tasks to end") { try await shared.tasks.list().isEmpty }
         }
     }
@@ -50,13 +61,19 @@ struct HTTP2WebSocketTests {
     @Test(arguments: Origin.allCases) func pinsAndRulesHold(origin: Origin) async throws {
         try await withTestBed { bed in
             let entry = "hosts:\n  - match: socket.test\n"
-            let shared = try await prepare(bed, origin, pins: entry + "    rules: [{path: /, methods: [POST], response: {status: [200]}}]\n")
+            let shared = try await prepare(
+                bed, origin, pins: entry + "    rules: [{path: /, methods: [POST], response: {status: [200]}}]\n")
             #expect(try await talk(shared, overHTTP2: true).output.hasPrefix("closed 1000"))
             try bed.file("proxy/pins.yaml", entry + "    request: {set_headers: {x-ruled: 'yes'}}\n")
             #expect(try await shared.proxy.reload().name == "config.reload")
-            for overHTTP2 in [false, true] { #expect(try await talk(shared, overHTTP2: overHTTP2).output.hasPrefix("closed 1000")) }
+            for overHTTP2 in [false, true] {
+                #expect(try await talk(shared, overHTTP2: overHTTP2).output.hasPrefix("closed 1000"))
+            }
             if origin == .http2 {
-                #expect(try #require(shared.origin).events.all("request").suffix(2).allSatisfy { $0["lines"]?.contains("x-ruled: yes") == true })
+                #expect(
+                    try #require(shared.origin).events.all("request").suffix(2).allSatisfy {
+                        $0["lines"]?.contains("x-ruled: yes") == true
+                    })
             }
             try bed.file("proxy/pins.yaml", entry + "    pinning: public-key\n    pins: [\(String.wrongPin)]\n")
             #expect(try await shared.proxy.reload().name == "config.reload")
@@ -72,13 +89,15 @@ struct HTTP2WebSocketTests {
         try await withTestBed { bed in
             let shared = try await prepare(bed, .http2)
             let client = try await HTTP2Client(in: shared, authority: shared.authority(of: "socket.test"))
-            let stream = try await client.request("CONNECT", "/refused", [(":protocol", "websocket"), ("sec-websocket-version", "13")], ends: false)
+            let stream = try await client.request(
+                "CONNECT", "/refused", [(":protocol", "websocket"), ("sec-websocket-version", "13")], ends: false)
             #expect(try await client.head(stream).status == 403)
             let run = try await bed.curl(
                 via: shared.proxy,
                 [
                     "-i", "-H", "Connection: Upgrade", "-H", "Upgrade: websocket", "-H", "Sec-WebSocket-Version: 13",
-                    "-H", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "https://\(shared.authority(of: "socket.test"))/refused",
+                    "-H", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+                    "https://\(shared.authority(of: "socket.test"))/refused",
                 ])
             #expect(run.output.hasPrefix("HTTP/1.1 403") && run.output.hasSuffix("\r\n\r\nno"), "\(run)")
         }
@@ -87,27 +106,34 @@ struct HTTP2WebSocketTests {
     /// An origin of HTTP/2 that takes no extended CONNECT is asked in HTTP/1.1; one that speaks nothing else can't be.
     @Test(arguments: ["h2,http/1.1", "h2"]) func anOriginWithoutTheExtension(protocols: String) async throws {
         try await withTestBed { bed in
-            let shared = try await HTTP2Bed.prepare(bed, origin: ["--protocols", protocols], sections: ["proxy": ["workers: 1"]])
+            let shared = try await HTTP2Bed.prepare(
+                bed, origin: ["--protocols", protocols], sections: ["proxy": ["workers: 1"]])
             let client = try await HTTP2Client(in: shared, authority: shared.authority(of: "h2.test"))
             #expect(try await client.settings()["8"] == 1)
-            let stream = try await client.request("CONNECT", "/echo", [(":protocol", "websocket"), ("sec-websocket-version", "13")], ends: false)
+            let stream = try await client.request(
+                "CONNECT", "/echo", [(":protocol", "websocket"), ("sec-websocket-version", "13")], ends: false)
             let head = try await client.head(stream)
             // In HTTP/1.1 it knows no WebSocket either and answers 200, which would be an acceptance in HTTP/2.
             #expect(head.status == 502, "\(head)")
             if protocols != "h2" {
-                #expect(try #require(shared.origin).events.all("request").contains { $0["lines"]?.contains("Upgrade: websocket") == true })
+                #expect(
+                    try #require(shared.origin).events.all("request").contains {
+                        $0["lines"]?.contains("Upgrade: websocket") == true
+                    })
             }
             #expect(try await client.get("/echo").head.status == 200)
         }
     }
 
-    /// Whether it takes extended CONNECTs is in settings that never come: it is asked in HTTP/1.1, for which it may choose.
+    /// Whether it takes extended CONNECTs is in settings that never come: it is asked in HTTP/1.1, for which it may
+    /// choose.
     @Test func anOriginThatSaysNothing() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(
                 bed, origin: ["--silent", "preface"], sections: ["proxy": ["workers: 1"], "timeouts": ["connect: 1s"]])
             let client = try await HTTP2Client(in: shared, authority: shared.authority(of: "h2.test"))
-            _ = try await client.request("CONNECT", "/", [(":protocol", "websocket"), ("sec-websocket-version", "13")], ends: false)
+            _ = try await client.request(
+                "CONNECT", "/", [(":protocol", "websocket"), ("sec-websocket-version", "13")], ends: false)
             let origin = try #require(shared.origin)
             _ = try await origin.events.first("connection") { $0["protocol"] == "http/1.1" }
             #expect(origin.events.all("connection").map { $0["protocol"] } == ["h2", "http/1.1"])
@@ -119,7 +145,8 @@ struct HTTP2WebSocketTests {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed)
             let client = try await HTTP2Client(in: shared, authority: shared.authority(of: "h1.test"))
-            let stream = try await client.request("CONNECT", "/upgrade", [(":protocol", "websocket"), ("sec-websocket-version", "13")], ends: false)
+            let stream = try await client.request(
+                "CONNECT", "/upgrade", [(":protocol", "websocket"), ("sec-websocket-version", "13")], ends: false)
             let head = try await client.head(stream)
             #expect(head.status == 502, "\(head)")
             #expect(try await client.body(stream).text?.contains("Sec-WebSocket-Accept") == true)
@@ -150,7 +177,8 @@ struct HTTP2WebSocketTests {
         try await withTestBed { bed in
             let shared = try await prepare(bed, origin)
             let client = try await HTTP2Client(in: shared, authority: shared.authority(of: "socket.test"))
-            let stream = try await client.request("CONNECT", "/", [(":protocol", "websocket"), ("sec-websocket-version", "13")], ends: false)
+            let stream = try await client.request(
+                "CONNECT", "/", [(":protocol", "websocket"), ("sec-websocket-version", "13")], ends: false)
             #expect(try await client.head(stream).status == 200)
             let task = try await shared.tasks.only { $0.kind == "upgrade" }
             try await client.reset(stream)

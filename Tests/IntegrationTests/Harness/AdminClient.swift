@@ -8,13 +8,16 @@ struct AdminClient: Sendable {
 
     init(_ proxy: ProxyProcess) async throws {
         let ready = try await proxy.events.first("proxy.ready")
-        guard let place = ready["admin"]?.split(separator: ",").first, let port = UInt16(place.split(separator: ":").last ?? "") else {
+        guard let place = ready["admin"]?.split(separator: ",").first,
+            let port = UInt16(place.split(separator: ":").last ?? "")
+        else {
             throw TestBedError("proxy.ready names no admin port: \(ready)")
         }
         self.port = port
     }
 
-    /// - Parameter fields: more of the request's head, each with its line's end; a Host field is added where there is none.
+    /// - Parameter fields: more of the request's head, each with its line's end; a Host field is added where there is
+    ///   none.
     func ask(_ method: String, _ target: String, _ fields: String = "", body: String = "") async throws -> RawResponse {
         let connection = try RawConnection(port: port)
         let host = fields.lowercased().contains("host:") ? "" : "Host: 127.0.0.1:\(port)\r\n"

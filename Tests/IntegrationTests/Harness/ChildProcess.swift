@@ -50,8 +50,10 @@ final class ChildProcess: Sendable {
         }
         let started = Once<Result<pid_t, TestBedError>>()
         let descriptors =
-            [standardInput, standardOutput.writing,
-             mergingErrors ? standardOutput.writing : standardError.writing] + inherited
+            [
+                standardInput, standardOutput.writing,
+                mergingErrors ? standardOutput.writing : standardError.writing,
+            ] + inherited
         Thread.detachNewThread {
             let result = Self.spawn(
                 ["/usr/bin/setpriv", "--pdeathsig", "TERM", "--", "/usr/bin/env", "-C", directory]
@@ -112,7 +114,8 @@ final class ChildProcess: Sendable {
         }
         // Nothing else: Foundation knows by a pipe that a process of its own has ended, and a program that runs for
         // the length of the tests would hold the other end of it.
-        let open = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd"))?.compactMap { CInt($0) }.max() ?? 0
+        let open =
+            (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd"))?.compactMap { CInt($0) }.max() ?? 0
         for place in CInt(descriptors.count)...max(open + 64, parked.last ?? 0, 1024) {
             posix_spawn_file_actions_addclose(&actions, place)
         }
@@ -133,7 +136,7 @@ final class ChildProcess: Sendable {
 
         var argumentPointers = arguments.map { strdup($0) } + [nil]
         var environmentPointers = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
-        defer { (argumentPointers + environmentPointers).forEach { free($0) } }
+        defer { for pointer in argumentPointers + environmentPointers { free(pointer) } }
         var identifier: pid_t = 0
         let code = forking.withLock { _ in
             posix_spawn(

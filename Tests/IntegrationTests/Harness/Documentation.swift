@@ -12,7 +12,8 @@ enum Documentation {
     }
 
     static let all = [
-        "README.md", "docs/pinning.md", "docs/troubleshooting.md", "docs/log.md", "docs/state.md", "docs/verify-tunnel.md",
+        "README.md", "docs/pinning.md", "docs/troubleshooting.md", "docs/log.md", "docs/state.md",
+        "docs/verify-tunnel.md",
         "docs/interception.md", "docs/rules.md", "docs/addresses.md", "docs/testing.md", "docs/architecture.md",
         "docs/operations.md", "docs/reachability.md", "docs/tasks.md", "docs/SECURITY.md", "docs/CONTRIBUTING.md",
         "docs/CHANGELOG.md", "docs/clients.md", "docs/identity.md", "docs/fleet.md", "Benchmarks/README.md",
@@ -27,7 +28,9 @@ enum Documentation {
             if text.hasPrefix("```") {
                 indent = indent == nil && text == "```console" ? line.count - text.count : nil
             } else if let indent {
-                if text.hasPrefix("$ ") { commands.append(String(text.dropFirst(2))) } else {
+                if text.hasPrefix("$ ") {
+                    commands.append(String(text.dropFirst(2)))
+                } else {
                     commands[commands.count - 1] += "\n" + line.dropFirst(indent)
                 }
             }
@@ -95,7 +98,11 @@ struct DocumentedPlace {
                 $0.nextUpdate = TestRoots.now + 30 * 86_400
             })
         try bed.file("published.crl", HeldCertificate.pem(list, label: "X509 CRL"))
-        let pins = "hosts:\n  - match: \(host)\n    pinning: public-key\n    pins:\n      - \(try await now.pin(bed))\n      - \(String.wrongPin)\n"
+        let pins =
+            """
+            hosts:\n  - match: \(host)\n    pinning: public-key\n    pins:\n      - \(try await now.pin(bed))\n      - \
+            \(String.wrongPin)\n
+            """
         proxy = try await ProxyProcess(
             in: bed, folder: "config", pins: pins, trust: roots.write(to: bed), hosts: ["api.test": "127.0.0.1"])
         // The port is known by now.

@@ -62,7 +62,10 @@ struct EventLog: Sendable {
         let seen = Mutex(0)
         return try await lines.first(awaiting: "the outcome of a reload") { line in
             guard let event = LogEvent(line: line), event.isReloadOutcome else { return nil }
-            return seen.withLock { $0 += 1; return $0 > count } ? event : nil
+            return seen.withLock {
+                $0 += 1
+                return $0 > count
+            } ? event : nil
         }
     }
 }

@@ -30,7 +30,8 @@ enum GRPCBed {
             in: bed, pins: pins, trust: roots.write(to: bed),
             hosts: Dictionary(uniqueKeysWithValues: names.map { ($0, "127.0.0.1") }))
         return SharedBed(
-            bed: bed, proxy: proxy, originPort: origin.port, secondOriginPort: plain.port, origin: origin, plainOrigin: plain)
+            bed: bed, proxy: proxy, originPort: origin.port, secondOriginPort: plain.port, origin: origin,
+            plainOrigin: plain)
     }
 }
 

@@ -13,7 +13,8 @@ enum HTTP2Bed {
     ///   - origin: arguments of `http2_origin.py`.
     ///   - names: more names that both origins have.
     static func prepare(
-        _ bed: TestBed, pins: String = "hosts: []\n", origin arguments: [String] = [], sections: ProxyProcess.Sections = [:],
+        _ bed: TestBed, pins: String = "hosts: []\n", origin arguments: [String] = [],
+        sections: ProxyProcess.Sections = [:],
         roots: TestRoots? = nil, launcher: [String] = []
     ) async throws -> SharedBed {
         let roots = try roots ?? TestRoots()
@@ -23,20 +24,25 @@ enum HTTP2Bed {
         let plain = try await PythonPeer.origin(in: bed, chain: nil)
         let proxy = try await ProxyProcess(
             in: bed, pins: pins, trust: roots.write(to: bed),
-            hosts: Dictionary(uniqueKeysWithValues: (names + [OriginBed.name]).map { ($0, "127.0.0.1") }), sections: sections,
+            hosts: Dictionary(uniqueKeysWithValues: (names + [OriginBed.name]).map { ($0, "127.0.0.1") }),
+            sections: sections,
             launcher: launcher)
         return SharedBed(
-            bed: bed, proxy: proxy, originPort: second.port, secondOriginPort: plain.port, origin: second, plainOrigin: plain,
+            bed: bed, proxy: proxy, originPort: second.port, secondOriginPort: plain.port, origin: second,
+            plainOrigin: plain,
             http1Origin: first, ports: ["h1.test": first.port, "h2.test": second.port, "other.test": second.port])
     }
 }
 
 extension PythonPeer {
     /// `Peers/http2_origin.py`.
-    static func http2Origin(in bed: TestBed, name: String = "h2", chain: ServedChain, _ arguments: [String] = []) async throws -> PythonPeer {
+    static func http2Origin(
+        in bed: TestBed, name: String = "h2", chain: ServedChain, _ arguments: [String] = []
+    ) async throws -> PythonPeer {
         try await PythonPeer(
             in: bed, script: "http2_origin.py",
-            ["--certificate", bed.file("\(name).pem", chain.pem), "--key", bed.file("\(name).key", chain.keyPEM)] + arguments,
+            ["--certificate", bed.file("\(name).pem", chain.pem), "--key", bed.file("\(name).key", chain.keyPEM)]
+                + arguments,
             interpreter: pythonWithPackages)
     }
 }

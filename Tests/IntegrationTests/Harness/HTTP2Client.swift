@@ -33,8 +33,10 @@ struct HTTP2Client: Sendable {
 
         var description: String {
             let parts: [(String, Any?)] = [
-                ("status", status), ("fields", fields), ("count", count), ("text", text?.prefix(2000)), ("ended", ended), ("reset", reset),
-                ("trailers", trailers), ("isClosed", isClosed), ("goaways", goaways), ("cause", cause), ("error", error),
+                ("status", status), ("fields", fields), ("count", count), ("text", text?.prefix(2000)),
+                ("ended", ended), ("reset", reset),
+                ("trailers", trailers), ("isClosed", isClosed), ("goaways", goaways), ("cause", cause),
+                ("error", error),
             ]
             return parts.compactMap { name, value in value.map { "\(name): \($0)" } }.joined(separator: ", ")
         }
@@ -122,7 +124,9 @@ struct HTTP2Client: Sendable {
     }
 
     func take(_ count: Int, of stream: Int) async throws { try await ask("take", ["stream": stream, "count": count]) }
-    func reset(_ stream: Int, _ code: String = "CANCEL") async throws { try await ask("reset", ["stream": stream, "code": code]) }
+    func reset(_ stream: Int, _ code: String = "CANCEL") async throws {
+        try await ask("reset", ["stream": stream, "code": code])
+    }
     func raw(_ hex: String, times: Int = 1) async throws { try await ask("raw", ["hex": hex, "times": times]) }
 
     /// The proxy has handled all that was sent before.
@@ -130,7 +134,9 @@ struct HTTP2Client: Sendable {
     func ping() async throws -> Reply { try await ask("ping") }
 
     /// The GOAWAYs that have come, once there are so many.
-    func goaways(_ number: Int) async throws -> [Reply.GoAway] { try await ask("goaway", ["number": number]).goaways ?? [] }
+    func goaways(_ number: Int) async throws -> [Reply.GoAway] {
+        try await ask("goaway", ["number": number]).goaways ?? []
+    }
 
     /// What the proxy has announced, by the number of the setting.
     func settings() async throws -> [String: Int] { try await ask("settings").settings ?? [:] }

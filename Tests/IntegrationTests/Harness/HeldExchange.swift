@@ -11,7 +11,8 @@ extension SharedBed {
     /// Makes the origin continue. This request bypasses the proxy.
     func release() async throws {
         let run = try await bed.run([
-            "curl", "-sS", "--cacert", bed.path("roots.pem"), "--resolve", "\(authority):127.0.0.1", "\(url)/release/it",
+            "curl", "-sS", "--cacert", bed.path("roots.pem"), "--resolve", "\(authority):127.0.0.1",
+            "\(url)/release/it",
         ])
         #expect(run.succeeded, "\(run)")
     }

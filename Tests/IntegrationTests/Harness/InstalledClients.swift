@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+
 @testable import pinproxy
 
 /// The programs of ``ClientProgram`` as a test finds them: a few that `make test` installs, or with
@@ -8,7 +9,8 @@ enum InstalledClients {
     static let areAll = ProcessInfo.processInfo.environment["PINPROXY_TEST_CLIENTS"] == "all"
 
     private static let quick: Set = [
-        "curl", "wget", "git", "apt", "openssl", "python3: urllib", "python3: http.client", "nodejs", "perl: LWP", "perl: HTTP::Tiny",
+        "curl", "wget", "git", "apt", "openssl", "python3: urllib", "python3: http.client", "nodejs", "perl: LWP",
+        "perl: HTTP::Tiny",
     ]
     /// What no package brings in the version that is needed.
     static let unobtainable: Set = ["cargo"]
@@ -19,9 +21,12 @@ enum InstalledClients {
     static func environment(in bed: TestBed) -> [String: String] {
         let home = ProcessInfo.processInfo.environment["HOME"] ?? "/root"
         let packages = "\(Documentation.repository)/.build/clients/bin"
-        let path = [areAll ? packages : nil, bed.environment["PATH"], areAll ? "\(home)/.cargo/bin" : nil].compactMap(\.self)
+        let path = [areAll ? packages : nil, bed.environment["PATH"], areAll ? "\(home)/.cargo/bin" : nil].compactMap(
+            \.self)
         // Debian's yarn finds its modules there, whatever node is first in PATH.
-        return ["PATH": path.joined(separator: ":"), "RUSTUP_HOME": "\(home)/.rustup", "NODE_PATH": "/usr/share/nodejs"]
+        return [
+            "PATH": path.joined(separator: ":"), "RUSTUP_HOME": "\(home)/.rustup", "NODE_PATH": "/usr/share/nodejs",
+        ]
     }
 }
 

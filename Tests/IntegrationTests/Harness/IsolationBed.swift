@@ -3,13 +3,16 @@ import Foundation
 /// What tests of `pinproxy exec --isolated` and `--transparent` need of this machine, and share.
 enum IsolationBed {
     /// Whether this process may make network namespaces.
-    static let isAvailable = succeeds(getuid() == 0 ? ["unshare", "--net", "true"] : ["unshare", "--user", "--net", "true"])
+    static let isAvailable = succeeds(
+        getuid() == 0 ? ["unshare", "--net", "true"] : ["unshare", "--user", "--net", "true"])
     /// Whether this process may have mounts of its own.
-    static let isMountable = succeeds(getuid() == 0 ? ["unshare", "--mount", "true"] : ["unshare", "--user", "--mount", "true"])
+    static let isMountable = succeeds(
+        getuid() == 0 ? ["unshare", "--mount", "true"] : ["unshare", "--user", "--mount", "true"])
     /// Whether origins can listen on ports 443 and 80.
     static let isTransparencyAvailable = isAvailable && getuid() == 0
     /// Whether somebody who isn't root may make them, and can be had here.
-    static let isAvailableToUsers = getuid() == 0 && succeeds(asNobody + ["unshare", "--user", "--net", ProxyProcess.executable, "--version"])
+    static let isAvailableToUsers =
+        getuid() == 0 && succeeds(asNobody + ["unshare", "--user", "--net", ProxyProcess.executable, "--version"])
 
     /// Runs what follows as an ordinary user.
     static let asNobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]

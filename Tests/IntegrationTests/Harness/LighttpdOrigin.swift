@@ -9,13 +9,16 @@ struct LighttpdOrigin: Sendable {
     init(in bed: TestBed, chain: ServedChain) async throws {
         let socket = try ListeningSocket()
         port = socket.port
-        for folder in ["md5", "sha256", "both", "userhash"] { try bed.file("lighttpd/documents/\(folder)/hello", "hello\n", mode: 0o644) }
+        for folder in ["md5", "sha256", "both", "userhash"] {
+            try bed.file("lighttpd/documents/\(folder)/hello", "hello\n", mode: 0o644)
+        }
         let users = try bed.file("lighttpd/users", "ann:secret\n")
         // SHA-256 of ann:hall:secret and of ann:hall.
         let hashed = try bed.file("lighttpd/hashed", "ann:hall:\(Self.secret):\(Self.user)\n")
         func digest(_ path: String, _ algorithm: String, _ more: String = "") -> String {
             """
-            "\(path)" => ("method" => "digest", "algorithm" => "\(algorithm)", "realm" => "hall", "require" => "valid-user"\(more))
+            "\(path)" => ("method" => "digest", "algorithm" => "\(algorithm)", "realm" => "hall", "require" => \
+            "valid-user"\(more))
             """
         }
         let configuration = try bed.file(

@@ -6,10 +6,11 @@ struct ListeningSocket: ~Copyable {
     let descriptor: CInt
     let port: UInt16
 
-    /// - Parameter ipv6Port: listens on ::1 at this port, which is one of the bed's own (``TestBed/port()``): for a name below
-    ///   localhost both addresses are tried, and 127.0.0.1 at the same port must not be another test's.
+    /// - Parameter ipv6Port: listens on ::1 at this port, which is one of the bed's own (``TestBed/port()``): for a
+    ///   name below localhost both addresses are tried, and 127.0.0.1 at the same port must not be another test's.
     init(ipv6Port: UInt16? = nil) throws {
-        descriptor = socket(ipv6Port != nil ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        descriptor = socket(
+            ipv6Port != nil ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         var storage = sockaddr_storage()
         var length = socklen_t(0)
         let descriptor = descriptor

@@ -16,8 +16,8 @@ struct LogSchema: Sendable {
         events = Set(names)
     }
 
-    /// Records an issue for each event among the lines that a program wrote which doesn't fit. Other lines are no matter:
-    /// peers of tests write events without a level.
+    /// Records an issue for each event among the lines that a program wrote which doesn't fit. Other lines are no
+    /// matter: peers of tests write events without a level.
     static func check(_ lines: [String], of program: String) {
         var known: Set<String> = []
         for line in lines where line.hasPrefix("{\"time\":") && line.contains("\"level\":") {
@@ -25,7 +25,8 @@ struct LogSchema: Sendable {
             guard let value = try? JSONSerialization.jsonObject(with: Data(line.utf8)) else { continue }
             let problems = (try? own.get().problems(of: value)) ?? ["docs/log.schema.json can't be read"]
             for problem in problems where known.insert(problem).inserted {
-                Issue.record(Comment(rawValue: "an event of \(program) doesn't fit docs/log.schema.json: \(problem)\n\(line)"))
+                Issue.record(
+                    Comment(rawValue: "an event of \(program) doesn't fit docs/log.schema.json: \(problem)\n\(line)"))
             }
         }
     }
@@ -65,14 +66,17 @@ extension LogSchema {
             isClosed = try take("additionalProperties").map { !$0 } ?? false
             items = try take("items", as: [String: Any].self).map(Node.init)
             conditions = try (take("allOf", as: [[String: Any]].self) ?? []).map { part in
-                guard Set(part.keys) == ["if", "then"], let condition = part["if"], let consequence = part["then"] else {
+                guard Set(part.keys) == ["if", "then"], let condition = part["if"], let consequence = part["then"]
+                else {
                     throw TestBedError("allOf of the schema has \(part.keys)")
                 }
                 return (try Node(condition), try Node(consequence))
             }
             range = (try take("minimum"), try take("maximum"))
             pattern = try take("pattern")
-            guard object.isEmpty else { throw TestBedError("the schema has keywords that the tests don't know: \(object.keys.sorted())") }
+            guard object.isEmpty else {
+                throw TestBedError("the schema has keywords that the tests don't know: \(object.keys.sorted())")
+            }
         }
 
         func problems(of value: Any, at place: String) -> [String] {
@@ -80,19 +84,29 @@ extension LogSchema {
             if !types.isEmpty, !Self.types(of: value).contains(where: types.contains) {
                 found.append("\(place) is \(value), not of the type \(types.sorted().joined(separator: " or "))")
             }
-            if let allowed, !allowed.contains(where: { $0 == value as? String }) { found.append("\(place) is \(value), which is not listed") }
+            if let allowed, !allowed.contains(where: { $0 == value as? String }) {
+                found.append("\(place) is \(value), which is not listed")
+            }
             if let text = value as? String, let pattern, text.range(of: pattern, options: .regularExpression) == nil {
                 found.append("\(place) is \(text), and not like \(pattern)")
             }
             if let number = value as? NSNumber, !Self.types(of: value).contains("boolean") {
-                if let least = range.least, number.doubleValue < least { found.append("\(place) is \(number), less than \(least)") }
-                if let most = range.most, number.doubleValue > most { found.append("\(place) is \(number), more than \(most)") }
+                if let least = range.least, number.doubleValue < least {
+                    found.append("\(place) is \(number), less than \(least)")
+                }
+                if let most = range.most, number.doubleValue > most {
+                    found.append("\(place) is \(number), more than \(most)")
+                }
             }
-            if let list = value as? [Any], let items { found += list.flatMap { items.problems(of: $0, at: "an element of \(place)") } }
+            if let list = value as? [Any], let items {
+                found += list.flatMap { items.problems(of: $0, at: "an element of \(place)") }
+            }
             if let object = value as? [String: Any] {
                 found += required.filter { object[$0] == nil }.map { "\(place) \(object["event"] ?? "") lacks \($0)" }
                 for (name, value) in object.sorted(by: { $0.key < $1.key }) {
-                    if let property = properties[name] { found += property.problems(of: value, at: name) } else if isClosed {
+                    if let property = properties[name] {
+                        found += property.problems(of: value, at: name)
+                    } else if isClosed {
                         found.append("\(name) of \(place) \(object["event"] ?? "") is not in the schema")
                     }
                 }
@@ -107,8 +121,10 @@ extension LogSchema {
         private static func types(of value: Any) -> [String] {
             switch value {
             case is String: ["string"]
-            case let number as NSNumber where String(cString: number.objCType) == "c" || String(cString: number.objCType) == "B": ["boolean"]
-            case let number as NSNumber: number.doubleValue == number.doubleValue.rounded() ? ["integer", "number"] : ["number"]
+            case let number as NSNumber
+            where String(cString: number.objCType) == "c" || String(cString: number.objCType) == "B": ["boolean"]
+            case let number as NSNumber:
+                number.doubleValue == number.doubleValue.rounded() ? ["integer", "number"] : ["number"]
             case is [Any]: ["array"]
             case is [String: Any]: ["object"]
             default: ["null"]

@@ -28,16 +28,19 @@ struct NetworkBed: Sendable {
     /// Starts both, with no link between them.
     /// - Parameter marks: what sysfs is to say of links: names with their DEVTYPE.
     init(
-        in bed: TestBed, pins: String = "hosts: []\n", sections: ProxyProcess.Sections = [:], marks: [String: String] = [:]
+        in bed: TestBed, pins: String = "hosts: []\n", sections: ProxyProcess.Sections = [:],
+        marks: [String: String] = [:]
     ) async throws {
         self.bed = bed
         roots = try TestRoots()
         origin = try await PythonPeer.origin(
             in: bed, chain: roots.chain(Self.name, Self.otherName), ["--listen", "0.0.0.0"],
             launcher: ["unshare", "--net"] + Self.script([]))
-        let sysfs = ["mount -t tmpfs none /sys/class/net"] + marks.sorted { $0.key < $1.key }.flatMap { link, type in
-            ["mkdir /sys/class/net/\(link)", "echo DEVTYPE=\(type) > /sys/class/net/\(link)/uevent"]
-        }
+        let sysfs =
+            ["mount -t tmpfs none /sys/class/net"]
+            + marks.sorted { $0.key < $1.key }.flatMap { link, type in
+                ["mkdir /sys/class/net/\(link)", "echo DEVTYPE=\(type) > /sys/class/net/\(link)/uevent"]
+            }
         proxy = try await ProxyProcess(
             in: bed, pins: pins, trust: roots.write(to: bed),
             hosts: [Self.name: "203.0.113.10", Self.otherName: "203.0.113.11", "here.test": "127.0.0.1"],
@@ -66,8 +69,8 @@ struct NetworkBed: Sendable {
         guard run.succeeded else { throw TestBedError("\(run)") }
     }
 
-    /// Lays a link to the origin: with number 0 the one drawn above, with 1 the same in 198.51.100.0/24. The proxy's end
-    /// has its address, and no route but to that network.
+    /// Lays a link to the origin: with number 0 the one drawn above, with 1 the same in 198.51.100.0/24. The proxy's
+    /// end has its address, and no route but to that network.
     func addUplink(_ number: Int = 0) async throws {
         let network = number == 0 ? "192.0.2" : "198.51.100"
         try await ip("link add up\(number) type veth peer name far\(number) netns \(origin.process.identifier)")
@@ -89,7 +92,8 @@ struct NetworkBed: Sendable {
     /// included.
     func curl(_ arguments: String...) async throws -> Run {
         try await bed.run(
-            besideProxy + ["curl", "-sS", "-D", "-", "-o", "/dev/null", "-w", "%{http_connect} %{http_code}"] + arguments,
+            besideProxy + ["curl", "-sS", "-D", "-", "-o", "/dev/null", "-w", "%{http_connect} %{http_code}"]
+                + arguments,
             environment: proxy.clientEnvironment)
     }
 

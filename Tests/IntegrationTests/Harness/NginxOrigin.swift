@@ -34,7 +34,8 @@ struct NginxOrigin: Sendable {
             let key = try bed.file("\(folder)/\(index).key", site.chain.keyPEM)
             servers += """
                 server {
-                    listen 127.0.0.1:\(port) \(secured); listen [::1]:\(ipv6Port) \(secured); listen 127.0.0.1:\(plainPort);
+                    listen 127.0.0.1:\(port) \(secured); listen [::1]:\(ipv6Port) \(secured); listen \
+                127.0.0.1:\(plainPort);
                     server_name \(site.name);
                     ssl_certificate \(certificate); ssl_certificate_key \(key);
                     \(site.directives)
@@ -55,7 +56,8 @@ struct NginxOrigin: Sendable {
                 fastcgi_temp_path \(bed.path(folder))/fastcgi; uwsgi_temp_path \(bed.path(folder))/uwsgi;
                 scgi_temp_path \(bed.path(folder))/scgi;
                 client_max_body_size 0; server_names_hash_bucket_size 512;
-                ssl_protocols TLSv1.2 TLSv1.3; \(options.contains("keepalive_requests") ? "" : "keepalive_requests 1000000;")
+                ssl_protocols TLSv1.2 TLSv1.3; \
+            \(options.contains("keepalive_requests") ? "" : "keepalive_requests 1000000;")
                 \(options)
             \(servers)}
             """)

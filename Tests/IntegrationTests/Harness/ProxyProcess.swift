@@ -41,10 +41,14 @@ final class ProxyProcess: Sendable {
         events = EventLog(lines: log?.lines ?? process.output)
         let ready: LogEvent
         do {
-            ready = if let log { try await log.read(upTo: "proxy.ready") } else { try await events.first("proxy.ready") }
+            ready =
+                if let log { try await log.read(upTo: "proxy.ready") } else { try await events.first("proxy.ready") }
         } catch {
             // What ended without a word says why by how it ended.
-            throw TestBedError("\(error)\nprocess \(process.identifier): \((try? await process.ending(within: .seconds(2))).map { "\($0)" } ?? "runs")")
+            throw TestBedError(
+                "\(error)\nprocess \(process.identifier): "
+                    + ((try? await process.ending(within: .seconds(2))).map { "\($0)" } ?? "runs")
+            )
         }
         let listen = ready["listen"] ?? ""
         let first = listen.split(separator: ",").first.map(String.init) ?? listen
@@ -62,7 +66,8 @@ final class ProxyProcess: Sendable {
     }
 
     /// What executes every proxy in its place, with less than a program may do: `make test CONFINED=yes`.
-    private static let confinement = ProcessInfo.processInfo.environment["PINPROXY_TEST_LAUNCHER"]
+    private static let confinement =
+        ProcessInfo.processInfo.environment["PINPROXY_TEST_LAUNCHER"]
         .map { $0.split(separator: " ").map(String.init) } ?? []
 
     /// The environment of every `pinproxy` command that belongs to the proxy in `folder`.
@@ -101,9 +106,10 @@ final class ProxyProcess: Sendable {
     var clientEnvironment: [String: String] {
         var variables: [String: String] = [:]
         for name in ["https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY"] { variables[name] = url }
-        for name in ["SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS",
-            "GIT_SSL_CAINFO", "PIP_CERT"]
-        {
+        for name in [
+            "SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS",
+            "GIT_SSL_CAINFO", "PIP_CERT",
+        ] {
             variables[name] = authority
         }
         return variables
@@ -144,7 +150,8 @@ final class ProxyProcess: Sendable {
     /// The most memory that it ever had resident, in bytes. To be compared with an earlier peak alone.
     func peakMemory() throws -> Int { try memory("VmHWM") }
 
-    /// The memory of its own that it has resident now, in bytes: without its code, of which more or less is there by the clock.
+    /// The memory of its own that it has resident now, in bytes: without its code, of which more or less is there by
+    /// the clock.
     func ownMemory() throws -> Int { try memory("RssAnon") }
 
     private func memory(_ field: String) throws -> Int {

@@ -12,7 +12,8 @@ struct PythonPeer: Sendable {
         launcher: [String] = []
     ) async throws {
         process = try await bed.start(
-            launcher + (interpreter == "node" ? [interpreter] : [interpreter, "-u"]) + [Self.path(script)] + arguments, mergingErrors: true)
+            launcher + (interpreter == "node" ? [interpreter] : [interpreter, "-u"]) + [Self.path(script)] + arguments,
+            mergingErrors: true)
         events = EventLog(lines: process.output)
         guard let port = try await events.first("ready")["port"].flatMap({ UInt16($0) }) else {
             throw TestBedError("\(script) names no port")

@@ -40,7 +40,9 @@ final class RawConnection: Sendable {
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &bound, socklen_t(MemoryLayout<timeval>.size))
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
-        guard path.utf8.count < MemoryLayout.size(ofValue: address.sun_path) else { throw TestBedError("too long: \(path)") }
+        guard path.utf8.count < MemoryLayout.size(ofValue: address.sun_path) else {
+            throw TestBedError("too long: \(path)")
+        }
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
         let descriptor = descriptor
         let result = withUnsafePointer(to: &address) {
@@ -153,7 +155,8 @@ final class RawConnection: Sendable {
         }
     }
 
-    /// The next response: its head, and as much of its body as Content-Length says. What follows is left to be received.
+    /// The next response: its head, and as much of its body as Content-Length says. What follows is left to be
+    /// received.
     func response() async throws -> RawResponse {
         try await perform { descriptor in
             var bytes: [UInt8] = []
@@ -187,7 +190,9 @@ final class RawConnection: Sendable {
                 guard !some.isEmpty else { throw TestBedError("closed within a response") }
                 bytes += some
             }
-            guard RawResponse(bytes)?.status == 403 else { throw TestBedError("\(authority): \(String(decoding: bytes, as: UTF8.self))") }
+            guard RawResponse(bytes)?.status == 403 else {
+                throw TestBedError("\(authority): \(String(decoding: bytes, as: UTF8.self))")
+            }
         }
     }
 

@@ -28,7 +28,8 @@ extension PythonPeer {
     /// A server that goes silent after `stage`.
     /// - Parameter chain: nil: it speaks plain HTTP.
     static func silent(
-        until stage: Stage, then behaviour: Behaviour = .silence, in bed: TestBed, chain: ServedChain? = nil, launcher: [String] = []
+        until stage: Stage, then behaviour: Behaviour = .silence, in bed: TestBed, chain: ServedChain? = nil,
+        launcher: [String] = []
     ) async throws -> PythonPeer {
         var arguments = ["--until", stage.rawValue, "--then", behaviour.rawValue]
         if let chain {

@@ -59,8 +59,10 @@ final class TestBed: Sendable {
     /// The environment of every program: the variables that carry proxies and authorities are set
     /// for each client, never inherited.
     var environment: [String: String] {
-        ["PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": directory, "LANG": "C.UTF-8",
-         "TMPDIR": directory, "PYTHONDONTWRITEBYTECODE": "1"].merging(Sanitizer.environment) { $1 }
+        [
+            "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": directory, "LANG": "C.UTF-8",
+            "TMPDIR": directory, "PYTHONDONTWRITEBYTECODE": "1",
+        ].merging(Sanitizer.environment) { $1 }
     }
 
     /// Starts a program that runs until the end of the test.
@@ -94,7 +96,9 @@ final class TestBed: Sendable {
             Issue.record(Comment(rawValue: "the proxy died of \(ending)\n\(last)"))
         }
         for (_, process) in children.withLock({ $0 }).reversed() { await process.stop() }
-        for (name, process) in children.withLock({ $0 }) { LogSchema.check(process.output.lines + process.errors.lines, of: name) }
+        for (name, process) in children.withLock({ $0 }) {
+            LogSchema.check(process.output.lines + process.errors.lines, of: name)
+        }
         if Sanitizer.isOn {
             for (name, process) in children.withLock({ $0 }) where name == ProxyProcess.executable {
                 Sanitizer.check(await process.output.complete + process.errors.complete, of: name)

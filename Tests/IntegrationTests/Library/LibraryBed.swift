@@ -36,7 +36,8 @@ struct LibraryBed: Sendable {
 
     /// A session that trusts the root.
     func session(
-        hosts: [HostRule] = [], hooks: SessionHooks = SessionHooks(), _ change: (inout SessionConfiguration) -> Void = { _ in }
+        hosts: [HostRule] = [], hooks: SessionHooks = SessionHooks(),
+        _ change: (inout SessionConfiguration) -> Void = { _ in }
     ) throws -> SessionManager {
         var configuration = SessionConfiguration()
         configuration.trust = .files([trust])

@@ -7,7 +7,8 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct LibraryDocumentationTests {
     static let modules = [
-        "EventLoop", "TLS", "HTTPWire", "Security", "Reachability", "Serialization", "Transport", "Session", "PinnedSession",
+        "EventLoop", "TLS", "HTTPWire", "Security", "Reachability", "Serialization", "Transport", "Session",
+        "PinnedSession",
     ]
     static let products = ["PinnedSession", "Security", "Serialization", "Reachability"]
 
@@ -20,7 +21,8 @@ struct LibraryDocumentationTests {
         let systemModules = try FileManager.default.contentsOfDirectory(atPath: sources)
             .map { "\(sources)/\($0)/module.modulemap" }.filter(FileManager.default.fileExists(atPath:))
         let maps = systemModules.sorted() + ["\(build)/CShims.build/module.modulemap"]
-        return ["-I", "\(build)/Modules", "-Xcc", "-I/usr/include/libxml2"] + maps.flatMap { ["-Xcc", "-fmodule-map-file=\($0)"] }
+        return ["-I", "\(build)/Modules", "-Xcc", "-I/usr/include/libxml2"]
+            + maps.flatMap { ["-Xcc", "-fmodule-map-file=\($0)"] }
     }
 
     /// The names of a module's files.
@@ -56,13 +58,18 @@ struct LibraryDocumentationTests {
             #endif
             let run = try await tool(
                 bed,
-                ["swift", "symbolgraph-extract", "-module-name", module, "-target", target, "-output-dir", bed.directory]
+                [
+                    "swift", "symbolgraph-extract", "-module-name", module, "-target", target, "-output-dir",
+                    bed.directory,
+                ]
                     + ["-minimum-access-level", "public", "-skip-synthesized-members"] + Self.importing())
             #expect(run.succeeded, "\(run)")
             let file = URL(fileURLWithPath: bed.path("\(module).symbols.json"))
             let graph = try JSONDecoder().decode(Graph.self, from: Data(contentsOf: file))
             #expect(graph.symbols.count > 20)
-            let undocumented = graph.symbols.filter { $0.docComment == nil }.map { $0.pathComponents.joined(separator: ".") }
+            let undocumented = graph.symbols.filter { $0.docComment == nil }.map {
+                $0.pathComponents.joined(separator: ".")
+            }
             #expect(undocumented.isEmpty, "\(undocumented)")
         }
     }
@@ -95,14 +102,17 @@ struct LibraryDocumentationTests {
             func fetch(_ path: String, _ pin: String) async throws -> Run {
                 try await bed.bed.run([bed.bed.path("fetch"), host, path, pin, bed.bed.path("got"), bed.trust])
             }
-            let location = "/answer/moved/" + encoded("HTTP/1.1 302 Moved\r\nLocation: /large/300000\r\nContent-Length: 0\r\n\r\n")
+            let location =
+                "/answer/moved/" + encoded("HTTP/1.1 302 Moved\r\nLocation: /large/300000\r\nContent-Length: 0\r\n\r\n")
             let run = try await fetch(location, pin)
             #expect(run.succeeded && run.output.contains("redirected to https://\(host)/large/300000"), "\(run)")
             #expect(run.output.contains("2 requests") && run.output.contains("300000 bytes"), "\(run)")
             #expect(run.output.contains("by \(pin)"), "\(run)")
             #expect(try Data(contentsOf: URL(fileURLWithPath: bed.bed.path("got"))).count == 300_000)
             let mismatch = try await fetch("/never", .wrongPin)
-            #expect(mismatch.output.contains("not the server that was meant") && mismatch.output.contains(pin), "\(mismatch)")
+            #expect(
+                mismatch.output.contains("not the server that was meant") && mismatch.output.contains(pin),
+                "\(mismatch)")
             #expect(try await !bed.targets().contains("/never"))
             let failed = try await fetch("/truncated/length", pin)
             #expect(failed.output.contains("failed: \(host): "), "\(failed)")

@@ -18,12 +18,15 @@ struct LibrarySessionTests {
             #expect((echo.method, echo.target, echo.length) == ("POST", "/echo?x=1", 5))
             #expect(echo.field("x-mine") == "2" && echo.field("host") == "api.localhost:\(bed.origin.port)")
             #expect(echo.field("user-agent") == "pinproxy" && echo.field("connection") == nil)
-            #expect(response.status == 200 && response["content-TYPE"] == "application/json" && response["nothing"] == nil)
+            #expect(
+                response.status == 200 && response["content-TYPE"] == "application/json" && response["nothing"] == nil)
             #expect(response.url == bed.url + "/echo?x=1" && response.pinning == .unpinned)
             let first = try #require(response.metrics.transactions.first)
             #expect(response.metrics.transactions.count == 1 && !first.isReused)
             #expect(first.remoteAddress.hasSuffix(":\(bed.origin.port)") && first.networkProtocol == "http/1.1")
-            let (sent, answered, ended) = try (#require(first.requestSent), #require(first.firstByte), #require(first.ended))
+            let (sent, answered, ended) = try (
+                #require(first.requestSent), #require(first.firstByte), #require(first.ended)
+            )
             #expect(first.connect != nil && first.tls != nil && sent <= answered && answered <= ended)
             #expect(ended <= response.metrics.duration)
             // The connection serves again.
@@ -40,9 +43,14 @@ struct LibrarySessionTests {
             let (value, _) = try await session.value(for: request, by: JSONResponseSerializer())
             #expect(value?["target"] == .string("/v1/echo/users") && value?["length"] == .number("12"))
             let gzip: [UInt8] = [
-                31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 171, 86, 74, 84, 178, 138, 54, 212, 49, 138, 173, 5, 0, 132, 219, 214, 23, 11, 0, 0, 0,
+                31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 171, 86, 74, 84, 178, 138, 54, 212, 49, 138, 173, 5, 0, 132, 219, 214,
+                23, 11, 0, 0, 0,
             ]
-            let coded = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: \(gzip.count)\r\n\r\n"
+            let coded =
+                """
+                HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: \
+                \(gzip.count)\r\n\r\n
+                """
             let path = "/answer/x/" + RuleBed.encoded(Array(coded.utf8) + gzip)
             let array = try await session.value(for: HTTPRequest(path), by: JSONResponseSerializer()).value
             #expect(array?["a"] == .array([.number("1"), .number("2")]))
@@ -67,7 +75,9 @@ struct LibrarySessionTests {
             let accepted = try await session(right).data(for: HTTPRequest(bed.url + "/right")).response
             #expect(accepted.pinning == .matched(pin: right))
 
-            let refused = await failure { _ = try await session(wrong).data(for: HTTPRequest(bed.url + "/wrong?token=1")) }
+            let refused = await failure {
+                _ = try await session(wrong).data(for: HTTPRequest(bed.url + "/wrong?token=1"))
+            }
             guard case .pinMismatch(let mismatch)? = refused else { return note("\(String(describing: refused))") }
             #expect(mismatch.host == "api.localhost" && mismatch.presentedPins.first == right)
             #expect(mismatch.configuredPins == [wrong] && refused?.code == -999)
@@ -79,7 +89,9 @@ struct LibrarySessionTests {
             // The pattern says nothing of the other host.
             let other = try await session(wrong).data(for: HTTPRequest(bed.otherURL + "/other")).response
             #expect(other.pinning == .unpinned)
-            #expect(try await !bed.targets().contains { $0.hasPrefix("/wrong") }, "a request was sent to a server that no pin matches")
+            #expect(
+                try await !bed.targets().contains { $0.hasPrefix("/wrong") },
+                "a request was sent to a server that no pin matches")
         }
     }
 
@@ -105,10 +117,12 @@ struct LibrarySessionTests {
             let pin = try Pin(text: "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", for: .publicKey)
             var configuration = SessionConfiguration()
             configuration.hosts = [
-                HostRule(try HostPattern("pinned.localhost"), policy: SecurityPolicy(mode: .publicKey, pins: PinSet([pin])))
+                HostRule(
+                    try HostPattern("pinned.localhost"), policy: SecurityPolicy(mode: .publicKey, pins: PinSet([pin])))
             ]
             let session = try SessionManager(configuration: configuration)
-            let (body, response) = try await session.data(for: HTTPRequest("http://api.localhost:\(plain.port)/until-close/5"))
+            let (body, response) = try await session.data(
+                for: HTTPRequest("http://api.localhost:\(plain.port)/until-close/5"))
             #expect(body == Array("xxxxx".utf8) && response.pinning == .insecure)
             let error = await failure {
                 _ = try await session.data(for: HTTPRequest("http://pinned.localhost:\(plain.port)/"))
@@ -224,14 +238,20 @@ struct LibrarySessionTests {
             let session = try bed.session { $0.maximumBodyLength = 1000 }
             for path in ["/truncated/length", "/truncated/chunked", "/truncated/close", "/truncated/head", "/die"] {
                 let error = await failure { _ = try await session.data(for: HTTPRequest(bed.url + path)) }
-                guard case .connectionLost? = error else { Issue.record("\(path): \(String(describing: error))"); continue }
+                guard case .connectionLost? = error else {
+                    Issue.record("\(path): \(String(describing: error))")
+                    continue
+                }
             }
             let raw = bed.url + "/raw/" + encoded("HTP/1.1 200 OK\r\n\r\n")
             let malformed = await failure { _ = try await session.data(for: HTTPRequest(raw)) }
             guard case .badResponse? = malformed else { return note("\(String(describing: malformed))") }
             for path in ["/large/1001", "/endless/", "/array/a/chunked/2000"] {
                 let error = await failure { _ = try await session.data(for: HTTPRequest(bed.url + path)) }
-                guard case .bodyTooLong(limit: 1000)? = error else { Issue.record("\(path): \(String(describing: error))"); continue }
+                guard case .bodyTooLong(limit: 1000)? = error else {
+                    Issue.record("\(path): \(String(describing: error))")
+                    continue
+                }
             }
             #expect(try await session.data(for: HTTPRequest(bed.url + "/large/1000")).body.count == 1000)
             #expect(try await session.data(for: HTTPRequest(bed.url + "/chunked")).body == Array("hello, world".utf8))
@@ -265,14 +285,17 @@ struct LibrarySessionTests {
             let session = try bed.session()
             _ = try await session.data(for: HTTPRequest(bed.url + "/die-when-reused"))
             let error = await failure {
-                _ = try await session.data(for: HTTPRequest(bed.url + "/die-when-reused", method: "POST", body: .text("x")))
+                _ = try await session.data(
+                    for: HTTPRequest(bed.url + "/die-when-reused", method: "POST", body: .text("x")))
             }
             guard case .connectionLost? = error else { return note("\(String(describing: error))") }
             _ = try await bed.targets()
             #expect(bed.origin.events.all("request").count { $0["method"] == "POST" } == 1)
             _ = try await session.data(for: HTTPRequest(bed.url + "/die-when-reused"))
             // A GET is.
-            #expect(try await session.data(for: HTTPRequest(bed.url + "/die-when-reused")).response.metrics.transactions.count == 2)
+            #expect(
+                try await session.data(for: HTTPRequest(bed.url + "/die-when-reused")).response.metrics.transactions
+                    .count == 2)
         }
     }
 }

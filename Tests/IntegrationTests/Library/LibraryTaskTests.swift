@@ -34,7 +34,9 @@ struct LibraryTaskTests {
             let session = try bed.session()
             let fresh = session.dataTask(for: try HTTPRequest(bed.url + "/never"))
             fresh.cancel()
-            guard case .cancelled? = await failure({ _ = try await fresh.result() }) else { return note("not cancelled") }
+            guard case .cancelled? = await failure({ _ = try await fresh.result() }) else {
+                return note("not cancelled")
+            }
             for name in ["a", "b"] {
                 let task = session.dataTask(for: try HTTPRequest(bed.url + "/held-gone/\(name)"))
                 task.resume()
@@ -42,7 +44,9 @@ struct LibraryTaskTests {
                 if name == "b" { task.suspend() }
                 task.cancel()
                 task.cancel()
-                guard case .cancelled? = await failure({ _ = try await task.result() }) else { return note("not cancelled") }
+                guard case .cancelled? = await failure({ _ = try await task.result() }) else {
+                    return note("not cancelled")
+                }
                 #expect(task.state == .completed)
                 task.resume()
                 task.suspend()
@@ -94,9 +98,14 @@ struct LibraryTaskTests {
             let result = try await session.dataTask(for: HTTPRequest(bed.url + "/large/100000")).result()
             #expect(result.body.isEmpty && result.file == path)
             #expect(try Data(contentsOf: URL(fileURLWithPath: path)).count == 100_000)
-            for target in ["/status/204", "/answer/x/" + encoded("HTTP/1.1 200 OK\r\nX-Kept: yes\r\nContent-Length: 3\r\n\r\nabc")] {
+            for target in [
+                "/status/204", "/answer/x/" + encoded("HTTP/1.1 200 OK\r\nX-Kept: yes\r\nContent-Length: 3\r\n\r\nabc"),
+            ] {
                 let error = await failure { _ = try await session.data(for: HTTPRequest(bed.url + target)) }
-                guard case .cancelled? = error else { Issue.record("\(target): \(String(describing: error))"); continue }
+                guard case .cancelled? = error else {
+                    Issue.record("\(target): \(String(describing: error))")
+                    continue
+                }
             }
         }
     }
@@ -175,7 +184,9 @@ struct LibraryTaskTests {
                 tasks.append(session.dataTask(for: try HTTPRequest(bed.url + "/never")))
             }
             for task in tasks {
-                guard case .invalidated? = await failure({ _ = try await task.result() }) else { return note("not ended") }
+                guard case .invalidated? = await failure({ _ = try await task.result() }) else {
+                    return note("not ended")
+                }
             }
             tasks = []
             // What the session's thread held has gone.
@@ -192,7 +203,8 @@ struct LibraryTaskTests {
             held.resume()
             _ = try await bed.origin.events.first("held") { $0["name"] == "end" }
             session.finishTasksAndInvalidate()
-            guard case .invalidated? = await failure({ _ = try await session.data(for: HTTPRequest(bed.url + "/never")) })
+            guard
+                case .invalidated? = await failure({ _ = try await session.data(for: HTTPRequest(bed.url + "/never")) })
             else { return note("a task began after the end") }
             let other = try bed.session()
             _ = try await other.data(for: HTTPRequest(bed.url + "/release/end"))
@@ -203,7 +215,9 @@ struct LibraryTaskTests {
             _ = try await bed.origin.events.first("held") { $0["name"] == "never" }
             other.invalidate()
             other.invalidate()
-            guard case .invalidated? = await failure({ _ = try await second.result() }) else { return note("not ended") }
+            guard case .invalidated? = await failure({ _ = try await second.result() }) else {
+                return note("not ended")
+            }
             #expect(try await !bed.targets().contains("/never"))
         }
     }

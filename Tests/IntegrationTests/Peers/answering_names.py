@@ -22,4 +22,6 @@ while True:
     is_a = message[end - 4 : end - 2] == b"\0\1"
     # A pointer to the name, type A, class IN, 60 seconds (RFC 1035 section 4.1.3).
     answer = b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4\x7f\0\0\1" if is_a else b""
-    server.sendto(message[:2] + b"\x81\x80\0\1" + (b"\0\1" if is_a else b"\0\0") + bytes(4) + message[12:end] + answer, client)
+    server.sendto(
+        message[:2] + b"\x81\x80\0\1" + (b"\0\1" if is_a else b"\0\0") + bytes(4) + message[12:end] + answer, client
+    )

@@ -39,7 +39,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("ETag", tag)
         self.end_headers()
         end = min(count, start + every)
-        self.wfile.write((bytes(range(251)) * (every // 251 + 2))[start % 251:start % 251 + end - start])
+        self.wfile.write((bytes(range(251)) * (every // 251 + 2))[start % 251 : start % 251 + end - start])
         self.wfile.flush()
         if end < count:
             self.close_connection = True

@@ -2,8 +2,8 @@
 
     browser.py URL --proxy [SCHEME://]HOST:PORT --profile DIRECTORY [--screenshot FILE] [--fetch URL…]
 
-HOME has the browser's trust store (~/.pki/nssdb). Prints one JSON object: what the page is and says, and what scripts of it could do;
-with --fetch also what they get of these URLs, a text or an error.
+HOME has the browser's trust store (~/.pki/nssdb). Prints one JSON object: what the page is and says, and what scripts
+of it could do; with --fetch also what they get of these URLs, a text or an error.
 """
 
 import argparse
@@ -21,9 +21,12 @@ options = parser.parse_args()
 
 
 def fetched(page, url):
-    page.run("""window.fetched = "";
+    page.run(
+        """window.fetched = "";
         fetch(arguments[0]).then(response => response.text()).then(
-            text => window.fetched = text || "(nothing)", error => window.fetched = String(error))""", url)
+            text => window.fetched = text || "(nothing)", error => window.fetched = String(error))""",
+        url,
+    )
     return page.wait("return window.fetched")
 
 
@@ -36,14 +39,25 @@ try:
         failure = str(error)
     answers = [m["params"]["response"] for m in page.network() if m["method"] == "Network.responseReceived"]
     document = next((a for a in answers if a["url"] == options.url), {})
-    print(json.dumps({
-        "error": failure, "status": document.get("status", 0), "protocol": document.get("protocol", ""), "security": document.get("securityState", ""),
-        "fields": {k.lower(): v for k, v in document.get("headers", {}).items()},
-        "title": page.run("return document.title"), "text": page.run("return document.body.innerText"),
-        "origin": page.run("return self.origin"),
-        "worker": page.run("try { return String(navigator.serviceWorker) } catch (error) { return error.name }"),
-        "cookies": page.cookies(), "fetched": [fetched(page, url) for url in options.fetch],
-    }))
+    print(
+        json.dumps(
+            {
+                "error": failure,
+                "status": document.get("status", 0),
+                "protocol": document.get("protocol", ""),
+                "security": document.get("securityState", ""),
+                "fields": {k.lower(): v for k, v in document.get("headers", {}).items()},
+                "title": page.run("return document.title"),
+                "text": page.run("return document.body.innerText"),
+                "origin": page.run("return self.origin"),
+                "worker": page.run(
+                    "try { return String(navigator.serviceWorker) } catch (error) { return error.name }"
+                ),
+                "cookies": page.cookies(),
+                "fetched": [fetched(page, url) for url in options.fetch],
+            }
+        )
+    )
     if options.screenshot:
         page.screenshot(options.screenshot)
 finally:

@@ -24,11 +24,15 @@ def call(base, method, path, body=None):
 
 
 def start_driver(log_path):
-    """A chromedriver that listens, and its address. It lets the system choose a port of ::1 and wants the same one of 127.0.0.1,
-    which may be somebody else's: then it ends, and is started again."""
+    """A chromedriver that listens, and its address. It lets the system choose a port of ::1 and wants the same one of
+    127.0.0.1, which may be somebody else's: then it ends, and is started again."""
     for _ in range(20):
         driver = subprocess.Popen(
-            ["chromedriver", "--port=0", f"--log-path={log_path}"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            ["chromedriver", "--port=0", f"--log-path={log_path}"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
         said = ""
         for line in driver.stdout:
             said += line
@@ -56,7 +60,11 @@ class Page:
     def begin(self, profile, arguments):
         """Starts Chromium, and returns the number of its session."""
         usual = [
-            "--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", f"--user-data-dir={profile}",
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-dev-shm-usage",
+            "--disable-gpu",
+            f"--user-data-dir={profile}",
             "--disable-background-networking",
         ]
         chrome = {

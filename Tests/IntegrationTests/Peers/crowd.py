@@ -4,6 +4,7 @@
 
 Says "open" when each has connected and has sent its bytes, then a line for each answer: its first, or "closed".
 """
+
 import selectors
 import socket
 import sys

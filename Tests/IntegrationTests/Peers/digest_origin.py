@@ -1,5 +1,5 @@
-"""An origin that wants Digest (RFC 7616, SHA-256, qop=auth) of user "ann" with password "secret", and answers with what it
-got: method, path, content type, body. The nonce is new for each challenge and used once, but below
+"""An origin that wants Digest (RFC 7616, SHA-256, qop=auth) of user "ann" with password "secret", and answers with what
+it got: method, path, content type, body. The nonce is new for each challenge and used once, but below
 
     /counted/   a nonce may be used again, each count once
     /session/   the same, with SHA-256-sess
@@ -69,7 +69,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.session = sessions.setdefault(given["nonce"], (given["nonce"], given["cnonce"]))
             secret = digest(secret, *self.session)
         wanted = digest(
-            secret, given["nonce"], given["nc"], given["cnonce"], given["qop"], digest(self.command, self.path))
+            secret, given["nonce"], given["nc"], given["cnonce"], given["qop"], digest(self.command, self.path)
+        )
         return wanted == given["response"]
 
     def password(self):

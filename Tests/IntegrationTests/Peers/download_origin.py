@@ -55,7 +55,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def pieces(self, start, end):
         while start < end:
             offset = start % len(block)
-            piece = block[offset:offset + min(end - start, 1 << 16)]
+            piece = block[offset : offset + min(end - start, 1 << 16)]
             yield piece
             start += len(piece)
 
@@ -76,8 +76,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         _, kind, limit, size, name = self.path.split("/", 4)
         limit, size = int(limit), int(size)
         asked = self.headers.get("Range")
-        say("asked", path=self.path, range=asked or "", if_range=self.headers.get("If-Range", ""),
-            authorization=self.headers.get("Authorization", "").split(" ")[0])
+        say(
+            "asked",
+            path=self.path,
+            range=asked or "",
+            if_range=self.headers.get("If-Range", ""),
+            authorization=self.headers.get("Authorization", "").split(" ")[0],
+        )
         with lock:
             counts[self.path] = counts.get(self.path, 0) + 1
             count = counts[self.path]
@@ -130,7 +135,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if kind != "plain":
             self.send_header("Accept-Ranges", "bytes")
         if status == 206 and kind not in ("no-range", "multipart"):
-            self.send_header("Content-Range", "bytes nonsense" if kind == "nonsense" else f"bytes {first}-{last}/{complete}")
+            self.send_header(
+                "Content-Range", "bytes nonsense" if kind == "nonsense" else f"bytes {first}-{last}/{complete}"
+            )
         if status == 206 and kind == "multipart":
             self.send_header("Content-Type", "multipart/byteranges; boundary=x")
         self.send_header("Content-Length", str(length))

@@ -76,7 +76,7 @@ class Origin(http.server.BaseHTTPRequestHandler):
             self.wfile.write(WHOLE[:1000])
             for at in range(1000, len(WHOLE)):
                 try:
-                    self.wfile.write(WHOLE[at:at + 1])
+                    self.wfile.write(WHOLE[at : at + 1])
                 except OSError:
                     break
                 time.sleep(PAUSE)
@@ -84,7 +84,12 @@ class Origin(http.server.BaseHTTPRequestHandler):
         else:
             start = int(asked.removeprefix("bytes=").removesuffix("-").split("-")[0])
             last = len(WHOLE) - 1
-            self.head(206, f"Content-Length: {len(WHOLE) - start}", f"Content-Range: bytes {start}-{last}/{len(WHOLE)}", *fields)
+            self.head(
+                206,
+                f"Content-Length: {len(WHOLE) - start}",
+                f"Content-Range: bytes {start}-{last}/{len(WHOLE)}",
+                *fields,
+            )
             self.wfile.write(WHOLE[start:])
 
     def do_POST(self):

@@ -1,6 +1,6 @@
 """Fetches a URL with the proxy and the authority of the environment.
 
-    fetch.py urllib|strict|requests URL
+fetch.py urllib|strict|requests URL
 """
 
 import ssl

@@ -16,8 +16,12 @@ channel = grpc.secure_channel(sys.argv[1], grpc.ssl_channel_credentials())
 
 
 def method(name):
-    kinds = {"Many": channel.unary_stream, "Slowly": channel.unary_stream, "Gather": channel.stream_unary,
-             "Converse": channel.stream_stream}
+    kinds = {
+        "Many": channel.unary_stream,
+        "Slowly": channel.unary_stream,
+        "Gather": channel.stream_unary,
+        "Converse": channel.stream_stream,
+    }
     return kinds.get(name, channel.unary_unary)(f"/test.Calls/{name}")
 
 
@@ -54,9 +58,14 @@ def converse():
 
 
 def metadata():
-    _, call = method("Metadata").with_call(b"", timeout=60, metadata=[("x-text", "a, b"), ("x-octets-bin", b"\x00\xff,")])
-    shown = [[key, value.hex() if isinstance(value, bytes) else value]
-             for key, value in [*call.initial_metadata(), *call.trailing_metadata()] if key.startswith("x-")]
+    _, call = method("Metadata").with_call(
+        b"", timeout=60, metadata=[("x-text", "a, b"), ("x-octets-bin", b"\x00\xff,")]
+    )
+    shown = [
+        [key, value.hex() if isinstance(value, bytes) else value]
+        for key, value in [*call.initial_metadata(), *call.trailing_metadata()]
+        if key.startswith("x-")
+    ]
     return {"metadata": sorted(shown)}
 
 

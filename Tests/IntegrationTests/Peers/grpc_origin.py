@@ -1,6 +1,6 @@
 """A gRPC server (grpcio) with a service for each kind of call, and the standard health check. Messages are plain bytes.
 
-    grpc_origin.py --certificate chain.pem --key key.pem
+grpc_origin.py --certificate chain.pem --key key.pem
 """
 
 import argparse
@@ -41,8 +41,12 @@ def converse(messages, context):
 def metadata(message, context):
     """Sends back what it got, first and last."""
     given = [(key, value) for key, value in context.invocation_metadata() if key.startswith("x-")]
-    context.send_initial_metadata([(f"{key.removesuffix('-bin')}-first{'-bin' * key.endswith('-bin')}", value) for key, value in given])
-    context.set_trailing_metadata([(f"{key.removesuffix('-bin')}-last{'-bin' * key.endswith('-bin')}", value) for key, value in given])
+    context.send_initial_metadata(
+        [(f"{key.removesuffix('-bin')}-first{'-bin' * key.endswith('-bin')}", value) for key, value in given]
+    )
+    context.set_trailing_metadata(
+        [(f"{key.removesuffix('-bin')}-last{'-bin' * key.endswith('-bin')}", value) for key, value in given]
+    )
     return b"metadata"
 
 
@@ -67,13 +71,18 @@ def slowly(message, context):
 
 
 handlers = {
-    "Unary": grpc.unary_unary_rpc_method_handler(unary), "Many": grpc.unary_stream_rpc_method_handler(many),
-    "Gather": grpc.stream_unary_rpc_method_handler(gather), "Converse": grpc.stream_stream_rpc_method_handler(converse),
-    "Metadata": grpc.unary_unary_rpc_method_handler(metadata), "Fail": grpc.unary_unary_rpc_method_handler(fail),
-    "Wait": grpc.unary_unary_rpc_method_handler(wait), "Slowly": grpc.unary_stream_rpc_method_handler(slowly),
+    "Unary": grpc.unary_unary_rpc_method_handler(unary),
+    "Many": grpc.unary_stream_rpc_method_handler(many),
+    "Gather": grpc.stream_unary_rpc_method_handler(gather),
+    "Converse": grpc.stream_stream_rpc_method_handler(converse),
+    "Metadata": grpc.unary_unary_rpc_method_handler(metadata),
+    "Fail": grpc.unary_unary_rpc_method_handler(fail),
+    "Wait": grpc.unary_unary_rpc_method_handler(wait),
+    "Slowly": grpc.unary_stream_rpc_method_handler(slowly),
 }
 server = grpc.server(
-    concurrent.futures.ThreadPoolExecutor(32), handlers=[grpc.method_handlers_generic_handler("test.Calls", handlers)])
+    concurrent.futures.ThreadPoolExecutor(32), handlers=[grpc.method_handlers_generic_handler("test.Calls", handlers)]
+)
 checks = health.HealthServicer()
 health_pb2_grpc.add_HealthServicer_to_server(checks, server)
 checks.set("test.Calls", health_pb2.HealthCheckResponse.SERVING)

@@ -55,8 +55,7 @@ class Client:
         return self.status()
 
     def secure(self):
-        self.connection = self.context.wrap_socket(
-            self.connection, server_hostname=self.host, session=self.session)
+        self.connection = self.context.wrap_socket(self.connection, server_hostname=self.host, session=self.session)
         return "resumed" if self.connection.session_reused else "new"
 
     def get(self, path):
@@ -69,7 +68,8 @@ class Client:
     def upgrade(self):
         self.connection.sendall(
             f"GET /upgrade HTTP/1.1\r\nHost: {self.options.authority}\r\n"
-            "Connection: Upgrade\r\nUpgrade: echo\r\n\r\n".encode())
+            "Connection: Upgrade\r\nUpgrade: echo\r\n\r\n".encode()
+        )
         return self.status()
 
     def echo(self, word):

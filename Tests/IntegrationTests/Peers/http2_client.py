@@ -2,11 +2,12 @@
 
     http2_client.py --proxy PORT --ca FILE
 
-Each connection to the port that it announces is a client of its own. Commands are lines of JSON, an object with `do` and
-arguments; each is answered with a line of JSON:
+Each connection to the port that it announces is a client of its own. Commands are lines of JSON, an object with `do`
+and arguments; each is answered with a line of JSON:
 
     connect   authority, protocols, front, name (of the SNI): {status, protocol}, and the connection begins
-    request   method, path, fields (besides the usual ones; a null value leaves one out) or exact fields, end, held: {stream}
+    request   method, path, fields (besides the usual ones; a null value leaves one out) or exact fields, end, held:
+              {stream}
     send      stream, count (of a pattern) or text or hex, end, trailers, later (don't wait for windows)
     head      stream: {status, fields} of the next head
     body      stream, count (no more than that is awaited): {count, sha256, isPattern, text, ended, trailers, reset}
@@ -60,7 +61,9 @@ class Client:
         given = dict(fields)
         usual = {":method": method, ":scheme": "https", ":authority": self.authority, ":path": path}
         pseudo = [(name, given.get(name, value)) for name, value in usual.items()]
-        others = sorted((field for field in fields if field[0] not in usual), key=lambda field: not field[0].startswith(":"))
+        others = sorted(
+            (field for field in fields if field[0] not in usual), key=lambda field: not field[0].startswith(":")
+        )
         whole = exact or [field for field in [*pseudo, *others] if field[1] is not None]
         return {"stream": self.wire.request([(n.encode("latin-1"), v.encode("latin-1")) for n, v in whole], end, held)}
 
@@ -85,20 +88,31 @@ class Client:
         if len(state.heads) <= seen:
             return self.ending(state)
         state.seen = seen + 1
-        return {"status": int(dict(state.heads[seen])[":status"]), "fields": [list(field) for field in state.heads[seen]]}
+        return {
+            "status": int(dict(state.heads[seen])[":status"]),
+            "fields": [list(field) for field in state.heads[seen]],
+        }
 
     def ending(self, state):
         return {
-            "ended": state.has_ended, "reset": None if state.code is None else CODES[state.code],
-            "trailers": [list(field) for field in state.trailers], "isClosed": self.wire.is_over}
+            "ended": state.has_ended,
+            "reset": None if state.code is None else CODES[state.code],
+            "trailers": [list(field) for field in state.trailers],
+            "isClosed": self.wire.is_over,
+        }
 
     async def body(self, stream, count=None):
         state = self.stream(stream)
         await self.wire.until(
-            lambda: state.has_ended or state.code is not None or (count is not None and state.count >= count))
+            lambda: state.has_ended or state.code is not None or (count is not None and state.count >= count)
+        )
         return {
-            "count": state.count, "sha256": state.digest.hexdigest(), "isPattern": state.is_pattern,
-            "text": state.text.decode("latin-1"), **self.ending(state)}
+            "count": state.count,
+            "sha256": state.digest.hexdigest(),
+            "isPattern": state.is_pattern,
+            "text": state.text.decode("latin-1"),
+            **self.ending(state),
+        }
 
     async def take(self, stream, count):
         self.wire.take(stream, count)

@@ -50,11 +50,18 @@ class Stream(http2_streams.Stream):
 
     async def echo(self):
         sha256, length = await self.digest()
-        text = json.dumps({
-            "method": self.method, "target": self.path, "version": "HTTP/2", "sha256": sha256, "length": length,
-            "lines": [f"{name}: {value}" for name, value in self.fields],
-            "trailers": [f"{name}: {value}" for name, value in self.trailers], "connection": self.connection.number,
-        })
+        text = json.dumps(
+            {
+                "method": self.method,
+                "target": self.path,
+                "version": "HTTP/2",
+                "sha256": sha256,
+                "length": length,
+                "lines": [f"{name}: {value}" for name, value in self.fields],
+                "trailers": [f"{name}: {value}" for name, value in self.trailers],
+                "connection": self.connection.number,
+            }
+        )
         await self.answer(text, 200, ("content-type", "application/json"))
 
 
@@ -69,7 +76,12 @@ class Connection(http2_streams.Connection):
         self.http1 = b""
         secure = transport.get_extra_info("ssl_object")
         self.is_http2 = secure.selected_alpn_protocol() == "h2"
-        say("connection", connection=self.number, protocol=secure.selected_alpn_protocol(), name=getattr(secure, "asked", None))
+        say(
+            "connection",
+            connection=self.number,
+            protocol=secure.selected_alpn_protocol(),
+            name=getattr(secure, "asked", None),
+        )
         if not self.is_http2:
             # Python's TLS goes on where nothing was agreed upon.
             if "http/1.1" not in options.protocols:
@@ -97,8 +109,15 @@ class Connection(http2_streams.Connection):
     def happened(self, event, stream):
         match event:
             case h2.events.RequestReceived():
-                say("request", connection=self.number, stream=stream.number, method=stream.method, target=stream.path,
-                    authority=stream.authority, lines=[f"{name}: {value}" for name, value in stream.fields])
+                say(
+                    "request",
+                    connection=self.number,
+                    stream=stream.number,
+                    method=stream.method,
+                    target=stream.path,
+                    authority=stream.authority,
+                    lines=[f"{name}: {value}" for name, value in stream.fields],
+                )
                 self.start(self.serve(stream))
             case h2.events.StreamReset() if stream:
                 say("reset", connection=self.number, stream=stream.number, code=stream.code, target=stream.path)
@@ -144,8 +163,18 @@ class Connection(http2_streams.Connection):
             self.http1 = rest
             method, target, version = lines[0].split(" ")
             say("request", connection=self.number, stream=0, method=method, target=target, lines=lines[1:])
-            body = json.dumps({"method": method, "target": target, "version": version, "lines": lines[1:],
-                               "length": 0, "sha256": "", "trailers": [], "connection": self.number}).encode()
+            body = json.dumps(
+                {
+                    "method": method,
+                    "target": target,
+                    "version": version,
+                    "lines": lines[1:],
+                    "length": 0,
+                    "sha256": "",
+                    "trailers": [],
+                    "connection": self.number,
+                }
+            ).encode()
             self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
 
     def connection_lost(self, error):
@@ -158,7 +187,9 @@ async def main():
     context.load_cert_chain(options.certificate, options.key)
     context.set_alpn_protocols(options.protocols.split(","))
     context.sni_callback = lambda secure, name, _: setattr(secure, "asked", name)
-    server = await asyncio.get_running_loop().create_server(Connection, options.listen, options.port, ssl=context, backlog=512)
+    server = await asyncio.get_running_loop().create_server(
+        Connection, options.listen, options.port, ssl=context, backlog=512
+    )
     say("ready", port=server.sockets[0].getsockname()[1])
     await server.serve_forever()
 

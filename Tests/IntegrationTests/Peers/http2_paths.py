@@ -206,14 +206,18 @@ async def part(stream, argument):
     say("asked", target=stream.path, range=asked or "")
     if asked and stream.field("if-range") in (None, '"1"'):
         start = int(asked.removeprefix("bytes=").split("-")[0])
-        stream.head(206, ("etag", '"1"'), ("content-range", f"bytes {start}-{int(size) - 1}/{size}"),
-                    ("content-length", str(int(size) - start)))
+        stream.head(
+            206,
+            ("etag", '"1"'),
+            ("content-range", f"bytes {start}-{int(size) - 1}/{size}"),
+            ("content-length", str(int(size) - start)),
+        )
     else:
         stream.head(200, ("etag", '"1"'), ("accept-ranges", "bytes"), ("content-length", size))
     end = min(int(size), start + int(limit))
     while start < end:
         offset = start % 256
-        piece = BLOCK[offset:offset + min(end - start, 60_000)]
+        piece = BLOCK[offset : offset + min(end - start, 60_000)]
         start += len(piece)
         await stream.send(piece, end=start == int(size))
     if end < int(size):
@@ -235,7 +239,8 @@ async def release_held(stream, name):
 
 
 async def silent(stream, stage):
-    """/silent/STAGE: nothing more after the request, head or data, or no end of a response without content (end). The connection goes on."""
+    """/silent/STAGE: nothing more after the request, head or data, or no end of a response without content (end). The
+    connection goes on."""
     if stage != "request":
         stream.head(200, ("content-length", "0" if stage == "end" else "9999"))
     if stage == "data":
@@ -306,9 +311,34 @@ async def websocket(stream):
 
 
 PATHS = {
-    "large": large, "told": told, "endless": endless, "slow-echo": slow_echo, "unread": unread, "chunked": chunked, "hints": hints,
-    "interims": interims, "expectation": expectation, "refused-expectation": refused_expectation, "early": early, "duplex": duplex,
-    "status": status, "not-modified": not_modified, "head-length": head_length, "cookies": cookies, "length": length,
-    "field": field, "refused": refused, "leaving": leaving, "last": last, "only-http1": only_http1, "broken": broken, "cut": cut,
-    "part": part, "hold": hold, "release": release_held, "silent": silent, "deaf": deaf, "trickle": trickle,
+    "large": large,
+    "told": told,
+    "endless": endless,
+    "slow-echo": slow_echo,
+    "unread": unread,
+    "chunked": chunked,
+    "hints": hints,
+    "interims": interims,
+    "expectation": expectation,
+    "refused-expectation": refused_expectation,
+    "early": early,
+    "duplex": duplex,
+    "status": status,
+    "not-modified": not_modified,
+    "head-length": head_length,
+    "cookies": cookies,
+    "length": length,
+    "field": field,
+    "refused": refused,
+    "leaving": leaving,
+    "last": last,
+    "only-http1": only_http1,
+    "broken": broken,
+    "cut": cut,
+    "part": part,
+    "hold": hold,
+    "release": release_held,
+    "silent": silent,
+    "deaf": deaf,
+    "trickle": trickle,
 }

@@ -1,4 +1,5 @@
-"""Either end of an HTTP/2 connection, as an asyncio protocol over the state machine of h2. Its streams wait for what arrives."""
+"""Either end of an HTTP/2 connection, as an asyncio protocol over the state machine of h2. Its streams wait for what
+arrives."""
 
 import asyncio
 import collections
@@ -106,7 +107,8 @@ class Stream:
 
 
 class Announced(h2.settings.Settings):
-    """Settings that are announced at once, and hold when they are acknowledged; h2 announces those that hold already."""
+    """Settings that are announced at once, and hold when they are acknowledged; h2 announces those that hold
+    already."""
 
     def items(self):
         return [(setting, values[-1]) for setting, values in self._settings.items()]
@@ -124,10 +126,16 @@ class Connection(asyncio.Protocol):
 
     def begin(self, settings, is_client=False):
         """The state machine. What it sends is as wrong as it is told to be; `flush` sends the preface."""
-        self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(
-            client_side=is_client, header_encoding="latin-1", validate_outbound_headers=False, normalize_outbound_headers=False,
-            # It would join cookies.
-            normalize_inbound_headers=False))
+        self.h2 = h2.connection.H2Connection(
+            h2.config.H2Configuration(
+                client_side=is_client,
+                header_encoding="latin-1",
+                validate_outbound_headers=False,
+                normalize_outbound_headers=False,
+                # It would join cookies.
+                normalize_inbound_headers=False,
+            )
+        )
         announced = Announced(is_client, dict(self.h2.local_settings))
         announced.update(settings)
         self.h2.local_settings = announced

@@ -1,4 +1,5 @@
-"""Talks to a WebSocket echo server over HTTP/2 (RFC 8441): http2_websocket_client.py --proxy PORT --ca FILE --authority A"""
+"""Talks to a WebSocket echo server over HTTP/2 (RFC 8441): http2_websocket_client.py --proxy PORT --ca FILE --authority
+A"""
 
 import argparse
 import asyncio
@@ -20,9 +21,18 @@ async def main():
     wire.begin()
     await wire.until(lambda: wire.has_settings)
     assert wire.settings.get(8) == 1, "no extended CONNECT"
-    number = wire.request([
-        (":method", "CONNECT"), (":protocol", "websocket"), (":scheme", "https"), (":authority", options.authority), (":path", "/"),
-        ("sec-websocket-version", "13"), ("origin", "https://somewhere.test")], end=False)
+    number = wire.request(
+        [
+            (":method", "CONNECT"),
+            (":protocol", "websocket"),
+            (":scheme", "https"),
+            (":authority", options.authority),
+            (":path", "/"),
+            ("sec-websocket-version", "13"),
+            ("origin", "https://somewhere.test"),
+        ],
+        end=False,
+    )
     stream = wire.streams[number]
     await wire.until(lambda: stream.heads)
     fields = dict(stream.heads[0])
@@ -59,7 +69,12 @@ async def main():
     async def send(opcode, data, end=False):
         await wire.send(number, Frame(opcode, data).serialize(mask=True), end)
 
-    for opcode, message in [(OP_TEXT, b"hello"), (OP_TEXT, b""), (OP_BINARY, b"\x00\xff" * 10), (OP_BINARY, os.urandom(3_000_000))]:
+    for opcode, message in [
+        (OP_TEXT, b"hello"),
+        (OP_TEXT, b""),
+        (OP_BINARY, b"\x00\xff" * 10),
+        (OP_BINARY, os.urandom(3_000_000)),
+    ]:
         sending = asyncio.create_task(send(opcode, message))
         assert await next_message() == message, len(message)
         await sending

@@ -1,4 +1,5 @@
-"""The client's end of an HTTP/2 connection that sends whatever it is told, right or wrong: frames without a state machine."""
+"""The client's end of an HTTP/2 connection that sends whatever it is told, right or wrong: frames without a state
+machine."""
 
 import asyncio
 import hashlib
@@ -6,17 +7,39 @@ import ssl
 
 import hpack
 from hyperframe.frame import (
-    ContinuationFrame, DataFrame, Frame, GoAwayFrame, HeadersFrame, PingFrame, RstStreamFrame, SettingsFrame, WindowUpdateFrame)
+    ContinuationFrame,
+    DataFrame,
+    Frame,
+    GoAwayFrame,
+    HeadersFrame,
+    PingFrame,
+    RstStreamFrame,
+    SettingsFrame,
+    WindowUpdateFrame,
+)
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 CODES = [
-    "NO_ERROR", "PROTOCOL_ERROR", "INTERNAL_ERROR", "FLOW_CONTROL_ERROR", "SETTINGS_TIMEOUT", "STREAM_CLOSED", "FRAME_SIZE_ERROR",
-    "REFUSED_STREAM", "CANCEL", "COMPRESSION_ERROR", "CONNECT_ERROR", "ENHANCE_YOUR_CALM", "INADEQUATE_SECURITY", "HTTP_1_1_REQUIRED",
+    "NO_ERROR",
+    "PROTOCOL_ERROR",
+    "INTERNAL_ERROR",
+    "FLOW_CONTROL_ERROR",
+    "SETTINGS_TIMEOUT",
+    "STREAM_CLOSED",
+    "FRAME_SIZE_ERROR",
+    "REFUSED_STREAM",
+    "CANCEL",
+    "COMPRESSION_ERROR",
+    "CONNECT_ERROR",
+    "ENHANCE_YOUR_CALM",
+    "INADEQUATE_SECURITY",
+    "HTTP_1_1_REQUIRED",
 ]
 
 
 async def connect(proxy, authority, trust, protocols=("h2",), front=False, name=None):
-    """A Wire inside a CONNECT, or on the proxy's own port (front). Returns an integer, if CONNECT is refused: its status."""
+    """A Wire inside a CONNECT, or on the proxy's own port (front). Returns an integer, if CONNECT is refused: its
+    status."""
     loop = asyncio.get_running_loop()
     context = ssl.create_default_context(cafile=trust)
     context.set_alpn_protocols(list(protocols))
@@ -31,7 +54,8 @@ async def connect(proxy, authority, trust, protocols=("h2",), front=False, name=
     transport, wire = writer.transport, Wire()
     transport.pause_reading()
     secure = await loop.start_tls(
-        transport, wire, context, server_hostname=name or authority.rsplit(":", 1)[0] if not front else "proxy.test")
+        transport, wire, context, server_hostname=name or authority.rsplit(":", 1)[0] if not front else "proxy.test"
+    )
     wire.connection_made(secure)
     return wire
 
@@ -78,8 +102,11 @@ class Wire(asyncio.Protocol):
 
     def begin(self, settings=None):
         """The preface, and windows that are no hindrance."""
-        self.write(PREFACE, SettingsFrame(0, settings=settings or {SettingsFrame.INITIAL_WINDOW_SIZE: 1 << 20}),
-                   WindowUpdateFrame(0, window_increment=(1 << 30) - 65_535))
+        self.write(
+            PREFACE,
+            SettingsFrame(0, settings=settings or {SettingsFrame.INITIAL_WINDOW_SIZE: 1 << 20}),
+            WindowUpdateFrame(0, window_increment=(1 << 30) - 65_535),
+        )
         self.our_initial = (settings or {}).get(SettingsFrame.INITIAL_WINDOW_SIZE, 1 << 20)
 
     def request(self, fields, end=True, held=False):
@@ -87,7 +114,7 @@ class Wire(asyncio.Protocol):
         stream = self.streams[number] = Stream()
         stream.is_held, stream.window = held, self.initial
         block = self.encoder.encode([tuple(field) for field in fields])
-        pieces = [block[at:at + 16_000] for at in range(0, len(block), 16_000)] or [b""]
+        pieces = [block[at : at + 16_000] for at in range(0, len(block), 16_000)] or [b""]
         frame = HeadersFrame(number, pieces[0], flags=["END_STREAM"] if end else [])
         frames = [frame, *(ContinuationFrame(number, piece) for piece in pieces[1:])]
         frames[-1].flags.add("END_HEADERS")
@@ -140,8 +167,8 @@ class Wire(asyncio.Protocol):
             frame, length = Frame.parse_frame_header(memoryview(self.received[:9]))
             if len(self.received) < 9 + length:
                 break
-            frame.parse_body(memoryview(self.received[9:9 + length]))
-            self.received = self.received[9 + length:]
+            frame.parse_body(memoryview(self.received[9 : 9 + length]))
+            self.received = self.received[9 + length :]
             self.take_frame(frame)
         self.news.set()
 
@@ -180,7 +207,7 @@ class Wire(asyncio.Protocol):
 
     def take_data(self, frame, stream):
         at, length = stream.count % 256, len(frame.data)
-        pattern = (bytes(range(256)) * (length // 256 + 2))[at:at + length]
+        pattern = (bytes(range(256)) * (length // 256 + 2))[at : at + length]
         stream.is_pattern = stream.is_pattern and frame.data == pattern
         stream.digest.update(frame.data)
         if frame.data:
@@ -190,7 +217,11 @@ class Wire(asyncio.Protocol):
         stream.text = (stream.text + frame.data)[:65_536]
         stream.has_ended = "END_STREAM" in frame.flags
         stream.owed += frame.flow_controlled_length
-        credit = [WindowUpdateFrame(0, window_increment=frame.flow_controlled_length)] if frame.flow_controlled_length else []
+        credit = (
+            [WindowUpdateFrame(0, window_increment=frame.flow_controlled_length)]
+            if frame.flow_controlled_length
+            else []
+        )
         if not stream.is_held and stream.owed and not stream.has_ended:
             credit.append(WindowUpdateFrame(frame.stream_id, window_increment=stream.owed))
             stream.owed = 0

@@ -19,9 +19,17 @@ async def main():
         many = await asyncio.gather(*(client.get(sys.argv[1]) for _ in range(20)))
         digests = {hashlib.sha256(answer.content).hexdigest() for answer in many}
         received = (await client.post(httpx.URL(sys.argv[1]).join("/echo"), content=many[0].content)).json()
-        print(json.dumps({
-            "protocol": many[0].http_version, "statuses": sorted({answer.status_code for answer in many}), "length": len(many[0].content),
-            "isSame": digests == {received["sha256"]}, "echo": received["length"]}))
+        print(
+            json.dumps(
+                {
+                    "protocol": many[0].http_version,
+                    "statuses": sorted({answer.status_code for answer in many}),
+                    "length": len(many[0].content),
+                    "isSame": digests == {received["sha256"]},
+                    "echo": received["length"],
+                }
+            )
+        )
 
 
 try:

@@ -1,6 +1,6 @@
 """systemd-journald(8) as far as sd_journal_sendv(3) goes: prints the fields of each record as a JSON line.
 
-    journal.py SOCKET
+journal.py SOCKET
 """
 
 import socket
@@ -16,7 +16,7 @@ def fields(data):
         name, equals, value = line.partition(b"=")
         if not equals:
             size = int.from_bytes(rest[:8], "little")
-            value, rest = rest[8:8 + size], rest[9 + size:]
+            value, rest = rest[8 : 8 + size], rest[9 + size :]
         yield name.decode(), value.decode()
         data = rest
 

@@ -8,7 +8,14 @@ and before them, for all that follow
     tls1.2, h2
     agent:NAME              the User-Agent of CONNECT
 """
-import base64, os, socket, ssl, struct, sys, urllib.parse
+
+import base64
+import os
+import socket
+import ssl
+import struct
+import sys
+import urllib.parse
 
 proxy = urllib.parse.urlsplit(os.environ["HTTPS_PROXY"])
 target = sys.argv[1]
@@ -22,7 +29,9 @@ def tunnel():
     raw = socket.create_connection((proxy.hostname, proxy.port))
     token = base64.b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
     named = f"User-Agent: {agent}\r\n" if agent else ""
-    raw.sendall(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nProxy-Authorization: Basic {token}\r\n{named}\r\n".encode())
+    raw.sendall(
+        f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nProxy-Authorization: Basic {token}\r\n{named}\r\n".encode()
+    )
     answer = b""
     while b"\r\n\r\n" not in answer:
         answer += raw.recv(4096)

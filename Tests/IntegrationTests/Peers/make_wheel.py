@@ -10,8 +10,9 @@ name = "tiny_for_pinproxy-1.0-py3-none-any.whl"
 files = {
     "tiny_for_pinproxy.py": "ANSWER = 42\n",
     "tiny_for_pinproxy-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: tiny-for-pinproxy\nVersion: 1.0\n",
-    "tiny_for_pinproxy-1.0.dist-info/WHEEL":
-        "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    "tiny_for_pinproxy-1.0.dist-info/WHEEL": (
+        "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    ),
 }
 record = "tiny_for_pinproxy-1.0.dist-info/RECORD"
 files[record] = "".join(f"{path},,\n" for path in [*files, record])

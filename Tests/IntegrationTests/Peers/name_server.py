@@ -1,4 +1,5 @@
 """A name server that knows no name, and writes down each that it was asked for."""
+
 import socket
 import sys
 

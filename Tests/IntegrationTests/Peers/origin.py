@@ -60,7 +60,7 @@ class Peer:
             if not self.received:
                 self.fill()
             piece = self.received[:count]
-            self.received = self.received[len(piece):]
+            self.received = self.received[len(piece) :]
             count -= len(piece)
             yield piece
 
@@ -88,8 +88,14 @@ class Peer:
             name, _, value = line.partition(":")
             self.fields[name.lower()] = value.strip()
         self.requests += 1
-        say("request", connection=self.number, count=self.requests, method=self.method,
-            target=self.target, lines=self.lines)
+        say(
+            "request",
+            connection=self.number,
+            count=self.requests,
+            method=self.method,
+            target=self.target,
+            lines=self.lines,
+        )
 
     def send(self, data):
         self.connection.sendall(data if isinstance(data, bytes) else data.encode("latin-1"))
@@ -122,11 +128,21 @@ def echo(peer, _, pause=0):
         length += len(piece)
         if pause:
             time.sleep(pause)
-    peer.answer(json.dumps({
-        "method": peer.method, "target": peer.target, "version": peer.version, "lines": peer.lines,
-        "length": length, "sha256": digest.hexdigest(), "trailers": peer.trailers,
-        "connection": peer.number,
-    }), fields="Content-Type: application/json\r\n")
+    peer.answer(
+        json.dumps(
+            {
+                "method": peer.method,
+                "target": peer.target,
+                "version": peer.version,
+                "lines": peer.lines,
+                "length": length,
+                "sha256": digest.hexdigest(),
+                "trailers": peer.trailers,
+                "connection": peer.number,
+            }
+        ),
+        fields="Content-Type: application/json\r\n",
+    )
 
 
 def parts(peer, body):
@@ -138,21 +154,37 @@ def parts(peer, body):
     result = []
     for part in form.iter_parts():
         data = part.get_payload(decode=True)
-        result.append({
-            "name": part.get_param("name", header="content-disposition"), "file": part.get_filename(),
-            "type": part.get_content_type(), "length": len(data), "sha256": hashlib.sha256(data).hexdigest(),
-            "text": data[:200].decode("latin-1")})
+        result.append(
+            {
+                "name": part.get_param("name", header="content-disposition"),
+                "file": part.get_filename(),
+                "type": part.get_content_type(),
+                "length": len(data),
+                "sha256": hashlib.sha256(data).hexdigest(),
+                "text": data[:200].decode("latin-1"),
+            }
+        )
     return result
 
 
 def received(peer, _):
     """As /echo, with the body itself, and the parts of a form."""
     body = b"".join(peer.body())
-    peer.answer(json.dumps({
-        "method": peer.method, "target": peer.target, "lines": peer.lines, "body": body[:1_000_000].decode("latin-1"),
-        "length": len(body), "sha256": hashlib.sha256(body).hexdigest(), "parts": parts(peer, body),
-        "connection": peer.number,
-    }), fields="Content-Type: application/json\r\n")
+    peer.answer(
+        json.dumps(
+            {
+                "method": peer.method,
+                "target": peer.target,
+                "lines": peer.lines,
+                "body": body[:1_000_000].decode("latin-1"),
+                "length": len(body),
+                "sha256": hashlib.sha256(body).hexdigest(),
+                "parts": parts(peer, body),
+                "connection": peer.number,
+            }
+        ),
+        fields="Content-Type: application/json\r\n",
+    )
 
 
 def answer(peer, argument):
@@ -208,7 +240,9 @@ def array(peer, argument):
     if framing == "length":
         peer.send(f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
     elif framing == "chunked":
-        chunks = b"".join(b"%x\r\n%s\r\n" % (len(body[at:at + 7]), body[at:at + 7]) for at in range(0, len(body), 7))
+        chunks = b"".join(
+            b"%x\r\n%s\r\n" % (len(body[at : at + 7]), body[at : at + 7]) for at in range(0, len(body), 7)
+        )
         peer.send(b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n")
     else:
         peer.send(b"Connection: close\r\n\r\n" + body)
@@ -253,15 +287,18 @@ def told(peer, argument):
 
 
 def nagle(peer, argument):
-    """/nagle/N: as /large/N, by a server that leaves Nagle's algorithm on: the body goes when the head is acknowledged."""
+    """/nagle/N: as /large/N, by a server that leaves Nagle's algorithm on: the body goes when the head is
+    acknowledged."""
     peer.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
     large(peer, argument)
 
 
 def chunked(peer, _):
     """Chunks with extensions, and trailers."""
-    peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n"
-              "5;name=value\r\nhello\r\n7 ; q=\"a;b\"\r\n, world\r\n0;last\r\nX-Sum: 12\r\n\r\n")
+    peer.send(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n"
+        '5;name=value\r\nhello\r\n7 ; q="a;b"\r\n, world\r\n0;last\r\nX-Sum: 12\r\n\r\n'
+    )
 
 
 def until_close(peer, argument):
@@ -364,7 +401,7 @@ def status(peer, argument):
 
 
 def not_modified(peer, _):
-    peer.send("HTTP/1.1 304 Not Modified\r\nContent-Length: 1234\r\nETag: \"e\"\r\n\r\n")
+    peer.send('HTTP/1.1 304 Not Modified\r\nContent-Length: 1234\r\nETag: "e"\r\n\r\n')
 
 
 def head_length(peer, _):
@@ -456,14 +493,43 @@ def silent(peer, _):
 
 
 PATHS = {
-    "echo": echo, "slow-echo": slow_echo, "large": large, "told": told, "nagle": nagle, "chunked": chunked, "until-close": until_close, "http10": http10,
-    "truncated": truncated, "early": early, "expectation": expectation,
-    "refused-expectation": refused_expectation, "hints": hints, "interims": interims, "status": status,
-    "not-modified": not_modified, "head-length": head_length, "close-when-idle": close_when_idle,
-    "die": die, "die-when-reused": die_when_reused, "die-and-stall": die_and_stall, "cut-short": cut_short,
-    "early-reset": early_reset, "login": login, "raw": raw, "upgrade": upgrade, "hold": hold,
-    "release": release_held, "silent": silent, "received": received, "answer": answer, "repeat": repeat, "redirect": redirect, "held-answer": held_answer,
-    "held-gone": held_gone, "endless": endless, "array": array,
+    "echo": echo,
+    "slow-echo": slow_echo,
+    "large": large,
+    "told": told,
+    "nagle": nagle,
+    "chunked": chunked,
+    "until-close": until_close,
+    "http10": http10,
+    "truncated": truncated,
+    "early": early,
+    "expectation": expectation,
+    "refused-expectation": refused_expectation,
+    "hints": hints,
+    "interims": interims,
+    "status": status,
+    "not-modified": not_modified,
+    "head-length": head_length,
+    "close-when-idle": close_when_idle,
+    "die": die,
+    "die-when-reused": die_when_reused,
+    "die-and-stall": die_and_stall,
+    "cut-short": cut_short,
+    "early-reset": early_reset,
+    "login": login,
+    "raw": raw,
+    "upgrade": upgrade,
+    "hold": hold,
+    "release": release_held,
+    "silent": silent,
+    "received": received,
+    "answer": answer,
+    "repeat": repeat,
+    "redirect": redirect,
+    "held-answer": held_answer,
+    "held-gone": held_gone,
+    "endless": endless,
+    "array": array,
 }
 
 
@@ -478,8 +544,12 @@ def serve(connection, number, context):
             raise EOFError
         if context:
             peer.connection = context.wrap_socket(connection, server_side=True)
-        say("connection", connection=number, tls=context is not None,
-            resumed=bool(context and peer.connection.session_reused))
+        say(
+            "connection",
+            connection=number,
+            tls=context is not None,
+            resumed=bool(context and peer.connection.session_reused),
+        )
         while True:
             peer.request()
             path = peer.target.split("?")[0].split("/", 2)

@@ -1,13 +1,14 @@
 """The status page in a real Chromium, driven over WebDriver (chromedriver).
 
-    page.py URL --profile DIRECTORY [--token TOKEN] [--axe axe.min.js] [--screenshots DIRECTORY] [--wait-for TEXT] [--orders]
+    page.py URL --profile DIRECTORY [--token TOKEN] [--axe axe.min.js] [--screenshots DIRECTORY] [--wait-for TEXT]
+    [--orders]
             [--follow TITLE]
 
 Prints one JSON line when the page shows what is in force ({"event": "ready", "port": 0, …}), and a second one
 ({"event": "done", …}) with what was found once TEXT is among the refusals: the page's texts, messages of the console,
-hosts that were asked, what axe-core complains of, and how many rows of entries there are in the document. With --orders it
-presses the buttons of the one task that is under way, and tells what it saw of it. With --follow it follows the link of the
-banner with that title first.
+hosts that were asked, what axe-core complains of, and how many rows of entries there are in the document. With --orders
+it presses the buttons of the one task that is under way, and tells what it saw of it. With --follow it follows the link
+of the banner with that title first.
 """
 
 import argparse
@@ -30,31 +31,44 @@ def press_buttons(page):
     seen["amount"] = page.run(f"return {task}.querySelector('.amount').textContent")
     seen["client"] = page.run(f"return {task}.querySelector('.client').textContent")
     seen["target"] = page.run(f"return {task}.querySelector('.target').textContent")
-    press = f"const b = [...{task}.querySelectorAll('button')].find(b => b.textContent === arguments[0] && !b.hidden); if (b) {{ b.focus(); b.click(); }} return !!b"
+    press = (
+        f"const all = [...{task}.querySelectorAll('button')];"
+        "const b = all.find(b => b.textContent === arguments[0] && !b.hidden);"
+        "if (b) { b.focus(); b.click(); } return !!b"
+    )
     seen["suspend"] = page.run(press, "suspend")
     page.wait(f"return {task}.querySelector('.phase').textContent.startsWith('suspended')")
-    seen["hidden"] = page.run(f"return [...{task}.querySelectorAll('button')].filter(b => b.hidden).map(b => b.textContent)")
+    seen["hidden"] = page.run(
+        f"return [...{task}.querySelectorAll('button')].filter(b => b.hidden).map(b => b.textContent)"
+    )
     seen["resume"] = page.run(press, "resume")
     page.wait(f"return !{task}.querySelector('.phase').textContent.startsWith('suspended')")
     seen["cancel"] = page.run(press, "cancel")
     page.wait("return document.querySelectorAll('#task-list > li').length === 0")
     # A line of what has been, in the tiles.
     page.wait("return document.querySelectorAll('#tiles svg.spark path').length >= 2")
-    seen["sparks"] = page.run("return [...document.querySelectorAll('#tiles svg.spark')].map(s => s.getAttribute('aria-label'))")
+    seen["sparks"] = page.run(
+        "return [...document.querySelectorAll('#tiles svg.spark')].map(s => s.getAttribute('aria-label'))"
+    )
     seen["line"] = page.run("return document.querySelector('#tiles svg.spark path:not(.area)').getAttribute('d')")
     return seen
 
 
 # What the Tab key stops at.
-STOPS = ("[...document.querySelectorAll('a[href], button, input, select, summary, [tabindex]')]"
-         ".filter(e => e.tabIndex >= 0 && e.checkVisibility()).length")
+STOPS = (
+    "[...document.querySelectorAll('a[href], button, input, select, summary, [tabindex]')]"
+    ".filter(e => e.tabIndex >= 0 && e.checkVisibility()).length"
+)
 # Badges that don't fit into their rows.
-CUT = ("[...document.querySelectorAll('#spacer .policy')].filter(p => p.offsetHeight > p.parentNode.clientHeight || "
-       "p.scrollWidth > p.clientWidth).length")
+CUT = (
+    "[...document.querySelectorAll('#spacer .policy')].filter(p => p.offsetHeight > p.parentNode.clientHeight || "
+    "p.scrollWidth > p.clientWidth).length"
+)
 
 
 def walk_by_keys(page):
     """Where the arrow keys lead in both lists: the texts that have the focus."""
+
     def press(key):
         for kind in ["keyDown", "keyUp"]:
             page.command("Input.dispatchKeyEvent", {"type": kind, "key": key, "code": key})
@@ -85,49 +99,84 @@ def main():
         if options.token:
             page.wait("return !document.getElementById('token').hidden")
             page.run(
-                "document.getElementById('secret').value = arguments[0]; document.querySelector('#token button').click()",
-                options.token)
-        page.wait("return !document.getElementById('content').hidden && document.getElementById('headline').textContent !== "
-                  "'Connecting …' && document.getElementById('headline').textContent !== 'Not connected'")
+                "document.getElementById('secret').value = arguments[0]; document.querySelector('#token "
+                "button').click()",
+                options.token,
+            )
+        page.wait(
+            "return !document.getElementById('content').hidden && document.getElementById('headline').textContent !== "
+            "'Connecting …' && document.getElementById('headline').textContent !== 'Not connected'"
+        )
         say("ready", port=0, headline=page.run("return document.getElementById('headline').textContent"))
         if options.follow:
-            banner = "[...document.querySelectorAll('#banners .banner')].find(b => b.textContent.startsWith(arguments[0]))"
+            banner = (
+                "[...document.querySelectorAll('#banners .banner')].find(b => b.textContent.startsWith(arguments[0]))"
+            )
             page.wait(f"return {banner} !== undefined", options.follow)
             page.run(f"{banner}.querySelector('a').click()", options.follow)
         if options.wait_for:
-            page.wait("return document.getElementById('refusal-list').textContent.includes(arguments[0])", options.wait_for)
+            page.wait(
+                "return document.getElementById('refusal-list').textContent.includes(arguments[0])", options.wait_for
+            )
         orders = press_buttons(page) if options.orders else None
-        result = {"event": "done", "orders": orders, "headline": page.run("return document.getElementById('headline').textContent")}
+        result = {
+            "event": "done",
+            "orders": orders,
+            "headline": page.run("return document.getElementById('headline').textContent"),
+        }
         result["announced"] = page.run("return document.getElementById('announcer').textContent")
         result["rows"] = page.run("return document.querySelectorAll('#spacer .row').length")
         result["entries"] = page.run("return document.getElementById('entries-title').textContent")
-        result["refusals"] = page.run("return [...document.querySelectorAll('#refusal-list > li')].map(e => e.textContent).join('\\n')")
+        result["refusals"] = page.run(
+            "return [...document.querySelectorAll('#refusal-list > li')].map(e => e.textContent).join('\\n')"
+        )
         result["text"] = page.run("return document.getElementById('main').innerText")
-        result["overflow"] = page.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        result["injected"] = page.run("return document.querySelectorAll('main script, main img, main iframe').length + (window.hacked ? 1 : 0)")
+        result["overflow"] = page.run(
+            "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )
+        result["injected"] = page.run(
+            "return document.querySelectorAll('main script, main img, main iframe').length + (window.hacked ? 1 : 0)"
+        )
         result["stops"] = page.run(f"return {STOPS}")
         result["cut"] = page.run(f"return {CUT}")
-        result["tile"] = page.run("return [...document.querySelectorAll('#tiles .tile.bad')].map(t => t.textContent).join('; ')")
-        result["kinds"] = page.run("return [...document.querySelectorAll('#refusal-list .badge.bad')].map(b => b.textContent)")
-        result["months"] = page.run("return [...document.querySelectorAll('#calendar > li')].map(li => li.querySelectorAll('.end').length)")
+        result["tile"] = page.run(
+            "return [...document.querySelectorAll('#tiles .tile.bad')].map(t => t.textContent).join('; ')"
+        )
+        result["kinds"] = page.run(
+            "return [...document.querySelectorAll('#refusal-list .badge.bad')].map(b => b.textContent)"
+        )
+        result["months"] = page.run(
+            "return [...document.querySelectorAll('#calendar > li')].map(li => li.querySelectorAll('.end').length)"
+        )
         result["keys"] = walk_by_keys(page)
         # By keyboard alone: an entry's details open with Enter and close with Escape.
         result["dialog"] = page.run(
             "const b = document.querySelector('#spacer button'); if (!b) return 'none'; b.focus(); b.click(); "
-            "const open = document.getElementById('entry').open, text = document.getElementById('entry-body').textContent; "
-            "document.getElementById('entry').close(); return open ? text : 'closed'")
-        page.run("const f = document.getElementById('pin-filter'); f.value = 'no-entry-is-called-so'; f.dispatchEvent(new Event('input'))")
+            "const open = document.getElementById('entry').open, text = "
+            "document.getElementById('entry-body').textContent; "
+            "document.getElementById('entry').close(); return open ? text : 'closed'"
+        )
+        page.run(
+            "const f = document.getElementById('pin-filter'); f.value = 'no-entry-is-called-so'; f.dispatchEvent(new "
+            "Event('input'))"
+        )
         result["filtered"] = page.run("return document.getElementById('entry-none').textContent")
         page.run("const f = document.getElementById('pin-filter'); f.value = ''; f.dispatchEvent(new Event('input'))")
         if options.axe:
             with open(options.axe) as file:
                 page.command("Runtime.evaluate", {"expression": file.read()})
             found = page.command(
-                "Runtime.evaluate", {
-                    "expression": "axe.run(document).then(r => JSON.stringify(r.violations.map(v => [v.id, v.impact, v.nodes.map(n => n.html.slice(0, 120) + ' ' + n.failureSummary).slice(0, 3)])))",
-                    "awaitPromise": True, "returnByValue": True,
-                })
-            result["violations"] = json.loads(found["result"].get("value", "[[\"axe did not run\"]]"))
+                "Runtime.evaluate",
+                {
+                    "expression": (
+                        "axe.run(document).then(r => JSON.stringify(r.violations.map(v => [v.id, v.impact, "
+                        "v.nodes.map(n => n.html.slice(0, 120) + ' ' + n.failureSummary).slice(0, 3)])))"
+                    ),
+                    "awaitPromise": True,
+                    "returnByValue": True,
+                },
+            )
+            result["violations"] = json.loads(found["result"].get("value", '[["axe did not run"]]'))
         result["console"] = [entry["message"] for entry in page.log("browser")]
         hosts = set()
         for message in page.network():
@@ -137,11 +186,15 @@ def main():
                 if asked:
                     hosts.add(asked.group())
         result["hosts"] = sorted(hosts)
-        page.command("Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True})
+        page.command(
+            "Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+        )
         page.run("window.dispatchEvent(new Event('resize'))")
         page.wait("return getComputedStyle(document.documentElement).getPropertyValue('--row') === '124px'")
         result["phone-cut"] = page.run(f"return {CUT}")
-        result["phone-overflow"] = page.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        result["phone-overflow"] = page.run(
+            "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )
         page.command("Emulation.clearDeviceMetricsOverride", {})
         if options.screenshots:
             os.makedirs(options.screenshots, exist_ok=True)
@@ -149,12 +202,19 @@ def main():
             time.sleep(0.3)
             page.screenshot(f"{options.screenshots}/light.png")
             page.screenshot(f"{options.screenshots}/light-whole.png", whole=True)
-            page.command("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]})
+            page.command(
+                "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+            )
             time.sleep(0.3)
             page.screenshot(f"{options.screenshots}/dark.png")
             page.screenshot(f"{options.screenshots}/dark-whole.png", whole=True)
-            page.command("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "light"}]})
-            page.command("Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 1.5, "mobile": True})
+            page.command(
+                "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "light"}]}
+            )
+            page.command(
+                "Emulation.setDeviceMetricsOverride",
+                {"width": 390, "height": 844, "deviceScaleFactor": 1.5, "mobile": True},
+            )
             page.run("window.dispatchEvent(new Event('resize'))")
             time.sleep(0.3)
             page.screenshot(f"{options.screenshots}/phone.png")

@@ -3,12 +3,12 @@
     service_manager.py CONFIGURATION PROGRAM ARGUMENTS...
 
 Opens a socket, writes its port into the configuration in the place of 127.0.0.1:0, and starts the program with it. Its
-name is $SOCKET_NAME, else "proxy". Where the configuration says "listen: systemd" it stays the manager's, as of a socket
-unit: the program is handed it each time. What the program says is printed as {"event": "notify", ...}; what it writes to its log is passed on. Once it has ended, a
-client connects; then it is started again with what it had left in the store, and what the client is answered is printed.
+name is $SOCKET_NAME, else "proxy". Where the configuration says "listen: systemd" it stays the manager's, as of a
+socket unit: the program is handed it each time. What the program says is printed as {"event": "notify", ...}; what it
+writes to its log is passed on. Once it has ended, a client connects; then it is started again with what it had left in
+the store, and what the client is answered is printed.
 """
 
-import array
 import os
 import socket
 import subprocess
@@ -35,17 +35,27 @@ def listen_to_notices(notices):
 
 def start(descriptors):
     """With the descriptors as 3, 4, …; LISTEN_PID is the program's own number, which only its shell knows."""
+
     def place():
         parked = [os.dup2(descriptor, 900 + index) for index, descriptor in enumerate(descriptors)]
         for index, descriptor in enumerate(parked):
             os.dup2(descriptor, 3 + index)
 
     environment = dict(
-        os.environ, NOTIFY_SOCKET=notice_path, WATCHDOG_USEC="300000", LISTEN_FDS=str(len(descriptors)),
-        LISTEN_FDNAMES=":".join(name for _ in descriptors))
+        os.environ,
+        NOTIFY_SOCKET=notice_path,
+        WATCHDOG_USEC="300000",
+        LISTEN_FDS=str(len(descriptors)),
+        LISTEN_FDNAMES=":".join(name for _ in descriptors),
+    )
     child = subprocess.Popen(
-        ["/bin/sh", "-c", 'LISTEN_PID=$$; export LISTEN_PID; exec "$@"', "sh"] + program, env=environment,
-        preexec_fn=place, pass_fds=range(3, 3 + len(descriptors)), stdout=sys.stdout, stderr=sys.stdout)
+        ["/bin/sh", "-c", 'LISTEN_PID=$$; export LISTEN_PID; exec "$@"', "sh"] + program,
+        env=environment,
+        preexec_fn=place,
+        pass_fds=range(3, 3 + len(descriptors)),
+        stdout=sys.stdout,
+        stderr=sys.stdout,
+    )
     say("started", pid=child.pid)
     return child
 

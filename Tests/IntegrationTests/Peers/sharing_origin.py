@@ -1,14 +1,16 @@
 """An origin that waits: what several clients ask for at one time, and when they get it, is the test's to say.
 
-GET /wait/KEY?Field=value&…   answered with those fields once POST /go/KEY came, and with the request's number (X-Number)
+GET /wait/KEY?Field=value&…   answered with those fields once POST /go/KEY came, and with the request's number
+                              (X-Number)
 GET /moved/URL                302 to that URL (percent-encoded), once POST /go/moved came
 GET /file                     32 MiB with an entity tag, parts of it too
 GET /file/KEY                 the same, of which what follows the first 64 KiB comes once POST /go/KEY came
-GET /stream/KEY?coding=…      the same without one, in chunks (and a trailer), with its length, or to the connection's end; what follows the
-                              first 64 KiB once POST /go/KEY came; with &fresh=1 the middle is another each time,
-                              with &size=N it has N bytes, a multiple of 64 KiB
+GET /stream/KEY?coding=…      the same without one, in chunks (and a trailer), with its length, or to the connection's
+                              end; what follows the first 64 KiB once POST /go/KEY came; with &fresh=1 the middle is
+                              another each time, with &size=N it has N bytes, a multiple of 64 KiB
 Each request is told of as a JSON line: {"event": "request", "target": …, "range": …}, and its end.
 """
+
 import hashlib
 import http.server
 import itertools
@@ -48,8 +50,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         url = urlsplit(self.path)
         number = next(numbers)
-        say(
-            "request", target=url.path, range=self.headers.get("Range", ""), accept=self.headers.get("Accept", ""))
+        say("request", target=url.path, range=self.headers.get("Range", ""), accept=self.headers.get("Accept", ""))
         try:
             if url.path == "/file" or url.path.startswith("/file/"):
                 return self.file(url.path.removeprefix("/file").removeprefix("/"))
@@ -74,9 +75,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             for name, value in fields + [("Content-Length", str(len(FILE)))]:
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(FILE[:64 << 10])
+            self.wfile.write(FILE[: 64 << 10])
             door(key).wait()
-            return self.wfile.write(FILE[64 << 10:])
+            return self.wfile.write(FILE[64 << 10 :])
         if not asked:
             return self.answer(FILE, fields=fields)
         first = int(asked.removeprefix("bytes=").removesuffix("-"))
@@ -94,7 +95,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         piece = 64 << 10
         for start in range(0, size, piece):
-            body = FILE[start:start + piece]
+            body = FILE[start : start + piece]
             if "fresh" in how and start == piece:
                 body = secrets.token_bytes(piece)
             self.wfile.write(b"%x\r\n%s\r\n" % (piece, body) if value == "chunked" else body)

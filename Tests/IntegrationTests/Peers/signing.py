@@ -1,26 +1,43 @@
 """A proxy that has been taken over, or a signer that says nothing, for the tests of `authority.signer`.
 
-signing.py ask SOCKET CERTIFICATE: reads lines `NAME PORT`, or `raw HEX`, and answers each with a line of JSON: `issued`, a leaf in
-PEM; `refused`, the reason; `closed`. signing.py silent SOCKET [WORD]: accepts, and answers nothing; or, by WORD, does something
-wrong once it is asked. signing.py flood SOCKET COUNT: asks nonsense over so many connections for as long as it is let, and reads no
-answer.
+signing.py ask SOCKET CERTIFICATE: reads lines `NAME PORT`, or `raw HEX`, and answers each with a line of JSON:
+`issued`, a leaf in PEM; `refused`, the reason; `closed`. signing.py silent SOCKET [WORD]: accepts, and answers nothing;
+or, by WORD, does something wrong once it is asked. signing.py flood SOCKET COUNT: asks nonsense over so many
+connections for as long as it is let, and reads no answer.
 """
-import hashlib, json, select, socket, ssl, struct, subprocess, sys
+
+import hashlib
+import json
+import select
+import socket
+import ssl
+import struct
+import subprocess
+import sys
+
 
 def say(**fields):
     print(json.dumps(fields), flush=True)
 
+
 def key():
-    pem = subprocess.run(["openssl", "ecparam", "-genkey", "-name", "prime256v1", "-noout"], check=True, capture_output=True).stdout
-    return subprocess.run(["openssl", "ec", "-pubout", "-outform", "DER"], input=pem, check=True, capture_output=True).stdout
+    pem = subprocess.run(
+        ["openssl", "ecparam", "-genkey", "-name", "prime256v1", "-noout"], check=True, capture_output=True
+    ).stdout
+    return subprocess.run(
+        ["openssl", "ec", "-pubout", "-outform", "DER"], input=pem, check=True, capture_output=True
+    ).stdout
+
 
 def ask(path, certificate):
     authority = hashlib.sha256(ssl.PEM_cert_to_DER_cert(open(certificate).read())).digest()
     public = key()
+
     def connected():
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         connection.connect(path)
         return connection
+
     connection = connected()
     say(event="ready", port=0)
     for line in sys.stdin:
@@ -43,6 +60,7 @@ def ask(path, certificate):
         else:
             say(event="refused", cause=answer[1:].decode())
 
+
 def silent(path, word=""):
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(path)
@@ -63,9 +81,16 @@ def silent(path, word=""):
         for answer in ANSWERS.get(word, []):
             connection.send(answer)
 
+
 # Something that isn't an answer, a piece of a leaf, more than an answer may have, and one answer too many.
-ANSWERS = {"nonsense": [b"\7nonsense"], "half": [b"\0\x30\x82\x01"], "oversized": [b"\0" + b"x" * 65536], "empty": [b"\0"],
-           "twice": [b"\1never", b"\1never"]}
+ANSWERS = {
+    "nonsense": [b"\7nonsense"],
+    "half": [b"\0\x30\x82\x01"],
+    "oversized": [b"\0" + b"x" * 65536],
+    "empty": [b"\0"],
+    "twice": [b"\1never", b"\1never"],
+}
+
 
 def flood(path, count):
     poll, connections = select.epoll(), {}
@@ -82,5 +107,6 @@ def flood(path, count):
                 connections[number].send(b"\1" * 300)
             except BlockingIOError:
                 pass
+
 
 {"ask": ask, "silent": silent, "flood": flood}[sys.argv[1]](*sys.argv[2:])

@@ -2,8 +2,8 @@
 
     silent.py --until STAGE [--then silence|trickle|vanish] [--certificate chain.pem --key key.pem] [--listen ADDRESS]
 
-With a certificate it speaks TLS. After the stage a connection stays open, and nothing more is read or written; or a byte
-of what would come next is written each 50 ms, for ever (trickle); or the connection is reset (vanish). Stages:
+With a certificate it speaks TLS. After the stage a connection stays open, and nothing more is read or written; or a
+byte of what would come next is written each 50 ms, for ever (trickle); or the connection is reset (vanish). Stages:
 
     backlog     the listen queue is full: the kernel drops every SYN
     accept      the connection is accepted
@@ -48,7 +48,9 @@ NEXT = {
     "handshake": b"HTTP/1.1 200 OK\r\nX-Field: a",
     "continue": b"HTTP/1.1 200 OK\r\nX-Field: a",
     # The header of a record of 16 KiB with a ServerHello of as much, or of the rest of one.
-    "accept": b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc\x03\x03\x00" if "--certificate" in sys.argv else b"HTTP/1.1 200 OK\r\nX-Field: a",
+    "accept": b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc\x03\x03\x00"
+    if "--certificate" in sys.argv
+    else b"HTTP/1.1 200 OK\r\nX-Field: a",
 }
 STAGES = ["backlog", "accept", "hello", "handshake", *ANSWERS]
 
@@ -103,7 +105,9 @@ def trickle(client):
     try:
         for byte in itertools.chain(NEXT.get(options.until, b"a"), itertools.repeat(NEXT.get(options.until, b"a")[-1])):
             # TLS has no part in a handshake that isn't done.
-            socket.socket.send(client, bytes([byte])) if options.until in ("accept", "hello") else client.send(bytes([byte]))
+            socket.socket.send(client, bytes([byte])) if options.until in ("accept", "hello") else client.send(
+                bytes([byte])
+            )
             time.sleep(0.05)
     except OSError:
         pass

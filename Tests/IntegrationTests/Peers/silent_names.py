@@ -3,8 +3,8 @@
     silent_names.py --listen ADDRESS --over udp|tcp [--then trickle|vanish]
 
 It listens on port 53 of ADDRESS. udp: it answers no query. tcp: it answers each UDP query with a truncated message, so
-that the client asks again over TCP, where it accepts and never answers. trickle: an answer over TCP comes a byte now and then, without
-an end. vanish: connections are reset, and over UDP nobody listens.
+that the client asks again over TCP, where it accepts and never answers. trickle: an answer over TCP comes a byte now
+and then, without an end. vanish: connections are reset, and over UDP nobody listens.
 
 Prints JSON lines: {"event": "ready", "port": 53}, then "silent" for each query or connection without an answer.
 """

@@ -2,7 +2,8 @@
 
     terminal.py STEPS
 
-STEPS is a JSON list of pairs: what to wait for in what the terminal shows, and what to type then. Prints all that was shown.
+STEPS is a JSON list of pairs: what to wait for in what the terminal shows, and what to type then. Prints all that was
+shown.
 """
 
 import json

@@ -50,7 +50,7 @@ def flush():
     data = outgoing.read()
     size = options.pieces or len(data) or 1
     for start in range(0, len(data), size):
-        connection.sendall(data[start:start + size])
+        connection.sendall(data[start : start + size])
 
 
 def drive(step):

@@ -54,14 +54,14 @@ class Connection:
         say("received", connection=self.number, total=self.total)
         if not data:
             raise EOFError("the peer has ended")
-        self.start += data[:43 - len(self.start)]
+        self.start += data[: 43 - len(self.start)]
         self.incoming.write(data)
 
     def flush(self):
         data = self.outgoing.read()
         size = int(self.plan.get("pieces", len(data) or 1))
         for start in range(0, len(data), size):
-            self.socket.sendall(data[start:start + size])
+            self.socket.sendall(data[start : start + size])
 
     def drive(self, step):
         while True:
@@ -119,18 +119,23 @@ class Connection:
         client = b"o" * 32 if self.plan.get("random") == "old" else self.start[11:]
         parameters = b"\x03\x00\x1d" + vector(1, b"p" * 32)
         signature = subprocess.run(
-            ["openssl", "dgst", "-sha256", "-sign", self.plan["key"] + ".key"], input=client + b"r" * 32 + parameters,
-            capture_output=True, check=True).stdout
+            ["openssl", "dgst", "-sha256", "-sign", self.plan["key"] + ".key"],
+            input=client + b"r" * 32 + parameters,
+            capture_output=True,
+            check=True,
+        ).stdout
         return record(22, b"\x0c" + vector(3, parameters + b"\x04\x03" + vector(2, signature)))
 
     @staticmethod
     def copy(name):
         """ServerHello (TLS 1.2, with renegotiation_info), Certificate."""
         pem = open(name + ".pem").read().split("-----END CERTIFICATE-----")[:-1]
-        chain = b"".join(vector(3, ssl.PEM_cert_to_DER_cert(one.strip() + "\n-----END CERTIFICATE-----\n")) for one in pem)
+        chain = b"".join(
+            vector(3, ssl.PEM_cert_to_DER_cert(one.strip() + "\n-----END CERTIFICATE-----\n")) for one in pem
+        )
         hello = b"\x03\x03" + b"r" * 32 + b"\x00" + b"\xc0\x2b\x00" + vector(2, b"\xff\x01\x00\x01\x00")
         shown = b"\x0b" + vector(3, vector(3, chain))
-        pieces = [shown[start:start + 16384] for start in range(0, len(shown), 16384)]
+        pieces = [shown[start : start + 16384] for start in range(0, len(shown), 16384)]
         return record(22, b"\x02" + vector(3, hello)) + b"".join(record(22, piece) for piece in pieces)
 
     def tls(self, number):
@@ -148,14 +153,23 @@ class Connection:
         tls = context.wrap_bio(self.incoming, self.outgoing, server_side=True)
         try:
             self.drive(tls.do_handshake)
-            say("handshake", handshake=number, connection=self.number, version=tls.version(),
-                alpn=tls.selected_alpn_protocol() or "", sni=names[0] or "" if names else "")
+            say(
+                "handshake",
+                handshake=number,
+                connection=self.number,
+                version=tls.version(),
+                alpn=tls.selected_alpn_protocol() or "",
+                sni=names[0] or "" if names else "",
+            )
             head = b""
             while b"\r\n\r\n" not in head:
                 head += self.drive(lambda: tls.read(65536)) or self.fail()
             body = f"handshake {number}\n"
-            self.drive(lambda: tls.write(
-                f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode()))
+            self.drive(
+                lambda: tls.write(
+                    f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode()
+                )
+            )
             self.drive(tls.unwrap)
         except (ssl.SSLError, EOFError, OSError) as error:
             say("failed", handshake=number, connection=self.number, cause=str(error))

@@ -32,7 +32,7 @@ def hello_of(data):
     body = b""
     while len(data) >= 5 and len(data) >= 5 + int.from_bytes(data[3:5], "big"):
         length = int.from_bytes(data[3:5], "big")
-        body, data = body + data[5:5 + length], data[5 + length:]
+        body, data = body + data[5 : 5 + length], data[5 + length :]
     if len(body) < 4 or len(body) < 4 + int.from_bytes(body[1:4], "big"):
         return None
     version, rest = int.from_bytes(body[4:6], "big"), body[38:]
@@ -40,7 +40,7 @@ def hello_of(data):
     def take(count):
         nonlocal rest
         length = int.from_bytes(rest[:count], "big")
-        value, rest = rest[count:count + length], rest[count + length:]
+        value, rest = rest[count : count + length], rest[count + length :]
         return value
 
     session = take(1)
@@ -51,13 +51,18 @@ def hello_of(data):
         extensions[kind] = take(2)
     protocols, listed = [], extensions.get(16, b"\0\0")[2:]
     while listed:
-        protocols.append(listed[1:1 + listed[0]].decode())
-        listed = listed[1 + listed[0]:]
+        protocols.append(listed[1 : 1 + listed[0]].decode())
+        listed = listed[1 + listed[0] :]
     return {
-        "name": extensions.get(0, b"")[5:].decode(), "version": version, "session": session.hex(),
+        "name": extensions.get(0, b"")[5:].decode(),
+        "version": version,
+        "session": session.hex(),
         "suites": suites,
-        "compressions": compressions, "extensions": sorted(extensions), "protocols": protocols,
-        "versions": numbers(extensions.get(43, b"\0")[1:]), "groups": numbers(extensions.get(10, b"\0\0")[2:]),
+        "compressions": compressions,
+        "extensions": sorted(extensions),
+        "protocols": protocols,
+        "versions": numbers(extensions.get(43, b"\0")[1:]),
+        "groups": numbers(extensions.get(10, b"\0\0")[2:]),
         "signatures": numbers(extensions.get(13, b"\0\0")[2:]),
     }
 
@@ -80,9 +85,14 @@ def handshake(kind, body):
     return bytes([kind]) + sized(3, body)
 
 
-def server_hello(version=0x0303, suite=ECDHE_RSA_AES128_GCM, compression=0, random=b"",
-                 session=b"",
-                 extensions=RENEGOTIATION_INFO + EXTENDED_MASTER_SECRET):
+def server_hello(
+    version=0x0303,
+    suite=ECDHE_RSA_AES128_GCM,
+    compression=0,
+    random=b"",
+    session=b"",
+    extensions=RENEGOTIATION_INFO + EXTENDED_MASTER_SECRET,
+):
     random = os.urandom(32 - len(random)) + random
     body = struct.pack(">H", version) + random + sized(1, session) + struct.pack(">HB", suite, compression)
     return handshake(2, body + sized(2, extensions))
@@ -122,6 +132,7 @@ EXPLICIT_PRIME_CURVE = b"\x01" + b"".join(sized(1, b"\x17") for _ in range(6))
 
 # Each script makes a flight of the chain to show and the session id of the client.
 
+
 def hello(**changes):
     return lambda chain, _: flight(server_hello(**changes), certificate(chain))
 
@@ -137,21 +148,39 @@ def exchange(**changes):
 SCRIPTS = {
     "sound-until-cut": hello(),
     "ssl2": lambda *_: sized(2, bytes.fromhex("04 00 01 0002 0000 0003 0010") + bytes(19)),
-    "ssl3": hello(version=0x0300), "tls1-0-chosen": hello(version=0x0301), "tls1-1-chosen": hello(version=0x0302),
-    "rc4": suite(0x0005), "3des": suite(0x000A), "null": suite(0x0002), "des": suite(0x0009),
-    "rsa-export": suite(0x0003), "dhe-export": suite(0x0014), "anonymous-dh": suite(0x00A6),
-    "anonymous-ecdh": suite(0xC018), "static-rsa": suite(0x009C), "static-rsa-cbc": suite(0x002F),
-    "dhe": suite(0x009E), "cbc": suite(0xC013), "ccm8": suite(0xC0A0), "psk": suite(0x00A8),
+    "ssl3": hello(version=0x0300),
+    "tls1-0-chosen": hello(version=0x0301),
+    "tls1-1-chosen": hello(version=0x0302),
+    "rc4": suite(0x0005),
+    "3des": suite(0x000A),
+    "null": suite(0x0002),
+    "des": suite(0x0009),
+    "rsa-export": suite(0x0003),
+    "dhe-export": suite(0x0014),
+    "anonymous-dh": suite(0x00A6),
+    "anonymous-ecdh": suite(0xC018),
+    "static-rsa": suite(0x009C),
+    "static-rsa-cbc": suite(0x002F),
+    "dhe": suite(0x009E),
+    "cbc": suite(0xC013),
+    "ccm8": suite(0xC0A0),
+    "psk": suite(0x00A8),
     "compression": hello(compression=1),
     "no-rfc5746": hello(extensions=EXTENDED_MASTER_SECRET),
     "renegotiated": hello(extensions=bytes.fromhex("ff01 000d 0c") + bytes(12)),
-    "heartbleed": lambda *_: flight(server_hello(extensions=RENEGOTIATION_INFO + HEARTBEAT)) + record(24, bytes.fromhex("01 4000")),
+    "heartbleed": lambda *_: (
+        flight(server_hello(extensions=RENEGOTIATION_INFO + HEARTBEAT)) + record(24, bytes.fromhex("01 4000"))
+    ),
     "unoffered-alpn": hello(extensions=RENEGOTIATION_INFO + bytes.fromhex("0010 0005 0003 02 6833")),
-    "fallback-from-1-3": hello(random=b"DOWNGRD\x01"), "fallback-from-1-2": hello(random=b"DOWNGRD\x00"),
+    "fallback-from-1-3": hello(random=b"DOWNGRD\x01"),
+    "fallback-from-1-2": hello(random=b"DOWNGRD\x00"),
     "no-certificate": lambda *_: flight(server_hello(), key_exchange(), DONE),
     "signed-by-nobody": exchange(),
-    "sha1-signature": exchange(signature=0x0201), "md5-signature": exchange(signature=0x0101),
-    "dsa-signature": exchange(signature=0x0402), "weak-curve": exchange(curve=1), "unoffered-curve": exchange(curve=22),
+    "sha1-signature": exchange(signature=0x0201),
+    "md5-signature": exchange(signature=0x0101),
+    "dsa-signature": exchange(signature=0x0402),
+    "weak-curve": exchange(curve=1),
+    "unoffered-curve": exchange(curve=22),
     "explicit-curve": exchange(parameters=EXPLICIT_PRIME_CURVE),
     "ccm8-1-3": lambda _, session: flight(server_hello_13(session, suite=0x1305)),
     "group-1-3": lambda _, session: flight(server_hello_13(session, group=25)),
@@ -166,7 +195,8 @@ V1, V11, V12, V13 = (ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1, ssl.TLSVersio
 OAKLEY_2 = bytes.fromhex(
     "ffffffffffffffffc90fdaa22168c234c4c6628b80dc1cd129024e088a67cc74020bbea63b139b22514a08798e3404dd"
     "ef9519b3cd3a431b302b0a6df25f14374fe1356d6d51c245e485b576625e7ec6f44c42e9a637ed6b0bff5cb6f406b7ed"
-    "ee386bfb5a899fa5ae9f24117c4b1fe649286651ece65381ffffffffffffffff")
+    "ee386bfb5a899fa5ae9f24117c4b1fe649286651ece65381ffffffffffffffff"
+)
 SERVERS = {
     "sound": (V12, V13, "DEFAULT", {}),
     "sound-1-2": (V12, V12, "ECDHE+AESGCM", {}),
@@ -209,7 +239,7 @@ def play(connection, name, flight):
         while len(received) >= 5 and len(received) >= 5 + int.from_bytes(received[3:5], "big"):
             if received[0] == 21:
                 return say("alert", name=name, description=received[6])
-            received = received[5 + int.from_bytes(received[3:5], "big"):]
+            received = received[5 + int.from_bytes(received[3:5], "big") :]
         if name == "sound-until-cut" or not (data := connection.recv(65536)):
             return say("failed", name=name, cause="no alert")
         received += data

@@ -30,8 +30,7 @@ async def echo(connection):
 
 
 async def main():
-    server = await serve(
-        echo, "127.0.0.1", 0, ssl=context, max_size=None, open_timeout=None, ping_timeout=None)
+    server = await serve(echo, "127.0.0.1", 0, ssl=context, max_size=None, open_timeout=None, ping_timeout=None)
     port = server.sockets[0].getsockname()[1]
     say("ready", port=port)
     await server.serve_forever()

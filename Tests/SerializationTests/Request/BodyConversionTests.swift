@@ -10,10 +10,13 @@ import Testing
 
     private func convert(_ body: String, _ from: BodyConversion.Form, _ to: BodyConversion.Form) throws -> String {
         try String(
-            decoding: BodyConversion(from: from, to: to).convert(Array(body.utf8), contentType: from.contentType), as: UTF8.self)
+            decoding: BodyConversion(from: from, to: to).convert(Array(body.utf8), contentType: from.contentType),
+            as: UTF8.self)
     }
 
-    private func refusal(_ body: [UInt8], _ from: BodyConversion.Form, _ to: BodyConversion.Form, type: String? = nil) -> String? {
+    private func refusal(
+        _ body: [UInt8], _ from: BodyConversion.Form, _ to: BodyConversion.Form, type: String? = nil
+    ) -> String? {
         do {
             _ = try BodyConversion(from: from, to: to).convert(body, contentType: type ?? from.contentType)
             return nil
@@ -24,13 +27,15 @@ import Testing
 
     private func list(_ inner: String) -> String { "<plist version=\"1.0\">\(inner)</plist>" }
 
-    @Test(arguments: [
-        (.form, "application/x-www-form-urlencoded", true), (.form, "Application/X-WWW-Form-Urlencoded; charset=utf-8", true),
-        (.form, "multipart/form-data; boundary=x", false), (.form, "", false), (.form, "application/json", false),
-        (.json, "application/json", true), (.json, "text/json", true), (.json, "application/jsonp", false),
-        (.propertyList, "application/x-plist", true), (.propertyList, "application/xml", false),
-        (.json, "application/json, application/json", false),
-    ] as [(BodyConversion.Form, String, Bool)])
+    @Test(
+        arguments: [
+            (.form, "application/x-www-form-urlencoded", true),
+            (.form, "Application/X-WWW-Form-Urlencoded; charset=utf-8", true),
+            (.form, "multipart/form-data; boundary=x", false), (.form, "", false), (.form, "application/json", false),
+            (.json, "application/json", true), (.json, "text/json", true), (.json, "application/jsonp", false),
+            (.propertyList, "application/x-plist", true), (.propertyList, "application/xml", false),
+            (.json, "application/json, application/json", false),
+        ] as [(BodyConversion.Form, String, Bool)])
     func appliesToItsTypeAlone(_ from: BodyConversion.Form, _ type: String, _ applies: Bool) {
         #expect(BodyConversion(from: from, to: from == .json ? .form : .json).applies(to: type) == applies)
     }
@@ -54,9 +59,11 @@ import Testing
         ("a=%", "line 1, column 3: % is not followed by two hexadecimal digits"),
         ("x=1&a=%4", "line 1, column 7: % is not followed by two hexadecimal digits"),
         ("%4&1=x", "line 1, column 1: % is not followed"), ("a=%GG", "line 1, column 3: % is not followed"),
-        ("x&a=%FF", "line 1, column 3: what follows isn't UTF-8"), ("%C3=%A9", "line 1, column 1: what follows isn't UTF-8"),
+        ("x&a=%FF", "line 1, column 3: what follows isn't UTF-8"),
+        ("%C3=%A9", "line 1, column 1: what follows isn't UTF-8"),
         ("a[%ED%A0%80]=1", "isn't UTF-8"), ("a=1&a[b]=2", "line 1, column 5: a[b] has a value already"),
-        ("a[b]=1&a=2", "line 1, column 8: a contains others already"), ("a[]=1&a[b]=2", "a[b] is a list, and can't have keys"),
+        ("a[b]=1&a=2", "line 1, column 8: a contains others already"),
+        ("a[]=1&a[b]=2", "a[b] is a list, and can't have keys"),
         ("a[b]=1&a[]=2", "a[] has keys, and can't be a list"), ("a=1&a[]=2", "a[] has a value already"),
         ("a[][]=1", "a[][] is a list within a list"), ("a%0A%1B[]=1&a%0A%1B=2", "a\\u{A}\\u{1B} contains others"),
     ]) func wrongFormsAreRefusedWithThePlace(_ form: String, _ words: String) {
@@ -74,23 +81,31 @@ import Testing
     }
 
     @Test(arguments: [
-        (#"{"user":{"name":"x y","tags":["a","b"]},"n":1.10,"t":true,"z":null}"#,
-            "user%5Bname%5D=x%20y&user%5Btags%5D%5B%5D=a&user%5Btags%5D%5B%5D=b&n=1.10&t=true&z"),
-        (" { } ", ""), (#"{"a":[],"b":{}}"#, ""), (#"{"\u00e9\/\"\\\b\f\n\r\t":"\ud83d\udc4d"}"#, "%C3%A9/%22%5C%08%0C%0A%0D%09=%F0%9F%91%8D"),
-        (#"{ "a" : [ 1 , -0 , 12345678901234567890 ] , "b" : [ { "c" : false } ] }"#,
-            "a%5B%5D=1&a%5B%5D=-0&a%5B%5D=12345678901234567890&b%5B%5D%5Bc%5D=false"),
+        (
+            #"{"user":{"name":"x y","tags":["a","b"]},"n":1.10,"t":true,"z":null}"#,
+            "user%5Bname%5D=x%20y&user%5Btags%5D%5B%5D=a&user%5Btags%5D%5B%5D=b&n=1.10&t=true&z"
+        ),
+        (" { } ", ""), (#"{"a":[],"b":{}}"#, ""),
+        (#"{"\u00e9\/\"\\\b\f\n\r\t":"\ud83d\udc4d"}"#, "%C3%A9/%22%5C%08%0C%0A%0D%09=%F0%9F%91%8D"),
+        (
+            #"{ "a" : [ 1 , -0 , 12345678901234567890 ] , "b" : [ { "c" : false } ] }"#,
+            "a%5B%5D=1&a%5B%5D=-0&a%5B%5D=12345678901234567890&b%5B%5D%5Bc%5D=false"
+        ),
         ("\u{FEFF}{\"a\":\"\\u0000\u{FEFF}\"}", "a=%00%EF%BB%BF"),
     ]) func jsonBecomesAForm(_ json: String, _ form: String) throws {
         #expect(try convert(json, .json, .form) == form)
     }
 
     @Test(arguments: [
-        ("[1]", "The top is an array, which a form can't express"), ("1", "The top is a single value, which a form can't express"),
+        ("[1]", "The top is an array, which a form can't express"),
+        ("1", "The top is a single value, which a form can't express"),
         ("{\n  \"a\": 1,\n  \"a\": 2}", "The body is not JSON: line 3, column 3: the key \"a\" is written twice"),
         (#"{"\u0061":1,"a":2}"#, "line 1, column 13: the key \"a\" is written twice"),
         (#"{"a":[{"b":1,"b":1}]}"#, "the key \"b\" is written twice"), (#"{"a":1e400}"#, "line 1, column 6"),
-        (#"{"a":"\ud800"}"#, "line 1, column 7"), (#"{"a":"\udc00\ud800"}"#, "line 1"), ("{\"a\":\n01}", "line 2, column"),
-        ("{\"a\":1", "line 1, column 7"), ("{'a':1}", "line 1, column 2"), ("{\"a\":NaN}", "line 1, column 6"), ("a=1", "line 1, column 1"),
+        (#"{"a":"\ud800"}"#, "line 1, column 7"), (#"{"a":"\udc00\ud800"}"#, "line 1"),
+        ("{\"a\":\n01}", "line 2, column"),
+        ("{\"a\":1", "line 1, column 7"), ("{'a':1}", "line 1, column 2"), ("{\"a\":NaN}", "line 1, column 6"),
+        ("a=1", "line 1, column 1"),
     ]) func wrongJSONIsRefusedWithThePlace(_ json: String, _ words: String) {
         let text = refusal(Array(json.utf8), .json, .form)
         #expect(text?.contains(words) == true, "\(text ?? "converted")")
@@ -98,13 +113,20 @@ import Testing
 
     @Test func propertyListsBecomeJSON() throws {
         let body = list(
-            "<dict><key>b</key><array><integer>-5</integer><integer>18446744073709551615</integer><real>1.5</real><true/><false/></array>"
+            """
+            <dict><key>b</key><array><integer>-5</integer><integer>18446744073709551615</integer><real>1.5</real><true/\
+            ><false/></array>
+            """
                 + "<key>a</key><string>x &amp; y</string></dict>")
-        #expect(try convert(body, .propertyList, .json) == #"{"a":"x & y","b":[-5,18446744073709551615,1.5,true,false]}"#)
-        #expect(try convert(body, .propertyList, .form) == "a=x%20%26%20y&b%5B%5D=-5&b%5B%5D=18446744073709551615&b%5B%5D=1.5&b%5B%5D=true&b%5B%5D=false")
+        #expect(
+            try convert(body, .propertyList, .json) == #"{"a":"x & y","b":[-5,18446744073709551615,1.5,true,false]}"#)
+        #expect(
+            try convert(body, .propertyList, .form)
+                == "a=x%20%26%20y&b%5B%5D=-5&b%5B%5D=18446744073709551615&b%5B%5D=1.5&b%5B%5D=true&b%5B%5D=false")
         let binary = try PropertyListSerialization.data(
             fromPropertyList: ["a": ["x", true, 1, 2.5]] as NSDictionary, format: .binary, options: 0)
-        let json = try BodyConversion(from: .propertyList, to: .json).convert(Array(binary), contentType: "application/x-plist")
+        let json = try BodyConversion(from: .propertyList, to: .json).convert(
+            Array(binary), contentType: "application/x-plist")
         #expect(String(decoding: json, as: UTF8.self) == #"{"a":["x",true,1,2.5]}"#)
     }
 
@@ -120,9 +142,13 @@ import Testing
     }
 
     @Test func whatPropertyListsDoNotHaveIsNamed() {
-        #expect(refusal(Array(#"{"a":{"b":[null]}}"#.utf8), .json, .propertyList) == "a[b][] is null, which a property list can't express")
+        #expect(
+            refusal(Array(#"{"a":{"b":[null]}}"#.utf8), .json, .propertyList)
+                == "a[b][] is null, which a property list can't express")
         #expect(refusal(Array("a=1&b".utf8), .form, .propertyList) == "b is null, which a property list can't express")
-        #expect(refusal(Array("a=%00".utf8), .form, .propertyList)?.contains("a is a text with a character that XML forbids") == true)
+        #expect(
+            refusal(Array("a=%00".utf8), .form, .propertyList)?.contains(
+                "a is a text with a character that XML forbids") == true)
     }
 
     /// Nothing of a value is in what is said about it: it may be a password.
@@ -148,14 +174,19 @@ import Testing
     @Test func depthIsBounded() throws {
         let deep = 100_000
         let form = "a" + String(repeating: "[b]", count: deep) + "=1"
-        #expect(refusal(Array(form.utf8), .form, .json) == "The body is not a form: line 1, column 1: the name is nested more than 256 deep")
+        #expect(
+            refusal(Array(form.utf8), .form, .json)
+                == "The body is not a form: line 1, column 1: the name is nested more than 256 deep")
         let arrays = String(repeating: "[", count: deep) + String(repeating: "]", count: deep)
         let objects = String(repeating: "{\"a\":", count: deep) + "1" + String(repeating: "}", count: deep)
         for json in [arrays, objects] {
-            #expect(refusal(Array(json.utf8), .json, .propertyList)?.hasPrefix("The body is not JSON: line 1, column ") == true)
+            #expect(
+                refusal(Array(json.utf8), .json, .propertyList)?.hasPrefix("The body is not JSON: line 1, column ")
+                    == true)
         }
         let lists = list(String(repeating: "<array>", count: deep) + String(repeating: "</array>", count: deep))
-        #expect(refusal(Array(lists.utf8), .propertyList, .json)?.hasPrefix("The body is not a property list: ") == true)
+        #expect(
+            refusal(Array(lists.utf8), .propertyList, .json)?.hasPrefix("The body is not a property list: ") == true)
         // And what is within the bound is converted.
         let shallow = "a" + String(repeating: "[b]", count: 255) + "=1"
         #expect(refusal(Array(shallow.utf8), .form, .propertyList) == nil)
@@ -169,7 +200,9 @@ import Testing
         let wide = "{\"\(String(repeating: "k", count: 100_000))\":[\(ones)]}"
         #expect(refusal(Array(wide.utf8), .json, .form) == "The body is longer than 8388608 bytes when it is converted")
         let deep = String(repeating: "[", count: 400) + ones + String(repeating: "]", count: 400)
-        #expect(refusal(Array(deep.utf8), .json, .propertyList) == "The body is longer than 8388608 bytes when it is converted")
+        #expect(
+            refusal(Array(deep.utf8), .json, .propertyList)
+                == "The body is longer than 8388608 bytes when it is converted")
     }
 
     /// Many keys, and one key many times, in time that grows with their number.
@@ -209,13 +242,17 @@ import Testing
 
     private static let samples: [(BodyConversion.Form, String)] = [
         (.form, "user%5Bname%5D=Gr%C3%BC%C3%9Fe+x&user[tags][]=a&user[tags][]=b&n=1.5&flag&a[][b]=1&a[][c]=2&k=1&k=2"),
-        (.json, #"{"user": {"name": "Gr\u00fcße \ud83d\udc4d\n", "tags": ["a", 1.5e-7, true, null]}, "n": [[], {}, -0]}"#),
+        (
+            .json,
+            #"{"user": {"name": "Gr\u00fcße \ud83d\udc4d\n", "tags": ["a", 1.5e-7, true, null]}, "n": [[], {}, -0]}"#
+        ),
         (
             .propertyList,
             """
             <?xml version="1.0" encoding="UTF-8"?>
             <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
-            <plist version="1.0"><dict><key>a</key><array><string>x &amp; y</string><integer>5</integer><real>1.5</real><true/>
+            <plist version="1.0"><dict><key>a</key><array><string>x &amp; \
+            y</string><integer>5</integer><real>1.5</real><true/>
             <date>2026-01-01T00:00:00Z</date><data>AAAA</data></array><key>b</key><dict/></dict></plist>
             """
         ),

@@ -46,7 +46,8 @@ import Testing
                 // Removed, so that there is none when `headers` asks.
                 .set(try field("a", "1")), .set(try field("b", "2")), .remove(try HeaderName("c")),
                 .set(try field("accept-language", "de;q=1")), .set(try field("d", "2")),
-                .setIfAbsent(try field("authorization", "Basic dTpw", isSecret: true)), .remove(try HeaderName("cookie")),
+                .setIfAbsent(try field("authorization", "Basic dTpw", isSecret: true)),
+                .remove(try HeaderName("cookie")),
             ])
     }
 

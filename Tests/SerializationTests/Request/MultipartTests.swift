@@ -57,14 +57,21 @@ import Testing
             try MultipartPart(name: "d", content: .data(bytes, fileName: fileName, type: try type.map(MediaType.init)))
         }
         let form = try form(
-            [:], [part([0, 13, 10, 255], "a\".png", nil), part([], "b", "text/csv"), part([0x7B, 0x7D], nil, "application/json"), part([65], nil, nil)])
+            [:],
+            [
+                part([0, 13, 10, 255], "a\".png", nil), part([], "b", "text/csv"),
+                part([0x7B, 0x7D], nil, "application/json"), part([65], nil, nil),
+            ])
         let expected =
             [
-                "--Boundary+0123456789ABCDEF", #"Content-Disposition: form-data; name="d"; filename="a%22.png""#, "Content-Type: image/png", "", "",
+                "--Boundary+0123456789ABCDEF", #"Content-Disposition: form-data; name="d"; filename="a%22.png""#,
+                "Content-Type: image/png", "", "",
             ].joined(separator: "\r\n").utf8 + [0, 13, 10, 255]
             + [
-                "", "--Boundary+0123456789ABCDEF", #"Content-Disposition: form-data; name="d"; filename="b""#, "Content-Type: text/csv", "", "",
-                "--Boundary+0123456789ABCDEF", #"Content-Disposition: form-data; name="d""#, "Content-Type: application/json", "", "{}",
+                "", "--Boundary+0123456789ABCDEF", #"Content-Disposition: form-data; name="d"; filename="b""#,
+                "Content-Type: text/csv", "", "",
+                "--Boundary+0123456789ABCDEF", #"Content-Disposition: form-data; name="d""#,
+                "Content-Type: application/json", "", "{}",
                 "--Boundary+0123456789ABCDEF", #"Content-Disposition: form-data; name="d""#, "", "A",
                 "--Boundary+0123456789ABCDEF--", "",
             ].joined(separator: "\r\n").utf8
@@ -158,7 +165,9 @@ import Testing
         var random = SeededGenerator(seed: 4)
         let bytes = (0..<5000).map { _ in UInt8.random(in: .min ... .max, using: &random) }
         let paths = [try bed.write("binary", bytes), try bed.write("empty", "")]
-        let parameters: ParameterValue = ["a b": "x\r\n--Boundary+", "q\"\r\nX-A: y": "1", "k": ["ü\\;=": ["x", nil]], "e": ""]
+        let parameters: ParameterValue = [
+            "a b": "x\r\n--Boundary+", "q\"\r\nX-A: y": "1", "k": ["ü\\;=": ["x", nil]], "e": "",
+        ]
         let form = form(
             parameters,
             [
@@ -200,7 +209,8 @@ import Testing
     }
 
     /// What happens to a file after it was opened, and before its last byte is read.
-    @Test(arguments: ["shrink", "grow", "rewrite", "empty"]) func aFileThatChangesBreaksTheBody(_ change: String) throws {
+    @Test(arguments: ["shrink", "grow", "rewrite", "empty"]) func aFileThatChangesBreaksTheBody(_ change: String) throws
+    {
         let bed = try FileBed()
         let path = try bed.write("f", [UInt8](repeating: 1, count: 1000))
         let body = try form(["a": "b"], [try file(path)]).open()

@@ -5,7 +5,8 @@ enum PeerProgram: String {
     case python = "/usr/bin/python3"
     case node = "/usr/bin/node"
 
-    /// What the script prints as JSON (in ASCII: Foundation drops a U+FEFF that begins a text), with the input on its standard input.
+    /// What the script prints as JSON (in ASCII: Foundation drops a U+FEFF that begins a text), with the input on its
+    /// standard input.
     func run(_ script: String, _ arguments: [String] = [], input: [UInt8]) throws -> Any {
         let process = Process()
         process.executableURL = URL(filePath: rawValue)

@@ -22,22 +22,26 @@ import Testing
         #expect(QueryEncoder.escape("Bücher ☃") == "B%C3%BCcher%20%E2%98%83")
     }
 
-    @Test(arguments: [
-        (["a": "x", "b": 1], "a=x&b=1"),
-        (["b": 1, "a": "x"], "b=1&a=x"),
-        (["k": ["sub": "x", "other": ["deep": 2]]], "k%5Bsub%5D=x&k%5Bother%5D%5Bdeep%5D=2"),
-        (["k": ["b", "a", 1]], "k%5B%5D=b&k%5B%5D=a&k%5B%5D=1"),
-        (["k": [["a", "b"], "c"]], "k%5B%5D%5B%5D=a&k%5B%5D%5B%5D=b&k%5B%5D=c"),
-        (["k": [["n": 1], ["n": 2]]], "k%5B%5D%5Bn%5D=1&k%5B%5D%5Bn%5D=2"),
-        (["k": .set(["c", "a", "b"])], "k=a&k=b&k=c"),
-        (["k": ["s": .set(["é", "z", "a"])]], "k%5Bs%5D=a&k%5Bs%5D=z&k%5Bs%5D=%C3%A9"),
-        (["k": nil], "k"), (["a": nil, "k": [nil, "x"]], "a&k%5B%5D&k%5B%5D=x"),
-        (["k": ""], "k="), (["": "x"], "=x"), (["k": true, "l": false], "k=true&l=false"),
-        (["k": .number("1e400")], "k=1e400"),
-        (["a b[c]&d=": "x"], "a%20b%5Bc%5D%26d%3D=x"),
-        ([:], ""), (["a": [:], "b": [], "c": .set([])], ""), (["a": [:], "b": 1], "b=1"),
-        (["user": ["name": "x", "tags": ["a", "b"]]], "user%5Bname%5D=x&user%5Btags%5D%5B%5D=a&user%5Btags%5D%5B%5D=b"),
-    ] as [(ParameterValue, String)])
+    @Test(
+        arguments: [
+            (["a": "x", "b": 1], "a=x&b=1"),
+            (["b": 1, "a": "x"], "b=1&a=x"),
+            (["k": ["sub": "x", "other": ["deep": 2]]], "k%5Bsub%5D=x&k%5Bother%5D%5Bdeep%5D=2"),
+            (["k": ["b", "a", 1]], "k%5B%5D=b&k%5B%5D=a&k%5B%5D=1"),
+            (["k": [["a", "b"], "c"]], "k%5B%5D%5B%5D=a&k%5B%5D%5B%5D=b&k%5B%5D=c"),
+            (["k": [["n": 1], ["n": 2]]], "k%5B%5D%5Bn%5D=1&k%5B%5D%5Bn%5D=2"),
+            (["k": .set(["c", "a", "b"])], "k=a&k=b&k=c"),
+            (["k": ["s": .set(["é", "z", "a"])]], "k%5Bs%5D=a&k%5Bs%5D=z&k%5Bs%5D=%C3%A9"),
+            (["k": nil], "k"), (["a": nil, "k": [nil, "x"]], "a&k%5B%5D&k%5B%5D=x"),
+            (["k": ""], "k="), (["": "x"], "=x"), (["k": true, "l": false], "k=true&l=false"),
+            (["k": .number("1e400")], "k=1e400"),
+            (["a b[c]&d=": "x"], "a%20b%5Bc%5D%26d%3D=x"),
+            ([:], ""), (["a": [:], "b": [], "c": .set([])], ""), (["a": [:], "b": 1], "b=1"),
+            (
+                ["user": ["name": "x", "tags": ["a", "b"]]],
+                "user%5Bname%5D=x&user%5Btags%5D%5B%5D=a&user%5Btags%5D%5B%5D=b"
+            ),
+        ] as [(ParameterValue, String)])
     func namesValuesAsTheOriginal(_ parameters: ParameterValue, _ query: String) {
         #expect(encoded(parameters) == query)
     }
@@ -82,7 +86,8 @@ import Testing
             """
             const lines = require("fs").readFileSync(0, "ascii").split("\\n");
             const escaped = c => "\\\\u" + c.charCodeAt(0).toString(16).padStart(4, "0");
-            process.stdout.write(JSON.stringify(lines.map(l => [...new URLSearchParams("?" + l)])).replace(/[^ -~]/g, escaped));
+            process.stdout.write(JSON.stringify(lines.map(l => [...new URLSearchParams("?" + l)])).replace(/[^ -~]/g, \
+            escaped));
             """
         ),
     ])

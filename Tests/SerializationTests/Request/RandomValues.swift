@@ -1,11 +1,15 @@
-@testable import Serialization
 import TestBodies
+
+@testable import Serialization
 
 /// Values for requests.
 extension SeededGenerator {
     private static let pieces = [
-        "a", "Z", "9", " ", "+", "%", "%41", "&", "=", "[", "]", "[]", "#", "?", "/", "\"", "'", "\\", "<", ">", "\u{0}", "\n", "\r",
-        "\u{7F}", "é", "e\u{301}", "ß", "日", "\u{FEFF}", "\u{10FFFF}", "👩‍👩‍👧‍👦", "🇦🇹", "\u{1F3FD}", "\u{200D}", ";", ",", ":", "@", "!", "$", "(", ")", "*",
+        "a", "Z", "9", " ", "+", "%", "%41", "&", "=", "[", "]", "[]", "#", "?", "/", "\"", "'", "\\", "<", ">",
+        "\u{0}", "\n", "\r",
+        "\u{7F}", "é", "e\u{301}", "ß", "日", "\u{FEFF}", "\u{10FFFF}", "👩‍👩‍👧‍👦", "🇦🇹", "\u{1F3FD}", "\u{200D}",
+        ";", ",", ":",
+        "@", "!", "$", "(", ")", "*",
     ]
 
     mutating func text(_ pieces: Range<Int> = 0..<12) -> String {

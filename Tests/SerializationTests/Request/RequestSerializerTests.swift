@@ -34,9 +34,12 @@ import Testing
         #expect(form == .body(Array(Self.query.utf8), contentType: "application/x-www-form-urlencoded"))
         let json = try JSONRequestSerializer().serialize(Self.parameters, into: outline(method))
         #expect(
-            json == .body(Array(#"{"user":{"name":"x","tags":["a","b"]},"n":1.10}"#.utf8), contentType: "application/json"))
-        guard case .body(let list, "application/x-plist") =
-            try PropertyListRequestSerializer().serialize(Self.parameters, into: outline(method))
+            json
+                == .body(
+                    Array(#"{"user":{"name":"x","tags":["a","b"]},"n":1.10}"#.utf8), contentType: "application/json"))
+        guard
+            case .body(let list, "application/x-plist") =
+                try PropertyListRequestSerializer().serialize(Self.parameters, into: outline(method))
         else {
             Issue.record("no property list")
             return
@@ -49,15 +52,16 @@ import Testing
         for serializer in Self.serializers.dropLast() {
             let made = try serializer.serialize(Self.parameters, into: outline("POST", hasContentType: true))
             guard case .body(_, contentType: nil) = made else {
-            Issue.record("\(made)")
-            return
-        }
+                Issue.record("\(made)")
+                return
+            }
         }
     }
 
     @Test func aRequestWithABodyKeepsIt() throws {
         for serializer in Self.serializers {
-            #expect(try serializer.serialize(Self.parameters, into: outline("POST", hasBody: true)) == .unchanged(.hasBody))
+            #expect(
+                try serializer.serialize(Self.parameters, into: outline("POST", hasBody: true)) == .unchanged(.hasBody))
         }
     }
 
@@ -86,7 +90,9 @@ import Testing
             try rules.serialize(into: outline("GET"))
                 == .body(Array("a=b".utf8), contentType: "application/x-www-form-urlencoded"))
         rules.serializer = .json
-        #expect(try rules.serialize(into: outline("DELETE")) == .body(Array(#"{"a":"b"}"#.utf8), contentType: "application/json"))
+        #expect(
+            try rules.serialize(into: outline("DELETE"))
+                == .body(Array(#"{"a":"b"}"#.utf8), contentType: "application/json"))
         rules.serializer = .multipart
         guard case .form = try rules.serialize(into: outline("DELETE")) else {
             Issue.record("no form")
@@ -97,14 +103,15 @@ import Testing
 
     // MARK: What a format can't express
 
-    @Test(arguments: [
-        (["a": .set(["x"])], "a is a set, which JSON can't express"),
-        (["a": ["b": [["c": .set([])]]]], "a[b][][c] is a set, which JSON can't express"),
-        (["a": .number("NaN")], "a is not a number, which JSON can't express"),
-        (["a": .number("1,\"b\":2")], "a is not a number, which JSON can't express"),
-        (["a": 1, "b": ["x": 1, "x": 2]], "b[x] is written twice, which JSON can't express"),
-        (["a\n\u{202E}": .number("")], "a\\u{A}\\u{202E} is not a number, which JSON can't express"),
-    ] as [(ParameterValue, String)])
+    @Test(
+        arguments: [
+            (["a": .set(["x"])], "a is a set, which JSON can't express"),
+            (["a": ["b": [["c": .set([])]]]], "a[b][][c] is a set, which JSON can't express"),
+            (["a": .number("NaN")], "a is not a number, which JSON can't express"),
+            (["a": .number("1,\"b\":2")], "a is not a number, which JSON can't express"),
+            (["a": 1, "b": ["x": 1, "x": 2]], "b[x] is written twice, which JSON can't express"),
+            (["a\n\u{202E}": .number("")], "a\\u{A}\\u{202E} is not a number, which JSON can't express"),
+        ] as [(ParameterValue, String)])
     func whatJSONCannotExpressIsAnError(_ parameters: ParameterValue, _ text: String) throws {
         guard case .dictionary(let pairs) = parameters else { return }
         let error = #expect(throws: RequestSerializationError.self) {
@@ -114,15 +121,18 @@ import Testing
         #expect(error?.code.rawValue == -1016)
     }
 
-    @Test(arguments: [
-        (["a": nil], "a is null"), (["a": [1, nil]], "a[] is null"), (["a": .set(["x"])], "a is a set"),
-        (["a": .number("18446744073709551616")], "a is an integer of more than 64 bits"),
-        (["a": .number("1e400")], "a is a number beyond the range of a double"), (["a": .number("<x/>")], "a is not a number"),
-        (["a": "x\u{0}"], "a is a text with a character that XML forbids"),
-        (["a": "\u{1B}["], "a is a text with a character that XML forbids"),
-        (["a": "\u{FFFF}"], "a is a text with a character that XML forbids"),
-        (["\u{1}": 1], "\\u{1} is a text with a character that XML forbids"), (["x": 1, "x": 2], "x is written twice"),
-    ] as [(ParameterValue, String)])
+    @Test(
+        arguments: [
+            (["a": nil], "a is null"), (["a": [1, nil]], "a[] is null"), (["a": .set(["x"])], "a is a set"),
+            (["a": .number("18446744073709551616")], "a is an integer of more than 64 bits"),
+            (["a": .number("1e400")], "a is a number beyond the range of a double"),
+            (["a": .number("<x/>")], "a is not a number"),
+            (["a": "x\u{0}"], "a is a text with a character that XML forbids"),
+            (["a": "\u{1B}["], "a is a text with a character that XML forbids"),
+            (["a": "\u{FFFF}"], "a is a text with a character that XML forbids"),
+            (["\u{1}": 1], "\\u{1} is a text with a character that XML forbids"),
+            (["x": 1, "x": 2], "x is written twice"),
+        ] as [(ParameterValue, String)])
     func whatAPropertyListCannotExpressIsAnError(_ parameters: ParameterValue, _ text: String) throws {
         guard case .dictionary(let pairs) = parameters else { return }
         let error = #expect(throws: RequestSerializationError.self) {

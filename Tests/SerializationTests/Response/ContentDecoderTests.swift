@@ -5,15 +5,30 @@ import Testing
 @testable import Serialization
 
 @Suite struct ContentDecoderTests {
-    private static let text = "{\"name\": \"pinproxy\", \"tags\": [\"a\", \"b\", null], \"text\": \"" + String(repeating: "abcdefghij", count: 20) + "\"}"
+    private static let text =
+        "{\"name\": \"pinproxy\", \"tags\": [\"a\", \"b\", null], \"text\": \""
+        + String(repeating: "abcdefghij", count: 20) + "\"}"
 
     /// The text as gzip, zlib, raw DEFLATE, Brotli and Zstandard have it.
     private static let coded: [(coding: String, base64: String)] = [
-        ("gzip", "H4sIAAAAAAACA6tWykvMTVWyUlAqyMwrKMqvqFTSUVAqSUwvBopFKyWCeElAIq80JycWJJNaUQJSnZiUnJKalp6RmTW0WUq1AA2jGM8CAQAA"),
+        (
+            "gzip",
+            "H4sIAAAAAAACA6tWykvMTVWyUlAqyMwrKMqvqFTSUVAqSUwvBopFKyWCeElAIq80JycWJJNaUQJSnZiUnJKalp6RmTW0"
+                + "WUq1AA2jGM8CAQAA"
+        ),
         ("deflate", "eNqrVspLzE1VslJQKsjMKyjKr6hU0lFQKklMLwaKRSslgnhJQCKvNCcnFiSTWlECUp2YlJySmpaekZk1tFlKtQB8eGAz"),
         ("deflate", "q1bKS8xNVbJSUCrIzCsoyq+oVNJRUCpJTC8GikUrJYJ4SUAirzQnJxYkk1pRAlKdmJSckpqWnpGZNbRZSrUA"),
-        ("br", "GwEBAASibab6XDYkUxXDq686mJOx4BjzgJsW14pUKSpVJnDIzQ+HluWNH1NPwwtrzHVf+8UJwxdeAqoS/Hs4trD9PBxNuVhtfRwp/A=="),
-        ("zstd", "KLUv/QRoJQIAAgQOEpA9BoyBHER52DH8f917dXcJAfuusaUSOqYciFucyHs3gnBzEF4+gHhdxR6EZyzpjG0eiCdY4nUCAHcttNrWLAOpXTma"),
+        (
+            "br",
+            "GwEBAASibab6XDYkUxXDq686mJOx4BjzgJsW14pUKSpVJnDIzQ+HluWNH1NPwwtrzHVf+8UJwxdeAqoS/Hs4trD9PBxNuVhtfRwp/A=="
+        ),
+        (
+            "zstd",
+            """
+            KLUv/\
+            QRoJQIAAgQOEpA9BoyBHER52DH8f917dXcJAfuusaUSOqYciFucyHs3gnBzEF4+gHhdxR6EZyzpjG0eiCdY4nUCAHcttNrWLAOpXTma
+            """
+        ),
     ]
     private static let limits = ContentDecoder.Limits(length: 8 << 20)
 
@@ -22,7 +37,9 @@ import Testing
     private func decode(
         _ body: [UInt8], _ coding: String, step: Int? = nil, limits: ContentDecoder.Limits = limits
     ) throws(ContentDecodingError) -> [UInt8] {
-        guard let step else { return try ContentDecoder.decode(body, codings: ContentCoding.list(coding), limits: limits) }
+        guard let step else {
+            return try ContentDecoder.decode(body, codings: ContentCoding.list(coding), limits: limits)
+        }
         var decoder = try ContentDecoder(contentEncoding: coding, limits: limits)
         for start in stride(from: 0, to: body.count, by: step) {
             try decoder.push(Array(body[start..<min(start + step, body.count)]))
@@ -30,7 +47,9 @@ import Testing
         return try decoder.finish()
     }
 
-    private func error(_ body: [UInt8], _ coding: String, limits: ContentDecoder.Limits = limits) -> ContentDecodingError? {
+    private func error(
+        _ body: [UInt8], _ coding: String, limits: ContentDecoder.Limits = limits
+    ) -> ContentDecodingError? {
         do throws(ContentDecodingError) {
             _ = try decode(body, coding, limits: limits)
             return nil
@@ -50,7 +69,9 @@ import Testing
     @Test(arguments: 0..<5) func refusesEveryPrefix(_ index: Int) throws {
         let (coding, base64) = Self.coded[index]
         let body = Self.bytes(base64)
-        for length in 1..<body.count { #expect(error(Array(body[..<length]), coding) == .truncated(coding: coding), "\(length)") }
+        for length in 1..<body.count {
+            #expect(error(Array(body[..<length]), coding) == .truncated(coding: coding), "\(length)")
+        }
         #expect(try decode([], coding) == [])
     }
 
@@ -59,7 +80,8 @@ import Testing
         let body = Self.bytes(base64)
         let found = error(body + [0], coding)
         if coding == "zstd" {
-            #expect(found == .malformed(coding: "zstd", offset: body.count + 1, explanation: "unknown frame descriptor"))
+            #expect(
+                found == .malformed(coding: "zstd", offset: body.count + 1, explanation: "unknown frame descriptor"))
         } else {
             #expect(found == .trailingBytes(coding: coding, offset: body.count))
         }
@@ -81,7 +103,11 @@ import Testing
 
     @Test func undoesSeveralInReverse() throws {
         // br within gzip, by Python's gzip of the Brotli above.
-        let gzipOfBrotli = "H4sIAAAAAAACAwFMALP/GwEBAASibab6XDYkUxXDq686mJOx4BjzgJsW14pUKSpVJnDIzQ+HluWNH1NPwwtrzHVf+8UJwxdeAqoS/Hs4trD9PBxNuVhtfRwp/Dz02XFMAAAA"
+        let gzipOfBrotli =
+            """
+            H4sIAAAAAAACAwFMALP/GwEBAASibab6XDYkUxXDq686mJOx4BjzgJsW14pUKSpVJnDIzQ+HluWNH1NPwwtrzHVf+8UJwxdeAqoS/\
+            Hs4trD9PBxNuVhtfRwp/Dz02XFMAAAA
+            """
         #expect(try decode(Self.bytes(gzipOfBrotli), "br, identity, X-GZIP") == Array(Self.text.utf8))
         #expect(error(Self.bytes(gzipOfBrotli), "gzip, br") != nil)
     }
@@ -96,9 +122,13 @@ import Testing
     @Test func saysWhereItIsDamaged() throws {
         var body = Self.bytes(Self.coded[0].base64)
         body[body.count - 8] ^= 1
-        #expect(error(body, "gzip") == .malformed(coding: "gzip", offset: body.count - 4, explanation: "incorrect data check"))
+        #expect(
+            error(body, "gzip")
+                == .malformed(coding: "gzip", offset: body.count - 4, explanation: "incorrect data check"))
         for coding in ["gzip", "deflate", "br", "zstd"] {
-            guard case .malformed(coding, _, let explanation) = error(Array("<html>not coded at all</html>".utf8), coding) else {
+            guard
+                case .malformed(coding, _, let explanation) = error(Array("<html>not coded at all</html>".utf8), coding)
+            else {
                 Issue.record("\(coding)")
                 continue
             }
@@ -112,7 +142,11 @@ import Testing
         #expect(error(brotli, "br", limits: .init(length: 64 << 20)) == .tooDense(coding: "br", limit: 200))
         #expect(error(brotli, "br", limits: .init(length: 64 << 20, ratio: .max)) == nil)
         #expect(error(brotli, "br", limits: .init(length: 1 << 20, ratio: .max)) == .tooLong(limit: 1 << 20))
-        let program = "import gzip, base64; print('\"' + base64.b64encode(gzip.compress(gzip.compress(bytes(20 << 20)))).decode() + '\"')"
+        let program =
+            """
+            import gzip, base64; print('\"' + base64.b64encode(gzip.compress(gzip.compress(bytes(20 << 20)))).decode() \
+            + '\"')
+            """
         let gzip = try #require(PeerProgram.python.run(program, input: []) as? String)
         #expect(error(Self.bytes(gzip), "gzip, gzip") == .tooDense(coding: "gzip", limit: 200))
         let once = try decode(Self.bytes(gzip), "gzip")

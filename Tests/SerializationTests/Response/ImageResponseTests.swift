@@ -27,14 +27,17 @@ import Testing
     }
 
     @Test(arguments: ImageSeeds.all) func boundsPixels(_ seed: ImageSeeds.Seed) throws {
-        let pixels = seed.summary.width * seed.summary.height * (seed.name == "webpAnimation" || seed.name == "gif" ? 2 : 1)
+        let pixels =
+            seed.summary.width * seed.summary.height * (seed.name == "webpAnimation" || seed.name == "gif" ? 2 : 1)
         guard seed.name != "ico" else { return }
         #expect(defect(in: seed.bytes, ImageLimits(pixels: pixels)) == nil)
         let found = try #require(defect(in: seed.bytes, ImageLimits(pixels: pixels - 1)))
         #expect(seed.name == "avif" || found.explanation.contains("are too many"), "\(found)")
     }
 
-    @Test(arguments: ["png", "jpeg", "progressive", "webpLossless", "avif", "tiffDeflate"]) func boundsMemory(_ name: String) throws {
+    @Test(arguments: ["png", "jpeg", "progressive", "webpLossless", "avif", "tiffDeflate"]) func boundsMemory(
+        _ name: String
+    ) throws {
         let seed = try #require(ImageSeeds.all.first { $0.name == name })
         #expect(defect(in: seed.bytes, ImageLimits(memory: 16)) != nil)
     }
@@ -53,18 +56,24 @@ import Testing
         var gif = ImageFiles.gif(frames: 1)
         #expect(defect(in: gif) == nil)
         gif.replaceSubrange(6..<10, with: [0xFF, 0xFF, 0xFF, 0xFF])
-        #expect(defect(in: gif)?.explanation == "GIF: the 65535 x 65535 pixels of its canvas are too many: the limit is 67108864")
+        #expect(
+            defect(in: gif)?.explanation
+                == "GIF: the 65535 x 65535 pixels of its canvas are too many: the limit is 67108864")
         var webp = ImageFiles.webp(frames: 1)
         #expect(defect(in: webp) == nil)
         webp.replaceSubrange(24..<30, with: [0xFF, 0xFF, 0, 0xFF, 0x0F, 0])
-        #expect(defect(in: webp)?.explanation == "WebP: the 65536 x 4096 pixels of its canvas are too many: the limit is 67108864")
+        #expect(
+            defect(in: webp)?.explanation
+                == "WebP: the 65536 x 4096 pixels of its canvas are too many: the limit is 67108864")
     }
 
     @Test func saysWhatIsWrong() throws {
         func seed(_ name: String) throws -> [UInt8] { try #require(ImageSeeds.all.first { $0.name == name }).bytes }
         var png = try seed("png")
         png[png.count - 14] ^= 0xFF
-        #expect(defect(in: png)?.explanation.hasPrefix("PNG: IDAT: CRC error") == true, "\(String(describing: defect(in: png)))")
+        #expect(
+            defect(in: png)?.explanation.hasPrefix("PNG: IDAT: CRC error") == true,
+            "\(String(describing: defect(in: png)))")
         #expect(defect(in: Array(try seed("png").dropLast(20)))?.explanation == "PNG: it is cut off")
         #expect(defect(in: Array(try seed("jpeg").dropLast(40)))?.explanation == "JPEG: Premature end of JPEG file")
         #expect(defect(in: Array(try seed("gif").dropLast(10)))?.explanation == "GIF: it is cut off")

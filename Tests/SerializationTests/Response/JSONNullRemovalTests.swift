@@ -18,7 +18,9 @@ import Testing
         #expect(kept.map { String(decoding: $0, as: UTF8.self) } == expected)
     }
 
-    @Test(arguments: ["null", "{}", "[1]", "[\"null\"]", "{\"null\": 1}", "", " "]) func leavesTheRestAlone(_ text: String) throws {
+    @Test(arguments: ["null", "{}", "[1]", "[\"null\"]", "{\"null\": 1}", "", " "]) func leavesTheRestAlone(
+        _ text: String
+    ) throws {
         #expect(try JSONResponseSerializer().removingNullValues(from: Array(text.utf8)) == nil)
     }
 
@@ -29,7 +31,10 @@ import Testing
         var lines: [String] = []
         for _ in 0..<2_000 {
             let text = "[" + (0..<3).map { _ in document(4, &random) }.joined(separator: ",") + "]"
-            let kept = try JSONResponseSerializer().removingNullValues(from: Array(text.utf8)).map { String(decoding: $0, as: UTF8.self) } ?? text
+            let kept =
+                try JSONResponseSerializer().removingNullValues(from: Array(text.utf8)).map {
+                    String(decoding: $0, as: UTF8.self)
+                } ?? text
             lines += [text, kept]
         }
         // One line each: the documents have no line feeds.
@@ -62,7 +67,9 @@ import Testing
         case 3: return ["true", "false"].randomElement(using: &random)!
         case 4, 5: return ["\"\"", "\"null\"", "\"a,\\\"]}\"", "\"é\\u00e9\""].randomElement(using: &random)!
         case 6:
-            let elements = (0..<Int.random(in: 0...4, using: &random)).map { _ in space() + document(depth - 1, &random) + space() }
+            let elements = (0..<Int.random(in: 0...4, using: &random)).map { _ in
+                space() + document(depth - 1, &random) + space()
+            }
             return "[" + space() + elements.joined(separator: ",") + "]"
         default:
             let members = (0..<Int.random(in: 0...4, using: &random)).map { _ in

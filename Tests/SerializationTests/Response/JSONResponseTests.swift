@@ -9,11 +9,14 @@ import Testing
 
     private func defect(in text: String) -> BodyDefect? { defect(in: Array(text.utf8)) }
 
-    private func defect(in body: [UInt8]) -> BodyDefect? { caught { () throws(BodyDefect) in try serializer.check(body: body) } }
+    private func defect(in body: [UInt8]) -> BodyDefect? {
+        caught { () throws(BodyDefect) in try serializer.check(body: body) }
+    }
 
     @Test(arguments: [
         "{}", "[]", "{\"a\":1}", " [1, -0, 1.5e-7, 0.0, 12345678901234567890] ", "\"x\"", "42", "null", "true",
-        "[true,false,null]", "{\"a\":1,\"a\":2}", "[\"\\ud83d\\ude00\", \"\\u00e9\\n\\/\", \"é😀\"]", "1e-400", "[[[[]]],{}]",
+        "[true,false,null]", "{\"a\":1,\"a\":2}", "[\"\\ud83d\\ude00\", \"\\u00e9\\n\\/\", \"é😀\"]", "1e-400",
+        "[[[[]]],{}]",
         "\t\r\n{\"a\" : [ 1 , 2 ] }\n", "\u{FEFF}{\"a\":1}", "[\"\u{7F}\"]",
     ])
     func acceptsJSON(_ text: String) {
@@ -35,8 +38,10 @@ import Testing
         ("[\"ü\", \"abc", 1, 7, "a string has no end"),
         ("[\"a\nb\"]", 1, 4, "a string contains a control character, \"\\u{A}\""),
         ("[NaN]", 1, 2, "expected a value, found \"N\""), ("[Infinity]", 1, 2, "expected a value"),
-        ("[-]", 1, 3, "expected a digit, found \"]\""), ("[01]", 1, 2, "can't begin with 0"), ("[1.]", 1, 4, "expected a digit"),
-        ("[.5]", 1, 2, "expected a value"), ("[+1]", 1, 2, "expected a value"), ("[0x1F]", 1, 3, "expected \",\" or \"]\""),
+        ("[-]", 1, 3, "expected a digit, found \"]\""), ("[01]", 1, 2, "can't begin with 0"),
+        ("[1.]", 1, 4, "expected a digit"),
+        ("[.5]", 1, 2, "expected a value"), ("[+1]", 1, 2, "expected a value"),
+        ("[0x1F]", 1, 3, "expected \",\" or \"]\""),
         ("[1e400]", 1, 2, "beyond the range of a double"), ("[-1E+999]", 1, 2, "beyond the range of a double"),
         ("[\"\\ud83d\"]", 1, 3, "half of a surrogate pair"), ("[\"\\ude00\"]", 1, 3, "half of a surrogate pair"),
         ("[\"\\ud83d\\u0041\"]", 1, 3, "half of a surrogate pair"), ("[\"\\x\"]", 1, 3, "there is no escape \\x"),
@@ -63,7 +68,8 @@ import Testing
     @Test func makesValues() throws {
         let value = try serializer.value(ofBody: Array("{\"a\": [1, null, {\"b\": null}]}".utf8))
         #expect(value == ["a": [1, nil, ["b": nil]]])
-        let less = try JSONResponseSerializer(removesNullValues: true).value(ofBody: Array("{\"a\": [1, null, {\"b\": null}]}".utf8))
+        let less = try JSONResponseSerializer(removesNullValues: true).value(
+            ofBody: Array("{\"a\": [1, null, {\"b\": null}]}".utf8))
         #expect(less == ["a": [1, [:]]])
         #expect(try serializer.value(ofBody: Array("{\"b\": 1.10, \"a\": 1, \"b\": 2}".utf8)) == ["a": 1, "b": 2])
     }
@@ -89,10 +95,12 @@ import Testing
         #expect(defect(in: body)?.explanation.contains("UTF-16") == true)
     }
 
-    @Test(arguments: [
-        [0x22, 0xFF, 0x22], [0x22, 0xC0, 0x80, 0x22], [0x22, 0xED, 0xA0, 0x80, 0x22], [0x22, 0xF4, 0x90, 0x80, 0x80, 0x22],
-        [0x22, 0xE2, 0x82, 0x22], [0x22, 0x80, 0x22],
-    ] as [[UInt8]])
+    @Test(
+        arguments: [
+            [0x22, 0xFF, 0x22], [0x22, 0xC0, 0x80, 0x22], [0x22, 0xED, 0xA0, 0x80, 0x22],
+            [0x22, 0xF4, 0x90, 0x80, 0x80, 0x22],
+            [0x22, 0xE2, 0x82, 0x22], [0x22, 0x80, 0x22],
+        ] as [[UInt8]])
     func refusesWhatIsNotUTF8(_ body: [UInt8]) throws {
         let found = try #require(defect(in: body))
         #expect(found.place == TextPlace(line: 1, column: 2))
@@ -116,8 +124,12 @@ import Testing
     /// Linux that takes a comma before the end of an array or object, which isn't JSON.
     @Test func judgesAsFoundationDoes() {
         let seeds = [
-            "{\"name\": \"pinproxy\", \"n\": [1, -2.5e3, null, true, false], \"o\": {\"a\": {}, \"b\": []}, \"u\": \"\\u00e9\\ud83d\\ude00é😀\"}",
-            "[\"a\\n\\\\\\\"\", 0, -0.1, 1E+2, [[]], {\"x\": null}]", "\"\\ud83d\\ude00\"", "[1e308, 1e-9, 18446744073709551616]",
+            """
+            {\"name\": \"pinproxy\", \"n\": [1, -2.5e3, null, true, false], \"o\": {\"a\": {}, \"b\": []}, \"u\": \
+            \"\\u00e9\\ud83d\\ude00é😀\"}
+            """,
+            "[\"a\\n\\\\\\\"\", 0, -0.1, 1E+2, [[]], {\"x\": null}]", "\"\\ud83d\\ude00\"",
+            "[1e308, 1e-9, 18446744073709551616]",
         ].map { Array($0.utf8) }
         var random = SeededGenerator(seed: 9)
         var accepted = 0
@@ -126,7 +138,9 @@ import Testing
             guard !body.isEmpty, body != [0x20] else { continue }
             let found = defect(in: body)
             if let found, Self.isTrailingComma(found) { continue }
-            #expect((found == nil) == foundationAccepts(body), "\(String(decoding: body, as: UTF8.self)) \(String(describing: found))")
+            #expect(
+                (found == nil) == foundationAccepts(body),
+                "\(String(decoding: body, as: UTF8.self)) \(String(describing: found))")
             if found == nil { accepted += 1 }
         }
         #expect(accepted > 300)

@@ -9,10 +9,13 @@ import Testing
         caught { () throws(BodyDefect) in try PropertyListResponseSerializer().check(body: body) }
     }
 
-    private static var value: [String: Any] { [
-        "name": "pinproxy é😀", "number": -12, "real": 1.5, "yes": true, "date": Date(timeIntervalSince1970: 1), "data": Data([0, 1, 2]),
-        "list": ["a", "b", ["c": [Any]()]] as [Any],
-    ] }
+    private static var value: [String: Any] {
+        [
+            "name": "pinproxy é😀", "number": -12, "real": 1.5, "yes": true, "date": Date(timeIntervalSince1970: 1),
+            "data": Data([0, 1, 2]),
+            "list": ["a", "b", ["c": [Any]()]] as [Any],
+        ]
+    }
 
     private static func list(_ format: PropertyListSerialization.PropertyListFormat) throws -> [UInt8] {
         try Array(PropertyListSerialization.data(fromPropertyList: value, format: format, options: 0))
@@ -25,8 +28,10 @@ import Testing
         #expect(
             read
                 == .dictionary([
-                    "name": .string("pinproxy é😀"), "number": .integer(-12), "real": .real(1.5), "yes": .bool(true), "date": .date(1),
-                    "data": .data([0, 1, 2]), "list": .array([.string("a"), .string("b"), .dictionary(["c": .array([])])]),
+                    "name": .string("pinproxy é😀"), "number": .integer(-12), "real": .real(1.5), "yes": .bool(true),
+                    "date": .date(1),
+                    "data": .data([0, 1, 2]),
+                    "list": .array([.string("a"), .string("b"), .dictionary(["c": .array([])])]),
                 ]))
         for length in stride(from: 1, to: body.count - 1, by: format == .xml ? 16 : 1) {
             #expect(defect(in: Array(body[..<length])) != nil, "\(length)")
@@ -34,8 +39,10 @@ import Testing
     }
 
     @Test(arguments: [
-        ("hello", "begins neither as XML nor"), ("{ a = b; }", "begins neither"), ("{\"a\": 1}", "begins neither"), ("bplist00", "cut off"),
-        ("<plist><dict><key>a</key></dict></plist>", "Value missing"), ("<plist>\n<integer>x</integer></plist>", "can't be read"), ("<html/>", "unknown tag html"),
+        ("hello", "begins neither as XML nor"), ("{ a = b; }", "begins neither"), ("{\"a\": 1}", "begins neither"),
+        ("bplist00", "cut off"),
+        ("<plist><dict><key>a</key></dict></plist>", "Value missing"),
+        ("<plist>\n<integer>x</integer></plist>", "can't be read"), ("<html/>", "unknown tag html"),
         ("<plist><array><string>a</array></plist>", "mismatch"),
     ])
     func saysWhatIsWrong(_ text: String, _ words: String) throws {
@@ -45,12 +52,15 @@ import Testing
 
     @Test func boundsNesting() {
         func nested(_ depth: Int) -> [UInt8] {
-            Array(("<plist>" + String(repeating: "<array>", count: depth) + String(repeating: "</array>", count: depth) + "</plist>").utf8)
+            Array(
+                ("<plist>" + String(repeating: "<array>", count: depth) + String(repeating: "</array>", count: depth)
+                    + "</plist>").utf8)
         }
         #expect(defect(in: nested(200)) == nil)
         #expect(defect(in: nested(100_000)) != nil)
         #expect(defect(in: binary((0..<200).map { $0 < 199 ? [$0 + 1] : [] })) == nil)
-        #expect(defect(in: binary((0..<300).map { $0 < 299 ? [$0 + 1] : [] }))?.explanation == "nested more than 256 deep")
+        #expect(
+            defect(in: binary((0..<300).map { $0 < 299 ? [$0 + 1] : [] }))?.explanation == "nested more than 256 deep")
         // The deep end is measured first, by another way.
         let deepEndFirst = [[200, 1]] + (1..<400).map { $0 < 399 ? [$0 + 1] : [] }
         #expect(defect(in: binary(deepEndFirst))?.explanation == "nested more than 256 deep")
@@ -62,7 +72,10 @@ import Testing
         var offsets: [Int] = []
         for references in arrays {
             offsets.append(body.count)
-            body += references.count < 15 ? [0xA0 | UInt8(references.count)] : [0xAF, 0x11, UInt8(references.count >> 8), UInt8(references.count & 0xFF)]
+            body +=
+                references.count < 15
+                ? [0xA0 | UInt8(references.count)]
+                : [0xAF, 0x11, UInt8(references.count >> 8), UInt8(references.count & 0xFF)]
             for reference in references { body += [UInt8(reference >> 8), UInt8(reference & 0xFF)] }
         }
         let table = body.count
@@ -79,7 +92,9 @@ import Testing
         #expect(defect(in: binary([[1], [2], [0]]))?.explanation.contains("contains itself") == true)
         #expect(defect(in: binary([[7]]))?.explanation == "object 0 of the binary property list is damaged")
         let wide = Array(repeating: 1, count: 300)
-        #expect(defect(in: binary([wide, wide.map { _ in 2 }, wide.map { _ in 3 }, []]))?.explanation.contains("shared references") == true)
+        #expect(
+            defect(in: binary([wide, wide.map { _ in 2 }, wide.map { _ in 3 }, []]))?.explanation.contains(
+                "shared references") == true)
     }
 
     /// Foundation reads sets too, and on Linux ends the process over one.
@@ -95,9 +110,12 @@ import Testing
         #expect(defect(in: list(of: [0x09])) == nil)
         #expect(defect(in: list(of: [0x80, 1])) == nil)
         for object in [[0xC0], [0xB0], [0x00], [0x0F], [0x70], [0x15, 0], [0x20, 0], [0xF0]] as [[UInt8]] {
-            #expect(defect(in: list(of: object))?.explanation.contains("of no kind that property lists have") == true, "\(object)")
+            #expect(
+                defect(in: list(of: object))?.explanation.contains("of no kind that property lists have") == true,
+                "\(object)")
         }
-        #expect(defect(in: list(of: [0x5F, 0x10, 0xFF]))?.explanation == "object 1 of the binary property list is damaged")
+        #expect(
+            defect(in: list(of: [0x5F, 0x10, 0xFF]))?.explanation == "object 1 of the binary property list is damaged")
     }
 
     /// Damaged trailers: numbers that overflow, tables outside of the file.

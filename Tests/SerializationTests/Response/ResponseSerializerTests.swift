@@ -8,7 +8,9 @@ import Testing
         ResponseHead(status: status, contentType: type.map { ContentType($0) }, body: .unknownLength)
     }
 
-    private func error(_ serializer: any ResponseSerializer, _ status: Int, _ type: String?, isEmpty: Bool = false) -> ResponseSerializationError? {
+    private func error(
+        _ serializer: any ResponseSerializer, _ status: Int, _ type: String?, isEmpty: Bool = false
+    ) -> ResponseSerializationError? {
         do throws(ResponseSerializationError) {
             try serializer.validate(head(status, type), bodyIsEmpty: isEmpty)
             return nil
@@ -24,14 +26,18 @@ import Testing
         (
             ImageResponseSerializer(),
             [
-                "image/tiff", "image/jpeg", "image/gif", "image/png", "image/ico", "image/x-icon", "image/bmp", "image/x-bmp",
+                "image/tiff", "image/jpeg", "image/gif", "image/png", "image/ico", "image/x-icon", "image/bmp",
+                "image/x-bmp",
                 "image/x-xbitmap", "image/x-win-bitmap", "image/webp", "image/avif",
             ]
         ),
     ]
 
     @Test func acceptsTheTypesOfTheTable() {
-        let all = Self.typed.flatMap(\.1) + ["text/html", "application/octet-stream", "nonstandard/json", "application/vnd.a+json"]
+        let all =
+            Self.typed.flatMap(\.1) + [
+                "text/html", "application/octet-stream", "nonstandard/json", "application/vnd.a+json",
+            ]
         for (serializer, types) in Self.typed {
             for type in all {
                 let error = error(serializer, 200, type)
@@ -54,7 +60,9 @@ import Testing
                 #expect((error == nil) == (200...299).contains(status))
                 if let error { #expect(error.code.rawValue == -1011 && error.underlying == []) }
             }
-            #expect(error(serializer, 500, "text/html")?.underlying.map(\.code.rawValue) == (serializer.acceptableContentTypes == nil ? [] : [-1016]))
+            #expect(
+                error(serializer, 500, "text/html")?.underlying.map(\.code.rawValue)
+                    == (serializer.acceptableContentTypes == nil ? [] : [-1016]))
             #expect(error(serializer, 500, "text/html", isEmpty: true)?.underlying == [])
         }
     }
@@ -71,11 +79,16 @@ import Testing
     @Test func compoundTakesTheFirstThatAccepts() throws {
         let compound = CompoundResponseSerializer([JSONResponseSerializer(), XMLResponseSerializer()])
         #expect(try compound.value(of: Array("[1]".utf8), head: head(200, "text/json")) as? ParameterValue == [1])
-        #expect(try compound.value(of: Array("<a/>".utf8), head: head(200, "text/xml")) as? [UInt8] == Array("<a/>".utf8))
-        let body = #expect(throws: ResponseSerializationError.self) { try compound.value(of: Array("[1".utf8), head: head(200, "text/json")) }
+        #expect(
+            try compound.value(of: Array("<a/>".utf8), head: head(200, "text/xml")) as? [UInt8] == Array("<a/>".utf8))
+        let body = #expect(throws: ResponseSerializationError.self) {
+            try compound.value(of: Array("[1".utf8), head: head(200, "text/json"))
+        }
         #expect(body?.expected == "JSON")
         #expect(body?.underlying.count == 2)
-        let status = #expect(throws: ResponseSerializationError.self) { try compound.value(of: [0x31], head: head(500, "text/json")) }
+        let status = #expect(throws: ResponseSerializationError.self) {
+            try compound.value(of: [0x31], head: head(500, "text/json"))
+        }
         #expect(status?.code.rawValue == -1011)
     }
 

@@ -12,16 +12,23 @@ import Testing
     }
 
     @Test(arguments: [
-        "<a/>", "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<a b=\"c\">text &amp; &#233; <![CDATA[<x>]]></a>\n<!-- end -->",
+        "<a/>",
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<a b=\"c\">text &amp; &#233; <![CDATA[<x>]]></a>\n<!-- end -->",
         "<!DOCTYPE a [<!ENTITY e \"text\"> <!ELEMENT a ANY>]><a b=\"&e;\">&e;</a>", "\u{FEFF}<a/>", "<x:a/>",
-        "<!DOCTYPE html PUBLIC \"-//W3C//DTD XHTML 1.0 Strict//EN\" \"http://www.w3.org/TR/xhtml1/DTD/xhtml1-strict.dtd\"><html/>",
+        """
+        <!DOCTYPE html PUBLIC \"-//W3C//DTD XHTML 1.0 Strict//EN\" \
+        \"http://www.w3.org/TR/xhtml1/DTD/xhtml1-strict.dtd\"><html/>
+        """,
     ])
     func acceptsXML(_ text: String) { #expect(defect(in: text) == nil) }
 
     @Test(arguments: [
-        ("<a>\n  <b>\n</a>", 3, "Opening and ending tag mismatch"), ("{\"a\":1}", 1, "Start tag expected"), (" ", 1, "Start tag expected"),
-        ("<a>&nope;</a>", 1, "nope"), ("<a", 1, "end of Start Tag"), ("<a/><b/>", 1, "Extra content"), ("<a b=1/>", 1, "AttValue"),
-        ("<a b=\"1\"\n b=\"2\"/>", 2, "redefined"), ("<a>\u{1}</a>", 1, "invalid Char"), (" <?xml version=\"1.0\"?><a/>", 1, "XML declaration"),
+        ("<a>\n  <b>\n</a>", 3, "Opening and ending tag mismatch"), ("{\"a\":1}", 1, "Start tag expected"),
+        (" ", 1, "Start tag expected"),
+        ("<a>&nope;</a>", 1, "nope"), ("<a", 1, "end of Start Tag"), ("<a/><b/>", 1, "Extra content"),
+        ("<a b=1/>", 1, "AttValue"),
+        ("<a b=\"1\"\n b=\"2\"/>", 2, "redefined"), ("<a>\u{1}</a>", 1, "invalid Char"),
+        (" <?xml version=\"1.0\"?><a/>", 1, "XML declaration"),
         ("<a>\u{1B}[31m</a>", 1, "invalid Char"),
     ])
     func saysWhatIsWrongAndWhere(_ text: String, _ line: Int, _ words: String) throws {
@@ -40,12 +47,16 @@ import Testing
         #expect(defect(in: Array(try #require(text.data(using: .utf16LittleEndian)))) != nil)
         let declared = "<?xml version=\"1.0\" encoding=\"UTF-16\"?>" + text
         #expect(defect(in: Array(try #require(declared.data(using: .utf16LittleEndian)))) == nil)
-        #expect(defect(in: Array("<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><a>".utf8) + [0xE9] + Array("</a>".utf8)) == nil)
+        #expect(
+            defect(in: Array("<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><a>".utf8) + [0xE9] + Array("</a>".utf8))
+                == nil)
         #expect(defect(in: Array("<a>".utf8) + [0xE9] + Array("</a>".utf8)) != nil)
     }
 
     @Test func boundsNesting() throws {
-        func nested(_ depth: Int) -> String { String(repeating: "<a>", count: depth) + String(repeating: "</a>", count: depth) }
+        func nested(_ depth: Int) -> String {
+            String(repeating: "<a>", count: depth) + String(repeating: "</a>", count: depth)
+        }
         #expect(defect(in: nested(250)) == nil)
         #expect(try #require(defect(in: nested(100_000))).explanation.contains("depth"))
         #expect(defect(in: String(repeating: "<a>", count: 100_000)) != nil)
@@ -58,10 +69,13 @@ import Testing
         #expect(defect(in: declared + "<a>&l30;</a>") != nil)
         #expect(defect(in: declared + "<a b=\"&l30;\"/>") != nil)
         #expect(defect(in: "<!DOCTYPE a [<!ENTITY x \"&y;\"><!ENTITY y \"&x;\">]><a>&x;</a>") != nil)
-        let parameters = (1...30).map { "<!ENTITY % p\($0) \"\(String(repeating: "&#37;p\($0 - 1);", count: 10))\">" }.joined()
+        let parameters = (1...30).map { "<!ENTITY % p\($0) \"\(String(repeating: "&#37;p\($0 - 1);", count: 10))\">" }
+            .joined()
         #expect(defect(in: "<!DOCTYPE a [<!ENTITY % p0 \"<!-- -->\">\(parameters)%p30;]><a/>") != nil)
         let long = String(repeating: "x", count: 50_000)
-        #expect(defect(in: "<!DOCTYPE a [<!ENTITY x \"\(long)\">]><a b=\"\(String(repeating: "&x;", count: 50_000))\"/>") != nil)
+        #expect(
+            defect(in: "<!DOCTYPE a [<!ENTITY x \"\(long)\">]><a b=\"\(String(repeating: "&x;", count: 50_000))\"/>")
+                != nil)
     }
 
     /// The file is a pipe: whoever opened it would wait for a writer, and be seen.
@@ -74,7 +88,9 @@ import Testing
         let reader = open(pipe, O_RDWR | O_NONBLOCK)
         defer { close(reader) }
         let secret = "<!ELEMENT a ANY>"
-        #expect(secret.utf8.withContiguousStorageIfAvailable { write(reader, $0.baseAddress, $0.count) } == secret.utf8.count)
+        #expect(
+            secret.utf8.withContiguousStorageIfAvailable { write(reader, $0.baseAddress, $0.count) }
+                == secret.utf8.count)
         _ = defect(in: "<!DOCTYPE a SYSTEM \"file://\(pipe)\"><a/>")
         _ = defect(in: "<!DOCTYPE a [<!ENTITY e SYSTEM \"file://\(pipe)\">]><a>&e;</a>")
         _ = defect(in: "<!DOCTYPE a [<!ENTITY % e SYSTEM \"file://\(pipe)\">%e;]><a/>")
@@ -107,7 +123,8 @@ import Testing
         try #require(said.count == bodies.count)
         var differ: [String] = []
         for (index, body) in bodies.enumerated() where (said[index] == "1") != verdicts[index] && !body.isEmpty {
-            differ.append("\(verdicts[index]) \(String(decoding: body, as: UTF8.self)) \(String(describing: defect(in: body)))")
+            differ.append(
+                "\(verdicts[index]) \(String(decoding: body, as: UTF8.self)) \(String(describing: defect(in: body)))")
         }
         #expect(differ.count <= 30, "\(differ.count): \(differ.prefix(20).joined(separator: "\n"))")
         #expect(verdicts.count(where: { $0 }) > 500)

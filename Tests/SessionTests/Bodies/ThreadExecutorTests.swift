@@ -114,7 +114,8 @@ import Transport
         var said: [String] = []
         let executor = ThreadExecutor(threads: 1)
         let reservation = BodyReservation(of: BodyBudget(), for: .response)
-        _ = executor.perform(Held("x"), on: [], of: "a", holding: reservation, loop: bench.loop) { [stop = bench.stop] outcome in
+        _ = executor.perform(Held("x"), on: [], of: "a", holding: reservation, loop: bench.loop) {
+            [stop = bench.stop] outcome in
             if case .success(let name) = outcome { said.append(name) }
             stop.isWanted = true
         }
@@ -130,7 +131,8 @@ import Transport
         var answered = 0
         func perform(_ work: Held) throws -> BodyWorkTicket {
             let reservation = try #require(BodyReservation(of: budget, for: .response, bytes: 100))
-            return executor.perform(work, on: [1], of: "a", holding: reservation, loop: bench.loop) { [stop = bench.stop] _ in
+            return executor.perform(work, on: [1], of: "a", holding: reservation, loop: bench.loop) {
+                [stop = bench.stop] _ in
                 answered += 1
                 stop.isWanted = true
             }

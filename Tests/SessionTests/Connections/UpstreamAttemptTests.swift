@@ -20,7 +20,8 @@ import Transport
         return try Peer { [authority] in authority.serve($0, with: context, greeting: "hello") }
     }
 
-    private func pinned(_ text: String = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=") throws -> SecurityPolicy {
+    private func pinned(_ text: String = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=") throws -> SecurityPolicy
+    {
         let digest = try #require(SHA256Digest(base64: String(text.dropFirst(7))))
         return SecurityPolicy(mode: .publicKey, pins: PinSet([Pin(.spki(digest), origin: text)]))
     }
@@ -137,7 +138,9 @@ import Transport
         #expect(error.attempts.map(\.error.code) == [ECONNREFUSED])
     }
 
-    @Test(arguments: [("127.0.0.1", AddressClass.loopback), ("169.254.169.254", .linkLocal), ("::ffff:127.0.0.1", .loopback)])
+    @Test(arguments: [
+        ("127.0.0.1", AddressClass.loopback), ("169.254.169.254", .linkLocal), ("::ffff:127.0.0.1", .loopback),
+    ])
     func `a blocked address isn't dialled`(host: String, blocked: AddressClass) throws {
         let bench = try Workbench()
         let target = try bench.target(port: 1, host: host, addresses: AddressRules(blocked: [.kind(blocked)]))
@@ -148,7 +151,9 @@ import Transport
     }
 
     /// The peer would answer: nobody asks it.
-    @Test(arguments: [false, true]) func `the proxy's own listener isn't dialled, as a parent neither`(isParent: Bool) throws {
+    @Test(arguments: [false, true]) func `the proxy's own listener isn't dialled, as a parent neither`(
+        isParent: Bool
+    ) throws {
         let peer = try Peer { readToEnd($0) }
         let bench = try Workbench()
         bench.listeners.replace(with: [SocketAddress(ip: try #require(IPAddress("0.0.0.0")), port: peer.port)])
@@ -157,7 +162,9 @@ import Transport
                 isParent
                 ? try bench.target(port: 443, parent: ParentProxy(host: host, port: peer.port))
                 : try bench.target(port: peer.port, host: host)
-            guard case .itself(let address, isParent) = try bench.failure(to: target) else { throw Unexpected(text: host) }
+            guard case .itself(let address, isParent) = try bench.failure(to: target) else {
+                throw Unexpected(text: host)
+            }
             #expect(address.port == peer.port)
         }
     }

@@ -47,7 +47,10 @@ import Testing
 
     /// Everything that can happen, each value in all ways that matter.
     private var alphabet: [Event] {
-        let lists = [[], [Self.allowed], [Self.blocked], [Self.itself], [Self.blocked, Self.allowed], [Self.allowed, Self.allowedToo]]
+        let lists = [
+            [], [Self.allowed], [Self.blocked], [Self.itself], [Self.blocked, Self.allowed],
+            [Self.allowed, Self.allowedToo],
+        ]
         let verdicts = [nil, accepted, refused]
         var events: [Event] = [
             .begun, .notOwn, .connected(.inside), .connected(.outside), .roomMade(true), .roomMade(false),
@@ -132,9 +135,15 @@ import Testing
 
         private mutating func problem(with step: Step, after event: Event) -> String? {
             if case .destinationFound(let list) = event, destinationIsOpen, !hasEnded {
-                if !list.isEmpty, list.allSatisfy({ $0.obstacle != nil }), !plan.hasEnded { return "a blocked destination" }
-                if reach != .anywhere, list.contains(where: { $0.obstacle != nil }), !plan.hasEnded { return "a way inside" }
-                if reach == .outside(orUnknown: false), list.isEmpty, !plan.hasEnded { return "a way to who knows where" }
+                if !list.isEmpty, list.allSatisfy({ $0.obstacle != nil }), !plan.hasEnded {
+                    return "a blocked destination"
+                }
+                if reach != .anywhere, list.contains(where: { $0.obstacle != nil }), !plan.hasEnded {
+                    return "a way inside"
+                }
+                if reach == .outside(orUnknown: false), list.isEmpty, !plan.hasEnded {
+                    return "a way to who knows where"
+                }
                 destinationIsOpen = false
             }
             if case .parentAgreed(let isGreeted) = event, hasAsked, !isGreeted || !wantsVerdict { hasTunnel = true }
@@ -183,7 +192,9 @@ import Testing
                 if asksParent, !hasAsked { return "the parent passed by" }
                 if wantsVerdict != (verdict != nil) { return "a verdict too few or too many" }
                 if wantsVerdict, !isSecuring || verdict?.isAccepted != true { return "accepted without a reason" }
-                if wantsVerdict { guard case .secured(_?, isOverdue: false) = event else { return "not by its handshake" } }
+                if wantsVerdict {
+                    guard case .secured(_?, isOverdue: false) = event else { return "not by its handshake" }
+                }
                 if hasParent, !reach.allows(scope) { return "a redirect to who knows where" }
             case .fail: hasEnded = true
             }
@@ -211,7 +222,12 @@ import Testing
                             for event in alphabet {
                                 var follower = observer
                                 if let problem = follower.take(event) {
-                                    Issue.record("\(problem)\nto \(target.key.layer), parent \(parent), \(reach)\nbefore it \(observer.plan)")
+                                    Issue.record(
+                                        """
+                                        \(problem)\nto \(target.key.layer), parent \(parent), \(reach)\nbefore it \
+                                        \(observer.plan)
+                                        """
+                                    )
                                     return
                                 }
                                 if known.insert(follower).inserted { next.append(follower) }
@@ -256,7 +272,9 @@ import Testing
         #expect(run(target, connected) == "none")
         #expect(run(target, connected + [.destinationFound([])]) == "askParent")
         #expect(run(target, connected + [.destinationFound([Self.blocked, Self.allowed])]) == "askParent")
-        #expect(run(target, connected + [.destinationFound([Self.blocked])]).hasPrefix("fail(Session.UpstreamFailure.blocked"))
+        #expect(
+            run(target, connected + [.destinationFound([Self.blocked])]).hasPrefix(
+                "fail(Session.UpstreamFailure.blocked"))
         #expect(run(target, connected + [.deadline]).hasSuffix("timedOut(Session.UpstreamFailure.Step.connect))"))
     }
 

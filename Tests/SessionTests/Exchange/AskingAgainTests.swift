@@ -14,16 +14,22 @@ import Testing
     ]
 
     @Test func aRedirectIsFollowedWithoutItsBody() {
-        expectSteps(Self.asked + [
-            (.head(.askAgain(.redirect)), .askAgain), (.upstreamReady(reused: true), .resend), (.requestSent, .wait),
-            // A connection from the pool may be stale at each place.
-            (.upstreamEnded(.staleConnection, resendable: true), .open(fresh: true)), (.upstreamReady(reused: false), .resend),
-            (.requestSent, .wait), (.head(.final), .forwardFinal), (.responseEnded, .finish),
-        ])
+        expectSteps(
+            Self.asked + [
+                (.head(.askAgain(.redirect)), .askAgain), (.upstreamReady(reused: true), .resend),
+                (.requestSent, .wait),
+                // A connection from the pool may be stale at each place.
+                (.upstreamEnded(.staleConnection, resendable: true), .open(fresh: true)),
+                (.upstreamReady(reused: false), .resend),
+                (.requestSent, .wait), (.head(.final), .forwardFinal), (.responseEnded, .finish),
+            ])
     }
 
     @Test func aRedirectMayComeBeforeTheWholeRequest() {
-        expectSteps(Self.asked.dropLast() + [(.head(.askAgain(.redirect)), .askAgain), (.upstreamReady(reused: false), .resend)])
+        expectSteps(
+            Self.asked.dropLast() + [
+                (.head(.askAgain(.redirect)), .askAgain), (.upstreamReady(reused: false), .resend),
+            ])
     }
 
     @Test func redirectsAndChallengesEnd() {
@@ -42,32 +48,40 @@ import Testing
     @Test func aResponseThatIsOfNoUseIsNotWaitedFor() {
         for event in [Event.responseBroke(begun: true), .deadline, .responseEnded, .responseMoved(isBlocked: true)] {
             let action = event == .responseMoved(isBlocked: true) ? Action.wait : .none
-            expectSteps(Self.asked + [(.head(.askAgain(.challenge)), .askAgain), (event, action), (.upstreamReady(reused: false), .resend)])
+            expectSteps(
+                Self.asked + [
+                    (.head(.askAgain(.challenge)), .askAgain), (event, action),
+                    (.upstreamReady(reused: false), .resend),
+                ])
         }
         expectSteps(Self.asked + [(.head(.askAgain(.challenge)), .askAgain), (.downstreamGone, .cut(.reset))])
     }
 
-    private static let broke: [(Event, Action)] = asked + [
-        (.head(.final), .forwardFinal), (.responseMoved(isBlocked: false), .wait),
-        (.responseBroke(begun: true, resumption: .possible(progressed: true)), .reopen),
-    ]
+    private static let broke: [(Event, Action)] =
+        asked + [
+            (.head(.final), .forwardFinal), (.responseMoved(isBlocked: false), .wait),
+            (.responseBroke(begun: true, resumption: .possible(progressed: true)), .reopen),
+        ]
 
     @Test func aDownloadThatBreaksOffIsContinued() {
-        expectSteps(Self.broke + [
-            (.upstreamReady(reused: false), .resend), (.requestSent, .wait), (.head(.rest), .takeUp),
-            (.responseMoved(isBlocked: false), .wait), (.responseEnded, .finish),
-        ])
+        expectSteps(
+            Self.broke + [
+                (.upstreamReady(reused: false), .resend), (.requestSent, .wait), (.head(.rest), .takeUp),
+                (.responseMoved(isBlocked: false), .wait), (.responseEnded, .finish),
+            ])
     }
 
     @Test func aDownloadIsNotContinuedForEver() {
-        expectSteps(Self.broke + [
-            (.upstreamFailed(isFinal: false), .reopen), (.upstreamFailed(isFinal: false), .cut(.delivered)),
-        ])
+        expectSteps(
+            Self.broke + [
+                (.upstreamFailed(isFinal: false), .reopen), (.upstreamFailed(isFinal: false), .cut(.delivered)),
+            ])
         expectSteps(Self.broke + [(.upstreamFailed(isFinal: true), .cut(.delivered))])
-        expectSteps(Self.broke + [
-            (.upstreamReady(reused: false), .resend), (.requestSent, .wait), (.head(.notNow), .reopen),
-            (.upstreamReady(reused: false), .resend), (.deadline, .cut(.delivered)),
-        ])
+        expectSteps(
+            Self.broke + [
+                (.upstreamReady(reused: false), .resend), (.requestSent, .wait), (.head(.notNow), .reopen),
+                (.upstreamReady(reused: false), .resend), (.deadline, .cut(.delivered)),
+            ])
         // As long as it gets further it goes on.
         var further = Self.broke
         for _ in 0..<10 {
@@ -80,21 +94,27 @@ import Testing
     }
 
     /// The client has a part: another entity's bytes must not follow it, nor another head.
-    @Test(arguments: [ExchangeState.Head.another, .final, .held, .malformed, .interim(isContinue: false), .askAgain(.redirect)])
+    @Test(arguments: [
+        ExchangeState.Head.another, .final, .held, .malformed, .interim(isContinue: false), .askAgain(.redirect),
+    ])
     func nothingButTheRestFollows(head: ExchangeState.Head) {
-        expectSteps(Self.broke + [
-            (.upstreamReady(reused: false), .resend), (.requestSent, .wait), (.head(head), .cut(.delivered)),
-        ])
+        expectSteps(
+            Self.broke + [
+                (.upstreamReady(reused: false), .resend), (.requestSent, .wait), (.head(head), .cut(.delivered)),
+            ])
     }
 
     @Test func whatIsHeldBackIsContinuedToo() {
-        let broke: [(Event, Action)] = Self.asked + [
-            (.head(.held), .hold), (.responseBroke(begun: true, resumption: .possible(progressed: false)), .reopen),
-            (.upstreamReady(reused: false), .resend), (.requestSent, .wait),
-        ]
-        expectSteps(broke + [
-            (.head(.rest), .takeUp), (.responseEnded, .judge), (.judged(isAccepted: true), .release), (.responseEnded, .finish),
-        ])
+        let broke: [(Event, Action)] =
+            Self.asked + [
+                (.head(.held), .hold), (.responseBroke(begun: true, resumption: .possible(progressed: false)), .reopen),
+                (.upstreamReady(reused: false), .resend), (.requestSent, .wait),
+            ]
+        expectSteps(
+            broke + [
+                (.head(.rest), .takeUp), (.responseEnded, .judge), (.judged(isAccepted: true), .release),
+                (.responseEnded, .finish),
+            ])
         expectSteps(broke + [(.head(.another), .refuse(.entityChanged))])
     }
 }

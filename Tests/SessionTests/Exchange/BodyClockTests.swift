@@ -6,10 +6,14 @@ import Testing
 struct BodyClockTests {
     private static let second: UInt64 = 1_000_000_000
 
-    private static func at(_ tenths: Int) -> MonotonicTime { MonotonicTime(nanoseconds: UInt64(tenths + 10) * second / 10) }
+    private static func at(_ tenths: Int) -> MonotonicTime {
+        MonotonicTime(nanoseconds: UInt64(tenths + 10) * second / 10)
+    }
 
     /// 100 bytes within 10 seconds; 4 seconds of silence.
-    private static func clock(rate: MinimumRate? = MinimumRate(bytes: 100, within: .seconds(10))) -> BodyClock { BodyClock(rate: rate) }
+    private static func clock(rate: MinimumRate? = MinimumRate(bytes: 100, within: .seconds(10))) -> BodyClock {
+        BodyClock(rate: rate)
+    }
 
     /// Plays a body: so many bytes at each instant (in tenths of a second); asks for a judgement whenever one is due.
     /// - Returns: when it ended, and how; nil: it didn't.
@@ -48,7 +52,9 @@ struct BodyClockTests {
             let most = count * UInt64(100 / tenths + 1)
             let least = count * UInt64(max(100 / tenths - 1, 0))
             if tenths == 40 { continue }
-            if most < 100 { #expect(end?.1 == .slow && (end?.0 ?? 0) <= 240, "\(count) each \(tenths): \(String(describing: end))") }
+            if most < 100 {
+                #expect(end?.1 == .slow && (end?.0 ?? 0) <= 240, "\(count) each \(tenths): \(String(describing: end))")
+            }
             if least >= 100 { #expect(end == nil, "\(count) each \(tenths): \(String(describing: end))") }
         }
     }
@@ -66,7 +72,8 @@ struct BodyClockTests {
         #expect(Self.play(Self.clock(), silence: 300 * Self.second, until: 2000) { _ in 0 } == nil)
         // A burst after each pause, longer than a window, is judged with what follows.
         #expect(Self.play(Self.clock(), silence: 300 * Self.second, until: 5000) { $0 % 250 == 0 ? 100 : 0 } == nil)
-        let drops = try #require(Self.play(Self.clock(), silence: 300 * Self.second, until: 5000) { $0 % 250 == 0 ? 99 : 0 })
+        let drops = try #require(
+            Self.play(Self.clock(), silence: 300 * Self.second, until: 5000) { $0 % 250 == 0 ? 99 : 0 })
         #expect(drops == (350, .slow))
     }
 

@@ -20,11 +20,13 @@ import Testing
         .requestResumed, .requestSent, .requestRejected, .requestMalformed, .responseBegan,
         .head(.interim(isContinue: true)), .head(.interim(isContinue: false)), .head(.final),
         .head(.upgrade(isWanted: true)), .head(.upgrade(isWanted: false)), .head(.malformed), .head(.tooLarge),
-        .notShared(resendable: true), .notShared(resendable: false), .head(.askAgain(.redirect)), .head(.askAgain(.challenge)), .head(.rest), .head(.notNow), .head(.another),
+        .notShared(resendable: true), .notShared(resendable: false), .head(.askAgain(.redirect)),
+        .head(.askAgain(.challenge)), .head(.rest), .head(.notNow), .head(.another),
         .responseBroke(begun: true, resumption: .possible(progressed: true)),
         .responseBroke(begun: true, resumption: .possible(progressed: false)),
         .head(.held), .head(.unacceptable), .judged(isAccepted: true), .judged(isAccepted: false),
-        .responseMoved(isBlocked: false), .responseMoved(isBlocked: true), .responseEnded, .responseBroke(begun: true), .responseBroke(begun: false),
+        .responseMoved(isBlocked: false), .responseMoved(isBlocked: true), .responseEnded, .responseBroke(begun: true),
+        .responseBroke(begun: false),
         .responseBroke(begun: true, isBlocked: true),
         .upstreamEnded(.staleConnection, resendable: true), .upstreamEnded(.staleConnection, resendable: false),
         .upstreamEnded(.unprocessed, resendable: true), .upstreamEnded(.unprocessed, resendable: false),
@@ -89,14 +91,16 @@ import Testing
                 } else {
                     challenges += 1
                 }
-            case .upstreamEnded(let rule, _) where rule != .staleConnection && before.phase == .awaiting && !before.asksForRest && state.isUnderWay:
+            case .upstreamEnded(let rule, _)
+            where rule != .staleConnection && before.phase == .awaiting && !before.asksForRest && state.isUnderWay:
                 connections = 0
                 if rule == .unprocessed { unprocessed += 1 } else { ownConnections += 1 }
             case .notShared where before.phase == .awaiting && !before.asksForRest && state.isUnderWay:
                 connections = 0
                 leftShared += 1
             case .head where before.phase == .awaiting: answered = true
-            case .responseBroke(_, _, .possible(true)) where [.responding, .holding].contains(before.phase): continuations = 0
+            case .responseBroke(_, _, .possible(true)) where [.responding, .holding].contains(before.phase):
+                continuations = 0
             default: break
             }
         }
@@ -165,7 +169,10 @@ import Testing
                 if isBroken, !isHeld || isAccepted { return "refused after a part of the response" }
                 isOpen = false
             case .cut(let how):
-                if how == .delivered, event == .downstreamGone || event == .responseBroke(begun: true, isBlocked: true) { return "delivered to nobody" }
+                if how == .delivered, event == .downstreamGone || event == .responseBroke(begun: true, isBlocked: true)
+                {
+                    return "delivered to nobody"
+                }
                 if how == .delivered, !isBroken, !hasForwarded { return "delivered nothing" }
                 isOpen = false
             case .pause: isSuspended = true

@@ -19,7 +19,8 @@ import Transport
         session = LoopSession(loop: bench.loop, slabs: bench.slabs, pool: bench.pool, connector: bench.connector)
         let target = try bench.target(port: 9)
         destination = Destination(
-            authority: try Authority.parse("a.test:443", defaultPort: 443).get(), target: target, origin: bench.pool.origin(for: target.key),
+            authority: try Authority.parse("a.test:443", defaultPort: 443).get(), target: target,
+            origin: bench.pool.origin(for: target.key),
             terms: ExchangeTerms(timeouts: Timeouts(), limits: Limits()), via: nil)
     }
 
@@ -44,7 +45,8 @@ import Transport
         body.isEnded = true
         upstream.goesOn()
         #expect(downstream.response == "200 abcdef" && downstream.sink.isEnded)
-        guard case .finished(keeping: nil)? = downstream.ending, case .finished(requestSent: true, _)? = upstream.ending else {
+        guard case .finished(keeping: nil)? = downstream.ending, case .finished(requestSent: true, _)? = upstream.ending
+        else {
             Issue.record("\(String(describing: downstream.ending))")
             return
         }
@@ -93,10 +95,14 @@ import Transport
             let body = PieceSource(Array("ab".utf8))
             try upstream.answer("HTTP/1.1 200 OK\r\nContent-Length: 9", body)
             downstream.exchange.cancel("the test")
-            guard case .cut(.delivered)? = downstream.ending else { throw Unexpected(text: "\(String(describing: downstream.ending))") }
+            guard case .cut(.delivered)? = downstream.ending else {
+                throw Unexpected(text: "\(String(describing: downstream.ending))")
+            }
         } else {
             upstream.fails(.ended("closed the connection"))
-            guard case .refused(.upstreamClosed, _)? = downstream.ending else { throw Unexpected(text: "\(String(describing: downstream.ending))") }
+            guard case .refused(.upstreamClosed, _)? = downstream.ending else {
+                throw Unexpected(text: "\(String(describing: downstream.ending))")
+            }
         }
         guard case .abandoned? = upstream.ending else { throw Unexpected(text: "kept") }
         #expect(downstream.endings == 1)
@@ -108,7 +114,9 @@ import Transport
         downstream.sink.room = 1
         try upstream.answer("HTTP/1.1 200 OK\r\nContent-Length: 9", .whole("abc"))
         downstream.exchange.cancel("the test")
-        guard case .cut(.reset)? = downstream.ending else { throw Unexpected(text: "\(String(describing: downstream.ending))") }
+        guard case .cut(.reset)? = downstream.ending else {
+            throw Unexpected(text: "\(String(describing: downstream.ending))")
+        }
     }
 
     /// Nothing moves while it is suspended, whichever side has something, and everything afterwards.
@@ -123,16 +131,21 @@ import Transport
     }
 
     /// A rule that refuses a body sees it before the client does; a body that breaks off is never judged.
-    @Test(arguments: [("[1]", "200 [1]"), ("[1", "")]) func aBodyIsJudgedBeforeItPasses(body: String, arrived: String) throws {
+    @Test(arguments: [("[1]", "200 [1]"), ("[1", "")]) func aBodyIsJudgedBeforeItPasses(
+        body: String, arrived: String
+    ) throws {
         var response = ResponseRules()
         response.serializers = [.json]
-        let downstream = try asked("GET / HTTP/1.1", by: ExchangeRules(response: response, sources: ["response.serializer": "test"]))
+        let downstream = try asked(
+            "GET / HTTP/1.1", by: ExchangeRules(response: response, sources: ["response.serializer": "test"]))
         try upstream.answer(
             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: \(body.utf8.count)", .whole(body))
         for _ in 0..<1000 where downstream.ending == nil { bench.runOnce() }
         #expect(downstream.response == arrived && downstream.endings == 1)
         if arrived.isEmpty {
-            guard case .refused(.unacceptable, _)? = downstream.ending else { throw Unexpected(text: "\(String(describing: downstream.ending))") }
+            guard case .refused(.unacceptable, _)? = downstream.ending else {
+                throw Unexpected(text: "\(String(describing: downstream.ending))")
+            }
         }
     }
 }

@@ -32,7 +32,8 @@ func expectSteps(_ steps: [ExchangeStep], sourceLocation: SourceLocation = #_sou
         expectSteps([
             (.requestArrived(expectsContinue: false, leased: false), .open(fresh: false)),
             (.upstreamReady(reused: true), .send), (.requestSent, .wait),
-            (.upstreamEnded(.staleConnection, resendable: true), .open(fresh: true)), (.upstreamReady(reused: false), .resend),
+            (.upstreamEnded(.staleConnection, resendable: true), .open(fresh: true)),
+            (.upstreamReady(reused: false), .resend),
             (.requestSent, .wait), (.upstreamEnded(.staleConnection, resendable: true), .refuse(.upstreamClosed)),
         ])
     }
@@ -41,8 +42,10 @@ func expectSteps(_ steps: [ExchangeStep], sourceLocation: SourceLocation = #_sou
     @Test func noMoreThanOneRetry() {
         expectSteps([
             (.requestArrived(expectsContinue: false, leased: false), .open(fresh: false)),
-            (.upstreamReady(reused: true), .send), (.upstreamEnded(.staleConnection, resendable: true), .open(fresh: true)),
-            (.upstreamReady(reused: true), .resend), (.upstreamEnded(.staleConnection, resendable: true), .refuse(.upstreamClosed)),
+            (.upstreamReady(reused: true), .send),
+            (.upstreamEnded(.staleConnection, resendable: true), .open(fresh: true)),
+            (.upstreamReady(reused: true), .resend),
+            (.upstreamEnded(.staleConnection, resendable: true), .refuse(.upstreamClosed)),
         ])
     }
 
@@ -67,7 +70,8 @@ func expectSteps(_ steps: [ExchangeStep], sourceLocation: SourceLocation = #_sou
             (.requestArrived(expectsContinue: false, leased: true), .none), (.upstreamReady(reused: false), .send),
             (.requestSent, .wait), (.head(.held), .hold), (.responseMoved(isBlocked: false), .wait),
         ]
-        expectSteps(asked + [(.responseEnded, .judge), (.judged(isAccepted: true), .release), (.responseEnded, .finish)])
+        expectSteps(
+            asked + [(.responseEnded, .judge), (.judged(isAccepted: true), .release), (.responseEnded, .finish)])
         expectSteps(asked + [(.responseEnded, .judge), (.judged(isAccepted: false), .refuse(.unacceptable))])
         // Its beginning may be enough to know.
         expectSteps(asked + [(.judged(isAccepted: false), .refuse(.unacceptable))])
@@ -75,10 +79,11 @@ func expectSteps(_ steps: [ExchangeStep], sourceLocation: SourceLocation = #_sou
         // Nothing was forwarded: the client is told.
         expectSteps(asked + [(.responseBroke(begun: true), .refuse(.responseBroke))])
         expectSteps(asked + [(.deadline, .refuse(.nothingMoved))])
-        expectSteps(asked + [
-            (.responseEnded, .judge), (.suspend, .pause), (.judged(isAccepted: true), .none), (.resume, .goOn),
-            (.responseEnded, .finish),
-        ])
+        expectSteps(
+            asked + [
+                (.responseEnded, .judge), (.suspend, .pause), (.judged(isAccepted: true), .none), (.resume, .goOn),
+                (.responseEnded, .finish),
+            ])
     }
 
     @Test func aClientThatExpectsIsNotTimedForItsBody() {
@@ -129,8 +134,13 @@ func expectSteps(_ steps: [ExchangeStep], sourceLocation: SourceLocation = #_sou
         expectSteps([begin[0], (.cancel(isTold: true), .refuse(.cancelled))])
         expectSteps(begin + [(.suspend, .pause), (.cancel(isTold: true), .refuse(.cancelled)), (.resume, .none)])
         expectSteps(begin + [(.cancel(isTold: false), .cut(.reset))])
-        expectSteps(begin + [(.head(.final), .forwardFinal), (.cancel(isTold: true), .cut(.delivered)), (.cancel(isTold: true), .none)])
-        expectSteps(begin + [(.head(.interim(isContinue: false)), .forwardInterim), (.cancel(isTold: true), .cut(.reset))])
+        expectSteps(
+            begin + [
+                (.head(.final), .forwardFinal), (.cancel(isTold: true), .cut(.delivered)),
+                (.cancel(isTold: true), .none),
+            ])
+        expectSteps(
+            begin + [(.head(.interim(isContinue: false)), .forwardInterim), (.cancel(isTold: true), .cut(.reset))])
     }
 
     /// Bytes that were passed on arrive, unless the client didn't take them or closed.
@@ -139,7 +149,11 @@ func expectSteps(_ steps: [ExchangeStep], sourceLocation: SourceLocation = #_sou
         for end in [Event.deadline, .cancel(isTold: false), .responseBroke(begun: true)] {
             expectSteps(begun + [(end, .cut(.delivered))])
             expectSteps(begun + [(.responseMoved(isBlocked: true), .wait), (end, .cut(.reset))])
-            expectSteps(begun + [(.responseMoved(isBlocked: true), .wait), (.responseMoved(isBlocked: false), .wait), (end, .cut(.delivered))])
+            expectSteps(
+                begun + [
+                    (.responseMoved(isBlocked: true), .wait), (.responseMoved(isBlocked: false), .wait),
+                    (end, .cut(.delivered)),
+                ])
         }
         expectSteps(begun + [(.downstreamGone, .cut(.reset))])
     }

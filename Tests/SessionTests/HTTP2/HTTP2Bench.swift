@@ -21,7 +21,8 @@ final class HTTP2Bench {
         session = LoopSession(loop: bench.loop, slabs: slabs, pool: bench.pool, connector: bench.connector)
         let target = try bench.target(port: 9)
         destination = Destination(
-            authority: try Authority.parse("a.test:443", defaultPort: 443).get(), target: target, origin: bench.pool.origin(for: target.key),
+            authority: try Authority.parse("a.test:443", defaultPort: 443).get(), target: target,
+            origin: bench.pool.origin(for: target.key),
             terms: ExchangeTerms(timeouts: Timeouts(), limits: Limits()), via: nil)
     }
 
@@ -38,11 +39,14 @@ final class HTTP2Bench {
         let address = SocketAddress(ip: try #require(IPAddress("127.0.0.1")), port: 443)
         let upstream = try HTTP2Upstream(
             Establishment(
-                loop: bench.loop, stream: ByteStream(loop: bench.loop, descriptor: Descriptor(owning: near)), origin: origin,
+                loop: bench.loop, stream: ByteStream(loop: bench.loop, descriptor: Descriptor(owning: near)),
+                origin: origin,
                 address: address),
             slabs: session.slabs, timeouts: Timeouts())
         origins.append(served)
-        try run { served.knowsSettings && upstream.connection.session.maxConcurrentStreams == settings.maxConcurrentStreams }
+        try run {
+            served.knowsSettings && upstream.connection.session.maxConcurrentStreams == settings.maxConcurrentStreams
+        }
         return (upstream, served)
     }
 

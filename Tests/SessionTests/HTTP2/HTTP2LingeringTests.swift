@@ -16,7 +16,9 @@ import Testing
     private func at(_ milliseconds: UInt64) -> MonotonicTime { MonotonicTime(nanoseconds: milliseconds * 1_000_000) }
 
     @Test func eachIsDueInItsTurn() {
-        for number in 0..<3 { #expect(lingering.add(HTTP2StreamID(Int32(number)), at: at(UInt64(number) * 100)) == nil) }
+        for number in 0..<3 {
+            #expect(lingering.add(HTTP2StreamID(Int32(number)), at: at(UInt64(number) * 100)) == nil)
+        }
         #expect(lingering.takeDue(at: at(499)).isEmpty)
         #expect(lingering.takeDue(at: at(600)).map(\.rawValue) == [0, 1])
         #expect(lingering.takeDue(at: at(700)).map(\.rawValue) == [2])

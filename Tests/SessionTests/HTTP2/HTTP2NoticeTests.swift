@@ -14,7 +14,8 @@ import Testing
         let (_, full) = try bed.connect()
         let client = try bed.ask()
         try bed.run { full.requests.count == 1 }
-        #expect(client.exchange.record.transactions.map(\.stream) == [1] && client.exchange.record.upstreamProtocol == "h2")
+        #expect(
+            client.exchange.record.transactions.map(\.stream) == [1] && client.exchange.record.upstreamProtocol == "h2")
         full.requests[0].reset(.refusedStream)
         try bed.run { calm.requests.count == 1 }
         #expect(client.exchange.record.retried.map(\.retryReason) == [.unprocessed])

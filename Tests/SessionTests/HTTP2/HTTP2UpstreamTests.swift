@@ -20,7 +20,9 @@ import Transport
         origin.requests[0].answer("200", [("content-length", "5")], body: PieceSource.whole("hello"))
         try bed.run { client.ending != nil }
         #expect(client.response == "200 hello" && client.sink.isEnded)
-        guard case .finished(keeping: nil)? = client.ending else { throw Unexpected(text: "\(String(describing: client.ending))") }
+        guard case .finished(keeping: nil)? = client.ending else {
+            throw Unexpected(text: "\(String(describing: client.ending))")
+        }
     }
 
     @Test func aBodyGoesUpWithItsTrailersLeftOut() throws {
@@ -74,7 +76,9 @@ import Transport
             try #require(bed.origins.last { $0.requests.count == 1 && !$0.hasRefused }).refuseAll()
         }
         try bed.run { client.ending != nil }
-        guard case .refused(.unreachable, _)? = client.ending else { throw Unexpected(text: "\(String(describing: client.ending))") }
+        guard case .refused(.unreachable, _)? = client.ending else {
+            throw Unexpected(text: "\(String(describing: client.ending))")
+        }
         #expect(bed.origins.allSatisfy { $0.requests.count == 1 })
     }
 
@@ -238,10 +242,12 @@ import Transport
     }
 
     /// Each is an answer that breaks the protocol: it reaches nobody, and isn't asked for again.
-    @Test(arguments: [
-        [("content-length", "5"), ("content-length", "6")], [("connection", "close")], [("transfer-encoding", "chunked")],
-        [("content-length", "five")],
-    ] as [[(StaticString, String)]])
+    @Test(
+        arguments: [
+            [("content-length", "5"), ("content-length", "6")], [("connection", "close")],
+            [("transfer-encoding", "chunked")],
+            [("content-length", "five")],
+        ] as [[(StaticString, String)]])
     func aMalformedResponseIsRefused(fields: [(StaticString, String)]) throws {
         let (_, origin) = try bed.connect()
         _ = try bed.connect()
@@ -251,7 +257,9 @@ import Transport
         _ = origin
         asked.requests[0].answer("200", fields, body: PieceSource.whole("hello"))
         try bed.run { client.ending != nil }
-        guard case .refused? = client.ending else { throw Unexpected(text: "\(String(describing: client.ending)) \(client.response)") }
+        guard case .refused? = client.ending else {
+            throw Unexpected(text: "\(String(describing: client.ending)) \(client.response)")
+        }
         #expect(bed.origins.map(\.requests.count).reduce(0, +) == 1)
     }
 }

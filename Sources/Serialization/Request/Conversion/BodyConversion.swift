@@ -43,7 +43,9 @@ public struct BodyConversion: Sendable, Hashable {
     ///   - body: the whole of it, without a content coding.
     ///   - limit: the most bytes of the result: a form repeats a long name for each value under it.
     /// - Throws: a defect with line and column, or the name of what the other format can't express.
-    public func convert(_ body: [UInt8], contentType: String, limit: Int = 8 << 20) throws(RequestSerializationError) -> [UInt8] {
+    public func convert(
+        _ body: [UInt8], contentType: String, limit: Int = 8 << 20
+    ) throws(RequestSerializationError) -> [UInt8] {
         guard !body.isEmpty else { return [] }
         let value = try read(body, contentType: contentType)
         let converted =

@@ -68,7 +68,9 @@ struct FormReader {
             case UInt8(ascii: "%"):
                 guard at + 2 < range.upperBound, let high = Hexadecimal.digit(body[at + 1]),
                     let low = Hexadecimal.digit(body[at + 2])
-                else { throw TextPlaceOfByte(body: body, offset: at).defect("% is not followed by two hexadecimal digits") }
+                else {
+                    throw TextPlaceOfByte(body: body, offset: at).defect("% is not followed by two hexadecimal digits")
+                }
                 decoded.append(high << 4 | low)
                 at += 2
             default: decoded.append(body[at])
@@ -80,7 +82,8 @@ struct FormReader {
 
     private static func text(_ bytes: [UInt8], in body: [UInt8], at range: Range<Int>) throws(BodyDefect) -> String {
         guard let text = String(validating: bytes, as: UTF8.self) else {
-            throw TextPlaceOfByte(body: body, offset: range.lowerBound).defect("what follows isn't UTF-8 when it is decoded")
+            throw TextPlaceOfByte(body: body, offset: range.lowerBound).defect(
+                "what follows isn't UTF-8 when it is decoded")
         }
         return text
     }
@@ -88,10 +91,13 @@ struct FormReader {
     /// The WHATWG's form has no parameter, and is UTF-8. Whoever names another charset means it.
     private static func checkCharset(of contentType: String) throws(BodyDefect) {
         for parameter in contentType.split(separator: ";").dropFirst() {
-            let parts = parameter.split(separator: "=", maxSplits: 1).map { $0.filter { !" \t\"".contains($0) }.lowercased() }
+            let parts = parameter.split(separator: "=", maxSplits: 1).map {
+                $0.filter { !" \t\"".contains($0) }.lowercased()
+            }
             guard parts.first == "charset" else { continue }
             guard parts.count == 2, ["utf-8", "utf8", "us-ascii"].contains(parts[1]) else {
-                throw BodyDefect("charset \(ShownBytes.text(Array((parts.last ?? "").utf8).span)) is not supported; send UTF-8")
+                throw BodyDefect(
+                    "charset \(ShownBytes.text(Array((parts.last ?? "").utf8).span)) is not supported; send UTF-8")
             }
         }
     }

@@ -91,7 +91,8 @@ final class FormTree {
         case .list: .array(children.map(\.tree.value))
         case .dictionary:
             .dictionary(
-                children.map { ParameterValue.Pair(key: String(decoding: $0.key, as: UTF8.self), value: $0.tree.value) })
+                children.map { ParameterValue.Pair(key: String(decoding: $0.key, as: UTF8.self), value: $0.tree.value) }
+            )
         }
     }
 }

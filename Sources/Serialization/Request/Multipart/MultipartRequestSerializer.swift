@@ -11,7 +11,9 @@ public struct MultipartRequestSerializer: RequestSerializer {
     /// - Parameter parts: sent after the parameters.
     public init(parts: [MultipartPart] = []) { self.parts = parts }
 
-    public func serialize(_ parameters: [ParameterValue.Pair], into request: RequestOutline)
+    public func serialize(
+        _ parameters: [ParameterValue.Pair], into request: RequestOutline
+    )
         throws(RequestSerializationError) -> SerializedRequest
     {
         if putsIntoQuery(request) { return query(parameters, into: request) }

@@ -48,7 +48,9 @@ final class OpenedFile {
         }
         // A file of /proc says that it has no length.
         var next: UInt8 = 0
-        guard pread(descriptor, &next, 1, length) <= 0 else { throw changed("it is longer than the \(length) bytes that it had") }
+        guard pread(descriptor, &next, 1, length) <= 0 else {
+            throw changed("it is longer than the \(length) bytes that it had")
+        }
     }
 
     func unusable(_ explanation: String) -> RequestSerializationError { Self.unusable(path, explanation) }

@@ -65,7 +65,9 @@ public struct RequestRules: Sendable, Hashable {
     public init() {}
 
     package var withoutSecrets: RequestRules {
-        func isOpen(_ field: HeaderField) -> Bool { !field.value.isSecret && field.name != .cookie && field.name != .authorization }
+        func isOpen(_ field: HeaderField) -> Bool {
+            !field.value.isSecret && field.name != .cookie && field.name != .authorization
+        }
         var rules = self
         rules.authorization = nil
         rules.headers = headers.filter(isOpen)

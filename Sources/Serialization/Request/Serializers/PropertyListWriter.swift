@@ -12,7 +12,8 @@ struct PropertyListWriter {
     /// - Parameter limit: the most bytes; the indentation can make much of little.
     static func write(_ value: ParameterValue, limit: Int = .max) throws(RequestSerializationError) -> [UInt8] {
         var writer = PropertyListWriter(limit: limit)
-        writer.out += """
+        writer.out +=
+            """
             <?xml version="1.0" encoding="UTF-8"?>
             <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
             <plist version="1.0">

@@ -13,7 +13,9 @@ public protocol RequestSerializer: Sendable {
     var queryMethods: [MethodName] { get set }
 
     /// - Throws: if the format can't express the parameters. Then nothing may be sent.
-    func serialize(_ parameters: [ParameterValue.Pair], into request: RequestOutline)
+    func serialize(
+        _ parameters: [ParameterValue.Pair], into request: RequestOutline
+    )
         throws(RequestSerializationError) -> SerializedRequest
 }
 
@@ -51,7 +53,9 @@ public struct HTTPRequestSerializer: RequestSerializer {
     /// With the methods of the original.
     public init() {}
 
-    public func serialize(_ parameters: [ParameterValue.Pair], into request: RequestOutline)
+    public func serialize(
+        _ parameters: [ParameterValue.Pair], into request: RequestOutline
+    )
         throws(RequestSerializationError) -> SerializedRequest
     {
         try serialize(parameters, into: request, contentType: "application/x-www-form-urlencoded") { parameters in
@@ -68,10 +72,13 @@ public struct JSONRequestSerializer: RequestSerializer {
     /// With the methods of the original.
     public init() {}
 
-    public func serialize(_ parameters: [ParameterValue.Pair], into request: RequestOutline)
+    public func serialize(
+        _ parameters: [ParameterValue.Pair], into request: RequestOutline
+    )
         throws(RequestSerializationError) -> SerializedRequest
     {
-        try serialize(parameters, into: request, contentType: "application/json") { parameters throws(RequestSerializationError) in
+        try serialize(parameters, into: request, contentType: "application/json") {
+            parameters throws(RequestSerializationError) in
             try JSONWriter.write(.dictionary(parameters))
         }
     }
@@ -85,10 +92,13 @@ public struct PropertyListRequestSerializer: RequestSerializer {
     /// With the methods of the original.
     public init() {}
 
-    public func serialize(_ parameters: [ParameterValue.Pair], into request: RequestOutline)
+    public func serialize(
+        _ parameters: [ParameterValue.Pair], into request: RequestOutline
+    )
         throws(RequestSerializationError) -> SerializedRequest
     {
-        try serialize(parameters, into: request, contentType: "application/x-plist") { parameters throws(RequestSerializationError) in
+        try serialize(parameters, into: request, contentType: "application/x-plist") {
+            parameters throws(RequestSerializationError) in
             try PropertyListWriter.write(.dictionary(parameters))
         }
     }

@@ -5,7 +5,9 @@ final class BrotliDecompressor: Decompressor {
     private let state: OpaquePointer
 
     init() {
-        guard let state = BrotliDecoderCreateInstance(nil, nil, nil) else { preconditionFailure("no memory for Brotli") }
+        guard let state = BrotliDecoderCreateInstance(nil, nil, nil) else {
+            preconditionFailure("no memory for Brotli")
+        }
         self.state = state
     }
 
@@ -13,7 +15,9 @@ final class BrotliDecompressor: Decompressor {
 
     func beginsAgain(with byte: UInt8) -> Bool { false }
 
-    func step(_ input: [UInt8], from start: Int, into output: inout [UInt8]) throws(DecompressionFault) -> DecompressionStep {
+    func step(
+        _ input: [UInt8], from start: Int, into output: inout [UInt8]
+    ) throws(DecompressionFault) -> DecompressionStep {
         var result = BROTLI_DECODER_RESULT_ERROR
         let before = output.count
         let consumed = input.withUnsafeBufferPointer { input in

@@ -33,7 +33,8 @@ struct DecodingStage {
             do throws(DecompressionFault) {
                 step = try decompressor.step(input, from: start, into: &output)
             } catch {
-                throw .malformed(coding: coding.rawValue, offset: consumed + error.consumed, explanation: error.explanation)
+                throw .malformed(
+                    coding: coding.rawValue, offset: consumed + error.consumed, explanation: error.explanation)
             }
             start += step.consumed
             consumed += step.consumed

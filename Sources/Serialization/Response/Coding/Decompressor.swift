@@ -1,6 +1,8 @@
 protocol Decompressor: AnyObject {
     /// Decodes at most ``DecompressionStep/room`` bytes and appends them.
-    func step(_ input: [UInt8], from start: Int, into output: inout [UInt8]) throws(DecompressionFault) -> DecompressionStep
+    func step(
+        _ input: [UInt8], from start: Int, into output: inout [UInt8]
+    ) throws(DecompressionFault) -> DecompressionStep
 
     /// After its end, with the byte that follows.
     func beginsAgain(with byte: UInt8) -> Bool

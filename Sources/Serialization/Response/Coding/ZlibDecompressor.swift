@@ -22,7 +22,9 @@ final class ZlibDecompressor: Decompressor {
 
     func beginsAgain(with byte: UInt8) -> Bool { false }
 
-    func step(_ input: [UInt8], from start: Int, into output: inout [UInt8]) throws(DecompressionFault) -> DecompressionStep {
+    func step(
+        _ input: [UInt8], from start: Int, into output: inout [UInt8]
+    ) throws(DecompressionFault) -> DecompressionStep {
         guard start < input.count || isOpen else { return DecompressionStep(consumed: 0, produced: 0, isEnd: false) }
         guard !isOpen else { return try inflate(input, from: start, into: &output) }
         switch (format, first) {
@@ -46,7 +48,9 @@ final class ZlibDecompressor: Decompressor {
         isOpen = true
     }
 
-    private func inflate(_ input: [UInt8], from start: Int, into output: inout [UInt8]) throws(DecompressionFault) -> DecompressionStep {
+    private func inflate(
+        _ input: [UInt8], from start: Int, into output: inout [UInt8]
+    ) throws(DecompressionFault) -> DecompressionStep {
         var result = Z_OK
         let before = output.count
         let consumed = input.withUnsafeBufferPointer { input in

@@ -15,7 +15,9 @@ final class ZstdDecompressor: Decompressor {
     /// A body is any number of frames.
     func beginsAgain(with byte: UInt8) -> Bool { true }
 
-    func step(_ input: [UInt8], from start: Int, into output: inout [UInt8]) throws(DecompressionFault) -> DecompressionStep {
+    func step(
+        _ input: [UInt8], from start: Int, into output: inout [UInt8]
+    ) throws(DecompressionFault) -> DecompressionStep {
         var result = 0
         let before = output.count
         let consumed = input.withUnsafeBufferPointer { input in
@@ -28,7 +30,8 @@ final class ZstdDecompressor: Decompressor {
             return source.pos - start
         }
         guard ZSTD_isError(result) == 0 else {
-            throw DecompressionFault(consumed: consumed, explanation: String(cString: ZSTD_getErrorName(result)).lowercased())
+            throw DecompressionFault(
+                consumed: consumed, explanation: String(cString: ZSTD_getErrorName(result)).lowercased())
         }
         return DecompressionStep(consumed: consumed, produced: output.count - before, isEnd: result == 0)
     }

@@ -13,8 +13,12 @@ enum AVIFImage {
         try body.withUnsafeBufferPointer { bytes throws(ImageDefect) in try decode(bytes, limits) }
     }
 
-    private static func decode(_ bytes: UnsafeBufferPointer<UInt8>, _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
-        guard let library else { throw ImageDefect("can't be judged: \(SHIM_AVIF_FILE) is not installed (Debian package \(package))") }
+    private static func decode(
+        _ bytes: UnsafeBufferPointer<UInt8>, _ limits: ImageLimits
+    ) throws(ImageDefect) -> ImageSummary {
+        guard let library else {
+            throw ImageDefect("can't be judged: \(SHIM_AVIF_FILE) is not installed (Debian package \(package))")
+        }
         try AVIFLayout.check(bytes)
         guard let decoder = library.decoderCreate() else { throw ImageDefect("no memory for a decoder") }
         defer { library.decoderDestroy(decoder) }
@@ -44,7 +48,9 @@ enum AVIFImage {
     ) throws(ImageDefect) {
         guard result != AVIF_RESULT_OK else { return }
         if result == AVIF_RESULT_TRUNCATED_DATA { throw .truncated }
-        let detail = withUnsafeBytes(of: decoder.pointee.diag.error) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        let detail = withUnsafeBytes(of: decoder.pointee.diag.error) {
+            String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+        }
         let name = library.resultToString(result).map { String(cString: $0) } ?? "error \(result.rawValue)"
         throw ImageDefect(ShownBytes.line(detail.isEmpty ? name : "\(name): \(detail)"))
     }

@@ -7,7 +7,9 @@ enum BMPImage {
         let reader = LittleEndianReader(body)
         let pixels = try reader.long(10)
         let headerSize = try reader.long(14)
-        guard headerSizes.contains(headerSize) else { throw ImageDefect("its header has an unknown length, \(headerSize)") }
+        guard headerSizes.contains(headerSize) else {
+            throw ImageDefect("its header has an unknown length, \(headerSize)")
+        }
         let isCore = headerSize == 12
         let width = try isCore ? reader.word(18) : reader.signedLong(18)
         let height = abs(try isCore ? reader.word(20) : reader.signedLong(22))

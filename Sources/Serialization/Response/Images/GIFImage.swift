@@ -27,7 +27,9 @@ enum GIFImage {
     }
 
     static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
-        guard let library else { throw ImageDefect("can't be judged: \(SHIM_GIF_FILE) is not installed (Debian package libgif7)") }
+        guard let library else {
+            throw ImageDefect("can't be judged: \(SHIM_GIF_FILE) is not installed (Debian package libgif7)")
+        }
         return try decode(Reader(body, library), limits)
     }
 
@@ -82,7 +84,9 @@ enum GIFImage {
         for _ in 0..<height { try check(reader.library.getLine(file, line, Int32(width)), file, reader) }
     }
 
-    private static func check(_ result: Int32, _ file: UnsafeMutablePointer<GifFileType>, _ reader: Reader) throws(ImageDefect) {
+    private static func check(
+        _ result: Int32, _ file: UnsafeMutablePointer<GifFileType>, _ reader: Reader
+    ) throws(ImageDefect) {
         guard result == GIF_ERROR else { return }
         throw defect(file.pointee.Error, reader)
     }

@@ -9,7 +9,9 @@ enum ICOImage {
             let entry = 6 + 16 * index
             let size = try reader.long(entry + 8)
             let offset = try reader.long(entry + 12)
-            guard offset >= 6 + 16 * count, size >= 40 else { throw ImageDefect("image \(index + 1) of \(count) is damaged") }
+            guard offset >= 6 + 16 * count, size >= 40 else {
+                throw ImageDefect("image \(index + 1) of \(count) is damaged")
+            }
             guard offset + size <= body.count else { throw .truncated }
             let isPNG = ImageFormat(of: Array(body[offset..<offset + 8])) == .png
             let isBitmap = try reader.long(offset) == 40
@@ -18,7 +20,9 @@ enum ICOImage {
             }
             // 0 stands for 256.
             let (width, height) = (Int(body[entry]), Int(body[entry + 1]))
-            if (width == 0 ? 256 : width) >= largest.width { largest = (width == 0 ? 256 : width, height == 0 ? 256 : height) }
+            if (width == 0 ? 256 : width) >= largest.width {
+                largest = (width == 0 ? 256 : width, height == 0 ? 256 : height)
+            }
         }
         return ImageSummary(format: .ico, width: largest.width, height: largest.height, frames: count)
     }

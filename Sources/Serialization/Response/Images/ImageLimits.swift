@@ -43,7 +43,8 @@ struct ImageBudget {
         guard width > 0, height > 0 else { throw ImageDefect("a canvas of \(width) x \(height) pixels") }
         let (area, overflows) = width.multipliedReportingOverflow(by: height)
         guard !overflows, area <= limits.pixels else {
-            throw ImageDefect("the \(width) x \(height) pixels of its canvas are too many: the limit is \(limits.pixels)")
+            throw ImageDefect(
+                "the \(width) x \(height) pixels of its canvas are too many: the limit is \(limits.pixels)")
         }
     }
 

@@ -12,17 +12,23 @@ enum JPEGImage {
     private static let library = DecoderLibraries.load(SHIM_JPEG_FILE, shim_jpeg(), shim_jpeg_load)
 
     static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
-        guard let library else { throw ImageDefect("can't be judged: \(SHIM_JPEG_FILE) is not installed (Debian package libturbojpeg0)") }
+        guard let library else {
+            throw ImageDefect("can't be judged: \(SHIM_JPEG_FILE) is not installed (Debian package libturbojpeg0)")
+        }
         guard let decoder = library.initDecompress() else { throw ImageDefect("no memory for a decoder") }
         defer { _ = library.destroy(decoder) }
-        return try body.withUnsafeBufferPointer { bytes throws(ImageDefect) in try decode(bytes, decoder, library, limits) }
+        return try body.withUnsafeBufferPointer { bytes throws(ImageDefect) in
+            try decode(bytes, decoder, library, limits)
+        }
     }
 
     private static func decode(
         _ bytes: UnsafeBufferPointer<UInt8>, _ decoder: tjhandle, _ library: shim_jpeg, _ limits: ImageLimits
     ) throws(ImageDefect) -> ImageSummary {
         var (width, height, subsampling, colours): (Int32, Int32, Int32, Int32) = (0, 0, 0, 0)
-        guard library.decompressHeader3(decoder, bytes.baseAddress, UInt(bytes.count), &width, &height, &subsampling, &colours) == 0
+        guard
+            library.decompressHeader3(
+                decoder, bytes.baseAddress, UInt(bytes.count), &width, &height, &subsampling, &colours) == 0
         else { throw defect(decoder, library) }
         let layout = JPEGLayout(bytes)
         guard layout.scans <= mostScans else { throw ImageDefect("\(layout.scans) scans: the limit is \(mostScans)") }
@@ -33,7 +39,12 @@ enum JPEGImage {
         try budget.take(width: Int(width), height: Int(height), bytesPerPixel: pixelSize + (layout.isHeldWhole ? 8 : 0))
         let area = Int(width) * Int(height)
         guard area * layout.scans <= mostPasses * limits.pixels else {
-            throw ImageDefect("\(layout.scans) scans of \(width) x \(height) pixels are more than \(mostPasses * limits.pixels) pixels in all")
+            throw ImageDefect(
+                """
+                \(layout.scans) scans of \(width) x \(height) pixels are more than \(mostPasses * limits.pixels) \
+                pixels in all
+                """
+            )
         }
         let pixels = UnsafeMutablePointer<UInt8>.allocate(capacity: pixelSize * area)
         defer { pixels.deallocate() }
@@ -48,7 +59,8 @@ enum JPEGImage {
     private static func check(_ result: Int32, _ decoder: tjhandle, _ library: shim_jpeg) throws(ImageDefect) {
         guard result != 0 else { return }
         let defect = defect(decoder, library)
-        guard library.getErrorCode(decoder) == TJERR_WARNING.rawValue, defect.explanation.contains("extraneous bytes") else { throw defect }
+        guard library.getErrorCode(decoder) == TJERR_WARNING.rawValue, defect.explanation.contains("extraneous bytes")
+        else { throw defect }
     }
 
     private static func defect(_ decoder: tjhandle, _ library: shim_jpeg) -> ImageDefect {

@@ -12,7 +12,9 @@ enum PNGImage {
     private static let library = DecoderLibraries.load(SHIM_PNG_FILE, shim_png(), shim_png_load)
 
     static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
-        guard let library else { throw ImageDefect("can't be judged: \(SHIM_PNG_FILE) is not installed (Debian package libpng16-16)") }
+        guard let library else {
+            throw ImageDefect("can't be judged: \(SHIM_PNG_FILE) is not installed (Debian package libpng16-16)")
+        }
         try checkChunks(body)
         var image = png_image()
         image.version = png_uint_32(PNG_IMAGE_VERSION)
@@ -28,7 +30,9 @@ enum PNGImage {
             let pixels = UnsafeMutableRawPointer.allocate(byteCount: width * height, alignment: 1)
             defer { pixels.deallocate() }
             var background = png_color(red: 0, green: 0, blue: 0)
-            guard library.finishRead(&image, &background, pixels, png_int_32(width), nil) != 0 else { throw defect(image) }
+            guard library.finishRead(&image, &background, pixels, png_int_32(width), nil) != 0 else {
+                throw defect(image)
+            }
             return ImageSummary(format: .png, width: width, height: height, frames: 1)
         }
     }
@@ -55,6 +59,8 @@ enum PNGImage {
     }
 
     private static func defect(_ image: png_image) -> ImageDefect {
-        withUnsafeBytes(of: image.message) { ImageDefect(ShownBytes.line(String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self))) }
+        withUnsafeBytes(of: image.message) {
+            ImageDefect(ShownBytes.line(String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)))
+        }
     }
 }

@@ -22,7 +22,9 @@ struct TIFFImage {
 
         var defect: ImageDefect { ImageDefect(error.map(ShownBytes.line) ?? "damaged") }
 
-        static func of(_ handle: thandle_t?) -> File? { handle.map { Unmanaged<File>.fromOpaque($0).takeUnretainedValue() } }
+        static func of(_ handle: thandle_t?) -> File? {
+            handle.map { Unmanaged<File>.fromOpaque($0).takeUnretainedValue() }
+        }
 
         func read(_ count: Int, into target: UnsafeMutableRawPointer) -> Int {
             guard at >= 0, at < bytes.count, count > 0 else { return 0 }
@@ -34,7 +36,9 @@ struct TIFFImage {
     }
 
     static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
-        guard let library else { throw ImageDefect("can't be judged: \(SHIM_TIFF_FILE) is not installed (Debian package libtiff6)") }
+        guard let library else {
+            throw ImageDefect("can't be judged: \(SHIM_TIFF_FILE) is not installed (Debian package libtiff6)")
+        }
         try TIFFLayout.check(body)
         let file = File(body)
         let handle = Unmanaged.passRetained(file)
@@ -47,7 +51,8 @@ struct TIFFImage {
             { _, handle, _, format, arguments in
                 if let file = File.of(handle), file.error == nil, let format, let arguments {
                     file.error = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { text in
-                        vsnprintf(text.baseAddress, text.count, format, arguments) < 0 ? nil : text.baseAddress.map { String(cString: $0) }
+                        vsnprintf(text.baseAddress, text.count, format, arguments) < 0
+                            ? nil : text.baseAddress.map { String(cString: $0) }
                     }
                 }
                 return 1
@@ -87,7 +92,9 @@ struct TIFFImage {
         var first: (width: Int, height: Int)?
         var count = 0
         repeat {
-            let page = (width: Int(field(TIFFTAG_IMAGEWIDTH) as UInt32), height: Int(field(TIFFTAG_IMAGELENGTH) as UInt32))
+            let page = (
+                width: Int(field(TIFFTAG_IMAGEWIDTH) as UInt32), height: Int(field(TIFFTAG_IMAGELENGTH) as UInt32)
+            )
             let samples = Int(max(field(TIFFTAG_SAMPLESPERPIXEL) as UInt16, 1))
             let bits = Int(max(field(TIFFTAG_BITSPERSAMPLE) as UInt16, 1))
             try budget.take(width: page.width, height: page.height, bytesPerPixel: (samples * bits + 7) / 8)
@@ -102,7 +109,9 @@ struct TIFFImage {
     private func decode(_ page: (width: Int, height: Int), _ budget: inout TIFFStripBudget) throws(ImageDefect) {
         let isTiled = library.isTiled(tiff) != 0
         if isTiled {
-            let tile = (width: Int(field(TIFFTAG_TILEWIDTH) as UInt32), height: Int(field(TIFFTAG_TILELENGTH) as UInt32))
+            let tile = (
+                width: Int(field(TIFFTAG_TILEWIDTH) as UInt32), height: Int(field(TIFFTAG_TILELENGTH) as UInt32)
+            )
             try budget.check(tile: tile, of: page)
         }
         let size = Int(isTiled ? library.tileSize(tiff) : library.stripSize(tiff))

@@ -10,11 +10,17 @@ enum WebPImage {
         try body.withUnsafeBufferPointer { bytes throws(ImageDefect) in try decode(bytes, limits) }
     }
 
-    private static func decode(_ bytes: UnsafeBufferPointer<UInt8>, _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
-        guard var library else { throw ImageDefect("can't be judged: \(SHIM_WEBP_FILE) is not installed (Debian package libwebpdemux2)") }
+    private static func decode(
+        _ bytes: UnsafeBufferPointer<UInt8>, _ limits: ImageLimits
+    ) throws(ImageDefect) -> ImageSummary {
+        guard var library else {
+            throw ImageDefect("can't be judged: \(SHIM_WEBP_FILE) is not installed (Debian package libwebpdemux2)")
+        }
         try WebPLayout.check(bytes)
         var data = WebPData(bytes: bytes.baseAddress, size: bytes.count)
-        guard let container = shim_webp_demux(&library, &data) else { throw ImageDefect("its parts are damaged or cut off") }
+        guard let container = shim_webp_demux(&library, &data) else {
+            throw ImageDefect("its parts are damaged or cut off")
+        }
         defer { library.demuxDelete(container) }
         var budget = ImageBudget(limits)
         let width = Int(library.demuxGetI(container, WEBP_FF_CANVAS_WIDTH))
@@ -32,9 +38,13 @@ enum WebPImage {
         return ImageSummary(format: .webp, width: width, height: height, frames: frames)
     }
 
-    private static func decode(_ fragment: WebPData, _ library: inout shim_webp, _ budget: inout ImageBudget) throws(ImageDefect) {
+    private static func decode(
+        _ fragment: WebPData, _ library: inout shim_webp, _ budget: inout ImageBudget
+    ) throws(ImageDefect) {
         var config = WebPDecoderConfig()
-        guard shim_webp_init(&library, &config) != 0 else { throw ImageDefect("another version of libwebp is installed") }
+        guard shim_webp_init(&library, &config) != 0 else {
+            throw ImageDefect("another version of libwebp is installed")
+        }
         try check(shim_webp_features(&library, fragment.bytes, fragment.size, &config.input))
         // What comes out, and as much again for a lossless image within the decoder.
         try budget.take(width: Int(config.input.width), height: Int(config.input.height), bytesPerPixel: 8)

@@ -58,7 +58,8 @@ public struct JSONResponseSerializer: ResponseSerializer {
         let (text, isWhole) = JSONEncoding(of: body).utf8(of: body)
         guard isWhole else {
             throw BodyDefect(
-                "not in the encoding in which it begins, UTF-16 or UTF-32", at: TextPlace(ofByte: text.count, in: text.span))
+                "not in the encoding in which it begins, UTF-16 or UTF-32",
+                at: TextPlace(ofByte: text.count, in: text.span))
         }
         var scanner = JSONScanner(text.span, makesValue: makesValue, removesNulls: removesNulls)
         return (try scanner.scan(refusesRepeatedKeys: refusesRepeatedKeys), text, scanner.cuts)

@@ -155,12 +155,16 @@ struct JSONScanner: ~Escapable {
     // MARK: Tokens
 
     private mutating func skipSpace() {
-        while at < bytes.count, bytes[at] == 0x20 || bytes[at] == 0x0A || bytes[at] == 0x0D || bytes[at] == 0x09 { at += 1 }
+        while at < bytes.count, bytes[at] == 0x20 || bytes[at] == 0x0A || bytes[at] == 0x0D || bytes[at] == 0x09 {
+            at += 1
+        }
     }
 
     private mutating func word(_ word: StaticString, _ value: ParameterValue) throws(BodyDefect) -> ParameterValue {
         for index in 0..<word.utf8CodeUnitCount {
-            guard at + index < bytes.count, bytes[at + index] == word.utf8Start[index] else { throw expected("a value") }
+            guard at + index < bytes.count, bytes[at + index] == word.utf8Start[index] else {
+                throw expected("a value")
+            }
         }
         at += word.utf8CodeUnitCount
         return value
@@ -258,7 +262,8 @@ struct JSONScanner: ~Escapable {
             let unit = try hexadecimal()
             // Nil for surrogates.
             if let scalar = Unicode.Scalar(unit) { return scalar }
-            if unit < 0xDC00, at + 1 < bytes.count, bytes[at] == UInt8(ascii: "\\"), bytes[at + 1] == UInt8(ascii: "u") {
+            if unit < 0xDC00, at + 1 < bytes.count, bytes[at] == UInt8(ascii: "\\"), bytes[at + 1] == UInt8(ascii: "u")
+            {
                 at += 2
                 let low = try hexadecimal()
                 let pair = 0x10000 + (unit & 0x3FF) << 10 + low & 0x3FF
@@ -272,7 +277,9 @@ struct JSONScanner: ~Escapable {
     private mutating func hexadecimal() throws(BodyDefect) -> UInt32 {
         var unit: UInt32 = 0
         for _ in 0..<4 {
-            guard at < bytes.count, let digit = Hexadecimal.digit(bytes[at]) else { throw expected("a hexadecimal digit") }
+            guard at < bytes.count, let digit = Hexadecimal.digit(bytes[at]) else {
+                throw expected("a hexadecimal digit")
+            }
             unit = unit << 4 | UInt32(digit)
             at += 1
         }

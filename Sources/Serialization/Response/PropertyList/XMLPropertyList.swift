@@ -111,7 +111,10 @@ final class XMLPropertyList: XMLEvents {
     }
 
     private func take(_ value: PropertyListValue) {
-        guard let last = containers.indices.last else { return self.value = value }
+        guard let last = containers.indices.last else {
+            self.value = value
+            return
+        }
         containers[last].hasValue = true
         switch containers[last].kind {
         case .wrapper:
@@ -132,7 +135,8 @@ final class XMLPropertyList: XMLEvents {
         if leaf == .key, let last = containers.indices.last, containers[last].kind == .dictionary,
             containers[last].key == nil
         {
-            return containers[last].key = keepsValue ? String(decoding: text, as: UTF8.self) : ""
+            containers[last].key = keepsValue ? String(decoding: text, as: UTF8.self) : ""
+            return
         }
         guard let value = read(leaf) else { return object("a number, a date or data that can't be read") }
         take(value)

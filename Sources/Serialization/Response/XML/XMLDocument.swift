@@ -40,8 +40,10 @@ enum XMLDocument {
 
     /// `2.9.14`; nil if the library isn't there.
     static var version: String? {
-        guard library != nil, let handle = dlopen(SHIM_XML_FILE, RTLD_NOW | RTLD_LOCAL), let symbol = dlsym(handle, "xmlParserVersion"),
-            let text = symbol.load(as: UnsafePointer<CChar>?.self), let number = Int(String(cString: text).prefix { $0.isNumber })
+        guard library != nil, let handle = dlopen(SHIM_XML_FILE, RTLD_NOW | RTLD_LOCAL),
+            let symbol = dlsym(handle, "xmlParserVersion"),
+            let text = symbol.load(as: UnsafePointer<CChar>?.self),
+            let number = Int(String(cString: text).prefix { $0.isNumber })
         else { return nil }
         return "\(number / 10_000).\(number / 100 % 100).\(number % 100)"
     }
