@@ -2,24 +2,26 @@
 # make install  the release, its configuration and its systemd units below $(DESTDIR)$(PREFIX), /usr if nothing
 #             else is said, and $(DESTDIR)$(SYSCONFDIR), /etc
 # make deb    the Debian package, in .build/deb
-# make test   every test; with RELEASE=trixie inside a Debian 13 that is made for it; with SANITIZE=address under the address sanitizer, with CONFINED=yes under the unit's filter of
-#             system calls (docs/testing.md)
+# make test   every test; with RELEASE=trixie inside a Debian 13 that is made for it; with SANITIZE=address under the
+#             address sanitizer, with CONFINED=yes under the unit's filter of system calls (docs/testing.md)
 #             and test-system of that release, where that can be done
-# make test-system  the Debian package, installed, used, upgraded and purged on a booted Debian 12 and 13, and a machine that goes from
-#             one to the other (docs/testing.md); RELEASE=bookworm or trixie: that one alone
+# make test-system  the Debian package, installed, used, upgraded and purged on a booted Debian 12 and 13, and a machine
+#             that goes from one to the other (docs/testing.md); RELEASE=bookworm or trixie: that one alone
+# make lint   the style of Swift, Python and shell (.swift-format, .ruff.toml); make format corrects most of it
 # make test-clients  every program of docs/clients.md against the proxy; writes that page's table (docs/testing.md)
-# make fuzz   every parser and state machine that reads a peer's bytes, under libFuzzer and the address sanitizer, TIME=60
-#             seconds each; TARGET=name: one of them. make fuzz-minimize merges what was found into Tests/Fuzz/Corpus
-#             (docs/testing.md)
+# make fuzz   every parser and state machine that reads a peer's bytes, under libFuzzer and the address sanitizer,
+#             TIME=60 seconds each; TARGET=name: one of them. make fuzz-minimize merges what was found into
+#             Tests/Fuzz/Corpus (docs/testing.md)
 
-# make desync  mutated requests and responses through the release, against a strict model and real readers (docs/testing.md);
-#             COUNT=1000000 messages, SEED= and LANES= of a run before
+# make desync  mutated requests and responses through the release, against a strict model and real readers
+#             (docs/testing.md); COUNT=1000000 messages, SEED= and LANES= of a run before
 # make bench  processor time per request, beside nginx, HAProxy, Squid and mitmproxy; start; rules; the table of hosts
 #             (see Benchmarks/README.md). QUICK=yes: two minutes of it
 # make bench-many  10,000 clients with upstream connections, 5,000 connections in one go, too few descriptors; what each
 #             client holds of the memory; one worker and two; honest clients beside a thousand slow ones
-# make soak   COUNT=1000000 exchanges while origin, network, name server, disk, clock and the proxy itself break at random, SEED= and
-#             LANES= of a run before (docs/testing.md); then a million exchanges and ten thousand reloads: memory has to stay as it is
+# make soak   COUNT=1000000 exchanges while origin, network, name server, disk, clock and the proxy itself break at
+#             random, SEED= and LANES= of a run before (docs/testing.md); then a million exchanges and ten thousand
+#             reloads: memory has to stay as it is
 # make faults faults planted in the sources, one at a time, and which test sees each: two hours
 # make bench-check  instructions and allocations of the inner loop, against those that are expected; WRITE=yes expects
 #             what is counted now
@@ -30,25 +32,28 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-# Names of packages that are the same on both releases, and bring what differs: the -dev packages depend on the libraries that are
-# loaded at run time (libavif15, libavif16), default-jdk-headless on the release's Java.
+# Names of packages that are the same on both releases, and bring what differs: the -dev packages depend on the
+# libraries that are loaded at run time (libavif15, libavif16), default-jdk-headless on the release's Java.
 TO_BUILD := git pkg-config libevent-dev libssl-dev libc-ares-dev libsystemd-dev libcrypt-dev \
-	libidn2-dev libpsl-dev libmnl-dev libnghttp2-dev libseccomp-dev libyaml-dev libxml2-dev zlib1g-dev libbrotli-dev libzstd-dev libpng-dev \
+	libidn2-dev libpsl-dev libmnl-dev libnghttp2-dev libseccomp-dev libyaml-dev libxml2-dev zlib1g-dev libbrotli-dev \
+	libzstd-dev libpng-dev \
 	libturbojpeg0-dev libgif-dev libwebp-dev libtiff-dev libavif-dev
-# A machine without a toolchain needs the libraries of these packages (those without -dev), libstdc++6 and the next. The package's
-# dependencies are found while it is built (debian/rules).
+# A machine without a toolchain needs the libraries of these packages (those without -dev), libstdc++6 and the next. The
+# package's dependencies are found while it is built (debian/rules).
 TO_RUN := ca-certificates publicsuffix
 TO_TEST := nginx lighttpd lighttpd-mod-openssl openssl curl wget python3 python3-venv nodejs dnsmasq-base patch \
 	ca-certificates publicsuffix iproute2 faketime libnss3-tools fish zsh tcsh libwww-perl liblwp-protocol-https-perl \
 	prometheus chromium chromium-driver haproxy socat groff-base nghttp2-client nghttp2-server proxychains4
 # What `make test-clients` tries besides.
-TO_TEST_CLIENTS := aria2 lftp git-lfs mercurial subversion composer python3-pip libio-socket-ssl-perl ruby php-cli php-curl \
+TO_TEST_CLIENTS := aria2 lftp git-lfs mercurial subversion composer python3-pip libio-socket-ssl-perl ruby \
+	php-cli php-curl \
 	default-jdk-headless golang-go lynx w3m maven yarnpkg skopeo firefox-esr
 TO_DESYNC := nginx curl python3 nodejs golang-go
 TO_PACKAGE := dpkg-dev debhelper lintian python3
 TO_COUNT := valgrind nginx openssl python3
 TO_SOAK := openssl python3 iproute2 nftables faketime
-TO_BENCH := nginx openssl haproxy squid-openssl wrk nghttp2-client nghttp2-proxy proxychains4 python3 python3-venv dnsmasq-base
+TO_BENCH := nginx openssl haproxy squid-openssl wrk nghttp2-client nghttp2-proxy proxychains4 python3 \
+	python3-venv dnsmasq-base
 
 # The rooms call each other for every request: without this, generic code isn't specialised across
 # them, which costs 6 % more processor time a request (measured, keep-alive).
@@ -101,7 +106,8 @@ RELEASES := bookworm trixie
 in = $(if $(filter-out $(HERE),$(1)),python3 -B Tests/System/release.py $(1) )
 folder = $(if $(filter-out $(HERE),$(1)),.build-$(1),.build)
 
-.PHONY: suite run release install manual deb test test-clients test-system bench bench-many soak bench-check faults fuzz fuzz-minimize desync
+.PHONY: suite run release install manual deb test test-clients test-system bench bench-many soak bench-check faults \
+	fuzz fuzz-minimize desync lint format unit
 
 run: release
 	@.ci/first-steps
@@ -109,8 +115,8 @@ run: release
 
 release:
 	@.ci/install-packages $(TO_BUILD) $(TO_RUN)
-	@test -e $(PROGRAM) || echo "The first build compiles everything: 3 to 8 minutes on two cores, longer on a busy machine. Later ones take" \
-		"what has changed. Swift counts the steps, as [12/190]; the last ones are the longest."
+	@test -e $(PROGRAM) || echo "The first build compiles everything: 3 to 8 minutes on two cores, longer on a busy" \
+		"machine. Later ones take what has changed. Swift counts the steps, as [12/190]; the last ones are the longest."
 	swift build -c release --product pinproxy $(STATIC) $(RELEASE_FLAGS)
 
 # Files of yours below $(SYSCONFDIR) are left as they are.
@@ -146,7 +152,8 @@ manual: release
 	.build/generate-manual/debug/generate-manual $(PROGRAM) --multi-page --output-directory $(MANUAL)
 	@# The pages of subcommands are named as git's are: pinproxy-ca(1), which "man pinproxy ca" shows too.
 	for page in $(MANUAL)/*.1; do name=$$(basename $$page .1); \
-		sed -e 's/^$$/.Pp/' -e 's/^[.]Nd "\(.*\)"$$/.Nd \1/' -e "/^.Sh SYNOPSIS/,/^.Sh DESC/s/^[.]Nm$$/.Nm \"$${name//./ }\"/" \
+		sed -e 's/^$$/.Pp/' -e 's/^[.]Nd "\(.*\)"$$/.Nd \1/' \
+			-e "/^.Sh SYNOPSIS/,/^.Sh DESC/s/^[.]Nm$$/.Nm \"$${name//./ }\"/" \
 			-e "/^.Sh NAME/,/^.Nd/s/^[.]Nm .*/.Nm $${name//./-}/" -e '/^[.]\(Dt\|Xr\) /s/[.]/-/2g' \
 			$$page > $(MANUAL)/pages/$${name//./-}.1; done
 	$(PROGRAM) --experimental-dump-help | python3 -B docs/commands.py $(MANUAL)/pages/pinproxy.1
@@ -174,8 +181,10 @@ suite: $(PYTHON)/installed
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST)
 	python3 -B Tests/Faults/plant.py --check
 	swift build --build-tests $(CHECKED) $(SANITIZED)
-	@# What failed is said once more at the end, where a log that was cut short still has it, with the runner's closing line.
-	swift test --skip-build $(SANITIZED) $(SKIP:%=--skip %) --experimental-maximum-parallelization-width $(AT_ONCE) |& tee .build/tests.log || \
+	@# What failed is said once more at the end, where a log that was cut short still has it, with the runner's
+	@# closing line.
+	swift test --skip-build $(SANITIZED) $(ONLY:%=--filter %) $(SKIP:%=--skip %) \
+		--experimental-maximum-parallelization-width $(AT_ONCE) |& tee .build/tests.log || \
 		{ awk '/^(◇|✔|✘) / { n = /^✘ Test .* recorded an issue/ ? 30 : 0 } n-- > 0' .build/tests.log | cut -c 1-400; \
 		grep -a '^✘ Test run with' .build/tests.log; exit 1; }
 endif
@@ -183,9 +192,25 @@ endif
 test-clients: $(CLIENTS)/installed $(PYTHON)/installed
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST) $(TO_TEST_CLIENTS)
 	swift build --build-tests
-	PINPROXY_TEST_CLIENTS=all swift test --skip-build --filter 'ClientMatrixTests|DoctorTests|HTTP2ClientTests|HTTP2OriginTests' \
+	PINPROXY_TEST_CLIENTS=all swift test --skip-build \
+		--filter 'ClientMatrixTests|DoctorTests|HTTP2ClientTests|HTTP2OriginTests' \
 		--experimental-maximum-parallelization-width $$(expr 2 '*' $$(nproc))
 	@git diff --stat -- docs/clients.md
+
+# Style: Swift by .swift-format, Python by .ruff.toml, shell by shellcheck, and 120 columns.
+WITH_COLUMNS := '*.swift' '*.c' '*.h' '*.py' '*.sh' Makefile .ci debian/rules
+lint: $(PYTHON)/installed
+	@.ci/install-packages git shellcheck
+	swift format lint --recursive --parallel --strict Package.swift Sources Tests Benchmarks
+	$(PYTHON)/bin/ruff check --no-cache --quiet .
+	$(PYTHON)/bin/ruff format --no-cache --quiet --check .
+	shellcheck --severity=warning $$(git grep -lE '^#!/bin/(ba)?sh' -- .ci debian Tests)
+	@! LC_ALL=C.UTF-8 git grep --line-number -E '^.{121,}' -- $(WITH_COLUMNS) || { echo "More than 120 columns."; exit 1; }
+
+# Writes what `make lint` asks for, as far as the formatters know it.
+format: $(PYTHON)/installed
+	swift format format --in-place --recursive --parallel Package.swift Sources Tests Benchmarks
+	$(PYTHON)/bin/ruff format --no-cache --quiet .
 
 faults: $(PYTHON)/installed
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST)
@@ -239,7 +264,8 @@ soak: release $(PYTHON)/installed
 	@.ci/install-packages $(TO_BENCH) $(TO_SOAK)
 	$(PYTHON)/bin/python3 -B Tests/Soak/soak.py --pinproxy $(PROGRAM) --count $(or $(COUNT),1000000) \
 		$(if $(SEED),--seed $(SEED)) $(if $(LANES),--lanes $(LANES)) $(if $(CLIENTS),--clients $(CLIENTS))
-	python3 Benchmarks/flat.py --pinproxy $(PROGRAM) $(if $(COUNT),--exchanges $(COUNT) --reloads $(shell expr $(COUNT) / 100))
+	python3 Benchmarks/flat.py --pinproxy $(PROGRAM) \
+		$(if $(COUNT),--exchanges $(COUNT) --reloads $(shell expr $(COUNT) / 100))
 
 bench-check: release
 	@.ci/install-packages $(TO_COUNT)
