@@ -145,6 +145,12 @@ package final class ByteStream: SocketHandler {
 
     private func readTLS(into buffer: inout ByteBuffer) -> ReadOutcome {
         if let knownEnd { return knownEnd }
+        let slab = buffer.slabs.take()
+        tls!.lend(UnsafeMutableRawBufferPointer(start: slab, count: SlabPool.slabSize))
+        defer {
+            tls!.takeBackMemory()
+            buffer.slabs.giveBack(slab)
+        }
         var total = 0
         repeat {
             switch tls!.read(into: buffer.tail()) {

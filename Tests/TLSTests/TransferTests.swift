@@ -39,6 +39,62 @@ import Testing
         #expect(!pair.client.hasPending)
     }
 
+    /// One system call brings all of them, and what isn't read is kept.
+    @Test func oneReadOfTheSocketBringsManyRecords() throws {
+        let pair = try connected()
+        let texts = (0..<100).map { "record \($0)" }
+        for text in texts { #expect(pair.server.send(text) == text.utf8.count) }
+        #expect(pair.client.receive() == .complete(texts[0]))
+        var byte: UInt8 = 0
+        #expect(recv(pair.sockets.client, &byte, 1, CInt(MSG_PEEK)) == -1 && errno == EAGAIN)
+        for text in texts.dropFirst() {
+            #expect(pair.client.hasPending)
+            #expect(pair.client.receive() == .complete(text))
+        }
+        #expect(!pair.client.hasPending)
+        #expect(pair.client.receive() == .wantsRead)
+        #expect(pair.server.send("more") == 4)
+        #expect(pair.client.receive() == .complete("more"))
+    }
+
+    /// A read may end at any byte of a record.
+    @Test(arguments: [1, 4, 5, 6, 20, 16_000], [TLSVersion.tls12, .tls13])
+    func aRecordInTwoPieces(_ cut: Int, _ version: TLSVersion) throws {
+        let pair = try connected(version)
+        #expect(pair.client.receive() == .wantsRead)
+        let text = String(repeating: "a", count: 16_384)
+        #expect(pair.server.send(text) == text.utf8.count)
+        var record = [UInt8](repeating: 0, count: 20_000)
+        let count = recv(pair.sockets.client, &record, record.count, 0)
+        try #require(count > cut)
+        #expect(send(pair.sockets.server, record, cut, 0) == cut)
+        #expect(pair.client.receive() == .wantsRead)
+        #expect(send(pair.sockets.server, Array(record[cut..<count]), count - cut, 0) == count - cut)
+        #expect(pair.client.receive(atMost: 1 << 15) == .complete(text))
+    }
+
+    @Test func bytesThatWereReadAlreadyComeFirst() throws {
+        let sockets = try SocketPair()
+        let client = Endpoint(
+            try TLSConnection(
+                client: peers.clientContext, descriptor: sockets.client, serverName: .dns("api.test"),
+                verify: { _ in .accept }))
+        #expect(client.handshake() == .wantsRead)
+        var hello = [UInt8](repeating: 0, count: 4096)
+        let count = recv(sockets.server, &hello, hello.count, 0)
+        try #require(count > 100)
+        #expect(send(sockets.client, Array(hello[50..<count]), count - 50, 0) == count - 50)
+        let server = Endpoint(
+            try TLSConnection(
+                server: Peers.server(.tls13), descriptor: sockets.server, identity: peers.identity,
+                ticketContext: Array("test".utf8), alreadyReceived: Array(hello[..<50])))
+        #expect(server.handshake() == .wantsRead)
+        try client.handshake().get()
+        try server.handshake().get()
+        #expect(client.send("hello") == 5)
+        #expect(server.receive() == .complete("hello"))
+    }
+
     @Test func emptyWrite() throws {
         let pair = try connected()
         #expect(pair.client.send("") == 0)

@@ -5,6 +5,7 @@ import COpenSSL
 /// The SSL object of one connection, and what its callbacks need. Belongs to one `TLSConnection`.
 final class ConnectionState {
     let ssl: OpaquePointer
+    let input: RecordInput
     private let verifyPeer: ((PresentedChain) -> PeerVerdict)?
     private let confirmPeer: ((PeerEvidence) -> PeerVerdict)?
     private let asksForEvidence: Bool
@@ -44,6 +45,7 @@ final class ConnectionState {
         OpenSSLErrorQueue.clear()
         guard let ssl = SSL_new(context.pointer) else { throw .setup("no TLS connection") }
         self.ssl = ssl
+        input = RecordInput(descriptor)
         verifyPeer = verify
         confirmPeer = confirm
         self.asksForEvidence = asksForEvidence
@@ -54,6 +56,8 @@ final class ConnectionState {
         guard SSL_set_fd(ssl, descriptor) == 1, SSL_set_ex_data(ssl, 0, state) == 1 else {
             throw .setup("no TLS connection")
         }
+        // The input outlives the SSL object, which deinit frees.
+        SSL_set0_rbio(ssl, try input.makeBIO())
     }
 
     deinit {
@@ -61,20 +65,6 @@ final class ConnectionState {
         // doesn't. Those ended by a fatal alert stay forbidden.
         SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN)
         SSL_free(ssl)
-    }
-
-    /// Reads `bytes` before the socket.
-    func readFirst(_ bytes: [UInt8]) throws(TLSError) {
-        var bytes = bytes
-        guard let socket = SSL_get_rbio(ssl), let buffer = BIO_new(BIO_f_buffer()) else {
-            throw .setup("no TLS connection")
-        }
-        BIO_up_ref(socket)
-        BIO_push(buffer, socket)
-        SSL_set0_rbio(ssl, buffer)
-        guard BIO_ctrl(buffer, BIO_C_SET_BUFF_READ_DATA, bytes.count, &bytes) == 1 else {
-            throw .setup("no memory for what was received already")
-        }
     }
 
     private static func of(_ connection: OpaquePointer?) -> ConnectionState? {
