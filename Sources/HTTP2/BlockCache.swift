@@ -24,6 +24,9 @@ struct BlockCache: ~Copyable {
     /// Bytes that are kept.
     var kept: Int { lists.pointee.kept }
 
+    /// Whether nghttp2 has asked for its buffer for frames.
+    var hasFrames: Bool { lists.pointee.hasFrames }
+
     func trim() { lists.pointee.release() }
 
     /// Gives the pages of the buffer for frames back to the kernel. Nothing may be in it.
@@ -36,7 +39,7 @@ struct BlockCache: ~Copyable {
             malloc: { size, lists in FreeLists.at(lists)?.pointee.allocate(size) },
             free: { block, lists in FreeLists.at(lists)?.pointee.free(block) },
             calloc: { count, size, lists in FreeLists.at(lists)?.pointee.allocateZeroed(count, size) },
-            realloc: { block, size, _ in Glibc.realloc(block, size) })
+            realloc: { block, size, lists in FreeLists.at(lists)?.pointee.reallocate(block, size) })
     }
 }
 
@@ -52,6 +55,7 @@ private struct FreeLists {
     private(set) var kept = 0
     /// The buffer for frames, which a session has as long as it lives: whole pages, and what is beyond them.
     private var frames: UnsafeMutableRawPointer?
+    var hasFrames: Bool { frames != nil }
     private static let framesLength = 16 << 10
 
     static func at(_ user: UnsafeMutableRawPointer?) -> UnsafeMutablePointer<FreeLists>? {
@@ -88,6 +92,12 @@ private struct FreeLists {
         guard let block = allocate(bytes) else { return nil }
         memset(block, 0, bytes)
         return block
+    }
+
+    mutating func reallocate(_ block: UnsafeMutableRawPointer?, _ size: Int) -> UnsafeMutableRawPointer? {
+        guard let block else { return allocate(size) }
+        if block == frames { frames = nil }
+        return realloc(block, size)
     }
 
     mutating func free(_ block: UnsafeMutableRawPointer?) {

@@ -216,6 +216,14 @@ struct EventQueue {
         return true
     }
 
+    mutating func takeRest(of stream: HTTP2StreamID) -> Range<Int>? {
+        guard first + 1 < events.count, case .data(stream, let range) = events[first],
+            case .ended(stream) = events[first + 1]
+        else { return nil }
+        first += 2
+        return range
+    }
+
     func endsSoon(_ stream: HTTP2StreamID) -> Bool {
         for index in first..<min(first + 2, events.count) {
             switch events[index] {

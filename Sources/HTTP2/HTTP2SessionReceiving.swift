@@ -23,6 +23,9 @@ extension HTTP2Session {
     /// Takes the next event if it is the end of that stream's message.
     package func takeEnd(of stream: HTTP2StreamID) -> Bool { events.takeEnd(of: stream) }
 
+    /// Takes the next two events if they are all of the stream's body and its end.
+    package func takeRest(of stream: HTTP2StreamID) -> Range<Int>? { events.takeRest(of: stream) }
+
     /// Whether the next event, or the one after some data, ends the stream's message: all of it has arrived.
     package func endsSoon(_ stream: HTTP2StreamID) -> Bool { events.endsSoon(stream) }
 

@@ -79,7 +79,7 @@ import Testing
             try TLSConnection(
                 client: peers.clientContext, descriptor: sockets.client, serverName: .dns("api.test"),
                 verify: { _ in .accept }))
-        #expect(client.handshake() == .wantsRead)
+        #expect(client.handshake().isPending)
         var hello = [UInt8](repeating: 0, count: 4096)
         let count = recv(sockets.server, &hello, hello.count, 0)
         try #require(count > 100)
@@ -88,7 +88,7 @@ import Testing
             try TLSConnection(
                 server: Peers.server(.tls13), descriptor: sockets.server, identity: peers.identity,
                 ticketContext: Array("test".utf8), alreadyReceived: Array(hello[..<50])))
-        #expect(server.handshake() == .wantsRead)
+        #expect(server.handshake().isPending)
         try client.handshake().get()
         try server.handshake().get()
         #expect(client.send("hello") == 5)

@@ -67,20 +67,22 @@ final class HTTP2Server: HTTP2ConnectionOwner {
     // MARK: Requests
 
     func received(_ place: HTTP2HeadPlace, on id: HTTP2StreamID, ends: Bool) {
-        guard let owner else { return connection.session.reset(id, .refusedStream) }
         if !isLeaving { deadline.clear() }
-        let served: Serving
+        let door: HTTP2ServerStream
         if let used = spare.popLast() {
-            served = used
-            served.door.beginAnew(id)
+            door = used.door
+            door.place = serving.count
+            serving.append(used)
+            door.beginAnew(id)
         } else {
-            let door = HTTP2ServerStream(connection.adopt(id), of: self, session: session, settings: settings)
-            served = Serving(door: door, request: owner.handler(of: door))
-            door.handler = served.request
+            guard let owner else { return connection.session.reset(id, .refusedStream) }
+            door = HTTP2ServerStream(connection.adopt(id), of: self, session: session, settings: settings)
+            let request = owner.handler(of: door)
+            door.handler = request
+            door.place = serving.count
+            serving.append(Serving(door: door, request: request))
         }
-        served.door.place = serving.count
-        serving.append(served)
-        served.door.receive(place, ends: ends, isSecure: connection.stream.isSecure)
+        door.receive(place, ends: ends, isSecure: connection.stream.isSecure)
     }
 
     /// Another protocol follows the door's request.

@@ -182,7 +182,7 @@ package final class HTTP2Connection {
         switch event {
         case .request(let id, let place, let ends):
             if isClosed { session.reset(id, .refusedStream) } else { owner?.received(place, on: id, ends: ends) }
-        case .response(let id, let place, let ends): streams[id]?.received(place, ends: ends)
+        case .response(let id, let place, let ends): received(place, ends: ends, on: id)
         case .data(let id, let range): received(range, on: id)
         case .trailers(let id, let trailers): streams[id]?.ended(trailers)
         case .ended(let id): streams[id]?.ended(TrailerSection())
@@ -212,10 +212,22 @@ package final class HTTP2Connection {
         }
     }
 
-    private func received(_ range: Range<Int>, on id: HTTP2StreamID) {
+    private func received(_ place: HTTP2HeadPlace, ends: Bool, on id: HTTP2StreamID) {
+        guard let stream = streams[id] else { return }
+        // One step for a whole response.
+        let body = ends ? nil : session.takeRest(of: id)
+        if let body { count(body) }
+        stream.received(place, ends: ends, body: body)
+    }
+
+    private func count(_ range: Range<Int>) {
         // A slow stream holds up no other: its own window does that.
         session.consumedOfConnection(range.count)
         if estimator.received(range.count, at: lastReceived.nanoseconds) { session.ping(WindowEstimator.opaque) }
+    }
+
+    private func received(_ range: Range<Int>, on id: HTTP2StreamID) {
+        count(range)
         // One step for the last bytes and the end.
         let ends = session.takeEnd(of: id)
         // Data without a reader returns no credit.

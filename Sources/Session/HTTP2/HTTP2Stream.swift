@@ -174,10 +174,13 @@ package final class HTTP2Stream: BodySource, BodySink {
 
     // MARK: Events
 
-    func received(_ place: HTTP2HeadPlace, ends: Bool) {
-        if ends { trailers = TrailerSection() }
+    /// - Parameter body: all of it, if it arrived with the head.
+    func received(_ place: HTTP2HeadPlace, ends: Bool, body: Range<Int>? = nil) {
+        if ends || body != nil { trailers = TrailerSection() }
         door?.received(place, ends: ends)
+        arriving = body
         tell()
+        keepArriving()
         closeIfDone()
     }
 

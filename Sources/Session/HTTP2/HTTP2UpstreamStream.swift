@@ -239,7 +239,7 @@ extension HTTP2UpstreamStream: HTTP2StreamDoor {
             response.ends = ends
             isFresh = true
         }
-        isHere = stream.map { connection.session.endsSoon($0.id) } ?? false
+        isHere = stream.map { $0.hasReceivedAll || connection.session.endsSoon($0.id) } ?? false
         receiver.responseBegan()
     }
 
