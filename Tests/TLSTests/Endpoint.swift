@@ -18,6 +18,7 @@ final class Endpoint {
     var clientServerName: String? { connection.clientServerName }
     var peerChain: PresentedChain? { connection.peerChain }
 
+    func readAhead() { connection.readAhead() }
     func handshake() -> Outcome<Void> { Outcome(connection.handshake()) }
     func shutdown() -> Outcome<Void> { Outcome(connection.shutdown()) }
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Outcome<Int> {

@@ -12,7 +12,7 @@ package final class HTTP2Connection {
     /// Kept from ``start(for:)`` to its last call: its streams may have been all that kept it.
     @exclusivity(unchecked) private var owner: (any HTTP2ConnectionOwner)?
     // Unchecked, as the owner is: each is stored whole, or changed by code that calls nobody, as the map is.
-    @exclusivity(unchecked) private var streams = StreamMap()
+    @exclusivity(unchecked) private(set) var streams = StreamMap()
     /// It has no streams any more, and gets none. What is queued may still be written (``part()``).
     @exclusivity(unchecked) package private(set) var isClosed = false
     /// The peer's SETTINGS arrived.
@@ -88,6 +88,7 @@ package final class HTTP2Connection {
     package func start(for owner: any HTTP2ConnectionOwner) {
         self.owner = owner
         stream.owner = self
+        stream.expectManyRecords()
         stream.wantsRead = true
         round.schedule()
         if stream.holdsBytes { streamIsReadable(stream) }
@@ -387,18 +388,4 @@ extension HTTP2Connection: ByteStreamOwner {
         isBlocked = false
         pump()
     }
-}
-
-extension HTTP2Connection: HTTP2Outlet {
-    private static let frame = 9 + (16 << 10)
-
-    package var hasRoom: Bool { output.free >= Self.frame }
-    package func write(_ bytes: RawSpan) { output.append(copying: bytes) }
-
-    package func available(of stream: HTTP2StreamID, most: Int) -> (count: Int, isLast: Bool) {
-        streams[stream]?.available(most: most) ?? (0, true)
-    }
-
-    package func writeBody(_ count: Int, of stream: HTTP2StreamID) { streams[stream]?.give(count, to: &output) }
-    package func trailers(of stream: HTTP2StreamID) -> FieldBlock? { streams[stream]?.takeTrailers() }
 }

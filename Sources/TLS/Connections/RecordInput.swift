@@ -21,8 +21,8 @@ final class RecordInput {
 
     var isEmpty: Bool { unread.isEmpty }
 
-    /// Puts bytes that were read from the socket already before the others.
-    func readFirst(_ bytes: [UInt8]) { bytes.withUnsafeBytes { keep($0) } }
+    /// Puts bytes that were read from the socket already before the others. Called once, before anything is read.
+    func readFirst(_ bytes: ArraySlice<UInt8>) { bytes.withUnsafeBytes { keep($0) } }
 
     /// - Parameter memory: stays until ``takeBack()``.
     func lend(_ memory: UnsafeMutableRawBufferPointer) { lent = memory }
@@ -64,11 +64,9 @@ final class RecordInput {
 
     // MARK: The BIO
 
-    /// A BIO that reads from this object, which must outlive it.
-    func makeBIO() throws(TLSError) -> OpaquePointer {
-        guard let method = RecordInputMethod.shared.pointer, let bio = BIO_new(method) else {
-            throw .setup("no TLS connection")
-        }
+    /// A BIO that reads from this object, which must outlive it; nil: memory is exhausted.
+    func makeBIO() -> OpaquePointer? {
+        guard let method = RecordInputMethod.shared.pointer, let bio = BIO_new(method) else { return nil }
         BIO_set_data(bio, Unmanaged.passUnretained(self).toOpaque())
         BIO_set_init(bio, 1)
         return bio

@@ -8,7 +8,8 @@ package struct TLSConnection: ~Copyable {
     private let state: ConnectionState
     // A copy of the state's pointer saves a load.
     private let ssl: OpaquePointer
-    private let input: RecordInput
+    /// Set by ``readAhead()``.
+    private var input: RecordInput?
     private var isBroken = false
 
     /// An outgoing connection. No closure may touch the connection.
@@ -44,7 +45,6 @@ package struct TLSConnection: ~Copyable {
         SSL_set_connect_state(ssl)
         self.state = state
         self.ssl = ssl
-        input = state.input
     }
 
     /// An accepted connection.
@@ -67,11 +67,10 @@ package struct TLSConnection: ~Copyable {
                 ssl, identity.leaf.pointer, identity.key.pointer, identity.issuers.pointer, 1)
             guard done == 1 else { throw .setup("certificate of \(identity.leaf.subject) can't be used") }
         }
-        state.input.readFirst(alreadyReceived)
+        if !alreadyReceived.isEmpty { try state.readFirst(alreadyReceived) }
         SSL_set_accept_state(ssl)
         self.state = state
         self.ssl = ssl
-        input = state.input
     }
 
     package mutating func handshake() -> TLSResult<Void> {
@@ -85,18 +84,29 @@ package struct TLSConnection: ~Copyable {
             return .failed(.handshakeTooCostly(limit: state.budget.limit))
         }
         guard done == 1 else { return failure(done, systemError) }
-        // From here on the input reads ahead.
-        SSL_set_read_ahead(ssl, 0)
+        SSL_set_default_read_buffer_len(ssl, ContextHandle.readAhead)
         // Certificates come in handshakes alone; the callback would run for every record.
         SSL_set_msg_callback(ssl, nil)
         return .complete(())
     }
 
-    /// Lends memory for the reads until ``takeBackMemory()``: each system call brings as much as fits into it.
-    package mutating func lend(_ memory: UnsafeMutableRawBufferPointer) { input.lend(memory) }
+    /// From here on a system call brings as many records as the memory holds that is lent (``lend(_:)``): for peers
+    /// that send many small ones. OpenSSL, which reads ahead otherwise, moves all that is left to the front of its
+    /// buffer for each record.
+    ///
+    /// Call it after the handshake. Without memory for it nothing changes.
+    package mutating func readAhead() {
+        if input == nil { input = state.readAhead() }
+    }
+
+    /// Whether reads take lent memory.
+    package var readsAhead: Bool { input != nil }
+
+    /// Lends memory for reads, until ``takeBackMemory()``.
+    package mutating func lend(_ memory: UnsafeMutableRawBufferPointer) { input?.lend(memory) }
 
     /// Keeps a copy of what wasn't read, which is nothing unless the memory that it was to be read into is full.
-    package mutating func takeBackMemory() { input.takeBack() }
+    package mutating func takeBackMemory() { input?.takeBack() }
 
     /// Reads at most one record; the count is positive. Call again at once only while `hasPending` is true.
     package mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> TLSResult<Int> {
@@ -125,7 +135,7 @@ package struct TLSConnection: ~Copyable {
     package mutating func releaseBuffers() { _ = SSL_free_buffers(ssl) }
 
     /// Whether data, or a part of a record, is buffered.
-    package var hasPending: Bool { SSL_has_pending(ssl) == 1 || !input.isEmpty }
+    package var hasPending: Bool { SSL_has_pending(ssl) == 1 || input?.isEmpty == false }
 
     /// The ClientHello's SNI, on the server's side after the handshake's start.
     package var clientServerName: String? { state.clientServerName }
