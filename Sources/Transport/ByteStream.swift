@@ -148,7 +148,7 @@ package final class ByteStream: SocketHandler {
 
     private func readTLS(into buffer: inout ByteBuffer) -> ReadOutcome {
         if let knownEnd { return knownEnd }
-        guard tls!.readsAhead else { return readRecords(into: &buffer) }
+        guard tls?.readsAhead == true else { return readRecords(into: &buffer) }
         let slab = buffer.slabs.take()
         tls!.lend(UnsafeMutableRawBufferPointer(start: slab, count: SlabPool.slabSize))
         let outcome = readRecords(into: &buffer)
