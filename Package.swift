@@ -152,7 +152,7 @@ let package = Package(
         tests("EventLoop"),
         tests("TLS", ["COpenSSL", "TestAuthority"]),
         tests("HTTPWire"),
-        tests("HTTP2", ["HTTPWire"]),
+        tests("HTTP2", ["HTTPWire", "CNGHTTP2"]),
         tests("Security", ["Addresses", "TLS", "TestAuthority"]),
         // Images, for the tests of who decodes them, and where.
         .target(name: "TestBodies", dependencies: ["Serialization"], path: "Tests/TestBodies", swiftSettings: settings),

@@ -2,3 +2,6 @@
 #pragma clang module import SwiftGlibc
 
 #include <nghttp2/nghttp2.h>
+
+// malloc_usable_size(3), of a header of its own.
+size_t malloc_usable_size(void *block);

@@ -3,6 +3,7 @@ import HTTPWire
 
 /// A reusable array of `nghttp2_nv`. nghttp2 copies names and values.
 struct FieldVector {
+    /// Those of the longest block so far, of which a shorter one uses the first.
     private var entries: [nghttp2_nv] = []
 
     /// Calls `body` with a block's fields.
@@ -18,28 +19,35 @@ struct FieldVector {
         _ block: borrowing FieldBlock, _ priority: UnsafeBufferPointer<UInt8>?,
         _ body: (UnsafePointer<nghttp2_nv>?, Int) -> Result
     ) -> Result {
-        entries.removeAll(keepingCapacity: true)
+        let most = block.fields.count + 1
+        if entries.count < most {
+            entries += repeatElement(nghttp2_nv(), count: most - entries.count)
+        }
         return block.bytes.withUnsafeBufferPointer { bytes in
-            for field in block.fields {
-                if priority != nil, bytes[field.name.offsets].elementsEqual("priority".utf8) { continue }
-                let flag = field.isNeverIndexed ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE
-                // nghttp2 only reads them.
-                let base = UnsafeMutablePointer(mutating: bytes.baseAddress)
-                entries.append(
-                    nghttp2_nv(
+            entries.withUnsafeMutableBufferPointer { entries in
+                var count = 0
+                for index in 0..<block.fields.count {
+                    let field = block.fields[index]
+                    if priority != nil, bytes[field.name.offsets].elementsEqual("priority".utf8) { continue }
+                    let flag = field.isNeverIndexed ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE
+                    // nghttp2 only reads them.
+                    let base = UnsafeMutablePointer(mutating: bytes.baseAddress)
+                    entries[count] = nghttp2_nv(
                         name: base.map { $0 + field.name.start }, value: base.map { $0 + field.value.start },
-                        namelen: field.name.count, valuelen: field.value.count, flags: UInt8(flag.rawValue)))
-            }
-            if let priority {
-                let name: StaticString = "priority"
-                entries.append(
-                    nghttp2_nv(
+                        namelen: field.name.count, valuelen: field.value.count, flags: UInt8(flag.rawValue))
+                    count += 1
+                }
+                if let priority {
+                    let name: StaticString = "priority"
+                    entries[count] = nghttp2_nv(
                         name: UnsafeMutablePointer(mutating: name.utf8Start),
                         value: UnsafeMutablePointer(mutating: priority.baseAddress),
                         namelen: name.utf8CodeUnitCount, valuelen: priority.count,
-                        flags: UInt8(NGHTTP2_NV_FLAG_NONE.rawValue)))
+                        flags: UInt8(NGHTTP2_NV_FLAG_NONE.rawValue))
+                    count += 1
+                }
+                return body(UnsafePointer(entries.baseAddress), count)
             }
-            return entries.withUnsafeBufferPointer { body($0.baseAddress, $0.count) }
         }
     }
 }

@@ -59,9 +59,9 @@ package struct HTTP2HeadPlace: Sendable, Equatable {
 
     /// `:scheme`; `none` for CONNECT and responses.
     package let scheme: Scheme
-    /// `:protocol` of an extended CONNECT (RFC 8441 section 4). Its text is the equivalent HTTP/1.1 handshake: a GET
-    /// with Upgrade, without Sec-WebSocket-Key.
-    package let protocolName: String?
+    /// An extended CONNECT (RFC 8441 section 4). Its text is the equivalent HTTP/1.1 handshake: a GET with Upgrade,
+    /// which has the value of `:protocol`, without Sec-WebSocket-Key.
+    package let isExtendedConnect: Bool
     /// The Priority field; nil if absent or malformed.
     package let priority: HTTP2Priority?
     /// A field other than the usual secrets was never-indexed. It has to stay so at the next hop (RFC 7541 section

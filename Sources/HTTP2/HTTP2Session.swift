@@ -46,7 +46,7 @@ package final class HTTP2Session {
     /// The highest stream of the peer that became an event.
     @exclusivity(unchecked) var lastProcessed: Int32 = 0
     /// Priorities that arrived before their requests.
-    var earlyPriorities: [(HTTP2StreamID, HTTP2Priority)] = []
+    @exclusivity(unchecked) var earlyPriorities: [(HTTP2StreamID, HTTP2Priority)] = []
 
     // Sending:
     @exclusivity(unchecked) var streams = StreamTable()
@@ -67,9 +67,9 @@ package final class HTTP2Session {
     /// The flood that the session failed for, if any.
     package internal(set) var flood: HTTP2Flood?
     /// The owner's GOAWAYs with an error code that aren't serialized yet.
-    var orderedGoAways = 0
-    var hasSentGoAway = false
-    var hasReceivedGoAway = false
+    @exclusivity(unchecked) var orderedGoAways = 0
+    @exclusivity(unchecked) var hasSentGoAway = false
+    @exclusivity(unchecked) var hasReceivedGoAway = false
     var peerInitialWindow = 65_535
     /// What streams get, once their bytes are consumed.
     @exclusivity(unchecked) var streamWindow: Int
@@ -208,6 +208,20 @@ struct EventQueue {
         }
         first += 1
         return events[first - 1]
+    }
+
+    mutating func takeEnd(of stream: HTTP2StreamID) -> Bool {
+        guard first < events.count, case .ended(stream) = events[first] else { return false }
+        first += 1
+        return true
+    }
+
+    mutating func takeRest(of stream: HTTP2StreamID) -> Range<Int>? {
+        guard first + 1 < events.count, case .data(stream, let range) = events[first],
+            case .ended(stream) = events[first + 1]
+        else { return nil }
+        first += 2
+        return range
     }
 
     func endsSoon(_ stream: HTTP2StreamID) -> Bool {

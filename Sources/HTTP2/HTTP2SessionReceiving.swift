@@ -20,6 +20,12 @@ extension HTTP2Session {
     /// The next event, or nil.
     package func nextEvent() -> HTTP2Event? { events.next() }
 
+    /// Takes the next event if it is the end of that stream's message.
+    package func takeEnd(of stream: HTTP2StreamID) -> Bool { events.takeEnd(of: stream) }
+
+    /// Takes the next two events if they are all of the stream's body and its end.
+    package func takeRest(of stream: HTTP2StreamID) -> Range<Int>? { events.takeRest(of: stream) }
+
     /// Whether the next event, or the one after some data, ends the stream's message: all of it has arrived.
     package func endsSoon(_ stream: HTTP2StreamID) -> Bool { events.endsSoon(stream) }
 
@@ -262,7 +268,7 @@ extension nghttp2_error {
 
 extension HTTP2HeadPlace {
     fileprivate var framing: HTTP2Framing {
-        HTTP2Framing(lines: Int(lines), ends: ends, isExtendedConnect: protocolName != nil)
+        HTTP2Framing(lines: Int(lines), ends: ends, isExtendedConnect: isExtendedConnect)
     }
 
     fileprivate func progress(_ parsed: HeadProgress) -> HeadProgress {

@@ -189,8 +189,7 @@ struct HeadText: ~Copyable {
         return HTTP2HeadPlace(
             range: UInt32(start)..<UInt32(text.count), round: round, lines: UInt32(lines), ends: ends,
             isTooLarge: isTooLarge,
-            scheme: scheme,
-            protocolName: protocolName.isEmpty ? nil : String(decoding: pseudo.bytes[protocolName], as: UTF8.self),
+            scheme: scheme, isExtendedConnect: !protocolName.isEmpty,
             priority: priority, neverIndexed: neverIndexed)
     }
 

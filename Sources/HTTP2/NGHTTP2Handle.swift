@@ -10,6 +10,7 @@ package enum HTTP2Library {
 /// Owns a session of nghttp2.
 struct NGHTTP2Handle: ~Copyable {
     let pointer: OpaquePointer
+    let cache = BlockCache()
 
     init(_ role: HTTP2Session.Role, _ limits: HTTP2Limits) throws(HTTP2Unavailable) {
         var options: OpaquePointer?
@@ -26,15 +27,17 @@ struct NGHTTP2Handle: ~Copyable {
 
         guard let callbacks = NGHTTP2Callbacks.shared.pointer else { throw HTTP2Unavailable() }
         var session: OpaquePointer?
+        var memory = cache.functions
         let result =
             switch role {
-            case .client: nghttp2_session_client_new2(&session, callbacks, nil, options)
-            case .server: nghttp2_session_server_new2(&session, callbacks, nil, options)
+            case .client: nghttp2_session_client_new3(&session, callbacks, nil, options, &memory)
+            case .server: nghttp2_session_server_new3(&session, callbacks, nil, options, &memory)
             }
         guard result == 0, let session else { throw HTTP2Unavailable() }
         pointer = session
     }
 
+    // Before the cache is destroyed.
     deinit { nghttp2_session_del(pointer) }
 }
 

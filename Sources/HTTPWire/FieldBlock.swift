@@ -10,6 +10,7 @@ package struct FieldBlock: Sendable {
 
     package internal(set) var bytes: [UInt8] = []
     package private(set) var fields: [Field] = []
+    private var lines = KnownLines()
 
     package init() {}
 
@@ -42,17 +43,55 @@ package struct FieldBlock: Sendable {
         static let haveNoWebSocketKey = LineRules(rawValue: 4)
     }
 
+    /// Lines of a received head, where they were written. They aren't parsed again.
+    struct KnownLines {
+        fileprivate var fields: [HeadField] = []
+        /// HTTP/2 has no other names.
+        fileprivate var areLowerCase = false
+
+        /// - Parameter start: the line's, in the block's bytes.
+        @inline(__always)
+        mutating func append(_ field: HeadField, at start: Int) {
+            let distance = start - field.line.start
+            func moved(_ range: ByteRange) -> ByteRange { ByteRange(range.start + distance, range.end + distance) }
+            fields.append(
+                HeadField(name: moved(field.name), value: moved(field.value), line: moved(field.line), id: field.id))
+        }
+    }
+
+    /// The array for known lines, empty; ``takeLines(from:_:_:)`` takes it back.
+    /// - Parameter version: of the received message.
+    mutating func lendLines(_ version: HTTPVersion) -> KnownLines {
+        var lent = KnownLines()
+        swap(&lent, &lines)
+        lent.fields.removeAll(keepingCapacity: true)
+        lent.areLowerCase = version == .http2
+        return lent
+    }
+
     /// Appends the HTTP/1.1 field lines in `bytes` from `start` on as fields. Cookies are split (RFC 9113 section
     /// 8.2.3).
-    mutating func takeLines(from start: Int, _ rules: LineRules) {
+    /// - Parameter known: some of the lines, in their order.
+    mutating func takeLines(from start: Int, _ rules: LineRules, _ known: consuming KnownLines = KnownLines()) {
         var position = start
         let end = bytes.count
+        var next = 0
         while position < end {
-            let (id, name) = takeName(at: position)
-            let colon = name.end
-            let lineEnd = bytes.span.endOfFieldText(from: colon, to: end)
-            let value = bytes.span.trimmed(ByteRange(colon + 1, lineEnd))
-            position = lineEnd + 2
+            let id: FieldName
+            let name: ByteRange
+            let value: ByteRange
+            if next < known.fields.count, known.fields[next].line.start == position {
+                let field = known.fields[next]
+                next += 1
+                (id, name, value) = (field.id, field.name, field.value)
+                if !known.areLowerCase { lowercase(id, name) }
+                position = field.line.end
+            } else {
+                (id, name) = takeName(at: position)
+                let lineEnd = bytes.span.endOfFieldText(from: name.end, to: end)
+                value = bytes.span.trimmed(ByteRange(name.end + 1, lineEnd))
+                position = lineEnd + 2
+            }
             if rules.mayDrop, drops(name, id, rules) { continue }
             if id == .cookie {
                 splitCookies(value, named: name)
@@ -61,6 +100,13 @@ package struct FieldBlock: Sendable {
                     Field(name: name, value: value, isNeverIndexed: id.isSecret || rules.contains(.areNeverIndexed)))
             }
         }
+        lines = known
+    }
+
+    private mutating func lowercase(_ id: FieldName, _ name: ByteRange) {
+        var out = bytes.mutableSpan
+        if id != .other { return out.lowercaseName(name.offsets) }
+        for offset in name.offsets { out[offset] = out[offset].lowercased }
     }
 
     /// Reads a line's name, and converts it to lower case.

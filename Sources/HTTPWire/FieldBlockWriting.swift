@@ -42,6 +42,7 @@ extension HeadWriter {
             version: head.version, lastVia: head.lastVia, via: via, isFramed: connectProtocol == nil && !isTunnel,
             hasNominations: head.connection.contains(.nominations))
         let start = block.bytes.count
+        var lines = block.lendLines(head.version)
         writeFields(head.fields, passage, from: bytes, edits: edits, into: &block.bytes) { field in
             switch field.id {
             case .upgrade, .host: false
@@ -51,8 +52,10 @@ extension HeadWriter {
             }
         } replacing: { field, out in
             if field.id == .maxForwards { writeMaxForwards(maxForwards, into: &out) }
+        } noting: {
+            lines.append($0, at: $1)
         }
-        block.takeLines(from: start, lineRules(edits, neverIndexed, isWebSocket: connectProtocol != nil))
+        block.takeLines(from: start, lineRules(edits, neverIndexed, isWebSocket: connectProtocol != nil), lines)
         if head.acceptsTrailers { block.append("te") { $0.append(contentsOf: "trailers") } }
     }
 
@@ -80,6 +83,7 @@ extension HeadWriter {
             isFramed: ResponseHead.mayBeFramed(status: head.status),
             hasNominations: head.connection.contains(.nominations))
         let start = block.bytes.count
+        var lines = block.lendLines(head.version)
         writeFields(head.fields, passage, from: bytes, edits: edits, into: &block.bytes) { field in
             switch field.id {
             case .upgrade: false
@@ -88,8 +92,10 @@ extension HeadWriter {
             }
         } replacing: { field, out in
             if field.id == .proxyStatus { writeProxyStatus(field.value, from: bytes, into: &out) }
+        } noting: {
+            lines.append($0, at: $1)
         }
-        block.takeLines(from: start, lineRules(edits, neverIndexed, isWebSocket: head.isUpgrade))
+        block.takeLines(from: start, lineRules(edits, neverIndexed, isWebSocket: head.isUpgrade), lines)
     }
 
     /// Writes a response of the proxy's own into `block`: as it is, but for fields that HTTP/2 forbids.

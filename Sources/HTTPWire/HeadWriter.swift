@@ -148,12 +148,14 @@ package enum HeadWriter {
         let hasNominations: Bool
     }
 
-    /// Keeps fields by `rule` where ``FieldPassage`` doesn't decide; `replacing` writes what replaces the others.
+    /// Keeps fields by `rule` where ``FieldPassage`` doesn't decide; `replacing` writes what replaces the others, and
+    /// `noting` gets each field that is kept, with the offset of its line in `out`.
     @inline(__always)
     static func writeFields(
         _ fields: [HeadField], _ passage: FieldPassage, from bytes: Span<UInt8>, edits: HeadEdits,
         into out: inout [UInt8],
-        keeping rule: (HeadField) -> Bool, replacing: (HeadField, inout [UInt8]) -> Void
+        keeping rule: (HeadField) -> Bool, replacing: (HeadField, inout [UInt8]) -> Void,
+        noting: (HeadField, Int) -> Void = { _, _ in }
     ) {
         var hasLength = false
         var run = LineRun()
@@ -180,7 +182,10 @@ package enum HeadWriter {
                 if !keeps, !hasLength { writeContentLength(field.value, from: bytes, into: &out) }
                 hasLength = true
             }
-            if keeps { continue }
+            if keeps {
+                noting(field, out.count + run.offset(of: field.line))
+                continue
+            }
             if field.id == .via, let via = passage.via {
                 writeVia(via, after: field.value, passage.version, from: bytes, into: &out)
             } else {
@@ -312,6 +317,9 @@ private struct LineRun {
             upper = line.end
         }
     }
+
+    /// Of a line that was taken last and kept, among the bytes that are written next.
+    func offset(of line: ByteRange) -> Int { line.start - lower }
 
     mutating func flush(from bytes: Span<UInt8>, into out: inout [UInt8]) {
         if upper > lower { out.append(contentsOf: bytes, in: ByteRange(lower, upper)) }

@@ -124,6 +124,9 @@ package final class ByteStream: SocketHandler {
         layer == .tls && (knownEnd != nil || tls?.hasPending == true)
     }
 
+    /// The peer may send many small records (``TLSConnection/readAhead()``).
+    package func expectManyRecords() { tls?.readAhead() }
+
     /// Appends what is available: one system call, and what the TLS layer holds.
     package func read(into buffer: inout ByteBuffer) -> ReadOutcome {
         switch layer {
@@ -145,6 +148,16 @@ package final class ByteStream: SocketHandler {
 
     private func readTLS(into buffer: inout ByteBuffer) -> ReadOutcome {
         if let knownEnd { return knownEnd }
+        guard tls?.readsAhead == true else { return readRecords(into: &buffer) }
+        let slab = buffer.slabs.take()
+        tls!.lend(UnsafeMutableRawBufferPointer(start: slab, count: SlabPool.slabSize))
+        let outcome = readRecords(into: &buffer)
+        tls!.takeBackMemory()
+        buffer.slabs.giveBack(slab)
+        return outcome
+    }
+
+    private func readRecords(into buffer: inout ByteBuffer) -> ReadOutcome {
         var total = 0
         repeat {
             switch tls!.read(into: buffer.tail()) {

@@ -133,7 +133,8 @@ struct HTTP2Watch {
         require(head.version == .http2 && Int(head.length) == text.count, "a head of HTTP/2 is whole")
         require(!ends || head.bodyLength.isEmpty, "a stream that has ended has no body")
         require(
-            (place.protocolName != nil) == head.wantsUpgrade || place.protocolName?.lowercased() == "h2c",
+            place.isExtendedConnect == head.wantsUpgrade
+                || head.first(.upgrade)?.text(in: text.span).lowercased() == "h2c",
             "a handshake asks for an upgrade")
         var parser = HeadParser(limit: text.count)
         var again = RequestHead()

@@ -233,7 +233,7 @@ import Testing
         var (read, text) = (RequestHead(), [UInt8]())
         while let event = pair.server.session.nextEvent() {
             guard case .request(stream, let place, ends: false) = event else { continue }
-            #expect(place.protocolName == "websocket")
+            #expect(place.isExtendedConnect)
             #expect(place.scheme == .https)
             guard case .complete = pair.server.session.readRequest(place, into: &read, bytes: &text) else {
                 Issue.record("not complete")

@@ -3,8 +3,11 @@
 /// A connection behind a reference, because `#expect` copies what it looks at.
 final class Endpoint {
     private var connection: TLSConnection
+    private let lent = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
 
     init(_ connection: consuming TLSConnection) { self.connection = connection }
+
+    deinit { lent.deallocate() }
 
     var version: TLSVersion { connection.version }
     var cipherName: String { connection.cipherName }
@@ -15,9 +18,14 @@ final class Endpoint {
     var clientServerName: String? { connection.clientServerName }
     var peerChain: PresentedChain? { connection.peerChain }
 
+    func readAhead() { connection.readAhead() }
     func handshake() -> Outcome<Void> { Outcome(connection.handshake()) }
     func shutdown() -> Outcome<Void> { Outcome(connection.shutdown()) }
-    func read(into buffer: UnsafeMutableRawBufferPointer) -> Outcome<Int> { Outcome(connection.read(into: buffer)) }
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> Outcome<Int> {
+        connection.lend(lent)
+        defer { connection.takeBackMemory() }
+        return Outcome(connection.read(into: buffer))
+    }
     func write(_ bytes: UnsafeRawBufferPointer) -> Outcome<Int> { Outcome(connection.write(bytes)) }
 
     /// One read as text.

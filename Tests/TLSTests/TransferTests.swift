@@ -39,6 +39,90 @@ import Testing
         #expect(!pair.client.hasPending)
     }
 
+    /// One system call brings all of them, and what isn't read is kept.
+    @Test func oneReadOfTheSocketBringsManyRecords() throws {
+        let pair = try connected()
+        pair.client.readAhead()
+        let texts = (0..<100).map { "record \($0)" }
+        for text in texts { #expect(pair.server.send(text) == text.utf8.count) }
+        #expect(pair.client.receive() == .complete(texts[0]))
+        var byte: UInt8 = 0
+        #expect(recv(pair.sockets.client, &byte, 1, CInt(MSG_PEEK)) == -1 && errno == EAGAIN)
+        for text in texts.dropFirst() {
+            #expect(pair.client.hasPending)
+            #expect(pair.client.receive() == .complete(text))
+        }
+        #expect(!pair.client.hasPending)
+        #expect(pair.client.receive() == .wantsRead)
+        #expect(pair.server.send("more") == 4)
+        #expect(pair.client.receive() == .complete("more"))
+    }
+
+    /// More than OpenSSL's buffer holds, so that one of them has no room for its end.
+    @Test(arguments: [false, true])
+    func thousandsOfRecordsThatArriveTogether(_ readsAhead: Bool) throws {
+        let pair = try connected()
+        #expect(pair.client.receive() == .wantsRead)
+        if readsAhead { pair.client.readAhead() }
+        var wire: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 4096)
+        for number in 10_000..<13_000 {
+            #expect(pair.server.send("\(number)") == 5)
+            let count = recv(pair.sockets.client, &piece, piece.count, 0)
+            try #require(count > 5)
+            wire += piece[..<count]
+        }
+        try #require(send(pair.sockets.server, wire, wire.count, 0) == wire.count)
+        for number in 10_000..<13_000 { try #require(pair.client.receive() == .complete("\(number)")) }
+    }
+
+    /// A read may end at any byte of a record.
+    @Test(arguments: [1, 4, 5, 6, 20, 16_000], [TLSVersion.tls12, .tls13])
+    func aRecordInTwoPieces(_ cut: Int, _ version: TLSVersion) throws {
+        let pair = try connected(version)
+        pair.client.readAhead()
+        #expect(pair.client.receive() == .wantsRead)
+        let text = String(repeating: "a", count: 16_384)
+        #expect(pair.server.send(text) == text.utf8.count)
+        var record = [UInt8](repeating: 0, count: 20_000)
+        let count = recv(pair.sockets.client, &record, record.count, 0)
+        try #require(count > cut)
+        #expect(send(pair.sockets.server, record, cut, 0) == cut)
+        #expect(pair.client.receive() == .wantsRead)
+        #expect(send(pair.sockets.server, Array(record[cut..<count]), count - cut, 0) == count - cut)
+        #expect(pair.client.receive(atMost: 1 << 15) == .complete(text))
+    }
+
+    @Test(arguments: [false, true])
+    func bytesThatWereReadAlreadyComeFirst(_ readsAhead: Bool) throws {
+        let sockets = try SocketPair()
+        let client = Endpoint(
+            try TLSConnection(
+                client: peers.clientContext, descriptor: sockets.client, serverName: .dns("api.test"),
+                verify: { _ in .accept }))
+        #expect(client.handshake().isPending)
+        var hello = [UInt8](repeating: 0, count: 4096)
+        let count = recv(sockets.server, &hello, hello.count, 0)
+        try #require(count > 100)
+        #expect(send(sockets.client, Array(hello[50..<count]), count - 50, 0) == count - 50)
+        let server = Endpoint(
+            try TLSConnection(
+                server: Peers.server(.tls13), descriptor: sockets.server, identity: peers.identity,
+                ticketContext: Array("test".utf8), alreadyReceived: Array(hello[..<50])))
+        #expect(server.handshake().isPending)
+        try client.handshake().get()
+        // What comes with the end of the handshake is read with it.
+        #expect(client.send("hello") == 5)
+        #expect(client.send("world") == 5)
+        try server.handshake().get()
+        if readsAhead { server.readAhead() }
+        #expect(server.receive() == .complete("hello"))
+        #expect(server.receive() == .complete("world"))
+        #expect(!server.hasPending)
+        #expect(client.send("again") == 5)
+        #expect(server.receive() == .complete("again"))
+    }
+
     @Test func emptyWrite() throws {
         let pair = try connected()
         #expect(pair.client.send("") == 0)

@@ -24,13 +24,14 @@ package final class ClientRequest {
     }
 
     // unowned: the connection keeps its requests until it is released.
-    unowned var connection: ClientConnection!
+    // unchecked, as below: stored once.
+    @exclusivity(unchecked) unowned var connection: ClientConnection!
     let worker: WorkerContext
     let server: ServerDoor
     // Unchecked below: each is stored whole.
     @exclusivity(unchecked) private var phase = Phase.settled
     /// An answer for it may still be on its way, which the object's next request is not to get.
-    private(set) var hasWaited = false
+    @exclusivity(unchecked) private(set) var hasWaited = false
     @exclusivity(unchecked) private var suspension = Suspension.none
     /// Inside a CONNECT, the identity that opened it.
     @exclusivity(unchecked) var identity = ClientIdentity()
@@ -39,7 +40,7 @@ package final class ClientRequest {
     @exclusivity(unchecked) var timeout: Duration?
     var conversionTicket: BodyWorkTicket?
     /// Set while a stream of HTTP/2 carries another protocol.
-    var upgrade: ClientUpgrade?
+    @exclusivity(unchecked) var upgrade: ClientUpgrade?
 
     init(_ server: ServerDoor, worker: WorkerContext) {
         self.server = server

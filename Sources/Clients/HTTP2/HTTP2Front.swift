@@ -146,7 +146,7 @@ final class HTTP2FrontStream {
     private func refuse(_ status: String) {
         connection.block.clear()
         connection.block.append(":status", status)
-        connection.session.submitResponse(stream.id, connection.block, hasBody: false)
+        connection.submitResponse(stream.id, hasBody: false)
         stream.begin(hasBody: false, bytes: connection.block.bytes.count)
         end(.noError)
     }
@@ -203,7 +203,7 @@ final class HTTP2FrontStream {
                 isTunnel = isOpen
                 answers.begin(head: Int(response.length), framing: isOpen ? .untilClose : parser.framing.body)
                 let hasBody = isOpen || !response.bodyLength.isEmpty
-                connection.session.submitResponse(stream.id, connection.block, hasBody: hasBody)
+                connection.submitResponse(stream.id, hasBody: hasBody)
                 stream.begin(hasBody: hasBody, bytes: connection.block.bytes.count)
                 answers.dropHead()
             }

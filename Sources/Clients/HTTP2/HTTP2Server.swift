@@ -26,16 +26,16 @@ final class HTTP2Server: HTTP2ConnectionOwner {
     private let session: LoopSession
     private let settings: ServerSettings
     /// Kept until its last call, ``HTTP2ServerOwner/ended(_:_:)``.
-    private var owner: (any HTTP2ServerOwner)?
-    // Unchecked below: changed by code that calls nobody.
+    @exclusivity(unchecked) private var owner: (any HTTP2ServerOwner)?
+    // Unchecked: changed by code that calls nobody.
     @exclusivity(unchecked) private var serving: [Serving] = []
     /// Doors of requests that ended well, for the next ones.
     @exclusivity(unchecked) private var spare: [Serving] = []
     private static let mostSpare = 32
     private let deadline: Deadline
-    private var isLeaving = false
+    @exclusivity(unchecked) private var isLeaving = false
     /// When the last request ended.
-    private(set) var lastUsed: MonotonicTime
+    @exclusivity(unchecked) private(set) var lastUsed: MonotonicTime
 
     init(
         over stream: ByteStream, session: LoopSession, settings: ServerSettings, owner: any HTTP2ServerOwner
@@ -67,21 +67,22 @@ final class HTTP2Server: HTTP2ConnectionOwner {
     // MARK: Requests
 
     func received(_ place: HTTP2HeadPlace, on id: HTTP2StreamID, ends: Bool) {
-        guard let owner else { return connection.session.reset(id, .refusedStream) }
         if !isLeaving { deadline.clear() }
-        let stream = connection.adopt(id)
-        let served: Serving
+        let door: HTTP2ServerStream
         if let used = spare.popLast() {
-            served = used
-            served.door.beginAnew(stream)
+            door = used.door
+            door.place = serving.count
+            serving.append(used)
+            door.beginAnew(id)
         } else {
-            let door = HTTP2ServerStream(stream, of: self, session: session, settings: settings)
-            served = Serving(door: door, request: owner.handler(of: door))
-            door.handler = served.request
+            guard let owner else { return connection.session.reset(id, .refusedStream) }
+            door = HTTP2ServerStream(connection.adopt(id), of: self, session: session, settings: settings)
+            let request = owner.handler(of: door)
+            door.handler = request
+            door.place = serving.count
+            serving.append(Serving(door: door, request: request))
         }
-        served.door.place = serving.count
-        serving.append(served)
-        served.door.receive(place, ends: ends, isSecure: connection.stream.isSecure)
+        door.receive(place, ends: ends, isSecure: connection.stream.isSecure)
     }
 
     /// Another protocol follows the door's request.
@@ -92,10 +93,12 @@ final class HTTP2Server: HTTP2ConnectionOwner {
 
     /// - Parameter reusable: the door was left by everybody.
     func left(_ door: HTTP2ServerStream, reusable: Bool) {
-        let served = serving[door.place]
-        serving.swapAt(door.place, serving.count - 1)
-        serving[door.place].door.place = door.place
-        serving.removeLast()
+        // The last one takes its place.
+        var served = serving.removeLast()
+        if served.door !== door {
+            served.door.place = door.place
+            swap(&served, &serving[door.place])
+        }
         if reusable, !served.request.hasWaited, spare.count < Self.mostSpare {
             spare.append(served)
         } else {

@@ -21,16 +21,16 @@ final class HTTP2ServerStream: ServerDoor {
     private let connection: HTTP2Connection
     /// Of the request in hand.
     // Unchecked below: each is stored whole.
-    @exclusivity(unchecked) private(set) var stream: HTTP2Stream
+    @exclusivity(unchecked) private(set) var stream: HTTP2Stream!
     @exclusivity(unchecked) private var phase = Phase.held
     /// Where the server keeps it.
     @exclusivity(unchecked) var place = 0
     // unowned: the server keeps its doors until left(_:).
     private unowned let server: HTTP2Server
     /// Of an extended CONNECT for a WebSocket.
-    private var handshake: WebSocketHandshake?
+    @exclusivity(unchecked) private var handshake: WebSocketHandshake?
     /// The origin has answered the handshake wrongly.
-    private var hasWrongAnswer = false
+    @exclusivity(unchecked) private var hasWrongAnswer = false
 
     init(_ stream: HTTP2Stream, of server: HTTP2Server, session: LoopSession, settings: ServerSettings) {
         self.server = server
@@ -42,11 +42,10 @@ final class HTTP2ServerStream: ServerDoor {
     }
 
     /// For another request, after one that ended well.
-    func beginAnew(_ stream: HTTP2Stream) {
-        self.stream = stream
-        streamNumber = stream.id.rawValue
+    func beginAnew(_ id: HTTP2StreamID) {
+        connection.adopt(id, for: self, in: &stream)
+        streamNumber = id.rawValue
         phase = .held
-        stream.hand(to: self)
     }
 
     // MARK: The request
@@ -58,9 +57,9 @@ final class HTTP2ServerStream: ServerDoor {
         case .complete where place.scheme == .other || isSecure && place.scheme == .http:
             refuseHead(.badRequest(WireError(.target, at: 0)))
         case .complete:
-            if let name = place.protocolName { connect(name) }
+            if place.isExtendedConnect { connect() }
             noteRequest()
-            request.needsUpgrade = place.protocolName != nil
+            request.needsUpgrade = place.isExtendedConnect
             handler.received(by: self)
         case .tooLarge: refuseHead(.requestHeadTooLarge(settings.requestHead))
         case .tooManyFields: refuseHead(.tooManyRequestFields)
@@ -70,7 +69,8 @@ final class HTTP2ServerStream: ServerDoor {
     }
 
     /// An extended CONNECT (RFC 8441): bytes of the other protocol follow, which are no body of the request.
-    private func connect(_ name: String) {
+    private func connect() {
+        let name = readRequest { $0.head.first(.upgrade)?.text(in: $0.bytes) ?? "" }
         var text = headBytes
         if name.lowercased() == "websocket" {
             let handshake = WebSocketHandshake()
@@ -145,7 +145,7 @@ final class HTTP2ServerStream: ServerDoor {
             connection.session.submitInterim(stream.id, connection.block)
             connection.pumpLater()
         } else {
-            connection.session.submitResponse(stream.id, connection.block, hasBody: hasBody)
+            connection.submitResponse(stream.id, hasBody: hasBody)
             stream.begin(hasBody: hasBody, bytes: connection.block.bytes.count)
         }
     }

@@ -25,7 +25,8 @@ package class ServerDoor: Downstream {
     final let session: LoopSession
     final let settings: ServerSettings
     // unowned: set once, before the first request. It keeps the door, or is kept by what keeps the door.
-    package final unowned var handler: (any RequestHandler)!
+    // unchecked, as below: stored once.
+    @exclusivity(unchecked) package final unowned var handler: (any RequestHandler)!
     final let exchange: Exchange
     final let deadline: Deadline
     /// Where the received head is; nil: in ``headBytes``.
@@ -36,11 +37,11 @@ package class ServerDoor: Downstream {
     @exclusivity(unchecked) package final var head = RequestHead()
     @exclusivity(unchecked) final var request = RequestTraits()
     /// The client's stream of HTTP/2 that carries the requests; nil: another version of HTTP.
-    final var streamNumber: Int32?
+    @exclusivity(unchecked) final var streamNumber: Int32?
     @exclusivity(unchecked) final var refusalForm = RefusalForm.problem
     /// The rewritten request, sent instead of the received one.
     @exclusivity(unchecked) final var made: (head: OwnedRequest, body: any BodySource)?
-    final var gathering: (collector: BodyCollector, clock: BodyClock, done: (BodyCollector.Outcome) -> Void)?
+    @exclusivity(unchecked) final var gathering: (collector: BodyCollector, clock: BodyClock, done: (BodyCollector.Outcome) -> Void)?
 
     init(session: LoopSession, settings: ServerSettings, received: MessagePipe? = nil) {
         self.session = session

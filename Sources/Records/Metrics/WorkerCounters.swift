@@ -125,13 +125,13 @@ package struct WorkerCounters: Sendable {
         bytesUp &+= record.bytesUp
         bytesDown &+= record.bytesDown
         if outcome != .refused, kind != .tunnel { statuses[min(max(record.status / 100, 0), 5)] &+= 1 }
-        guard let transaction = record.transaction else { return }
+        guard let isReused = record.transaction?.isReused else { return }
         if kind == .tunnel {
-            tunnelRequests.note(isReused: transaction.isReused)
-        } else if transaction.upstream.hasStreams {
-            http2Requests.note(isReused: transaction.isReused)
+            tunnelRequests.note(isReused: isReused)
+        } else if record.transaction?.upstream.hasStreams == true {
+            http2Requests.note(isReused: isReused)
         } else {
-            http1Requests.note(isReused: transaction.isReused)
+            http1Requests.note(isReused: isReused)
         }
         for case let reason? in record.retried.lazy.map(\.retryReason) { retried[Int(reason.rawValue)] &+= 1 }
         if let first = record.firstByte { firstByte.note(first - record.began) }

@@ -27,11 +27,11 @@ package final class Exchange: UpstreamReceiver {
     @exclusivity(unchecked) var silence = Silence()
     @exclusivity(unchecked) var clock = BodyClock(rate: nil)
     /// Set where the host's concurrent exchanges are limited.
-    var admission: Admission?
+    @exclusivity(unchecked) var admission: Admission?
     /// The response to an equal request may be shared, at the current hop.
-    var mayShare = false
+    @exclusivity(unchecked) var mayShare = false
     /// A connection for the first try, kept while that waits for its turn.
-    var atHand: (any Upstream)?
+    @exclusivity(unchecked) var atHand: (any Upstream)?
     /// Set where a rule may change the request.
     @exclusivity(unchecked) var itinerary: Itinerary?
     /// The request, kept in case it must be sent again.
@@ -39,12 +39,12 @@ package final class Exchange: UpstreamReceiver {
     /// Set while the response in flight may be continued after a break.
     @exclusivity(unchecked) var resumption: Resumption?
     @exclusivity(unchecked) var inspection: ResponseInspection?
-    var throttle: RequestThrottle?
+    @exclusivity(unchecked) var throttle: RequestThrottle?
     /// The head's verdict, until the inspection begins.
     var verdict: HeadVerdict?
     @exclusivity(unchecked) var connectionNeed = ConnectionNeed.any
-    private var attempt: (any ConnectionTicket)?
-    var failure: ExchangeFailure?
+    @exclusivity(unchecked) private var attempt: (any ConnectionTicket)?
+    @exclusivity(unchecked) var failure: ExchangeFailure?
     let deadline: Deadline
 
     package init(session: LoopSession) {
@@ -180,13 +180,21 @@ package final class Exchange: UpstreamReceiver {
 
     func connect(fresh: Bool) -> ExchangeState.Event? {
         guard let destination else { return nil }
-        if let upstream = atHand.take(), upstream.facts.connection?.isOver != true { return start(on: upstream) }
+        if atHand != nil, let upstream = atHand.take(), upstream.facts.connection?.isOver != true {
+            return start(on: upstream)
+        }
         if !fresh,
             let idle = destination.origin.lease(
                 for: method, at: session.unixTime(), within: destination.target.reach, connectionNeed)
         {
             return start(on: idle)
         }
+        obtain()
+        return nil
+    }
+
+    private func obtain() {
+        guard let destination else { return }
         attempt = session.connector.obtain(
             to: destination.target, timeouts: destination.terms.timeouts, dscp: rules?.session.serviceType.dscp ?? 0,
             connectionNeed
@@ -194,7 +202,6 @@ package final class Exchange: UpstreamReceiver {
             guard let self else { return }
             whileHeld { self.attempted(result, isFirst: isFirst, to: destination) }
         }
-        return nil
     }
 
     private func attempted(

@@ -3,25 +3,6 @@ package import HTTP2
 package import HTTPWire
 package import Transport
 
-/// The side that a connection of HTTP/2 belongs to.
-package protocol HTTP2ConnectionOwner: AnyObject {
-    /// A client has opened a stream: adopt it (``HTTP2Connection/adopt(_:for:)``) or reset it.
-    func received(_ place: HTTP2HeadPlace, on id: HTTP2StreamID, ends: Bool)
-    /// The peer's settings came or changed, it takes no new streams, or a stream has ended.
-    func connectionChanged(_ connection: HTTP2Connection)
-    func answeredPing(_ opaque: UInt64)
-    /// No stream has been open for a while: what was kept for the next ones may go.
-    func connectionIsQuiet()
-    /// The peer broke its protocol on a stream that nobody has adopted.
-    func received(_ defect: HTTP2Defect, on id: HTTP2StreamID)
-    /// The peer broke the protocol or flooded the connection, which ends: called before ``connectionEnded(_:_:)``. Or
-    /// it sent a GOAWAY: called for the first, and for the first with an error.
-    func noticed(_ notice: HTTP2Notice, on connection: HTTP2Connection)
-    /// The connection has ended; its streams know. Called once.
-    /// - Parameter cause: for people.
-    func connectionEnded(_ connection: HTTP2Connection, _ cause: String)
-}
-
 /// Moves bytes between an ``HTTP2Session`` and its socket, and events to the streams. Streams of one turn share a
 /// write.
 package final class HTTP2Connection {
@@ -29,13 +10,13 @@ package final class HTTP2Connection {
     package let session: HTTP2Session
     package let slabs: SlabPool
     /// Kept from ``start(for:)`` to its last call: its streams may have been all that kept it.
-    private var owner: (any HTTP2ConnectionOwner)?
-    // Unchecked below: each is stored whole, or changed by code that calls nobody, as the map is.
-    @exclusivity(unchecked) private var streams = StreamMap()
+    @exclusivity(unchecked) private var owner: (any HTTP2ConnectionOwner)?
+    // Unchecked, as the owner is: each is stored whole, or changed by code that calls nobody, as the map is.
+    @exclusivity(unchecked) private(set) var streams = StreamMap()
     /// It has no streams any more, and gets none. What is queued may still be written (``part()``).
     @exclusivity(unchecked) package private(set) var isClosed = false
     /// The peer's SETTINGS arrived.
-    package private(set) var hasSettings = false
+    @exclusivity(unchecked) package private(set) var hasSettings = false
     /// When the peer last sent something.
     @exclusivity(unchecked) package private(set) var lastReceived: MonotonicTime
 
@@ -107,6 +88,7 @@ package final class HTTP2Connection {
     package func start(for owner: any HTTP2ConnectionOwner) {
         self.owner = owner
         stream.owner = self
+        stream.expectManyRecords()
         stream.wantsRead = true
         round.schedule()
         if stream.holdsBytes { streamIsReadable(stream) }
@@ -123,6 +105,17 @@ package final class HTTP2Connection {
         let stream = HTTP2Stream(id, of: self, door: door)
         streams.insert(stream)
         return stream
+    }
+
+    /// The same, in `stream`: its object is used again where it is closed and nobody else refers to it.
+    package func adopt(_ id: HTTP2StreamID, for door: (any HTTP2StreamDoor)? = nil, in stream: inout HTTP2Stream?) {
+        // No wait, look or exchange of the stream before refers to an object with one reference.
+        guard isKnownUniquelyReferenced(&stream), let used = stream, used.isClosed, used.connection === self else {
+            stream = adopt(id, for: door)
+            return
+        }
+        used.begin(id, for: door)
+        streams.insert(used)
     }
 
     /// Both sides of a stream have ended, or one has reset it.
@@ -190,7 +183,7 @@ package final class HTTP2Connection {
         switch event {
         case .request(let id, let place, let ends):
             if isClosed { session.reset(id, .refusedStream) } else { owner?.received(place, on: id, ends: ends) }
-        case .response(let id, let place, let ends): streams[id]?.received(place, ends: ends)
+        case .response(let id, let place, let ends): received(place, ends: ends, on: id)
         case .data(let id, let range): received(range, on: id)
         case .trailers(let id, let trailers): streams[id]?.ended(trailers)
         case .ended(let id): streams[id]?.ended(TrailerSection())
@@ -220,13 +213,26 @@ package final class HTTP2Connection {
         }
     }
 
-    private func received(_ range: Range<Int>, on id: HTTP2StreamID) {
+    private func received(_ place: HTTP2HeadPlace, ends: Bool, on id: HTTP2StreamID) {
+        guard let stream = streams[id] else { return }
+        // One step for a whole response.
+        let body = ends ? nil : session.takeRest(of: id)
+        if let body { count(body) }
+        stream.received(place, ends: ends, body: body)
+    }
+
+    private func count(_ range: Range<Int>) {
         // A slow stream holds up no other: its own window does that.
         session.consumedOfConnection(range.count)
         if estimator.received(range.count, at: lastReceived.nanoseconds) { session.ping(WindowEstimator.opaque) }
+    }
+
+    private func received(_ range: Range<Int>, on id: HTTP2StreamID) {
+        count(range)
+        // One step for the last bytes and the end.
+        let ends = session.takeEnd(of: id)
         // Data without a reader returns no credit.
-        guard let stream = streams[id] else { return }
-        stream.received(range)
+        streams[id]?.received(range, ends: ends)
     }
 
     private func growWindows() {
@@ -382,18 +388,4 @@ extension HTTP2Connection: ByteStreamOwner {
         isBlocked = false
         pump()
     }
-}
-
-extension HTTP2Connection: HTTP2Outlet {
-    private static let frame = 9 + (16 << 10)
-
-    package var hasRoom: Bool { output.free >= Self.frame }
-    package func write(_ bytes: RawSpan) { output.append(copying: bytes) }
-
-    package func available(of stream: HTTP2StreamID, most: Int) -> (count: Int, isLast: Bool) {
-        streams[stream]?.available(most: most) ?? (0, true)
-    }
-
-    package func writeBody(_ count: Int, of stream: HTTP2StreamID) { streams[stream]?.give(count, to: &output) }
-    package func trailers(of stream: HTTP2StreamID) -> FieldBlock? { streams[stream]?.takeTrailers() }
 }

@@ -42,7 +42,8 @@ package enum HTTP2Break: Sendable {
 /// What the peer sends waits here if its sink is full, at most a window of it, within the budget for bodies. What it
 /// gets waits here for its turn among the streams, at most a slab of it.
 package final class HTTP2Stream: BodySource, BodySink {
-    package let id: HTTP2StreamID
+    // unchecked: stored whole.
+    @exclusivity(unchecked) package private(set) var id: HTTP2StreamID
     package let connection: HTTP2Connection
     /// Cleared when the exchange leaves, or the stream is closed: until then it keeps the door, and the door the
     /// stream.
@@ -88,6 +89,28 @@ package final class HTTP2Stream: BodySource, BodySink {
         pending = ByteBuffer(slabs: connection.slabs)
     }
 
+    /// Makes this object that of another stream. The one before is closed, and nobody but the caller refers to it.
+    func begin(_ id: HTTP2StreamID, for door: (any HTTP2StreamDoor)?) {
+        precondition(isClosed)
+        self.id = id
+        self.door = door
+        dropHeld()
+        dropPending()
+        arriving = nil
+        trailers = nil
+        failure = nil
+        moved = 0
+        hasNews = false
+        wantsRead = true
+        ending = nil
+        hasSentAll = false
+        hasBegun = false
+        carried = 0
+        isWaiting = false
+        lastWord = nil
+        isAnswered = false
+    }
+
     /// Another takes the stream over.
     package func hand(to door: any HTTP2StreamDoor) {
         self.door = door
@@ -130,9 +153,13 @@ package final class HTTP2Stream: BodySource, BodySink {
     private func close(_ failure: HTTP2Break) {
         self.failure = failure
         dropHeld()
+        dropPending()
+        connection.forget(self)
+    }
+
+    private func dropPending() {
         pending.consume(pending.count)
         pending.releaseIfEmpty()
-        connection.forget(self)
     }
 
     private func dropHeld() {
@@ -147,18 +174,28 @@ package final class HTTP2Stream: BodySource, BodySink {
 
     // MARK: Events
 
-    func received(_ place: HTTP2HeadPlace, ends: Bool) {
-        if ends { trailers = TrailerSection() }
+    /// - Parameter body: all of it, if it arrived with the head.
+    func received(_ place: HTTP2HeadPlace, ends: Bool, body: Range<Int>? = nil) {
+        if ends || body != nil { trailers = TrailerSection() }
         door?.received(place, ends: ends)
+        arriving = body
         tell()
+        keepArriving()
         closeIfDone()
     }
 
-    func received(_ range: Range<Int>) {
-        guard failure == nil, let door else { return connection.session.consumed(range.count, of: id) }
-        arriving = range
-        if wantsRead { door.streamIsReadable() }
-        keepArriving()
+    /// - Parameter ends: the peer's message is complete with it.
+    func received(_ range: Range<Int>, ends: Bool) {
+        guard failure == nil else { return connection.session.consumed(range.count, of: id) }
+        if ends { trailers = TrailerSection() }
+        if let door {
+            arriving = range
+            if wantsRead { door.streamIsReadable() }
+            keepArriving()
+        } else if !ends {
+            connection.session.consumed(range.count, of: id)
+        }
+        if ends { closeIfDone() }
     }
 
     /// The peer's message is complete.
@@ -202,7 +239,7 @@ package final class HTTP2Stream: BodySource, BodySink {
 
     /// What the sink didn't take.
     private func keepArriving() {
-        guard let range = arriving.take(), !range.isEmpty, failure == nil else { return }
+        guard let range = arriving.take(), !range.isEmpty, failure == nil, door != nil else { return }
         hasNews = hasNews || !wantsRead
         let purpose: BodyBudget.Purpose = connection.session.role == .client ? .response : .request
         let reservation = reservation ?? BodyReservation(of: connection.slabs.budget, for: purpose)

@@ -21,15 +21,15 @@ package final class HTTP2Upstream: UpstreamConnection {
     @exclusivity(unchecked) private var leases = 0
     @exclusivity(unchecked) private var isLeaving = false
     /// False: a reload has overtaken it. Only its requester uses it.
-    private var isShared = false
+    @exclusivity(unchecked) private var isShared = false
     /// The peer has fallen silent, and was asked whether it lives.
-    private var isSuspect = false
+    @exclusivity(unchecked) private var isSuspect = false
     /// Streams that the peer had when it refused one.
-    private var refusedAt: Int?
+    @exclusivity(unchecked) private var refusedAt: Int?
     private let pingNanoseconds: UInt64?
     /// For the answer to a PING, or until the next.
     private let pingDeadline: Deadline
-    private var isAwaitingPong = false
+    @exclusivity(unchecked) private var isAwaitingPong = false
 
     /// - Parameter ping: how often the peer has to show that it lives, while exchanges are in flight; nil: never.
     init(_ made: Establishment, slabs: SlabPool, timeouts: Timeouts, ping: Duration? = nil) throws(HTTP2Unavailable) {
@@ -70,7 +70,7 @@ package final class HTTP2Upstream: UpstreamConnection {
     package var isSettled: Bool { connection.hasSettings }
     /// They may still come: until then it serves one exchange (RFC 9113 section 3.4).
     var awaitsSettings: Bool { !isSettled && !hasWaitedForSettings }
-    private var hasWaitedForSettings = false
+    @exclusivity(unchecked) private var hasWaitedForSettings = false
     private var settled: [() -> Void] = []
     private let settingsDeadline: Deadline
     private let settingsNanoseconds: UInt64

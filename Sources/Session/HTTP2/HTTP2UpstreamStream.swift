@@ -20,6 +20,8 @@ final class HTTP2UpstreamStream {
     // Unchecked below: each is stored whole, or changed by the parser, which calls nobody.
     @exclusivity(unchecked) private var isLeased = true
     @exclusivity(unchecked) private var stream: HTTP2Stream?
+    /// The object of the exchange before.
+    @exclusivity(unchecked) private var used: HTTP2Stream?
     // unowned: the receiver keeps this object from begin(for:) to end(_:), which clears it.
     @exclusivity(unchecked) private unowned var receiver: (any UpstreamReceiver)?
     @exclusivity(unchecked) private var method = Method.other
@@ -33,9 +35,9 @@ final class HTTP2UpstreamStream {
     @exclusivity(unchecked) private var more: [Head] = []
     private let nothing = HeldBody()
     /// Of an upgrade.
-    private var upgrade: UpgradeByStream?
+    @exclusivity(unchecked) private var upgrade: UpgradeByStream?
     /// Its request, while the peer's settings are awaited: they say whether it takes one.
-    private var waiting: FieldBlock?
+    @exclusivity(unchecked) private var waiting: FieldBlock?
 
     init(of upstream: HTTP2Upstream) {
         self.upstream = upstream
@@ -81,14 +83,14 @@ extension HTTP2UpstreamStream: Upstream {
 
     private func submit(hasBody: Bool) -> HTTP2Stream? {
         let connection = connection
-        guard let id = connection.session.submitRequest(connection.block, hasBody: hasBody) else {
+        guard let id = connection.submitRequest(hasBody: hasBody) else {
             // It is leaving, which the exchange finds when it looks for the response.
             lookLater()
             return nil
         }
-        let stream = connection.adopt(id, for: self)
-        self.stream = stream
-        stream.begin(hasBody: hasBody, bytes: connection.block.bytes.count)
+        connection.adopt(id, for: self, in: &used)
+        stream = used.take()
+        stream?.begin(hasBody: hasBody, bytes: connection.block.bytes.count)
         return stream
     }
 
@@ -194,7 +196,7 @@ extension HTTP2UpstreamStream: Upstream {
             case .finished, .switched, .unused: break
             }
             stream.leave(.cancel, delivering: false)
-            self.stream = nil
+            used = self.stream.take()
         }
         if isLeased {
             isLeased = false
@@ -237,7 +239,7 @@ extension HTTP2UpstreamStream: HTTP2StreamDoor {
             response.ends = ends
             isFresh = true
         }
-        isHere = stream.map { connection.session.endsSoon($0.id) } ?? false
+        isHere = stream.map { $0.hasReceivedAll || connection.session.endsSoon($0.id) } ?? false
         receiver.responseBegan()
     }
 

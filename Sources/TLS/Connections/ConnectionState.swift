@@ -5,6 +5,8 @@ import COpenSSL
 /// The SSL object of one connection, and what its callbacks need. Belongs to one `TLSConnection`.
 final class ConnectionState {
     let ssl: OpaquePointer
+    private let descriptor: CInt
+    private(set) var input: RecordInput?
     private let verifyPeer: ((PresentedChain) -> PeerVerdict)?
     private let confirmPeer: ((PeerEvidence) -> PeerVerdict)?
     private let asksForEvidence: Bool
@@ -44,6 +46,7 @@ final class ConnectionState {
         OpenSSLErrorQueue.clear()
         guard let ssl = SSL_new(context.pointer) else { throw .setup("no TLS connection") }
         self.ssl = ssl
+        self.descriptor = descriptor
         verifyPeer = verify
         confirmPeer = confirm
         self.asksForEvidence = asksForEvidence
@@ -75,6 +78,21 @@ final class ConnectionState {
         guard BIO_ctrl(buffer, BIO_C_SET_BUFF_READ_DATA, bytes.count, &bytes) == 1 else {
             throw .setup("no memory for what was received already")
         }
+    }
+
+    /// Puts a ``RecordInput`` in the place of what is read from, with what that holds.
+    /// - Returns: nil: there is no memory for it, and nothing changes.
+    func readAhead() -> RecordInput? {
+        let input = RecordInput(descriptor)
+        guard let before = SSL_get_rbio(ssl), let bio = input.makeBIO() else { return nil }
+        var held = [UInt8](repeating: 0, count: BIO_ctrl_pending(before))
+        let count = held.isEmpty ? 0 : BIO_read(before, &held, CInt(clamping: held.count))
+        input.readFirst(held[..<max(0, Int(count))])
+        // It outlives the SSL object, which deinit frees.
+        self.input = input
+        SSL_set0_rbio(ssl, bio)
+        SSL_set_read_ahead(ssl, 0)
+        return input
     }
 
     private static func of(_ connection: OpaquePointer?) -> ConnectionState? {

@@ -23,7 +23,7 @@ final class ContextHandle: @unchecked Sendable {
         + "RSA-PSS+SHA512:RSA+SHA512:ECDSA+SHA512:ed25519"
 
     /// Bytes per read after the handshake: four full records, for a quarter of the system calls. Handshakes, in which
-    /// peers may stop at any byte, use OpenSSL's one record.
+    /// peers may stop at any byte, use OpenSSL's one record. ``RecordInput`` reads otherwise.
     static let readAhead = 4 * (16 * 1024 + 256 + 5)
 
     /// Processor time that one handshake may take.

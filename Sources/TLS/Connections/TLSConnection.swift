@@ -8,6 +8,8 @@ package struct TLSConnection: ~Copyable {
     private let state: ConnectionState
     // A copy of the state's pointer saves a load.
     private let ssl: OpaquePointer
+    /// Set by ``readAhead()``.
+    private var input: RecordInput?
     private var isBroken = false
 
     /// An outgoing connection. No closure may touch the connection.
@@ -88,6 +90,24 @@ package struct TLSConnection: ~Copyable {
         return .complete(())
     }
 
+    /// From here on a system call brings as many records as the memory holds that is lent (``lend(_:)``): for peers
+    /// that send many small ones. OpenSSL, which reads ahead otherwise, moves all that is left to the front of its
+    /// buffer for each record.
+    ///
+    /// Call it after the handshake. Without memory for it nothing changes.
+    package mutating func readAhead() {
+        if input == nil { input = state.readAhead() }
+    }
+
+    /// Whether reads take lent memory.
+    package var readsAhead: Bool { input != nil }
+
+    /// Lends memory for reads, until ``takeBackMemory()``.
+    package mutating func lend(_ memory: UnsafeMutableRawBufferPointer) { input?.lend(memory) }
+
+    /// Keeps a copy of what wasn't read, which is nothing unless the memory that it was to be read into is full.
+    package mutating func takeBackMemory() { input?.takeBack() }
+
     /// Reads at most one record; the count is positive. Call again at once only while `hasPending` is true.
     package mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> TLSResult<Int> {
         OpenSSLErrorQueue.clear()
@@ -115,7 +135,7 @@ package struct TLSConnection: ~Copyable {
     package mutating func releaseBuffers() { _ = SSL_free_buffers(ssl) }
 
     /// Whether data, or a part of a record, is buffered.
-    package var hasPending: Bool { SSL_has_pending(ssl) == 1 }
+    package var hasPending: Bool { SSL_has_pending(ssl) == 1 || input?.isEmpty == false }
 
     /// The ClientHello's SNI, on the server's side after the handshake's start.
     package var clientServerName: String? { state.clientServerName }

@@ -25,6 +25,55 @@ import Transport
         }
     }
 
+    /// The objects of an exchange serve the next, with nothing left of the one before.
+    @Test func exchangesFollowOneAnother() throws {
+        let (upstream, origin) = try bed.connect()
+        var streams: Set<ObjectIdentifier> = []
+        for number in 0..<20 {
+            let client = try bed.ask("GET /\(number) HTTP/1.1")
+            try bed.run { origin.requests.count == number + 1 }
+            let asked = origin.requests[number]
+            switch number % 4 {
+            case 0: asked.answer("200", [("content-length", "5")], body: PieceSource.whole("hello"))
+            case 1: asked.answer("204")
+            case 2: asked.reset(.internalError)
+            default: asked.answer("200", body: PieceSource.whole(String(repeating: "x", count: 100_000)))
+            }
+            try bed.run { client.ending != nil }
+            switch number % 4 {
+            case 0: #expect(client.response == "200 hello")
+            case 1: #expect(client.response == "204 ")
+            case 2: #expect(client.response.isEmpty)
+            default: #expect(client.response == "200 " + String(repeating: "x", count: 100_000))
+            }
+            streams.insert(ObjectIdentifier(asked.stream))
+        }
+        #expect(upstream.streamCount == 0 && upstream.exchanges == 20)
+        #expect(streams.count == 20, "the origin of the test keeps its own")
+    }
+
+    @Test func anObjectInUseElsewhereIsNotUsedAgain() throws {
+        let (upstream, _) = try bed.connect()
+        var stream: HTTP2Stream? = upstream.connection.adopt(HTTP2StreamID(101))
+        stream?.broke(.connection("test"))
+        let held = stream
+        upstream.connection.adopt(HTTP2StreamID(103), in: &stream)
+        #expect(stream !== held && held?.id == HTTP2StreamID(101))
+        stream?.broke(.connection("test"))
+        let before = stream.map { ObjectIdentifier($0) }
+        upstream.connection.adopt(HTTP2StreamID(105), in: &stream)
+        #expect(stream.map { ObjectIdentifier($0) } == before)
+        #expect(stream?.id == HTTP2StreamID(105) && stream?.failure == nil && upstream.streamCount == 1)
+        // Open: it stays what it is.
+        let open = stream
+        stream = nil
+        var another = open
+        upstream.connection.adopt(HTTP2StreamID(107), in: &another)
+        #expect(another !== open && upstream.streamCount == 2)
+        open?.broke(.connection("test"))
+        another?.broke(.connection("test"))
+    }
+
     @Test func aBodyGoesUpWithItsTrailersLeftOut() throws {
         let (_, origin) = try bed.connect()
         let body = PieceSource(Array("abc".utf8))

@@ -1,0 +1,115 @@
+import CNGHTTP2
+import Glibc
+import HTTPWire
+import Testing
+
+@testable import HTTP2
+
+/// The memory that a session of nghttp2 gets.
+@Suite struct BlockCacheTests {
+    @Test(arguments: [1, 24, 25, 100, 504])
+    func aFreedBlockServesTheNextOfItsSize(_ size: Int) throws {
+        let cache = BlockCache()
+        let memory = cache.functions
+        let first = try #require(memory.malloc(size, memory.mem_user_data))
+        memory.free(first, memory.mem_user_data)
+        #expect(cache.kept >= size)
+        #expect(memory.malloc(size, memory.mem_user_data) == first)
+        #expect(cache.kept == 0)
+        memory.free(first, memory.mem_user_data)
+    }
+
+    @Test func aBlockHasTheSizeThatWasAskedFor() throws {
+        let cache = BlockCache()
+        let memory = cache.functions
+        for size in 0...600 {
+            let block = try #require(memory.malloc(size, memory.mem_user_data))
+            memory.free(block, memory.mem_user_data)
+        }
+        // Again, from what is kept: each is written to as far as it goes.
+        let blocks = try (0...600).map { size in
+            let block = try #require(memory.malloc(size, memory.mem_user_data))
+            #expect(malloc_usable_size(block) >= size)
+            block.initializeMemory(as: UInt8.self, repeating: UInt8(truncatingIfNeeded: size), count: size)
+            return block
+        }
+        for (size, block) in blocks.enumerated() {
+            let bytes = UnsafeRawBufferPointer(start: block, count: size)
+            #expect(bytes.allSatisfy { $0 == UInt8(truncatingIfNeeded: size) })
+            memory.free(block, memory.mem_user_data)
+        }
+    }
+
+    @Test func whatIsAskedForZeroedIsZero() throws {
+        let cache = BlockCache()
+        let memory = cache.functions
+        let used = try #require(memory.malloc(120, memory.mem_user_data))
+        used.initializeMemory(as: UInt8.self, repeating: 0xFF, count: 120)
+        memory.free(used, memory.mem_user_data)
+        let zeroed = try #require(memory.calloc(12, 10, memory.mem_user_data))
+        #expect(zeroed == used)
+        #expect(UnsafeRawBufferPointer(start: zeroed, count: 120).allSatisfy { $0 == 0 })
+        memory.free(zeroed, memory.mem_user_data)
+        #expect(memory.calloc(.max, 2, memory.mem_user_data) == nil)
+    }
+
+    @Test func keepsNoMoreThanItsLimit() throws {
+        let cache = BlockCache()
+        let memory = cache.functions
+        let blocks = (0..<1000).compactMap { _ in memory.malloc(400, memory.mem_user_data) }
+        #expect(blocks.count == 1000)
+        for block in blocks { memory.free(block, memory.mem_user_data) }
+        #expect(cache.kept > BlockCache.limit - 504 && cache.kept <= BlockCache.limit)
+        cache.trim()
+        #expect(cache.kept == 0)
+    }
+
+    @Test func aLargeBlockIsNotKept() throws {
+        let cache = BlockCache()
+        let memory = cache.functions
+        let block = try #require(memory.malloc(4096, memory.mem_user_data))
+        let grown = try #require(memory.realloc(block, 8192, memory.mem_user_data))
+        memory.free(grown, memory.mem_user_data)
+        memory.free(nil, memory.mem_user_data)
+        #expect(cache.kept == 0)
+    }
+
+    @Test func theBufferForFramesIsOfWholePages() throws {
+        let cache = BlockCache()
+        let memory = cache.functions
+        // As nghttp2 asks for it.
+        let block = try #require(memory.realloc(nil, 16_394, memory.mem_user_data))
+        #expect(Int(bitPattern: block) % Int(getpagesize()) == 0)
+        block.initializeMemory(as: UInt8.self, repeating: 7, count: 16_394)
+        cache.releaseFrames()
+        let bytes = UnsafeRawBufferPointer(start: block, count: 16_394)
+        #expect(bytes.prefix(16 << 10).allSatisfy { $0 == 0 } && bytes.dropFirst(16 << 10).allSatisfy { $0 == 7 })
+        memory.free(block, memory.mem_user_data)
+        cache.releaseFrames()
+    }
+
+    @Test func aSessionAtRestKeepsNothing() throws {
+        let pair = try Pair()
+        for _ in 0..<3 {
+            let stream = try #require(pair.client.session.submitRequest(request(), hasBody: false))
+            pair.exchange()
+            pair.server.session.submitResponse(stream, response(), hasBody: false)
+            pair.exchange()
+        }
+        for side in [pair.client, pair.server] {
+            #expect(side.session.handle.cache.kept > 0)
+            side.session.trim()
+            #expect(side.session.handle.cache.kept == 0)
+        }
+        for side in [pair.client, pair.server] {
+            let hasFrames = side.session.handle.cache.hasFrames
+            #expect(hasFrames)
+        }
+        // It goes on after that.
+        let stream = try #require(pair.client.session.submitRequest(request(), hasBody: false))
+        pair.exchange()
+        pair.server.session.submitResponse(stream, response(), hasBody: false)
+        pair.exchange()
+        #expect(pair.events.client.last == .head(7, "HTTP/1.1 200 \r\n\r\n", ends: true, body: .known(0)))
+    }
+}
