@@ -165,6 +165,24 @@ struct VerifiedTunnelTests {
         }
     }
 
+    /// Where it is verified, and where TLS is opened.
+    @Test(arguments: VerifiedTunnelBed.longHellos, [true, false])
+    func aLongHelloMayComeInParts(_ options: [String], isTunnel: Bool) async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let origin = try await tunnels.origin("chain=pinned")
+            let proxy =
+                isTunnel
+                ? try await tunnels.proxy()
+                : try await ProxyProcess(
+                    in: bed, trust: bed.path("roots.pem"), hosts: [VerifiedTunnelBed.name: "127.0.0.1"])
+            let trust = isTunnel ? [] : ["--trust", proxy.authority]
+            let result = try await tunnels.client(via: proxy, to: origin.port, options + trust)
+            #expect(result["hello"].flatMap { Int($0) } ?? 0 > 2000, "\(result)")
+            #expect(result["body"]?.hasPrefix("handshake") == true, "\(result)")
+        }
+    }
+
     @Test(arguments: ["1.2", "1.3"])
     func aFlightMayComeInSmallPieces(version: String) async throws {
         try await withTestBed { bed in

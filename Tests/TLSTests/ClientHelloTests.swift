@@ -30,6 +30,9 @@ import Testing
         #expect(signatures.prefix(3) == [0x0403, 0x0804, 0x0401])
         // Neither MD5, SHA-1 nor SHA-224 as digest, nor DSA as signature.
         #expect(signatures.allSatisfy { $0 >> 8 >= 4 && ($0 >> 8 == 8 || $0 & 0xFF != 2) })
+        // ML-DSA after all others.
+        let isNewest = try OpenSSLCommand.knowsPostQuantumGroups
+        #expect(signatures.dropFirst(10) == (isNewest ? [0x0904, 0x0905, 0x0906] : []))
     }
 
     @Test func names() throws {
@@ -45,6 +48,8 @@ import Testing
         // Neither early data nor heartbeat.
         #expect(hello.extensions[42] == nil)
         #expect(hello.extensions[15] == nil)
+        // Neither compressed certificates (RFC 8879) nor raw public keys (RFC 7250), which OpenSSL 3.2 brought.
+        for number: UInt16 in [27, 19, 20] { #expect(hello.extensions[number] == nil) }
     }
 
     @Test func onlyTLS13WhenAskedFor() throws {
