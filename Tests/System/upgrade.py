@@ -14,7 +14,7 @@ def prepare(later):
 
     def fetch(machine):
         shutil.copy(later, machine.root / "root/later.deb")
-        machine.before_boot(f"{APT} --no-download install /root/pinproxy.deb", "the package can't be installed")
+        machine.before_boot(f"{APT} install /root/pinproxy.deb", "the package can't be installed")
         sources = machine.root / "etc/apt/sources.list"
         sources.write_text(sources.read_text().replace(machine.suite, NEXT[machine.suite]))
         machine.lists = "lists-upgrade"
