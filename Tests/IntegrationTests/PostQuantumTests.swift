@@ -68,7 +68,7 @@ struct PostQuantumTests {
                 authority, "-servername", Self.name, "-CAfile", proxy.authority, "-sigalgs", "mldsa65",
             ])
             #expect(client.errors.contains("handshake failure"), "\(client)")
-            let line = try await proxy.events.first("connection.failed")
+            let line = try await proxy.events.first("exchange")
             #expect(line["cause"]?.contains("signature") == true, "\(line)")
         }
     }
