@@ -166,7 +166,9 @@ struct VerifiedTunnelTests {
     }
 
     /// Where it is verified, and where TLS is opened.
-    @Test(arguments: VerifiedTunnelBed.longHellos, [true, false])
+    @Test(
+        arguments: VerifiedTunnelBed.longHellos + [["--pipelined", "--joined"] + VerifiedTunnelBed.longOffer],
+        [true, false])
     func aLongHelloMayComeInParts(_ options: [String], isTunnel: Bool) async throws {
         try await withTestBed { bed in
             let tunnels = try await VerifiedTunnelBed(bed)

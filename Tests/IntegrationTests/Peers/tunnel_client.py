@@ -21,6 +21,7 @@ parser.add_argument("--tls", help="1.2 or 1.3: this version only")
 parser.add_argument("--pieces", type=int, help="writes so many bytes at a time until the handshake is done")
 parser.add_argument("--records", type=int, help="cuts its ClientHello into records of so many bytes")
 parser.add_argument("--pipelined", action="store_true", help="sends its ClientHello right behind CONNECT")
+parser.add_argument("--joined", action="store_true", help="sends its request together with its Finished")
 parser.add_argument("--hello", action="store_true", help="only prints its ClientHello, in hex")
 parser.add_argument("--behind", default="", help="bytes in hex, sent right behind the ClientHello")
 options = parser.parse_args()
@@ -56,11 +57,12 @@ def flush():
         connection.sendall(data[start : start + size])
 
 
-def drive(step):
+def drive(step, flushes=True):
     while True:
         try:
             result = step()
-            flush()
+            if flushes:
+                flush()
             return result
         except ssl.SSLWantReadError:
             flush()
@@ -107,7 +109,7 @@ def run(result):
     if not options.pipelined:
         outgoing.write(hello)
         flush()
-    drive(tls.do_handshake)
+    drive(tls.do_handshake, not options.joined)
     options.pieces = None
     result["version"] = tls.version()
     result["alpn"] = tls.selected_alpn_protocol() or ""
