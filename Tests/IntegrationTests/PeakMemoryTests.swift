@@ -52,7 +52,8 @@ struct PeakMemoryTests {
             let before = try proxy.ownMemory()
             try await more(300)
             let each = try (proxy.ownMemory() - before) / 300
-            #expect(each < 40 << 10, "\(each) bytes each")
+            // OpenSSL 3.5 keeps the keys of a post-quantum exchange for as long as the connection to the origin.
+            #expect(each < (Probe.hasPostQuantum ? 48 : 40) << 10, "\(each) bytes each")
             withExtendedLifetime(clients) {}
         }
     }
