@@ -112,6 +112,9 @@ def inside(suite, command):
     def run(command):
         return subprocess.run(
             [
+                "setpriv",
+                "--pdeathsig",
+                "KILL",
                 "unshare",
                 "--mount",
                 "--pid",
