@@ -73,7 +73,9 @@ package enum Confinement {
         // qsort(3) asks once for the size of the machine's memory.
         try allow("futex", "sched_yield", "clock_gettime", "clock_getres", "gettimeofday", "getrandom", "sysinfo")
         try allow("exit", "exit_group", "rt_sigreturn", "rt_sigprocmask", "restart_syscall", "getpid", "gettid")
-        // abort(3): a library that finds its memory corrupt raises SIGABRT.
+        // abort(3): a library that finds its memory corrupt raises SIGABRT, whose action glibc 2.41 resets where it is
+        // blocked.
+        try allow("rt_sigaction", where: (0, SCMP_CMP_EQ, UInt64(SIGABRT), 0))
         try allow(
             "tgkill",
             where: (0, SCMP_CMP_EQ, UInt64(getpid()), 0), (1, SCMP_CMP_EQ, UInt64(getpid()), 0),

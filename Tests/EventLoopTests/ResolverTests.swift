@@ -386,7 +386,9 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         }
         #expect(answers.count == 4, "the hosts file needs no waiting")
         #expect(try texts(answers.first) == ["192.0.2.77", "2001:db8::77"])
-        #expect(try texts(answers[1]) == ["192.0.2.77"])
+        // c-ares 1.34 joins the lines of a name, and gives all that they say to each name in them.
+        #expect(try texts(answers[1]).isSubset(of: ["192.0.2.77", "2001:db8::77"]))
+        #expect(try texts(answers[1]).contains("192.0.2.77"))
         #expect(try texts(answers[2]).isSubset(of: ["127.0.0.1", "::1"]))
         #expect(try texts(answers[3]) == ["192.0.2.77", "2001:db8::77"])
         #expect(fixture.server.questions.isEmpty)

@@ -185,7 +185,7 @@ struct DocumentedCommandsTests {
             let calls =
                 #/
                 (?:(?:logger\.(?:trace|debug|info|notice|warning|error|critical)|warn|log|Shortage)
-                \(\s*(?:\.[a-z]+,\s*)?|event:\x20)(?:[^"\n]*\?\x20)?
+                \(\s*(?:(?:level:\x20)?\.[a-z]+,\s*)?|event:\x20)(?:[^"\n]*\?\x20)?
                 "([a-z]+(?:\.[a-z]+)*)"(?:\x20:\x20"([a-z.]+)")?
                 /#
             for call in text.matches(of: calls) {

@@ -47,7 +47,7 @@ struct ExecIsolatedTests {
             curl -s --noproxy '*' --resolve right.test:\(shared.originPort):127.0.0.1 \(url("right.test")); echo $?
             curl -s --noproxy '*' http://192.0.2.1/; echo $?
             curl -s --noproxy '*' http://[2001:db8::1]/; echo $?
-            curl -s --noproxy '*' http://right.test/; echo $?
+            curl -s --noproxy '*' http://unlisted.invalid/; echo $?
             """
         let run = try await exec("sh", "-c", script)
         #expect(run.output == "7\n7\n7\n6", "\(run)")

@@ -17,7 +17,7 @@ struct ExecTransparentTests {
         options: [String] = [], environment: [String: String] = [:], _ command: [String]
     ) async throws -> Run {
         try await bed.run(
-            bed.execArguments(["--transparent"] + options, command),
+            IsolationBed.withoutHostsFile + bed.execArguments(["--transparent"] + options, command),
             environment: ProxyProcess.environment(in: bed).merging(environment) { $1 })
     }
 
@@ -127,7 +127,8 @@ struct ExecTransparentTests {
         func run(_ host: String) async throws -> Run {
             let command = ["curl", "-sSo/dev/null", "--noproxy", "*", "https://\(host)/large/3"]
             return try await bed.run(
-                IsolationBed.asNobody + bed.execArguments(options, command), environment: environment)
+                IsolationBed.withoutHostsFile + IsolationBed.asNobody + bed.execArguments(options, command),
+                environment: environment)
         }
         let right = try await run("right.test")
         #expect(right.succeeded && right.errors.isEmpty, "\(right)")
@@ -227,11 +228,23 @@ struct ExecTransparentTests {
         #expect(quic.errors.contains("Connection refused"), "\(quic)")
     }
 
+    @Test(arguments: VerifiedTunnelBed.longHellos) func aLongHelloMayComeInParts(_ options: [String]) async throws {
+        let command = [
+            PythonPeer.python, PythonPeer.path("tunnel_client.py"), "--authority", "right.test:443", "--trust",
+            shared.proxy.authority, "--path", "/large/3",
+        ]
+        let run = try await exec(command + options)
+        let result = try #require(LogEvent(line: run.output), "\(run)")
+        #expect(result["hello"].flatMap { Int($0) } ?? 0 > 2000, "\(run)")
+        #expect(result["body"]?.utf8.count == 3 && run.told.isEmpty, "\(run)")
+    }
+
     @Test func liveIsWhileTheCommandRuns() async throws {
         let process = try await bed.start(
-            bed.execArguments(
-                ["--transparent", "--explain-refusals=live"],
-                ["sh", "-c", "curl -sk --noproxy '*' https://\(IsolationBed.address)/; exec sleep 1000"]),
+            IsolationBed.withoutHostsFile
+                + bed.execArguments(
+                    ["--transparent", "--explain-refusals=live"],
+                    ["sh", "-c", "curl -sk --noproxy '*' https://\(IsolationBed.address)/; exec sleep 1000"]),
             environment: ProxyProcess.environment(in: bed))
         _ = try await process.errors.first(awaiting: "the refusal") { $0.contains("names no host (SNI)") ? $0 : nil }
         process.send(signal: SIGTERM)
@@ -329,7 +342,8 @@ struct ExecTransparentTests {
             curl -sk -o /dev/null -w '%{http_connect}\\n' https://right.test/large/3
             """
         let run = try await bed.run(
-            bed.execArguments(["--transparent"], ["sh", "-c", script], folder: "strict"),
+            IsolationBed.withoutHostsFile
+                + bed.execArguments(["--transparent"], ["sh", "-c", script], folder: "strict"),
             environment: ProxyProcess.environment(in: bed, folder: "strict"))
         #expect(run.output == "35\n403\n403", "\(run)")
         #expect(
@@ -363,7 +377,8 @@ struct ExecTransparentTests {
                 curl -s http://secret-4.denied.test/ -o /dev/null -w '%{http_code}\\n'
                 curl -s --noproxy '*' http://unknown.test/; echo $?
                 """
-            let run = try await bed.exec(options: ["--transparent"], "sh", "-c", script)
+            let run = try await bed.exec(
+                options: ["--transparent"], launcher: IsolationBed.withoutHostsFile, "sh", "-c", script)
             let lines = run.output.split(separator: "\n")
             #expect(
                 run.output.contains("\"secret-1.denied.test:80\"") && lines.suffix(4) == ["35", "35", "403", "6"],
@@ -394,7 +409,7 @@ struct ExecTransparentTests {
                 until [ -e is-back ]; do sleep 0.02; done; curl -s --noproxy '*' http://denied.test/third
                 """
             let process = try await bed.start(
-                bed.execArguments(["--transparent"], ["sh", "-c", script]),
+                IsolationBed.withoutHostsFile + bed.execArguments(["--transparent"], ["sh", "-c", script]),
                 environment: ProxyProcess.environment(in: bed))
             try await eventually("the first request") { FileManager.default.fileExists(atPath: bed.path("gone-now")) }
             await first.process.stop()

@@ -5,8 +5,18 @@ import Testing
 /// Several proxies behind Debian's HAProxy, as docs/fleet.md has it: PROXY headers, checks by `/readyz`, one CA.
 @Suite(.timeLimit(.minutes(5)))
 struct FleetTests {
+    /// At every address of a test's fleet; the page's, or some that nothing on this machine listens on.
+    private struct Ports {
+        var proxy: UInt16 = 7467
+        var admin: UInt16 = 7468
+
+        static func reserved(by bed: TestBed) throws -> Ports { Ports(proxy: try bed.port(), admin: try bed.port()) }
+    }
+
     /// The configuration of docs/fleet.md, with the addresses of this test.
-    private static func configuration(_ bed: TestBed, at address: String, _ members: [String]) throws -> String {
+    private static func configuration(
+        _ bed: TestBed, at address: String, _ members: [String], _ ports: Ports = Ports()
+    ) throws -> String {
         let text = try String(contentsOfFile: Documentation.repository + "/docs/fleet/haproxy.cfg", encoding: .utf8)
         var lines: [String] = []
         for line in text.components(separatedBy: "\n") {
@@ -14,14 +24,15 @@ struct FleetTests {
             case "log", "user", "group", "chroot": continue
             case "stats" where line.contains("socket"):
                 lines.append("    stats socket \(bed.path("haproxy.sock")) mode 600 level admin")
-            case "bind": lines.append("    bind \(address):7467")
+            case "bind": lines.append("    bind \(address):\(ports.proxy)")
             case "server":
                 // The first stands for all.
                 guard !lines.contains(where: { $0.hasPrefix("    server ") }) else { continue }
                 let options = line.split(separator: " ").dropFirst(3).joined(separator: " ")
                 for (number, member) in members.enumerated() {
                     let own = options.replacing(/ca-file \S+/, with: "ca-file \(bed.path("proxies-ca.pem"))")
-                    lines.append("    server proxy\(number + 1) \(member):7467 \(own)")
+                        .replacing("check port 7468", with: "check port \(ports.admin)")
+                    lines.append("    server proxy\(number + 1) \(member):\(ports.proxy) \(own)")
                 }
             default: lines.append(line)
             }
@@ -31,14 +42,14 @@ struct FleetTests {
 
     /// What other machines can reach speaks TLS, and wants a token.
     private static func admin(
-        _ bed: TestBed, _ folder: String, _ roots: TestRoots, at address: String
+        _ bed: TestBed, _ folder: String, _ roots: TestRoots, at address: String, _ ports: Ports = Ports()
     ) throws -> [String] {
         let chain = try roots.chain("proxy.test")
         try bed.file("\(folder)/admin.pem", chain.pem)
         try bed.file("\(folder)/admin.key", chain.keyPEM)
         try bed.file("\(folder)/admin.token", "0123456789abcdef0123456789abcdef\n")
         return [
-            "listen: \(address):7468", "tls: {certificate: admin.pem, private_key: admin.key}",
+            "listen: \(address):\(ports.admin)", "tls: {certificate: admin.pem, private_key: admin.key}",
             "token_file: admin.token",
         ]
     }
@@ -47,13 +58,13 @@ struct FleetTests {
     private static let load = """
         import json, signal, socket, ssl, sys, threading
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-        address, name, authority, ca = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4]
+        address, port, name, authority, ca = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4], sys.argv[5]
         context = ssl.create_default_context(cafile=ca)
         counts, failures, stop = [0], [], threading.Event()
         def run():
             while not stop.is_set():
                 try:
-                    s = socket.create_connection((address, 7467), 30, source_address=("127.0.0.9", 0))
+                    s = socket.create_connection((address, port), 30, source_address=("127.0.0.9", 0))
                     s.sendall(f"CONNECT {authority} HTTP/1.1\\r\\nHost: {authority}\\r\\n\\r\\n".encode())
                     answer = b""
                     while b"\\r\\n\\r\\n" not in answer:
@@ -109,6 +120,7 @@ struct FleetTests {
             let trust = try roots.write(to: bed)
             let network = LoopbackAddress.network()
             let members = [network + ".1", network + ".2"]
+            let ports = try Ports.reserved(by: bed)
             // One CA for both: made by the first.
             let authority = [
                 "certificate: \(bed.path("shared/authority.pem"))", "private_key: \(bed.path("shared/authority.key"))",
@@ -121,15 +133,15 @@ struct FleetTests {
                     in: bed, folder: "proxy\(number + 1)", trust: trust, hosts: [OriginBed.name: "127.0.0.1"],
                     sections: [
                         "proxy": [
-                            "listen: {address: \(members[number]):7467, proxy_protocol: [127.0.0.1]}",
+                            "listen: {address: \(members[number]):\(ports.proxy), proxy_protocol: [127.0.0.1]}",
                             "allow_clients: [127.0.0.9]",
                         ],
-                        "admin": try Self.admin(bed, "proxy\(number + 1)", fleet, at: members[number]),
+                        "admin": try Self.admin(bed, "proxy\(number + 1)", fleet, at: members[number], ports),
                         "authority": authority, "upstream": ["allow_addresses: [loopback]"],
                     ])
             }
             var proxies = [try await start(0), try await start(1)]
-            try bed.file("haproxy.cfg", try Self.configuration(bed, at: network + ".9", members))
+            try bed.file("haproxy.cfg", try Self.configuration(bed, at: network + ".9", members, ports))
             _ = try await bed.start(["haproxy", "-db", "-f", bed.path("haproxy.cfg")], mergingErrors: true)
             try await eventually("both to be up") {
                 let first = try? await server("proxy1", bed)
@@ -138,7 +150,7 @@ struct FleetTests {
             }
             let load = try await bed.start(
                 [
-                    "/usr/bin/python3", "-c", Self.load, network + ".9", OriginBed.name,
+                    "/usr/bin/python3", "-c", Self.load, network + ".9", "\(ports.proxy)", OriginBed.name,
                     "\(OriginBed.name):\(origin.port)", bed.path("shared/authority.pem"),
                 ])
             try await eventually("both to serve") { proxies.allSatisfy { $0.events.all("exchange").count > 20 } }
@@ -205,21 +217,23 @@ struct FleetTests {
     @Test func whoIsNotReadyGetsNoClients() async throws {
         try await withTestBed { bed in
             let network = LoopbackAddress.network()
+            let ports = try Ports.reserved(by: bed)
             let origin = try await PythonPeer.origin(in: bed, chain: nil)
             let fleet = try TestRoots("Fleet")
             _ = try fleet.write(to: bed, name: "proxies-ca")
             let proxy = try await ProxyProcess(
                 in: bed, trust: nil,
                 sections: [
-                    "proxy": ["listen: {address: \(network).1:7467, proxy_protocol: [127.0.0.1]}"],
-                    "admin": try Self.admin(bed, "proxy", fleet, at: network + ".1"),
+                    "proxy": ["listen: {address: \(network).1:\(ports.proxy), proxy_protocol: [127.0.0.1]}"],
+                    "admin": try Self.admin(bed, "proxy", fleet, at: network + ".1", ports),
                     "upstream": ["allow_addresses: [loopback]"],
                 ])
-            try bed.file("haproxy.cfg", try Self.configuration(bed, at: network + ".9", [network + ".1"]))
+            let file = try Self.configuration(bed, at: network + ".9", [network + ".1"], ports)
+            try bed.file("haproxy.cfg", file)
             _ = try await bed.start(["haproxy", "-db", "-f", bed.path("haproxy.cfg")], mergingErrors: true)
             try await eventually("it to be up") { (try? await server("proxy1", bed))?.status == "UP" }
             // A request that keeps the proxy from ending: it drains, and says so.
-            let busy = try RawConnection(port: 7467, at: network + ".9")
+            let busy = try RawConnection(port: ports.proxy, at: network + ".9")
             try await busy.send(
                 "GET http://127.0.0.1:\(origin.port)/hold/fleet HTTP/1.1\r\nHost: 127.0.0.1:\(origin.port)\r\n\r\n")
             _ = try await origin.events.first("held")

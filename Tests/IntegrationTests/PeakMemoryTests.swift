@@ -51,7 +51,9 @@ struct PeakMemoryTests {
             try await more(50)
             let before = try proxy.ownMemory()
             try await more(300)
-            #expect(try proxy.ownMemory() - before < 300 * (40 << 10))
+            let each = try (proxy.ownMemory() - before) / 300
+            // OpenSSL 3.5 keeps the keys of a post-quantum exchange for as long as the connection to the origin.
+            #expect(each < (Probe.hasPostQuantum ? 48 : 40) << 10, "\(each) bytes each")
             withExtendedLifetime(clients) {}
         }
     }

@@ -8,11 +8,12 @@ struct ProxyProtocolTests {
         let shared: SharedBed
         /// Where headers come first.
         let address = LoopbackAddress.network() + ".1"
-        let port: UInt16 = 7467
+        let port: UInt16
 
         init(
             _ bed: TestBed, from senders: String = "127.0.0.1", pins: String = "hosts: []\n", _ proxy: [String] = []
         ) async throws {
+            port = try bed.port()
             shared = try await OriginBed.prepare(
                 bed, pins: pins,
                 sections: [
@@ -184,9 +185,9 @@ struct ProxyProtocolTests {
             let headers = try await Bed(bed, ["tls: {certificate: front.pem, private_key: front.key}"])
             let run = try await bed.run([
                 "curl", "-sS", "--haproxy-protocol", "--noproxy", "*", "--connect-to",
-                "proxy.test:7467:\(headers.address):7467", "--cacert",
+                "proxy.test:\(headers.port):\(headers.address):\(headers.port)", "--cacert",
                 front.write(to: bed, name: "front-roots"),
-                "https://proxy.test:7467/",
+                "https://proxy.test:\(headers.port)/",
             ])
             // curl speaks for itself; it asks the proxy as if it were a server.
             #expect(run.output.contains("HTTPS_PROXY"), "\(run)")

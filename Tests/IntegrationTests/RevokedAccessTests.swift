@@ -19,11 +19,7 @@ struct RevokedAccessTests {
     }
 
     private func usersLine(_ name: String, _ password: String, in bed: TestBed) async throws -> String {
-        let hash = try await bed.run([
-            PythonPeer.python, "-W", "ignore", "-c",
-            "import crypt; print(crypt.crypt('\(password)', crypt.mksalt(crypt.METHOD_BLOWFISH, rounds=16)))",
-        ])
-        return "\(name):\(hash.output)\n"
+        "\(name):\(try await AuthenticationBed.bcrypt(password, in: bed))\n"
     }
 
     private struct UserBed {

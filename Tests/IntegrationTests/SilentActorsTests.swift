@@ -170,10 +170,10 @@ struct SilentActorsTests {
     func aClientOfAnotherDoor(_ door: Door, _ actor: (behaviour: PythonPeer.Behaviour, sent: String)) async throws {
         let (behaviour, sent) = actor
         try await withTestBed { bed in
-            let balanced = LoopbackAddress.network() + ".1"
+            let (balanced, port) = (LoopbackAddress.network() + ".1", try bed.port())
             var sections = Self.bounds
             sections["admin"] = ["listen: 127.0.0.1:0"]
-            sections["proxy"] = ["listen: [127.0.0.1:0, {address: \(balanced):7467, proxy_protocol: [127.0.0.1]}]"]
+            sections["proxy"] = ["listen: [127.0.0.1:0, {address: \(balanced):\(port), proxy_protocol: [127.0.0.1]}]"]
             let shared = try await OriginBed.prepare(bed, sections: sections)
             let before = try await shared.footprint()
             let client =
@@ -181,7 +181,7 @@ struct SilentActorsTests {
                 case .control: try RawConnection(path: bed.path("proxy/state/pinproxy/control.sock"))
                 case .runs: try RawConnection(path: bed.path("proxy/state/pinproxy/runs.sock"))
                 case .admin: try RawConnection(port: try await AdminClient(shared.proxy).port)
-                case .balancer: try RawConnection(port: 7467, at: balanced)
+                case .balancer: try RawConnection(port: port, at: balanced)
                 }
             let header = door == .balancer ? "PROXY TCP4 192.0.2.1 192" : ""
             try await client.send(header.isEmpty ? sent : sent.isEmpty ? "PROXY" : header)

@@ -60,7 +60,10 @@ struct WeakOrigin: Sendable, CustomTestStringConvertible {
         WeakOrigin("unoffered-alpn", "chooses a protocol that was not offered", "bad extension", alert: 50),
         WeakOrigin("no-certificate", "leaves its certificate out", "unexpected message", alert: 10),
         WeakOrigin("signed-by-nobody", "shows a certificate without having its key", "TLS handshake with", alert: 51),
-        WeakOrigin("sha1-signature", "signs its key exchange with SHA-1 (SLOTH)", "wrong signature type", alert: 40),
+        // OpenSSL 3.0 has an alert of its own for SHA-1.
+        WeakOrigin(
+            "sha1-signature", "signs its key exchange with SHA-1 (SLOTH)", "wrong signature type",
+            alert: Probe.hasPostQuantum ? 47 : 40),
         WeakOrigin("md5-signature", "signs it with MD5 (SLOTH)", "wrong signature type", alert: 47),
         WeakOrigin("dsa-signature", "signs it as DSA does", "wrong signature type", alert: 47),
         WeakOrigin("weak-curve", "ECDHE on a curve of 163 bits", "wrong curve", alert: 47),

@@ -49,6 +49,15 @@ struct VerifiedTunnelBed: Sendable {
             sections: sections)
     }
 
+    /// For `Peers/tunnel_client.py`: a ClientHello of more than 2,000 bytes, as post-quantum key shares make them.
+    static let longOffer = [
+        "--alpn", (["http/1.1"] + (10...29).map { "\($0)" + String(repeating: "x", count: 90) }).joined(separator: ","),
+    ]
+    /// Sent a byte at a time, or in records of 100 bytes.
+    static let longHellos = [["--pieces", "1"], ["--records", "100"], ["--records", "100", "--pieces", "70"]].map {
+        $0 + longOffer
+    }
+
     /// `Peers/tunnel_client.py`; its one line.
     func client(via proxy: ProxyProcess, to port: UInt16, _ options: [String]) async throws -> LogEvent {
         let run = try await bed.run(

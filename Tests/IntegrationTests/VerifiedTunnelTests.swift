@@ -116,7 +116,7 @@ struct VerifiedTunnelTests {
             let proxy = try await tunnels.proxy()
             let run = try await tunnels.openSSLClient(via: proxy, to: server.port, "-groups", "P-256:P-384")
             #expect(run.output.contains("HTTP/1.0 200 ok"), "\(run)")
-            #expect(run.output.contains("Server Temp Key: ECDH, secp384r1"), "\(run)")
+            #expect(run.output.contains("Temp Key: ECDH, secp384r1"), "\(run)")
             let line = try await proxy.tunnelLine()
             #expect(line["verification"] == "probe (weaker)" && line["cause"] == nil, "\(line)")
         }
@@ -161,6 +161,26 @@ struct VerifiedTunnelTests {
             let origin = try await tunnels.origin("chain=pinned")
             let proxy = try await tunnels.proxy()
             let result = try await tunnels.client(via: proxy, to: origin.port, options + ["--tls", version])
+            #expect(result["body"]?.hasPrefix("handshake") == true, "\(result)")
+        }
+    }
+
+    /// Where it is verified, and where TLS is opened.
+    @Test(
+        arguments: VerifiedTunnelBed.longHellos + [["--pipelined", "--joined"] + VerifiedTunnelBed.longOffer],
+        [true, false])
+    func aLongHelloMayComeInParts(_ options: [String], isTunnel: Bool) async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let origin = try await tunnels.origin("chain=pinned")
+            let proxy =
+                isTunnel
+                ? try await tunnels.proxy()
+                : try await ProxyProcess(
+                    in: bed, trust: bed.path("roots.pem"), hosts: [VerifiedTunnelBed.name: "127.0.0.1"])
+            let trust = isTunnel ? [] : ["--trust", proxy.authority]
+            let result = try await tunnels.client(via: proxy, to: origin.port, options + trust)
+            #expect(result["hello"].flatMap { Int($0) } ?? 0 > 2000, "\(result)")
             #expect(result["body"]?.hasPrefix("handshake") == true, "\(result)")
         }
     }

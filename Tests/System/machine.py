@@ -1,6 +1,7 @@
 """A Debian that boots: bootstrapped once into a cache, then an overlay of it for each run."""
 
 import contextlib
+import fcntl
 import os
 import pathlib
 import shutil
@@ -65,12 +66,29 @@ def apt_settings():
     return settings + 'APT::Sandbox::User "root";\n'
 
 
+@contextlib.contextmanager
+def locked(name):
+    """Held by one process of this machine at a time. Another one waits, and says so."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with open(CACHE / f"{name}.lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"Waiting for another run's lock, {lock.name}", file=sys.stderr, flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def bootstrapped(suite):
     """The folder of the base system; a bootstrap that was broken off is begun again."""
     base = CACHE / suite
-    if base.exists():
-        return base
-    CACHE.mkdir(parents=True, exist_ok=True)
+    with locked(suite):
+        if not base.exists():
+            bootstrap(suite, base)
+    return base
+
+
+def bootstrap(suite, base):
     new = pathlib.Path(tempfile.mkdtemp(prefix=f"{suite}.", dir=CACHE))
     try:
         command = ["debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", suite, str(new), MIRROR]
@@ -81,7 +99,6 @@ def bootstrapped(suite):
         new.rename(base)
     finally:
         shutil.rmtree(new, ignore_errors=True)
-    return base
 
 
 class Machine:
@@ -261,8 +278,23 @@ def until(what, seconds, condition):
 
 @contextlib.contextmanager
 def machine(suite, package, prepare=None):
-    """- prepare: what is done with it before it boots."""
+    """Boots one at a time: machines share the cache's packages, and this machine's control groups.
+
+    - prepare: what is done with it before it boots.
+    """
     base = bootstrapped(suite)
+    with locked("booted"), overlaid(base) as (root, folder):
+        machine = Machine(suite, root, folder)
+        machine.fetch_dependencies(package)
+        if prepare:
+            prepare(machine)
+        with machine.booted():
+            yield machine
+
+
+@contextlib.contextmanager
+def overlaid(base):
+    """A system that begins as the base, and the folder that it is in."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="pinproxy-system."))
     root = folder / "root"
     for name in ["root", "changes", "work"]:
@@ -282,12 +314,7 @@ def machine(suite, package, prepare=None):
         check=True,
     )
     try:
-        machine = Machine(suite, root, folder)
-        machine.fetch_dependencies(package)
-        if prepare:
-            prepare(machine)
-        with machine.booted():
-            yield machine
+        yield root, folder
     finally:
         subprocess.run(["umount", str(root)], check=True)
         shutil.rmtree(folder)

@@ -47,6 +47,12 @@ exec "$@"
 def prepared(suite):
     """The folder of the system that things are built in."""
     root = machine.CACHE / f"{suite}-build"
+    with machine.locked(root.name):
+        return root, prepare(suite, root)
+
+
+def prepare(suite, root):
+    """Whether this machine has other authorities than at the last time."""
     if not root.exists():
         new = pathlib.Path(tempfile.mkdtemp(prefix=f"{suite}-build.", dir=machine.CACHE))
         try:
@@ -65,7 +71,7 @@ def prepared(suite):
     known = {file.name for file in authorities.iterdir()}
     if AUTHORITIES.exists():
         shutil.copytree(AUTHORITIES, authorities, dirs_exist_ok=True)
-    return root, known != {file.name for file in authorities.iterdir()}
+    return known != {file.name for file in authorities.iterdir()}
 
 
 def toolchain():
@@ -106,6 +112,9 @@ def inside(suite, command):
     def run(command):
         return subprocess.run(
             [
+                "setpriv",
+                "--pdeathsig",
+                "KILL",
                 "unshare",
                 "--mount",
                 "--pid",

@@ -94,7 +94,8 @@ def without_another_thread_what_needs_one_is_refused_and_all_else_served(machine
 
 @case
 def a_start_without_enough_threads_names_the_setting(machine):
-    for tasks in [1, 5]:
+    # With one task systemd 257 itself can't make the unit's directories.
+    for tasks in [2, 5]:
         with drop_in(machine, f"[Service]\\nTasksMax={tasks}\\n"):
             if machine("systemctl start pinproxy").returncode == 0:
                 limits(machine, "TasksCurrent")

@@ -14,7 +14,7 @@ def prepare(later):
 
     def fetch(machine):
         shutil.copy(later, machine.root / "root/later.deb")
-        machine.before_boot(f"{APT} --no-download install /root/pinproxy.deb", "the package can't be installed")
+        machine.before_boot(f"{APT} install /root/pinproxy.deb", "the package can't be installed")
         sources = machine.root / "etc/apt/sources.list"
         sources.write_text(sources.read_text().replace(machine.suite, NEXT[machine.suite]))
         machine.lists = "lists-upgrade"
@@ -53,7 +53,7 @@ def it_serves_after_the_upgrade_with_the_package_of_before(machine):
 
 def the_next_releases_package_replaces_it(machine):
     before = machine("dpkg-query -W -f '${Version}' pinproxy", check=True).stdout
-    machine(f"{APT} --no-download install /root/later.deb", check=True, timeout=300)
+    machine(f"{APT} install /root/later.deb", check=True, timeout=300)
     machine(
         f"dpkg --compare-versions \"$(dpkg-query -W -f '${{Version}}' pinproxy)\" gt {before} && apt-get check",
         check=True,

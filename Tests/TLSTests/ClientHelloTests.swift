@@ -12,11 +12,12 @@ import Testing
 
     @Test func suites() {
         #expect(
-            hello.suites == [
+            hello.suites.filter { $0 != 0x00FF } == [
                 0x1301, 0x1303, 0x1302,  // TLS 1.3: AES-128-GCM, ChaCha20, AES-256-GCM
                 0xC02B, 0xC02F, 0xCCA9, 0xCCA8, 0xC02C, 0xC030,  // TLS 1.2: ECDHE with the same
-                0x00FF,  // TLS_EMPTY_RENEGOTIATION_INFO_SCSV, which is no suite
             ])
+        // Renegotiation is secure (RFC 5746), by OpenSSL 3.0's suite that is none, or by 3.5's extension.
+        #expect(hello.suites.contains(0x00FF) != (hello.extensions[0xFF01] == [0]))
         #expect(hello.compressions == [0])
     }
 
@@ -30,6 +31,9 @@ import Testing
         #expect(signatures.prefix(3) == [0x0403, 0x0804, 0x0401])
         // Neither MD5, SHA-1 nor SHA-224 as digest, nor DSA as signature.
         #expect(signatures.allSatisfy { $0 >> 8 >= 4 && ($0 >> 8 == 8 || $0 & 0xFF != 2) })
+        // ML-DSA after all others.
+        let isNewest = try OpenSSLCommand.knowsPostQuantumGroups
+        #expect(signatures.dropFirst(10) == (isNewest ? [0x0904, 0x0905, 0x0906] : []))
     }
 
     @Test func names() throws {
@@ -45,6 +49,8 @@ import Testing
         // Neither early data nor heartbeat.
         #expect(hello.extensions[42] == nil)
         #expect(hello.extensions[15] == nil)
+        // Neither compressed certificates (RFC 8879) nor raw public keys (RFC 7250), which OpenSSL 3.2 brought.
+        for number: UInt16 in [27, 19, 20] { #expect(hello.extensions[number] == nil) }
     }
 
     @Test func onlyTLS13WhenAskedFor() throws {

@@ -62,7 +62,7 @@ extension HeldCertificate {
         let signer = try (template.responder ?? self).parsed()
         defer { X509_free(signer) }
         let key = (template.responder ?? self).key
-        let digest = key.kind == .ed25519 ? nil : template.digest.algorithm
+        let digest = key.kind.isWithoutDigest ? nil : template.digest.algorithm
         try require(
             OCSP_basic_sign(
                 basic, signer, key.pointer, digest, nil, template.responder == nil ? UInt(OCSP_NOCERTS) : 0),

@@ -13,16 +13,33 @@ public final class TestKey: @unchecked Sendable {
         case secp256k1
         case rsa(Int)
         case ed25519
+        /// With OpenSSL 3.5: FIPS 204's parameter set 44, 65 or 87.
+        case mlDSA(Int)
+        /// With OpenSSL 3.5: FIPS 205, which TLS has no number for.
+        case slhDSA
+
+        /// OpenSSL's name of the algorithm.
+        fileprivate var algorithm: String {
+            switch self {
+            case .p256, .p384, .p521, .secp256k1: "EC"
+            case .rsa: "RSA"
+            case .ed25519: "ED25519"
+            case .mlDSA(let set): "ML-DSA-\(set)"
+            case .slhDSA: "SLH-DSA-SHA2-128f"
+            }
+        }
+
+        /// Whether the key signs messages, and not their digests.
+        var isWithoutDigest: Bool {
+            switch self {
+            case .p256, .p384, .p521, .secp256k1, .rsa: false
+            case .ed25519, .mlDSA, .slhDSA: true
+            }
+        }
     }
 
     public init(_ kind: Kind = .p256) throws {
-        let type: CInt =
-            switch kind {
-            case .p256, .p384, .p521, .secp256k1: EVP_PKEY_EC
-            case .rsa: EVP_PKEY_RSA
-            case .ed25519: EVP_PKEY_ED25519
-            }
-        let context = EVP_PKEY_CTX_new_id(type, nil)
+        let context = EVP_PKEY_CTX_new_from_name(nil, kind.algorithm, nil)
         defer { EVP_PKEY_CTX_free(context) }
         try require(EVP_PKEY_keygen_init(context), "key generation")
         switch kind {
@@ -31,7 +48,7 @@ public final class TestKey: @unchecked Sendable {
         case .p521: try require(EVP_PKEY_CTX_set_ec_paramgen_curve_nid(context, NID_secp521r1), "P-521")
         case .secp256k1: try require(EVP_PKEY_CTX_set_ec_paramgen_curve_nid(context, NID_secp256k1), "secp256k1")
         case .rsa(let bits): try require(EVP_PKEY_CTX_set_rsa_keygen_bits(context, CInt(bits)), "RSA \(bits)")
-        case .ed25519: break
+        case .ed25519, .mlDSA, .slhDSA: break
         }
         var key: OpaquePointer?
         try require(EVP_PKEY_keygen(context, &key), "key generation")
@@ -77,7 +94,7 @@ public final class TestKey: @unchecked Sendable {
     func sign(_ message: [UInt8], digest: Digest) throws -> [UInt8] {
         let context = EVP_MD_CTX_new()
         defer { EVP_MD_CTX_free(context) }
-        let algorithm = kind == .ed25519 ? nil : digest.algorithm
+        let algorithm = kind.isWithoutDigest ? nil : digest.algorithm
         try require(EVP_DigestSignInit(context, nil, algorithm, nil, pointer), "signing")
         var length = Int(EVP_PKEY_get_size(pointer))
         var signature = [UInt8](repeating: 0, count: length)
@@ -89,6 +106,10 @@ public final class TestKey: @unchecked Sendable {
     func signatureAlgorithm(_ digest: Digest) -> [UInt8] {
         switch kind {
         case .ed25519: DERWriter.sequence(DERWriter.identifier("1.3.101.112"))
+        // RFC 9881 section 2, RFC 9814 section 3.
+        case .mlDSA(let set):
+            DERWriter.sequence(DERWriter.identifier("2.16.840.1.101.3.4.3.\(set == 44 ? 17 : set == 65 ? 18 : 19)"))
+        case .slhDSA: DERWriter.sequence(DERWriter.identifier("2.16.840.1.101.3.4.3.21"))
         case .p256, .p384, .p521, .secp256k1: DERWriter.sequence(DERWriter.identifier(digest.ecdsa))
         case .rsa: DERWriter.sequence(DERWriter.identifier(digest.rsa), DERWriter.null)
         }

@@ -41,7 +41,8 @@ package class ServerDoor: Downstream {
     @exclusivity(unchecked) final var refusalForm = RefusalForm.problem
     /// The rewritten request, sent instead of the received one.
     @exclusivity(unchecked) final var made: (head: OwnedRequest, body: any BodySource)?
-    @exclusivity(unchecked) final var gathering: (collector: BodyCollector, clock: BodyClock, done: (BodyCollector.Outcome) -> Void)?
+    @exclusivity(unchecked) final var gathering:
+        (collector: BodyCollector, clock: BodyClock, done: (BodyCollector.Outcome) -> Void)?
 
     init(session: LoopSession, settings: ServerSettings, received: MessagePipe? = nil) {
         self.session = session

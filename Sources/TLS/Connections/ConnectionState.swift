@@ -21,6 +21,7 @@ final class ConnectionState {
     var fatalAlert: UInt8?
     private(set) var objection: String?
     private var firstAnswer = FirstAnswer.none
+    private var readsFirst = false
     var budget: HandshakeBudget
 
     convenience init(
@@ -57,6 +58,8 @@ final class ConnectionState {
         guard SSL_set_fd(ssl, descriptor) == 1, SSL_set_ex_data(ssl, 0, state) == 1 else {
             throw .setup("no TLS connection")
         }
+        // The buffer of the data that comes after the handshake is made within it.
+        if OpenSSLLibrary.readsAheadAfterHandshakes { SSL_set_default_read_buffer_len(ssl, ContextHandle.readAhead) }
     }
 
     deinit {
@@ -78,6 +81,7 @@ final class ConnectionState {
         guard BIO_ctrl(buffer, BIO_C_SET_BUFF_READ_DATA, bytes.count, &bytes) == 1 else {
             throw .setup("no memory for what was received already")
         }
+        readsFirst = true
     }
 
     /// Puts a ``RecordInput`` in the place of what is read from, with what that holds.
@@ -90,10 +94,15 @@ final class ConnectionState {
         input.readFirst(held[..<max(0, Int(count))])
         // It outlives the SSL object, which deinit frees.
         self.input = input
+        readsFirst = false
         SSL_set0_rbio(ssl, bio)
         SSL_set_read_ahead(ssl, 0)
         return input
     }
+
+    /// Whether bytes wait that `readFirst` was given, or that the buffer has read behind them
+    /// (``OpenSSLLibrary/readsAheadAfterHandshakes``).
+    var holdsFirst: Bool { readsFirst && BIO_ctrl_pending(SSL_get_rbio(ssl)) > 0 }
 
     private static func of(_ connection: OpaquePointer?) -> ConnectionState? {
         guard let connection, let state = SSL_get_ex_data(connection, 0) else { return nil }

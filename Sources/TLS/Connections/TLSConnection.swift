@@ -83,11 +83,23 @@ package struct TLSConnection: ~Copyable {
             isBroken = true
             return .failed(.handshakeTooCostly(limit: state.budget.limit))
         }
-        guard done == 1 else { return failure(done, systemError) }
-        SSL_set_default_read_buffer_len(ssl, ContextHandle.readAhead)
+        guard done == 1 else {
+            let result: TLSResult<Void> = failure(done, systemError)
+            if case .failed = result { discardArrived() }
+            return result
+        }
+        if !OpenSSLLibrary.readsAheadAfterHandshakes {
+            SSL_set_default_read_buffer_len(ssl, ContextHandle.readAhead)
+        }
         // Certificates come in handshakes alone; the callback would run for every record.
         SSL_set_msg_callback(ssl, nil)
         return .complete(())
+    }
+
+    /// Closing a socket with unread bytes resets the connection, and the peer may lose the alert. OpenSSL leaves
+    /// what comes behind a record (``OpenSSLLibrary/readsAheadAfterHandshakes``).
+    private func discardArrived() {
+        recv(SSL_get_fd(ssl), nil, ContextHandle.readAhead, CInt(MSG_DONTWAIT | MSG_TRUNC))
     }
 
     /// From here on a system call brings as many records as the memory holds that is lent (``lend(_:)``): for peers
@@ -135,7 +147,9 @@ package struct TLSConnection: ~Copyable {
     package mutating func releaseBuffers() { _ = SSL_free_buffers(ssl) }
 
     /// Whether data, or a part of a record, is buffered.
-    package var hasPending: Bool { SSL_has_pending(ssl) == 1 || input?.isEmpty == false }
+    package var hasPending: Bool {
+        SSL_has_pending(ssl) == 1 || input?.isEmpty == false || state.holdsFirst
+    }
 
     /// The ClientHello's SNI, on the server's side after the handshake's start.
     package var clientServerName: String? { state.clientServerName }

@@ -1,9 +1,12 @@
 import COpenSSL
 
-/// Acceptable keys: RSA of 2048 to 8192 bits, the three curves of the web, and the Edwards curves of RFC 8410. Larger
-/// RSA keys and exponents add no strength, and cost milliseconds per signature.
+/// Acceptable keys: RSA of 2048 to 8192 bits, the three curves of the web, the Edwards curves of RFC 8410, and ML-DSA
+/// (RFC 9881), which OpenSSL 3.5 has. Larger RSA keys and exponents add no strength, and cost milliseconds per
+/// signature.
 enum KeyRules {
     private static let curves: Set<String> = ["P-256", "P-384", "P-521"]
+    /// OpenSSL has no numbers for these.
+    private static let named: Set<String> = ["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"]
     private static let longestExponent: CInt = 32
     private static let bits: ClosedRange<CInt> = 2048...8192
 
@@ -20,7 +23,7 @@ enum KeyRules {
                     "\(description) with an exponent that is even, below 3, or longer than \(longestExponent) bits")
         case EVP_PKEY_EC: return curves.contains(KeyDescription.curve(of: key)) ? nil : .weakKey(description)
         case EVP_PKEY_ED25519, EVP_PKEY_ED448: return nil
-        default: return .weakKey(description)
+        default: return named.contains(description) ? nil : .weakKey(description)
         }
     }
 

@@ -74,6 +74,8 @@ struct HTTP2PolicyTests {
         var fields: @Sendable (_ authority: String) -> [(String, String?)] = { _ in [] }
         /// nil: the stream is reset.
         let status: Int?
+        /// By a later nghttp2 (1.64), before the proxy sees the head.
+        var mayBeReset = false
     }
 
     private static let namings = [
@@ -98,7 +100,7 @@ struct HTTP2PolicyTests {
         Naming(
             testDescription: "two Hosts", fields: { [(":authority", nil), ("host", $0), ("host", "other.test")] },
             status: nil),
-        Naming(testDescription: "a user", fields: { [(":authority", "user@\($0)")] }, status: 400),
+        Naming(testDescription: "a user", fields: { [(":authority", "user@\($0)")] }, status: 400, mayBeReset: true),
         Naming(testDescription: "http", fields: { _ in [(":scheme", "http")] }, status: 400),
         Naming(testDescription: "another scheme", fields: { _ in [(":scheme", "ftp")] }, status: 400),
     ]
@@ -113,8 +115,9 @@ struct HTTP2PolicyTests {
                 try await client.connect()
                 let stream = try await client.request("GET", "/named/\(number)", naming.fields(authority))
                 let head = try await client.head(stream)
+                let isReset = naming.status == nil || naming.mayBeReset && head.reset != nil
                 #expect(
-                    head.status == naming.status && (head.reset != nil) == (naming.status == nil),
+                    head.status == (isReset ? nil : naming.status) && (head.reset != nil) == isReset,
                     "\(naming.testDescription): \(head)")
                 let isPassedOn = try #require(shared.origin).events.all("request").contains {
                     $0["target"] == "/named/\(number)"

@@ -3,30 +3,27 @@ import Foundation
 /// What tests of `pinproxy exec --isolated` and `--transparent` need of this machine, and share.
 enum IsolationBed {
     /// Whether this process may make network namespaces.
-    static let isAvailable = succeeds(
+    static let isAvailable = Probe.succeeds(
         getuid() == 0 ? ["unshare", "--net", "true"] : ["unshare", "--user", "--net", "true"])
     /// Whether this process may have mounts of its own.
-    static let isMountable = succeeds(
+    static let isMountable = Probe.succeeds(
         getuid() == 0 ? ["unshare", "--mount", "true"] : ["unshare", "--user", "--mount", "true"])
     /// Whether origins can listen on ports 443 and 80.
     static let isTransparencyAvailable = isAvailable && getuid() == 0
     /// Whether somebody who isn't root may make them, and can be had here.
     static let isAvailableToUsers =
-        getuid() == 0 && succeeds(asNobody + ["unshare", "--user", "--net", ProxyProcess.executable, "--version"])
+        getuid() == 0
+        && Probe.succeeds(asNobody + ["unshare", "--user", "--net", ProxyProcess.executable, "--version"])
 
     /// Runs what follows as an ordinary user.
     static let asNobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
 
-    private static func succeeds(_ command: [String]) -> Bool {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = command
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        guard (try? process.run()) != nil else { return false }
-        process.waitUntilExit()
-        return process.terminationStatus == 0
-    }
+    /// Runs what follows with a hosts file that has no names but the loopback's. Programs read it before they ask the
+    /// proxy, and the machine's own may have any.
+    static let withoutHostsFile = [
+        "unshare", "--mount", "sh", "-c",
+        "echo 127.0.0.1 localhost > hosts.$$ && mount --bind hosts.$$ /etc/hosts && exec \"$@\"", "sh",
+    ]
 
     /// For `upstream`: the origins of tests are on the loopback, which a command's own network is not.
     static let opensLoopback = "allow_addresses: [loopback]"

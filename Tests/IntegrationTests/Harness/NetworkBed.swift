@@ -9,16 +9,7 @@ struct NetworkBed: Sendable {
     static let otherName = "other.test"
 
     /// Whether this process may make namespaces.
-    static let isAvailable: Bool = {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["unshare", "--net", "--mount", "ip", "link", "show", "lo"]
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        guard (try? process.run()) != nil else { return false }
-        process.waitUntilExit()
-        return process.terminationStatus == 0
-    }()
+    static let isAvailable = Probe.succeeds(["unshare", "--net", "--mount", "ip", "link", "show", "lo"])
 
     let bed: TestBed
     let proxy: ProxyProcess

@@ -57,6 +57,8 @@ async def connect(proxy, authority, trust, protocols=("h2",), front=False, name=
         transport, wire, context, server_hostname=name or authority.rsplit(":", 1)[0] if not front else "proxy.test"
     )
     wire.connection_made(secure)
+    # Python 3.13 closes the transport of a writer that nobody holds.
+    wire.writer = writer
     return wire
 
 

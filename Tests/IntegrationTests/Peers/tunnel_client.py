@@ -1,6 +1,6 @@
-"""A TLS client in a CONNECT tunnel that doesn't behave as most do.
+"""A TLS client in a CONNECT tunnel that doesn't behave as most do; without --proxy it connects to the authority.
 
-    tunnel_client.py --proxy PORT --authority HOST:PORT --trust PEM [options]
+    tunnel_client.py [--proxy PORT] --authority HOST:PORT --trust PEM [options]
 
 Prints one JSON line: {"event": "result", "status": …, "version": …, "body": …}, or with "error".
 """
@@ -14,11 +14,14 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--proxy", type=int)
 parser.add_argument("--authority")
 parser.add_argument("--trust")
+parser.add_argument("--path", default="/")
 parser.add_argument("--sni", help="in the place of the authority's host; empty: none")
 parser.add_argument("--alpn", default="", help="protocols, by commas")
 parser.add_argument("--tls", help="1.2 or 1.3: this version only")
 parser.add_argument("--pieces", type=int, help="writes so many bytes at a time until the handshake is done")
+parser.add_argument("--records", type=int, help="cuts its ClientHello into records of so many bytes")
 parser.add_argument("--pipelined", action="store_true", help="sends its ClientHello right behind CONNECT")
+parser.add_argument("--joined", action="store_true", help="sends its request together with its Finished")
 parser.add_argument("--hello", action="store_true", help="only prints its ClientHello, in hex")
 parser.add_argument("--behind", default="", help="bytes in hex, sent right behind the ClientHello")
 options = parser.parse_args()
@@ -42,7 +45,8 @@ if options.hello:
         print(json.dumps({"event": "hello", "bytes": outgoing.read().hex()}))
     raise SystemExit
 
-connection = socket.create_connection(("127.0.0.1", options.proxy), timeout=30)
+host, port = options.authority.rsplit(":", 1)
+connection = socket.create_connection(("127.0.0.1", options.proxy) if options.proxy else (host, int(port)), timeout=30)
 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
@@ -53,11 +57,12 @@ def flush():
         connection.sendall(data[start : start + size])
 
 
-def drive(step):
+def drive(step, flushes=True):
     while True:
         try:
             result = step()
-            flush()
+            if flushes:
+                flush()
             return result
         except ssl.SSLWantReadError:
             flush()
@@ -68,15 +73,17 @@ def drive(step):
                 incoming.write_eof()
 
 
-def run(result):
-    try:
-        tls.do_handshake()
-    except ssl.SSLWantReadError:
-        pass
-    hello = outgoing.read() + bytes.fromhex(options.behind)
-    result["hello"] = len(hello) - len(options.behind) // 2
+def cut(record, size):
+    """What is signed and hashed later are messages, and not their records (RFC 8446 section 4.4.1)."""
+    message = record[5:]
+    parts = [message[start : start + size] for start in range(0, len(message), size)]
+    return b"".join(record[:3] + len(part).to_bytes(2) + part for part in parts)
+
+
+def tunnel(result, pipelined):
+    """Whether the proxy made one."""
     request = f"CONNECT {options.authority} HTTP/1.1\r\nHost: {options.authority}\r\n\r\n".encode()
-    connection.sendall(request + (hello if options.pipelined else b""))
+    connection.sendall(request + pipelined)
     head = b""
     while b"\r\n\r\n" not in head:
         byte = connection.recv(1)
@@ -84,16 +91,30 @@ def run(result):
             raise EOFError("the proxy has ended")
         head += byte
     result["status"] = int(head.split()[1])
-    if result["status"] != 200:
+    return result["status"] == 200
+
+
+def run(result):
+    try:
+        tls.do_handshake()
+    except ssl.SSLWantReadError:
+        pass
+    hello = outgoing.read()
+    result["hello"] = len(hello)
+    if options.records:
+        hello = cut(hello, options.records)
+    hello += bytes.fromhex(options.behind)
+    if options.proxy and not tunnel(result, hello if options.pipelined else b""):
         return
     if not options.pipelined:
         outgoing.write(hello)
         flush()
-    drive(tls.do_handshake)
+    drive(tls.do_handshake, not options.joined)
     options.pieces = None
     result["version"] = tls.version()
     result["alpn"] = tls.selected_alpn_protocol() or ""
-    drive(lambda: tls.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"))
+    request = f"GET {options.path} HTTP/1.1\r\nHost: {options.authority}\r\nConnection: close\r\n\r\n"
+    drive(lambda: tls.write(request.encode()))
     answer = b""
     while data := drive(lambda: tls.read(65536)):
         answer += data
