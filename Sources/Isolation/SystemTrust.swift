@@ -9,8 +9,8 @@ package struct SystemTrust: Sendable {
     /// A certificate that directories get.
     package struct Authority: Sendable, Equatable {
         /// Of its subject: openssl-rehash(1).
-        let hash: String
-        let pem: String
+        package let hash: String
+        package let pem: String
 
         package init(hash: String, pem: String) { (self.hash, self.pem) = (hash, pem) }
     }

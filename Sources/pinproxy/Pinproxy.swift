@@ -39,14 +39,30 @@ enum Main {
         if arguments.first == ExecProxy.configuration.commandName {
             return try ExecProxy.parse(Array(arguments.dropFirst()))
         }
-        return try Pinproxy.parseAsRoot()
+        return try alone(arguments) ?? Pinproxy.parseAsRoot()
+    }
+
+    /// Parses the command that the first argument names without the others: with all of them it takes a third of a
+    /// short command's start.
+    /// - Returns: nil for help and wrong usage, which are the whole tree's to tell, and for commands that have others.
+    private static func alone(_ arguments: [String]) -> (any ParsableCommand)? {
+        guard let name = arguments.first,
+            let command = Pinproxy.configuration.subcommands.first(where: { $0.configuration.commandName == name }),
+            command.configuration.subcommands.isEmpty,
+            let parsed = try? command.parseAsRoot(Array(arguments.dropFirst())), type(of: parsed) == command
+        else { return nil }
+        return parsed
     }
 }
 
-/// Each command spells its name out: to find it by reflection takes ArgumentParser a quarter of a start.
+/// Each command spells its name out: to find it by reflection takes ArgumentParser a quarter of a start. Those without
+/// commands of their own name this one as well, so that parsed alone they don't look for the completions' options, which
+/// takes as long again.
 struct Pinproxy: ParsableCommand {
+    static let name = "pinproxy"
+
     static let configuration = CommandConfiguration(
-        commandName: "pinproxy",
+        commandName: name,
         abstract: "A local HTTPS proxy that enforces certificate and public-key pinning.",
         discussion: """
             The first five minutes:

@@ -6,7 +6,7 @@ internal import Security
 
 struct Doctor: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "doctor",
+        commandName: "doctor", _superCommandName: Pinproxy.name,
         abstract: "Try the programs of this machine through the running proxy, and say what each needs.",
         discussion: """
             Each program that is installed asks twice, with the variables that exec sets: pinproxy.test, whose \
