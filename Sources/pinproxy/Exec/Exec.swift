@@ -169,6 +169,7 @@ struct Exec: ParsableCommand {
         var surroundings = CommandSurroundings()
         surroundings.trust = commandTrust.stores(environment.trust, StartEnvironment.variables)
         surroundings.keepsRights = trust == nil
+        surroundings.subordinates = commandTrust.subordinates
         let network = try network(environment.proxy)
         surroundings.network = network
         if surroundings.isEmpty { return (try ChildCommand.start(command), nil) }
