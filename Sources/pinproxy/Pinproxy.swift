@@ -44,9 +44,11 @@ enum Main {
 
     /// Parses the command that the first argument names without the others: with all of them it takes a third of a
     /// short command's start.
-    /// - Returns: nil for help and wrong usage, which are the whole tree's to tell, and for commands that have others.
-    private static func alone(_ arguments: [String]) -> (any ParsableCommand)? {
+    /// - Returns: nil for help, completions and wrong usage, which are the whole tree's to tell, and for commands that
+    ///   have others.
+    static func alone(_ arguments: [String]) -> (any ParsableCommand)? {
         guard let name = arguments.first,
+            !arguments.contains(where: { $0.hasPrefix("--generate-completion-script") }),
             let command = Pinproxy.configuration.subcommands.first(where: { $0.configuration.commandName == name }),
             command.configuration.subcommands.isEmpty,
             let parsed = try? command.parseAsRoot(Array(arguments.dropFirst())), type(of: parsed) == command
@@ -56,8 +58,8 @@ enum Main {
 }
 
 /// Each command spells its name out: to find it by reflection takes ArgumentParser a quarter of a start. Those without
-/// commands of their own name this one as well, so that parsed alone they don't look for the completions' options, which
-/// takes as long again.
+/// subcommands name this one as well. Parsed alone, they then skip the search for the completions' options, which takes
+/// as long again.
 struct Pinproxy: ParsableCommand {
     static let name = "pinproxy"
 
