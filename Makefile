@@ -39,12 +39,13 @@ TO_BUILD := git pkg-config libevent-dev libssl-dev libc-ares-dev libsystemd-dev 
 	libidn2-dev libpsl-dev libmnl-dev libnghttp2-dev libseccomp-dev libyaml-dev libxml2-dev zlib1g-dev libbrotli-dev \
 	libzstd-dev libpng-dev \
 	libturbojpeg0-dev libgif-dev libwebp-dev libtiff-dev libavif-dev
-# A machine without a toolchain needs the libraries of these packages (those without -dev), libstdc++6 and the next. The
+# A machine without a toolchain needs the libraries of these packages (those without -dev) and the next. The
 # package's dependencies are found while it is built (debian/rules).
 TO_RUN := ca-certificates publicsuffix
 TO_TEST := nginx lighttpd lighttpd-mod-openssl openssl curl wget python3 python3-venv nodejs dnsmasq-base patch \
 	ca-certificates publicsuffix iproute2 faketime libnss3-tools fish zsh tcsh libwww-perl liblwp-protocol-https-perl \
-	prometheus chromium chromium-driver haproxy socat groff-base nghttp2-client nghttp2-server proxychains4
+	prometheus chromium chromium-driver haproxy socat groff-base nghttp2-client nghttp2-server proxychains4 \
+	buildah uidmap
 # What `make test-clients` tries besides.
 TO_TEST_CLIENTS := aria2 lftp git-lfs mercurial subversion composer python3-pip libio-socket-ssl-perl ruby \
 	php-cli php-curl \

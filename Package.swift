@@ -202,6 +202,7 @@ let package = Package(
             dependencies: [
                 "pinproxy", "Daemon", "Clients", "Records", "Session", "Configuration", "Serialization", "Security",
                 "Isolation", "TLS", "TestAuthority",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),
         .testTarget(

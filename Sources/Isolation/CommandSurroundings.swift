@@ -4,6 +4,8 @@ internal import Glibc
 package struct CommandSurroundings: Sendable {
     package var network: IsolatedNetwork?
     package var trust: SystemTrust?
+    /// What is mapped in its namespace of users besides its user, where it gets one.
+    package var subordinates: SubordinateIDs?
     /// A command that can have them only in a namespace of users goes without, if it is root's.
     package var keepsRights = false
 
@@ -24,14 +26,21 @@ package struct CommandSurroundings: Sendable {
     }
 
     /// Moves this process, which must have only one thread.
+    /// - Parameter map: has a process outside call ``SubordinateIDs/map(into:)`` with this one, and returns what that
+    ///   returns. Called at most once, if there are ``subordinates``.
     /// - Throws: where there is no network, or nothing at all. The process is of no use then.
-    package func enter() throws(IsolationError) -> Entered {
+    package func enter(mapping map: @escaping () throws(IsolationError) -> UInt8) throws(IsolationError) -> Entered {
+        guard subordinates != nil else { return try enter(nil) }
+        return try enter { () throws(IsolationError) in SubordinateIDs.Mapped(rawValue: try map()) }
+    }
+
+    private func enter(_ map: Namespaces.Mapping?) throws(IsolationError) -> Entered {
         guard let network else {
-            try Namespaces.enterMounts(keepsRights: keepsRights)
+            try Namespaces.enterMounts(keepsRights: keepsRights, map)
             try trust?.cover()
             return Entered()
         }
-        try Namespaces.enterNetwork(mounts: trust != nil)
+        try Namespaces.enterNetwork(mounts: trust != nil, map)
         var entered = Entered(sockets: try network.open())
         do throws(IsolationError) { try trust?.cover() } catch { entered.untrusted = error.description }
         return entered

@@ -34,6 +34,15 @@ enum Mount {
         }
     }
 
+    /// Shows the entries of two directories at a place, those of the first where both have one, read-only: an overlay,
+    /// which users' namespaces can have since Linux 5.11.
+    static func merge(_ first: CInt, _ second: CInt, at target: String) throws(MountError) {
+        let options = "lowerdir=/proc/self/fd/\(first):/proc/self/fd/\(second)"
+        guard mount("pinproxy", target, "overlay", readOnly | noSetUserID | noDevices, options) == 0 else {
+            throw MountError(at: target)
+        }
+    }
+
     /// Removes what was mounted there last, with all below.
     static func remove(at target: String) { umount2(target, CInt(MNT_DETACH)) }
 

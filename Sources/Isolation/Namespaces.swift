@@ -13,36 +13,47 @@ enum Namespaces {
         "/run/nscd/socket", "/run/systemd/resolve/io.systemd.Resolve", "/run/avahi-daemon/socket",
     ]
 
-    /// - Parameter mounts: whether mounts are to follow.
-    static func enterNetwork(mounts: Bool) throws(IsolationError) {
+    /// Has the user's other numbers mapped from outside, once there is a namespace of users.
+    typealias Mapping = () throws(IsolationError) -> SubordinateIDs.Mapped
+
+    /// - Parameters:
+    ///   - mounts: whether mounts are to follow.
+    ///   - map: nil: only this user's own number is mapped.
+    static func enterNetwork(mounts: Bool, _ map: Mapping?) throws(IsolationError) {
         let hidden = nameServices.filter { access($0, F_OK) == 0 }
         let mounts = mounts || !hidden.isEmpty
         let wanted = newNetwork | (mounts ? newMounts : 0)
         // What root has, it keeps.
-        if geteuid() != 0 || unshare(wanted) != 0 { try enterAsUser(wanted, .network) }
+        if geteuid() != 0 || unshare(wanted) != 0 { try enterAsUser(wanted, .network, map) }
         if mounts { try detachMounts() }
         for path in hidden { try hide(path) }
     }
 
     /// Only mounts are its own.
     /// - Parameter keepsRights: root is not moved into a namespace of users, in which it is root of nothing else.
-    static func enterMounts(keepsRights: Bool) throws(IsolationError) {
+    static func enterMounts(keepsRights: Bool, _ map: Mapping?) throws(IsolationError) {
         if geteuid() != 0 {
-            try enterAsUser(newMounts, .mount)
+            try enterAsUser(newMounts, .mount, map)
         } else if unshare(newMounts) != 0 {
             if keepsRights { throw NamespaceRefusal.error(errno, of: .mount, ProcFiles.number) }
-            try enterAsUser(newMounts, .mount)
+            try enterAsUser(newMounts, .mount, map)
         }
         try detachMounts()
     }
 
-    private static func enterAsUser(_ wanted: CInt, _ kind: NamespaceRefusal.Kind) throws(IsolationError) {
+    private static func enterAsUser(
+        _ wanted: CInt, _ kind: NamespaceRefusal.Kind, _ map: Mapping?
+    ) throws(IsolationError) {
         let (user, group) = (geteuid(), getegid())
         guard unshare(newUsers) == 0 else { throw NamespaceRefusal.error(errno, of: .user, ProcFiles.number) }
-        // Without it no group may be mapped by somebody who isn't root outside.
-        try write("deny", to: "/proc/self/setgroups")
-        try write("\(user) \(user) 1", to: "/proc/self/uid_map")
-        try write("\(group) \(group) 1", to: "/proc/self/gid_map")
+        let mapped = try map?() ?? []
+        if !mapped.contains(.users) { try write("\(user) \(user) 1", to: "/proc/self/uid_map") }
+        if !mapped.contains(.groups) {
+            // Without it no group may be mapped by somebody who isn't root outside.
+            try write("deny", to: "/proc/self/setgroups")
+            try write("\(group) \(group) 1", to: "/proc/self/gid_map")
+        }
+        if mapped == [.users, .groups] { try SubordinateIDs.keepCapabilities() }
         guard unshare(wanted) == 0 else { throw NamespaceRefusal.error(errno, of: kind, ProcFiles.number) }
     }
 

@@ -9,8 +9,8 @@ package struct SystemTrust: Sendable {
     /// A certificate that directories get.
     package struct Authority: Sendable, Equatable {
         /// Of its subject: openssl-rehash(1).
-        let hash: String
-        let pem: String
+        package let hash: String
+        package let pem: String
 
         package init(hash: String, pem: String) { (self.hash, self.pem) = (hash, pem) }
     }
@@ -69,17 +69,36 @@ package struct SystemTrust: Sendable {
         try Mount.protect(file)
     }
 
+    /// Its entries stay, and the authority joins them.
+    private func cover(directory: String) throws(MountError) {
+        let original = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard original >= 0 else { throw MountError(at: directory) }
+        defer { close(original) }
+        try Mount.memory(at: directory)
+        do throws(MountError) {
+            try addAuthorities(to: directory) { faccessat(original, $0, F_OK, AT_SYMLINK_NOFOLLOW) == 0 }
+            let added = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            guard added >= 0 else { throw MountError(at: directory) }
+            defer { close(added) }
+            try Mount.merge(added, original, at: directory)
+        } catch {
+            // An older kernel, or one overlay too many on another.
+            Mount.remove(at: directory)
+            try copy(directory: directory)
+        }
+    }
+
     /// Where a directory is made before it covers another: any that exists everywhere, and is seen again afterwards.
     private static let stage = "/tmp"
 
-    /// Its entries stay, as links to where they are, and the authority joins them.
-    private func cover(directory: String) throws(MountError) {
+    /// The same with its entries as links to where they are.
+    private func copy(directory: String) throws(MountError) {
         let original = try DirectoryCopy(of: directory)
         let stage = Self.stage
         try Mount.memory(at: stage)
         do throws(MountError) {
             try original.fill(stage)
-            try addAuthorities(to: stage, besides: original.names)
+            try addAuthorities(to: stage) { original.names.contains($0) }
             try Mount.move(stage, to: directory)
         } catch {
             Mount.remove(at: stage)
@@ -88,12 +107,11 @@ package struct SystemTrust: Sendable {
         try Mount.protect(directory)
     }
 
-    /// As openssl-rehash(1) does, by names that are not `taken`.
-    private func addAuthorities(to directory: String, besides taken: Set<String>) throws(MountError) {
-        var taken = taken
+    /// As openssl-rehash(1) does, by names that are not taken.
+    private func addAuthorities(to directory: String, besides isTaken: (String) -> Bool) throws(MountError) {
         func free(_ name: (Int) -> String) -> String {
             var number = 0
-            while !taken.insert(name(number)).inserted { number += 1 }
+            while isTaken(name(number)) || access("\(directory)/\(name(number))", F_OK) == 0 { number += 1 }
             return name(number)
         }
         for authority in authorities {

@@ -35,8 +35,16 @@ package struct SHA256Digest: Sendable, Hashable {
         bytes.withUnsafeBytes { of($0) }
     }
 
+    /// Of no bytes: without OpenSSL, which takes as long to start as a short command.
+    private static let ofNothing = SHA256Digest(
+        raw: [
+            UInt64(bigEndian: 0xe3b0_c442_98fc_1c14), UInt64(bigEndian: 0x9afb_f4c8_996f_b924),
+            UInt64(bigEndian: 0x27ae_41e4_649b_934c), UInt64(bigEndian: 0xa495_991b_7852_b855),
+        ].span.bytes)
+
     static func of(_ bytes: UnsafeRawBufferPointer) -> SHA256Digest {
-        withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { output in
+        if bytes.isEmpty { return ofNothing }
+        return withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { output in
             let done = EVP_Digest(
                 bytes.baseAddress, bytes.count, output.baseAddress, nil, Algorithm.sha256.pointer, nil)
             precondition(done == 1, "SHA-256 is not available in OpenSSL")

@@ -39,14 +39,32 @@ enum Main {
         if arguments.first == ExecProxy.configuration.commandName {
             return try ExecProxy.parse(Array(arguments.dropFirst()))
         }
-        return try Pinproxy.parseAsRoot()
+        return try alone(arguments) ?? Pinproxy.parseAsRoot()
+    }
+
+    /// Parses the command that the first argument names without the others: with all of them it takes a third of a
+    /// short command's start.
+    /// - Returns: nil for help, completions and wrong usage, which are the whole tree's to tell, and for commands that
+    ///   have others.
+    static func alone(_ arguments: [String]) -> (any ParsableCommand)? {
+        guard let name = arguments.first,
+            !arguments.contains(where: { $0.hasPrefix("--generate-completion-script") }),
+            let command = Pinproxy.configuration.subcommands.first(where: { $0.configuration.commandName == name }),
+            command.configuration.subcommands.isEmpty,
+            let parsed = try? command.parseAsRoot(Array(arguments.dropFirst())), type(of: parsed) == command
+        else { return nil }
+        return parsed
     }
 }
 
-/// Each command spells its name out: to find it by reflection takes ArgumentParser a quarter of a start.
+/// Each command spells its name out: to find it by reflection takes ArgumentParser a quarter of a start. Those without
+/// subcommands name this one as well. Parsed alone, they then skip the search for the completions' options, which takes
+/// as long again.
 struct Pinproxy: ParsableCommand {
+    static let name = "pinproxy"
+
     static let configuration = CommandConfiguration(
-        commandName: "pinproxy",
+        commandName: name,
         abstract: "A local HTTPS proxy that enforces certificate and public-key pinning.",
         discussion: """
             The first five minutes:

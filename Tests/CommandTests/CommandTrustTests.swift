@@ -26,12 +26,18 @@ import Testing
 
     /// Where it is wanted all the same, what will fail is said first.
     @Test func whatCannotBearItIsSaid() {
-        func warning(_ command: String, isRoot: Bool = false) -> String? {
-            CommandTrust(wish: .required, command: command, isRoot: isRoot).warning
+        func trust(_ command: String, isRoot: Bool = false, _ ids: SubordinateIDs? = nil) -> CommandTrust {
+            CommandTrust(wish: .required, command: command, isRoot: isRoot, findSubordinates: { ids })
         }
+        func warning(_ command: String, isRoot: Bool = false) -> String? { trust(command, isRoot: isRoot).warning }
         #expect(warning("/usr/bin/podman")?.contains("/usr/bin/podman makes namespaces of several users") == true)
         #expect(warning("sudo")?.contains("sudo acts for another user") == true)
         #expect(warning("curl") == nil && warning("podman", isRoot: true) == nil)
+        // They are mapped if the user has some.
+        let ids = SubordinateIDs(users: [.init(first: 100_000, count: 65536)], groups: [.init(first: 1, count: 2)])
+        #expect(trust("buildah", ids).warning == nil && trust("buildah", ids).subordinates == ids)
+        #expect(trust("sudo", ids).warning != nil)
+        #expect(trust("curl", ids).subordinates == nil && trust("buildah", isRoot: true, ids).subordinates == nil)
     }
 
     @Test func filesThatProgramsBringAlong() throws {
@@ -77,7 +83,8 @@ import Testing
         let stamp = TrustStamp(folder: "trust/key", directory: TrustedDirectory(bed.path("state")))
         let sources = TrustStamp.Sources(roots: bed.path("roots"), authorities: ["one"])
         let files = TrustFiles(
-            bundle: bed.path("bundle"), authority: bed.path("authority"), javaStore: bed.path("store"))
+            bundle: bed.path("bundle"), authority: bed.path("authority"), javaStore: bed.path("store"),
+            hashed: [.init(hash: "0a1b2c3d", pem: "-----BEGIN\nAA==\n-----END\n"), .init(hash: "1", pem: "x")])
         #expect(stamp.files(of: sources) == nil)
         stamp.keep(files, of: sources)
         #expect(stamp.files(of: sources) == files)
@@ -98,6 +105,33 @@ import Testing
             try Data(text.utf8).write(to: URL(fileURLWithPath: path))
             #expect(stamp.files(of: sources) == nil)
         }
+    }
+
+    /// While no other authority lies beside it, its file needn't be read to find what was made of it.
+    @Test func filesOfAnAuthorityAreFoundByItsFile() throws {
+        let bed = try CommandBed()
+        #expect(try bed.configured("ca", "create").code == 0)
+        let state = StateFiles(directory: bed.path("state/pinproxy"))
+        let files = AuthorityFiles(
+            certificate: "\(state.directory)/authority.pem", key: "\(state.directory)/authority.key",
+            state: state.directory)
+        #expect(files.isAlone)
+        func prepare() throws -> TrustFiles { try TrustFiles.prepare(authority: files, in: [state], environment: [:]) }
+        let first = try prepare()
+        #expect(first.hashed.count == 1)
+        #expect(try prepare() == first)
+        // Replaced by another one.
+        let other = try CommandBed()
+        #expect(try other.configured("ca", "create").code == 0)
+        let certificate = try other.read("state/pinproxy/authority.pem")
+        try bed.write("state/pinproxy/authority.pem", certificate)
+        let second = try prepare()
+        #expect(second.bundle != first.bundle && second.hashed.map(\.pem) != first.hashed.map(\.pem))
+        #expect(try bed.read("state/pinproxy/authority.pem").hasPrefix(second.hashed[0].pem))
+        // One of a rotation joins it.
+        try bed.write("state/pinproxy/authority.next.pem", first.hashed[0].pem)
+        #expect(!files.isAlone)
+        #expect(try prepare().hashed.count == 2)
     }
 
     // MARK: gsutil

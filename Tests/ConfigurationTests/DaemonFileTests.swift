@@ -147,6 +147,36 @@ import Testing
         ("proxy: [1]\n", "1:8: error: \"proxy\" must be a mapping (key: value), not a list"),
         ("- proxy\n", "1:1: error: the file must be a mapping (key: value), not a list"),
         ("hello\n", "1:1: error: the file must be a mapping (key: value), not \"hello\""),
+        ("https://a.test\n", "1:1: error: the file must be a mapping (key: value), not \"https://a.test\""),
+        (
+            "pins:null\n",
+            """
+            1:1: error: the file must be a mapping (key: value), not "pins:null"; there is no space after the colon: \
+            write pins: null
+            """
+        ),
+        (
+            "proxy:\n  listen:127.0.0.1\n",
+            """
+            2:3: error: "proxy" must be a mapping (key: value), not "listen:127.0.0.1"; there is no space after the \
+            colon: write listen: 127.0.0.1
+            """
+        ),
+        (
+            "proxy: {listen:127.0.0.1:0}\n",
+            """
+            1:9: error: unknown key "listen:127.0.0.1:0" in "proxy"; there is no space after the colon: write listen: \
+            127.0.0.1:0
+            """
+        ),
+        (
+            "proxy:\n  listen:\n    -127.0.0.1:0\n    -127.0.0.1:1\n",
+            "3:5: error: listen: there is no space after the dash: write - 127.0.0.1:0"
+        ),
+        (
+            "upstream:\n  trust:\n    -system\n",
+            "3:5: error: trust: there is no space after the dash: write - system"
+        ),
         ("proxy:\n  workers: many\n", "2:12: error: workers: \"many\" is not a whole number, or auto for one a core"),
         (
             "proxy:\n  workers: 0\n",

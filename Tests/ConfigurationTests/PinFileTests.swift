@@ -78,6 +78,13 @@ import Testing
         ("", ":1:1: error: the file is empty; write \"hosts: []\" if nothing is to be pinned"),
         ("# only a comment\n", ":1:1: error: the file is empty; write \"hosts: []\" if nothing is to be pinned"),
         ("hosts: {a: b}\n", ":1:8: error: \"hosts\" takes a list of entries (\"- match: …\"), not a mapping"),
+        (
+            "hosts:\n  -match: a.test\n",
+            """
+            :2:3: error: \"hosts\" takes a list of entries (\"- match: …\"), not a mapping; there is no space after the \
+            dash: write - match:
+            """
+        ),
         ("host: []\n", ":1:1: error: unknown key \"host\"; did you mean \"hosts\"?"),
         (
             "defaults: {action: allow}\n",

@@ -94,6 +94,10 @@ import Testing
             "listen:127.0.0.1\nworkers: 1\n",
             "f:2:8: error: there is no space after the colon in line 1: write listen: 127.0.0.1"
         ),
+        (
+            "hosts:\n  -match: api.test\n    pinning: none\n",
+            "f:3:12: error: there is no space after the dash in line 2: write - match:"
+        ),
         ("a: 1\nb\n", "f:3:1: error: there is no colon after the key in line 2; write KEY: VALUE"),
         (
             "a:\n  b: 1\n c: 2\n",

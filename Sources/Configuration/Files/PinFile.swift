@@ -46,7 +46,15 @@ struct PinFile {
     ) -> HostTable<HostEntry> {
         guard let value = root.nonNull("hosts") else { return HostTable() }
         guard case .sequence(let list) = value.content else {
-            root.error(value, "\"hosts\" takes a list of entries (\"- match: …\"), not \(value.kind)")
+            var slip: String?
+            switch value.content {
+            case .mapping(let pairs): slip = pairs.first.flatMap { YAMLSlip.dashHint("\($0.key):") }
+            case .scalar(let text): slip = YAMLSlip.dashHint(text)
+            case .null, .sequence, .set: break
+            }
+            root.error(
+                value,
+                "\"hosts\" takes a list of entries (\"- match: …\"), not \(value.kind)\(slip.map { "; \($0)" } ?? "")")
             return HostTable()
         }
         var read: [(reader: PinEntryReader, pattern: HostPattern, place: YAMLValue)] = []

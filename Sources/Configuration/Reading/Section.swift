@@ -27,8 +27,13 @@ final class Section {
         case .scalar, .sequence, .set:
             guard let value else { break }
             let what = name.isEmpty ? "the file" : "\"\(name)\""
-            error(value, "\(what) must be a mapping (key: value), not \(value.kind)")
+            error(value, "\(what) must be a mapping (key: value), not \(value.kind)\(Self.colonHint(value))")
         }
+    }
+
+    private static func colonHint(_ value: YAMLValue) -> String {
+        guard case .scalar(let text) = value.content, let hint = YAMLSlip.colonHint(text) else { return "" }
+        return "; \(hint)"
     }
 
     func place(of value: YAMLValue) -> Place { Place(file: file, line: value.line, column: value.column) }
@@ -93,7 +98,15 @@ final class Section {
         guard let value = value(key) else { return nil }
         switch value.content {
         case .sequence(let list): return list
-        case .scalar: return [value]
+        case .scalar(let text):
+            // What may begin with a dash stands in the key's line, or within quotes.
+            if value.isWord, value.line > pairs.first(where: { $0.key == key })?.line ?? value.line,
+                let hint = YAMLSlip.dashHint(text)
+            {
+                error(value, "\(key): \(hint)")
+                return nil
+            }
+            return [value]
         case .mapping, .set, .null:
             error(value, "\"\(key)\" takes a value or a list of them, not \(value.kind)")
             return nil
@@ -117,11 +130,7 @@ final class Section {
         case .mapping(let pairs): return pairs
         case .null: return []
         case .scalar, .sequence, .set:
-            var hint = ""
-            if case .scalar(let text) = value.content, let (name, rest) = YAMLSlip.spaceless(text) {
-                hint = "; there is no space after the colon: write \(name): \(rest)"
-            }
-            error(value, "\"\(key)\" takes a mapping (name: value), not \(value.kind)\(hint)")
+            error(value, "\"\(key)\" takes a mapping (name: value), not \(value.kind)\(Self.colonHint(value))")
             return nil
         }
     }
@@ -139,7 +148,8 @@ final class Section {
         for (pair, isKnown) in zip(pairs, isKnown) where !isKnown {
             let nearest = findings.isFull ? nil : NearestKey.find(pair.key, in: names)
             let hint =
-                nearest.map { "did you mean \"\($0)\"?" }
+                (pair.value.isNull ? YAMLSlip.colonHint(pair.key) : nil)
+                ?? nearest.map { "did you mean \"\($0)\"?" }
                 ?? "known here: \(names.joined(separator: ", "))"
             findings.error(
                 Place(file: file, line: pair.line, column: pair.column),

@@ -22,7 +22,7 @@ struct YAMLSlip {
         if here.contains("[::") || here.wholeMatch(of: /.*\[[0-9A-Fa-f]*:[0-9A-Fa-f:.]*\].*/) != nil {
             return "an IPv6 address in brackets must be quoted, e.g. \"[::1]:7467\""
         }
-        if let spaceless { return spaceless }
+        if let slip = spaceless ?? dashed { return slip }
         if problem.contains("mapping values are not allowed") {
             return "a value with \": \" in it must be quoted, and keys of one mapping start in the same column"
         }
@@ -48,10 +48,34 @@ struct YAMLSlip {
         return "there is no colon after the key \(since); write KEY: VALUE"
     }
 
-    /// The key and the value of `KEY:VALUE`, after the indentation and the dashes of lists.
+    /// `-match: api.example.com` is a key that begins with a dash, in another column than those below it.
+    private var dashed: String? {
+        guard problem.contains("mapping values are not allowed") || problem.contains("did not find expected key") else {
+            return nil
+        }
+        for number in [line - 1, line] where number > 0 {
+            guard let match = text.line(number).prefixMatch(of: /\s*-([a-z_0-9]+:)\s/) else { continue }
+            return
+                "there is no space after the dash\(number == line ? "" : " in line \(number)"): write - \(match.output.1)"
+        }
+        return nil
+    }
+
+    /// The key and the value of `KEY:VALUE`, after the indentation and the dashes of lists. A URL is not one.
     static func spaceless(_ line: String) -> (key: Substring, value: Substring)? {
-        guard let match = line.wholeMatch(of: /[ -]*([a-z_0-9]+):([^\s:].*)/) else { return nil }
+        guard let match = line.wholeMatch(of: /[ -]*([a-z_0-9]+):(?!\/\/)([^\s:].*)/) else { return nil }
         return (match.output.1, match.output.2)
+    }
+
+    /// What to write for a word that was to be a mapping, or for its key without a value; nil: it is no such slip.
+    static func colonHint(_ word: String) -> String? {
+        spaceless(word).map { "there is no space after the colon: write \($0.key): \($0.value)" }
+    }
+
+    /// What to write for a word that was to be an element, or several, of a list; nil: it is no such slip.
+    static func dashHint(_ word: String) -> String? {
+        guard let match = word.prefixMatch(of: /-([^\s-]\S*)/) else { return nil }
+        return "there is no space after the dash: write - \(match.output.1)"
     }
 
     private var unclosed: String? {

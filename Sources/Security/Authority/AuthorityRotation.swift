@@ -109,6 +109,10 @@ extension AuthorityFiles {
         return found
     }
 
+    /// Whether no other authority lies beside it, next or previous: clients trust the certificates in its file, and no
+    /// more.
+    package var isAlone: Bool { (try? !next.exists(next.certificate) && !exists(previous)) ?? false }
+
     /// The certificates of the authority and of a rotation that can be read, expired ones too.
     package var ownCertificates: [Certificate] {
         [certificate, next.certificate, previous].compactMap { path in

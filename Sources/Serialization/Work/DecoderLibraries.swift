@@ -14,7 +14,7 @@ package enum DecoderLibraries {
     }
 
     /// - Returns: the functions of a library; nil if it isn't installed.
-    static func load<Functions>(
+    package static func load<Functions>(
         _ file: String, _ none: Functions, _ load: (UnsafeMutableRawPointer?, UnsafeMutablePointer<Functions>?) -> Bool
     ) -> Functions? {
         var functions = none

@@ -1,5 +1,4 @@
 package import EventLoop
-import TLS
 
 /// `upstream.block_addresses`, with the exceptions of `upstream.allow_addresses`: classes and ranges. An allowed class
 /// lifts the block of that class alone (`metadata` stays when `link-local` goes); an allowed range lifts any block.
@@ -30,7 +29,9 @@ package final class AddressRules: Sendable, Hashable {
     fileprivate let blockedRanges: [AddressRange]
     fileprivate let allowedKinds: Set<AddressClass>
     fileprivate let allowedRanges: [AddressRange]
-    private let digest: SHA256Digest
+    /// What they say, whatever their order.
+    private let text: String
+    private let textHash: Int
 
     package init(blocked: [Rule] = [.kind(.linkLocal), .kind(.metadata)], allowed: [Rule] = []) {
         self.blocked = blocked
@@ -38,7 +39,8 @@ package final class AddressRules: Sendable, Hashable {
         (blockedKinds, blockedRanges) = Self.sorted(blocked)
         (allowedKinds, allowedRanges) = Self.sorted(allowed)
         let texts = [blocked, allowed].map { Set($0.map(\.description)).sorted().joined(separator: " ") }
-        digest = SHA256Digest.of(Array(texts.joined(separator: "\n").utf8))
+        text = texts.joined(separator: "\n")
+        textHash = text.hashValue
     }
 
     private static func sorted(_ rules: [Rule]) -> (Set<AddressClass>, [AddressRange]) {
@@ -53,8 +55,10 @@ package final class AddressRules: Sendable, Hashable {
         return (kinds, ranges)
     }
 
-    package static func == (one: AddressRules, other: AddressRules) -> Bool { one.digest == other.digest }
-    package func hash(into hasher: inout Hasher) { hasher.combine(digest) }
+    package static func == (one: AddressRules, other: AddressRules) -> Bool {
+        one === other || (one.textHash == other.textHash && one.text == other.text)
+    }
+    package func hash(into hasher: inout Hasher) { hasher.combine(textHash) }
 }
 
 /// Where a client is, which decides what addresses it may reach.

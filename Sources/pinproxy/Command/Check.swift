@@ -6,7 +6,7 @@ internal import Serialization
 
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "check",
+        commandName: "check", _superCommandName: Pinproxy.name,
         abstract: "Read the configuration as run would, and print every problem.",
         discussion: """
             Each problem is a line on standard error: FILE:LINE:COLUMN: error: … or warning: … \

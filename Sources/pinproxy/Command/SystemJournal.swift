@@ -11,14 +11,16 @@ enum SystemJournal {
         return String(cString: stream) == "\(status.st_dev):\(status.st_ino)"
     }
 
-    /// Gives it one record; nil where there is no journal.
+    /// Gives it one record; nil where there is no journal, or no libsystemd.
     static var send: LogOutput.Journal? {
-        guard access("/run/systemd/journal/socket", W_OK) == 0 else { return nil }
+        guard access("/run/systemd/journal/socket", W_OK) == 0, let library = SystemdLibrary.functions else {
+            return nil
+        }
         return { record, fields in
             record.withUnsafeBytes { bytes in
                 let start = UnsafeMutableRawPointer(mutating: bytes.baseAddress)
                 let pieces = fields.map { iovec(iov_base: start?.advanced(by: $0.lowerBound), iov_len: $0.count) }
-                return sd_journal_sendv(pieces, CInt(pieces.count)) == 0
+                return library.journalSendv(pieces, CInt(pieces.count)) == 0
             }
         }
     }

@@ -1,3 +1,4 @@
+internal import Configuration
 internal import FoundationEssentials
 internal import Glibc
 internal import Isolation
@@ -28,15 +29,23 @@ struct TrustFiles: Equatable {
     static func prepare(
         authority: AuthorityFiles, in directories: [StateFiles], environment: [String: String]
     ) throws -> TrustFiles {
+        let roots = systemBundle
+        // In the last, which is this user's own.
+        let stamps = directories.last.map { TrustStamps(directory: $0.own) }
+        // While it isn't rotated, its file says which they are: OpenSSL needn't read them.
+        let edition = authority.isAlone ? FileStamp(authority.certificate).text : nil
+        if let edition, let kept = stamps?.find(.init(roots: roots, authorities: [edition])) {
+            var files = kept.files
+            files.configuration = programFiles(files.bundle, kept.key, directories, environment)
+            return files
+        }
         let (own, isRotating) = try trusted(authority)
         let key = own.first.map(folderKey) ?? ""
         let hashed = own.map { SystemTrust.Authority(hash: $0.subjectHash, pem: $0.pem) }
         let folder = StateFiles.trustFolder(key)
-        let sources = TrustStamp.Sources(roots: systemBundle, authorities: own.map(\.sha256.hex))
-        // In the last, which is this user's own.
-        let stamp = directories.last.map { TrustStamp(folder: folder, directory: $0.own) }
+        let sources = TrustStamp.Sources(roots: roots, authorities: edition.map { [$0] } ?? own.map(\.sha256.hex))
+        let stamp = stamps?.stamp(key)
         if var files = stamp?.files(of: sources) {
-            files.hashed = hashed
             files.configuration = programFiles(files.bundle, key, directories, environment)
             return files
         }
@@ -50,9 +59,9 @@ struct TrustFiles: Equatable {
                     ? try write(pem(own), to: "\(folder)/\(names[1])", in: directory.own, mode: 0o644)
                     : authority.certificate
                 var files = TrustFiles(
-                    bundle: bundle, authority: alone, javaStore: javaStore(of: contents, folder, in: directory.own))
+                    bundle: bundle, authority: alone, javaStore: javaStore(of: contents, folder, in: directory.own),
+                    hashed: hashed)
                 stamp?.keep(files, of: sources)
-                files.hashed = hashed
                 files.configuration = programFiles(bundle, key, directories, environment)
                 return files
             } catch {

@@ -1,10 +1,11 @@
 internal import Configuration
 internal import Glibc
+internal import Isolation
 internal import Security
 internal import TLS
 
 /// Says what the files of ``TrustFiles`` were made of, so that the next command takes them as they are: to read some
-/// hundred certificates takes longer than all else of `pinproxy exec`.
+/// hundred certificates takes longer than all else of `pinproxy exec`, and to have OpenSSL read one a fifth of it.
 struct TrustStamp {
     static let name = "made"
 
@@ -12,7 +13,7 @@ struct TrustStamp {
     struct Sources {
         /// The system's bundle; nil: there is none.
         let roots: String?
-        /// Fingerprints.
+        /// Fingerprints; or the one edition of the file that has them all.
         let authorities: [String]
     }
 
@@ -21,29 +22,63 @@ struct TrustStamp {
 
     /// The files, if neither they nor what they were made of has changed.
     func files(of sources: Sources) -> TrustFiles? {
-        guard let text = try? directory.read("\(folder)/\(Self.name)") else { return nil }
-        let lines = String(decoding: text.bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
-            .map(String.init)
-        guard lines.count == 4 else { return nil }
-        let files = TrustFiles(bundle: lines[1], authority: lines[2], javaStore: lines[3].isEmpty ? nil : lines[3])
-        return lines == self.lines(files, of: sources) ? files : nil
+        guard let made = try? directory.read("\(folder)/\(Self.name)").bytes else { return nil }
+        let lines = made.split(separator: Self.lineFeed, omittingEmptySubsequences: false)
+        guard lines.count >= Self.linesOfFiles else { return nil }
+        let paths = lines[1..<Self.linesOfFiles].map { String(decoding: $0, as: UTF8.self) }
+        let hashed = lines[Self.linesOfFiles...].map { line in
+            let hash = line.prefix { $0 != Self.space }
+            let pem = line.dropFirst(hash.count + 1).map { $0 == Self.tab ? Self.lineFeed : $0 }
+            return SystemTrust.Authority(
+                hash: String(decoding: hash, as: UTF8.self), pem: String(decoding: pem, as: UTF8.self))
+        }
+        let files = TrustFiles(
+            bundle: paths[0], authority: paths[1], javaStore: paths[2].isEmpty ? nil : paths[2], hashed: hashed)
+        return made == bytes(files, of: sources) ? files : nil
     }
 
     /// Without it the next command does the work again.
     func keep(_ files: TrustFiles, of sources: Sources) {
-        guard let lines = lines(files, of: sources) else { return }
-        _ = try? TrustFiles.write(
-            Array(lines.joined(separator: "\n").utf8), to: "\(folder)/\(Self.name)", in: directory, mode: 0o644)
+        guard let bytes = bytes(files, of: sources) else { return }
+        _ = try? TrustFiles.write(bytes, to: "\(folder)/\(Self.name)", in: directory, mode: 0o644)
     }
 
-    /// First the editions of all files, with what the bundle is made of; then where they are.
-    private func lines(_ files: TrustFiles, of sources: Sources) -> [String]? {
+    private static let linesOfFiles = 4
+    private static let (lineFeed, tab, space): (UInt8, UInt8, UInt8) = (10, 9, 32)
+
+    /// Lines: the editions of all files, with what the bundle is made of; where the three are; then one for each
+    /// authority, its PEM with tabs for the ends of lines.
+    private func bytes(_ files: TrustFiles, of sources: Sources) -> [UInt8]? {
         let paths = [files.bundle, files.authority, files.javaStore].compactMap(\.self)
         let editions = paths.map { FileStamp($0).text }
         // A name on several lines fits into no such file.
-        guard !editions.contains(nil), !paths.contains(where: { $0.contains { $0.isNewline } }) else { return nil }
+        guard !editions.contains(nil), !paths.contains(where: { $0.utf8.contains(Self.lineFeed) }) else { return nil }
         let roots = sources.roots.map { FileStamp($0).text ?? "" } ?? ""
         let first = (sources.authorities + [roots] + editions.map { $0 ?? "" }).joined(separator: " ")
-        return [first, files.bundle, files.authority, files.javaStore ?? ""]
+        let authorities = files.hashed.map { authority in
+            Array(authority.hash.utf8) + [Self.space]
+                + authority.pem.utf8.map { $0 == Self.lineFeed ? Self.tab : $0 }
+        }
+        let lines = [first, files.bundle, files.authority, files.javaStore ?? ""].map { Array($0.utf8) } + authorities
+        return Array(lines.joined(separator: [Self.lineFeed]))
+    }
+}
+
+/// Those of a directory: one for each authority.
+struct TrustStamps {
+    /// Of more, which rotations leave behind, the certificates are read.
+    private static let limit = 16
+
+    let directory: TrustedDirectory
+
+    /// - Parameter key: the authority's.
+    func stamp(_ key: String) -> TrustStamp { TrustStamp(folder: StateFiles.trustFolder(key), directory: directory) }
+
+    /// The files that were made of these, and the key of their authority.
+    func find(_ sources: TrustStamp.Sources) -> (files: TrustFiles, key: String)? {
+        for key in directory.names(in: "trust").prefix(Self.limit) {
+            if let files = stamp(key).files(of: sources) { return (files, key) }
+        }
+        return nil
     }
 }

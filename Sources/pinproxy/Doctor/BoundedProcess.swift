@@ -6,7 +6,8 @@ internal import Isolation
 struct BoundedProcess {
     /// What is kept of what it writes: the last bytes.
     private static let longestOutput = 64 << 10
-    private static let stepMilliseconds: CInt = 20
+    /// An interrupt is seen after so long.
+    private static let stepMilliseconds: CInt = 100
 
     let arguments: [String]
     let environment: [String: String]
@@ -33,6 +34,7 @@ struct BoundedProcess {
     /// - Parameter session: what the proxy tells and asks of it meanwhile is heard and answered.
     /// - Throws: ``Interrupted``, or that it can't be started.
     func run(for limit: Duration, as session: ProxySession? = nil) throws -> Ending {
+        let children = try Self.endsOfChildren()
         let ends = try ChildProcess.makePipe()
         defer { close(ends[0]) }
         _ = fcntl(ends[0], F_SETFL, O_NONBLOCK)
@@ -46,11 +48,21 @@ struct BoundedProcess {
             while waitpid(process, nil, 0) < 0, errno == EINTR {}
             throw error
         }
-        return try follow(process, ends[0], session, until: ContinuousClock.now + limit)
+        return try follow(process, ends[0], children, session, until: ContinuousClock.now + limit)
+    }
+
+    /// Readable when a child has ended: the signal is blocked from here on.
+    private static func endsOfChildren() throws -> SignalDescriptor {
+        var set = sigset_t()
+        sigemptyset(&set)
+        sigaddset(&set, SIGCHLD)
+        pthread_sigmask(SIG_BLOCK, &set, nil)
+        return try SignalDescriptor([SIGCHLD])
     }
 
     private func follow(
-        _ process: pid_t, _ descriptor: CInt, _ session: ProxySession?, until deadline: ContinuousClock.Instant
+        _ process: pid_t, _ descriptor: CInt, _ children: borrowing SignalDescriptor, _ session: ProxySession?,
+        until deadline: ContinuousClock.Instant
     ) throws -> Ending {
         var output: [UInt8] = []
         var isWriting = true
@@ -59,10 +71,11 @@ struct BoundedProcess {
         var signal: CInt?
         while !hasEnded, signal == nil, ContinuousClock.now < deadline {
             // An end of its output is no end of the program.
-            var wanted = [isWriting ? descriptor : -1, session?.descriptor ?? -1].map {
+            var wanted = [isWriting ? descriptor : -1, session?.descriptor ?? -1, children.raw].map {
                 pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
             }
-            poll(&wanted, 2, Self.stepMilliseconds)
+            poll(&wanted, nfds_t(wanted.count), Self.stepMilliseconds)
+            while children.next() != nil {}
             if wanted[1].revents != 0 { session?.receive { _ in } }
             isWriting = isWriting && Self.read(descriptor, into: &output)
             hasEnded = waitpid(process, &status, WNOHANG) == process
@@ -89,7 +102,7 @@ struct BoundedProcess {
                 becomeProgram(writingTo: output)
             }
         }
-        switch try ExecFork.outcome(over: near) {
+        switch try ExecFork.outcome(of: process, in: surroundings, over: near) {
         case .entered(let entered): return (process, entered.sockets)
         case .refused(let cause):
             while waitpid(process, nil, 0) < 0, errno == EINTR {}

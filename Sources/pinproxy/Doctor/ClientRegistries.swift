@@ -11,17 +11,17 @@ extension ClientProgram {
                 """,
             settings: "go env -changed GOPROXY GONOPROXY GOINSECURE 2>/dev/null || :"),
         ClientProgram(
-            name: "gem", package: "ruby", version: "gem --version",
+            name: "gem", package: "ruby", version: "command -v gem >/dev/null; ruby -e 'puts Gem::VERSION'",
             call: #"gem list --remote --clear-sources --source "$SITE/gem/" pinproxy-test"#,
             settings: settings(":?(http_proxy|ssl_ca_cert|ssl_verify_mode)", in: "~/.gemrc /etc/gemrc")),
         ClientProgram(
-            name: "mvn", package: "maven", version: "mvn --version",
+            name: "mvn", package: "maven", version: mavenVersion,
             call: reaching(
                 "building the effective model",
                 """
                 { printf '<settings><mirrors><mirror><id>m</id><mirrorOf>*</mirrorOf>'
                   printf '<url>%s/maven</url></mirror></mirrors></settings>' "$SITE"; } > settings.xml
-                mvn -B -q -s settings.xml -Dmaven.repo.local="$PWD/repository" org.pinproxy:test:1.0:run
+                MAVEN_OPTS="$MAVEN_OPTS \(quickStart)" mvn -B -q -s settings.xml -Dmaven.repo.local="$PWD/repository" org.pinproxy:test:1.0:run
                 """),
             settings: settings("<proxy|<proxies", in: "~/.m2/settings.xml /etc/maven/settings.xml")),
         ClientProgram(
@@ -35,6 +35,13 @@ extension ClientProgram {
             name: "skopeo", package: "skopeo", version: "skopeo --version",
             call: #"skopeo inspect --raw "docker://$HOST:$PORT/pinproxy/test:latest""#),
     ]
+
+    /// Of its library, without a JVM's start.
+    private static let mavenVersion = """
+        command -v java >/dev/null; mvn=$(readlink -f "$(command -v mvn)")
+        for core in "${mvn%/bin/*}"/lib/maven-core-*.jar; do readlink -f "$core"; done | grep '[0-9][.][0-9]' || \
+        MAVEN_OPTS="\(quickStart)" mvn --version
+        """
 
     /// As Debian calls it, too.
     private static let yarn = "yarn=$(command -v yarn || command -v yarnpkg)"

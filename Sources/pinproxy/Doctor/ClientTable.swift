@@ -22,7 +22,7 @@ extension ClientProgram {
                 "(all|https?|no)-proxy|ca-certificate|check-certificate",
                 in: "~/.aria2/aria2.conf ~/.config/aria2/aria2.conf")),
         ClientProgram(
-            name: "yt-dlp", package: "PyPI: yt-dlp", version: "yt-dlp --version",
+            name: "yt-dlp", package: "PyPI: yt-dlp", version: scriptVersion("yt-dlp", of: "yt-dlp"),
             call: #"yt-dlp --no-cache-dir --simulate "$SITE/page""#,
             remedy: Remedy(
                 text: "`--compat-options no-certifi`",
@@ -51,9 +51,9 @@ extension ClientProgram {
                     """)),
         ClientProgram(
             name: "apt", package: "apt", version: "apt-get --version",
-            call: #"/usr/lib/apt/apt-helper download-file "$SITE/" "$PWD/fetched""#),
+            call: #"/usr/lib/apt/apt-helper -o Acquire::Retries=0 download-file "$SITE/" "$PWD/fetched""#),
         ClientProgram(
-            name: "aws", package: "awscli", version: "aws --version",
+            name: "aws", package: "awscli", version: scriptVersion("aws", of: "awscli"),
             call: #"aws s3api list-objects --no-sign-request --region us-east-1 --bucket aws --endpoint-url "$SITE""#),
     ]
 
@@ -104,7 +104,7 @@ extension ClientProgram {
             name: "cargo", package: "cargo", version: cargoVersion,
             call: """
                 mkdir cargo; for file in "${CARGO_HOME:-$HOME/.cargo}"/config*; do ln -s "$file" cargo/; done
-                CARGO_HOME=$PWD/cargo cargo search --index "sparse+$SITE/cargo/" pinproxy
+                CARGO_NET_RETRY=0 CARGO_HOME=$PWD/cargo cargo search --index "sparse+$SITE/cargo/" pinproxy
                 """,
             settings: settings("(http.)?(proxy|cainfo|check-revoke)", in: #""${CARGO_HOME:-$HOME/.cargo}"/config*"#)),
     ]
@@ -116,6 +116,15 @@ extension ClientProgram {
         1 ;; esac
         """
 
+    /// A script of Python's says its version only once it has loaded all of itself; what was installed is known at once.
+    /// - Parameter distribution: the package that contains it.
+    private static func scriptVersion(_ name: String, of distribution: String) -> String {
+        """
+        python=$(sed -n '1s/^#! *//p' "$(command -v \(name))"); $python -c \
+        "import importlib.metadata; print(importlib.metadata.version('\(distribution)'))" 2>/dev/null || \(name) --version
+        """
+    }
+
     /// A call whose failure proves that the site has answered.
     static func reaching(_ words: String, _ call: String) -> String {
         """
@@ -125,7 +134,7 @@ extension ClientProgram {
 
     private static let python = [
         ClientProgram(
-            name: "pip", package: "python3-pip", version: "pip --version",
+            name: "pip", package: "python3-pip", version: scriptVersion("pip", of: "pip"),
             call:
                 #"""
                 pip index versions --disable-pip-version-check --retries 0 --index-url "$SITE/simple/" pinproxy-test
@@ -212,7 +221,7 @@ extension ClientProgram {
             python3 fetch.py "$HOST:$PORT"
             """
         }
-        let version = version ?? "import importlib.metadata, \(name); print(importlib.metadata.version('\(name)'))"
+        let version = version ?? "import importlib.metadata; print(importlib.metadata.version('\(name)'))"
         return ClientProgram(
             name: "python3: \(name)", package: package, version: "python3 -c \"\(version)\"", call: call(program),
             remedy: remedy.map { Remedy(text: $0, call: helped.map(call)) })
@@ -261,7 +270,10 @@ extension ClientProgram {
                     """))),
         ClientProgram(
             name: "java", package: "default-jdk-headless",
-            version: "java -version && java --list-modules | grep -q jdk.compiler",
+            version: """
+                java=$(readlink -f "$(command -v java)"); [ -x "${java%/*}/javac" ]
+                grep ^JAVA_VERSION= "${java%/bin/*}/release" 2>/dev/null || java -version
+                """,
             call: """
                 cat > Fetch.java <<'END'
                 import java.net.*;
@@ -272,9 +284,12 @@ extension ClientProgram {
                     }
                 }
                 END
-                java Fetch.java "$SITE/"
+                java \(quickStart) Fetch.java "$SITE/"
                 """),
     ]
+
+    /// For a JVM that runs for a moment: its optimising compiler and its collector's threads take longer than they save.
+    static let quickStart = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
     private static func node(_ name: String, _ package: String) -> ClientProgram {
         ClientProgram(
@@ -317,11 +332,16 @@ extension ClientProgram {
                 \(firefox); mkdir profile
                 for file in "$HOME"/.mozilla/firefox/*/cert9.db "$HOME"/.config/mozilla/firefox/*/cert9.db; do
                 [ ! -e "$file" ] || cp "$file" profile/; done
-                MOZ_LOG=nsHttp:3 MOZ_LOG_FILE=$PWD/log "$firefox" --headless --no-remote --profile "$PWD/profile" \
+                MOZ_LOG=nsHttp:4 MOZ_LOG_FILE=$PWD/log "$firefox" --headless --no-remote --profile "$PWD/profile" \
                 "$SITE/" &
-                for wait in $(seq 40); do sleep 0.25; ! cat log* 2>/dev/null | grep -aqi 'content-length: 39' || \
-                break; done
+                for wait in $(seq 40); do
+                    sleep 0.25
+                    ! cat log* 2>/dev/null | grep -aqiE "content-length: 39|502 .*$HOST" || break
+                    # It has asked for the host, and a handshake has failed.
+                    ! { cat log* | grep -aq "CONNECT $HOST" && cat log* | grep -aq 'reason=805a'; } 2>/dev/null || break
+                done
                 kill $!
+                ! cat log* | grep -aq reason=805a1ff3 || echo "certificate not trusted: SEC_ERROR_UNKNOWN_ISSUER"
                 cat log* | grep -aoE "HTTP/[0-9.]+ 502 .*${HOST#www.}.*" | sort -u || :
                 cat log* | grep -aqi 'content-length: 39'
                 """,

@@ -6,7 +6,7 @@ internal import Security
 
 struct Doctor: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "doctor",
+        commandName: "doctor", _superCommandName: Pinproxy.name,
         abstract: "Try the programs of this machine through the running proxy, and say what each needs.",
         discussion: """
             Each program that is installed asks twice, with the variables that exec sets: pinproxy.test, whose \
@@ -49,7 +49,11 @@ struct Doctor: ParsableCommand {
         _ = try RunningProxy.require(files)
         try warn(snapshot, files)
         if client == nil || programs.count > 1 {
-            return try tell(try DoctorCrew(options, timeout: timeout).reports(on: programs, told))
+            let began = ContinuousClock.now
+            let crew = try DoctorCrew(options, timeout: timeout)
+            let reports = try crew.reports(on: programs, told)
+            if !json, let remark = DoctorText.remark(on: .now - began, crew.longest) { Standard.output(remark) }
+            return try tell(reports)
         }
         let examination = try Examination(options, snapshot, patience: .seconds(timeout))
         defer { examination.end() }
@@ -141,6 +145,13 @@ enum DoctorText {
         }
         lines += ["", "\(reports.count(where: \.works)) of \(Count(reports.count, "program")) work"]
         return lines.joined(separator: "\n")
+    }
+
+    /// Why it took so long; nil: it didn't.
+    static func remark(on time: Duration, _ longest: (name: String, time: Duration)?) -> String? {
+        guard time.components.seconds >= DoctorCrew.usualSeconds, let longest else { return nil }
+        return
+            "\nthis took \(time.components.seconds) s; longest took \(longest.name): \(longest.time.components.seconds) s"
     }
 
     private static func word(_ answer: Bool?) -> String { answer.map { $0 ? "yes" : "no" } ?? "-" }

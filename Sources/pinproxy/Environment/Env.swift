@@ -8,7 +8,7 @@ internal import Security
 
 struct Env: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "env",
+        commandName: "env", _superCommandName: Pinproxy.name,
         abstract: "Print the variables that make programs use the proxy and trust its authority.",
         discussion: """
             Prints export lines for a POSIX shell: the proxy's address in upper and lower case, and \

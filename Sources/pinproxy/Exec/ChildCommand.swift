@@ -66,7 +66,7 @@ final class ChildCommand {
                 try ExecFork.start(arguments, in: surroundings, tellingOver: far, mask: mask)
             }
         }
-        switch try ExecFork.outcome(over: near) {
+        switch try ExecFork.outcome(of: command.process, in: surroundings, over: near) {
         case .entered(let entered): return (command, entered)
         case .refused(let cause):
             command.giveUp()

@@ -20,7 +20,9 @@ struct CommandTrust {
         "sudo", "sudoedit", "su", "doas", "pkexec", "run0", "newgrp", "snap", "fusermount", "fusermount3",
     ]
     /// They make namespaces of several users, by programs with the set-user-ID bit (newuidmap(1)).
-    private static let ofNamespaces: Set<String> = ["podman", "buildah", "mmdebstrap", "newuidmap", "newgidmap"]
+    private static let ofNamespaces: Set<String> = ["buildah", "mmdebstrap", "newuidmap", "newgidmap"]
+    /// podman too. It copies the map of a namespace where it may map users itself, and so has no root there.
+    private static let copying: Set<String> = ["podman", "podman-compose"]
     /// They change what others see: mounts, or the trust stores.
     private static let changing: Set<String> = [
         "mount", "umount", "apt", "apt-get", "aptitude", "dpkg", "update-ca-certificates", "update-ca-trust",
@@ -30,20 +32,34 @@ struct CommandTrust {
     /// A name or a path.
     let command: String
     var isRoot = geteuid() == 0
+    /// Finds those of this user; nil: there are none, or they can't be mapped.
+    var findSubordinates: () -> SubordinateIDs? = {
+        ChildCommand.path(of: "newuidmap") == nil ? nil : SubordinateIDs.own()
+    }
+
+    private var isOfNamespaces: Bool { !isRoot && Self.ofNamespaces.contains(PathText.name(of: command)) }
+
+    /// What its namespace of users needs to have; nil: nothing but its user.
+    var subordinates: SubordinateIDs? { isOfNamespaces ? findSubordinates() : nil }
 
     /// It fails in a namespace of users.
     private var isUnfit: Bool {
         let name = PathText.name(of: command)
-        return !isRoot && (Self.unfit.contains(name) || Self.ofNamespaces.contains(name))
+        return isOfNamespaces || (!isRoot && (Self.unfit.contains(name) || Self.copying.contains(name)))
     }
 
     /// What to say before it runs in one all the same; nil: nothing.
     var warning: String? {
-        guard isUnfit else { return nil }
+        guard isUnfit, subordinates == nil else { return nil }
         let name = command.printable
-        return Self.ofNamespaces.contains(PathText.name(of: command))
-            ? "pinproxy: \(name) makes namespaces of several users, which an ordinary user's command can't in a "
-                + "namespace of its own: run it as root, or without --isolated, --transparent and --trust"
+        if isOfNamespaces {
+            return "pinproxy: \(name) makes namespaces of several users, for which its user needs numbers of others: "
+                + "lines in /etc/subuid and /etc/subgid, and newuidmap (package uidmap); or run it as root, or without "
+                + "--isolated, --transparent and --trust"
+        }
+        return Self.copying.contains(PathText.name(of: command))
+            ? "pinproxy: \(name) makes namespaces of several users, which it can't in a namespace of its own: run it as "
+                + "root, or without --isolated, --transparent and --trust; buildah can"
             : """
             pinproxy: \(name) acts for another user, which a command can't in a namespace of its own: run it \
             outside, or as root

@@ -10,7 +10,7 @@ internal import LocalPeers
 
 struct Exec: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "exec",
+        commandName: "exec", _superCommandName: Pinproxy.name,
         abstract: "Run one command with the environment that env prints, and say what the proxy refused for it.",
         discussion: """
             What the proxy refuses for the command is printed on standard error when the command ends, since most \
@@ -169,6 +169,7 @@ struct Exec: ParsableCommand {
         var surroundings = CommandSurroundings()
         surroundings.trust = commandTrust.stores(environment.trust, StartEnvironment.variables)
         surroundings.keepsRights = trust == nil
+        surroundings.subordinates = commandTrust.subordinates
         let network = try network(environment.proxy)
         surroundings.network = network
         if surroundings.isEmpty { return (try ChildCommand.start(command), nil) }

@@ -16,6 +16,8 @@ enum ExecFork {
         case failed(String)
         /// With an `errno`.
         case notRun(CInt)
+        /// It waits for a byte: what ``SubordinateIDs/map(into:)`` has returned.
+        case awaitsIDs
 
         private static let limit = 4000
 
@@ -24,6 +26,7 @@ enum ExecFork {
             case .entered(let untrusted): [0] + Array((untrusted ?? "").utf8.prefix(Self.limit))
             case .failed(let cause): [1] + Array(cause.utf8.prefix(Self.limit))
             case .notRun(let code): [2, UInt8(clamping: code)]
+            case .awaitsIDs: [3]
             }
         }
 
@@ -33,6 +36,7 @@ enum ExecFork {
                 switch bytes.first {
                 case 0: .entered(untrusted: text.isEmpty ? nil : text)
                 case 2: .notRun(CInt(bytes.last ?? 0))
+                case 3: .awaitsIDs
                 default: .failed(text)
                 }
         }
@@ -65,13 +69,17 @@ enum ExecFork {
     }
 
     /// Waits for what the child tells. Afterwards it has become the command, or ends.
-    static func outcome(over socket: CInt) throws(SystemError) -> Outcome {
+    static func outcome(
+        of process: pid_t, in surroundings: CommandSurroundings, over socket: CInt
+    ) throws(SystemError) -> Outcome {
         var outcome = Outcome.refused("its process ended")
         while let message = try DescriptorMessage.receive(from: socket) {
             switch Word(message.bytes) {
             case .entered(let untrusted): outcome = .entered(.init(sockets: message.descriptors, untrusted: untrusted))
             case .failed(let cause): return .refused(cause)
             case .notRun(let problem): return .notRun(problem)
+            case .awaitsIDs:
+                try DescriptorMessage.send([surroundings.subordinates?.map(into: process) ?? 0], over: socket)
             }
         }
         return outcome
@@ -81,7 +89,7 @@ enum ExecFork {
         _ arguments: [String], in surroundings: CommandSurroundings, tellingOver socket: CInt
     ) -> Never {
         do {
-            let entered = try surroundings.enter()
+            let entered = try surroundings.enter { () throws(IsolationError) in try mappedIDs(over: socket) }
             try DescriptorMessage.send(Word.entered(untrusted: entered.untrusted).bytes, entered.sockets, over: socket)
             execvp(arguments[0], arguments.map { strdup($0) } + [nil])
             try DescriptorMessage.send(Word.notRun(errno).bytes, over: socket)
@@ -89,6 +97,15 @@ enum ExecFork {
             try? DescriptorMessage.send(Word.failed("\(error)").bytes, over: socket)
         }
         _exit(126)
+    }
+
+    private static func mappedIDs(over socket: CInt) throws(IsolationError) -> UInt8 {
+        do {
+            try DescriptorMessage.send(Word.awaitsIDs.bytes, over: socket)
+            return try DescriptorMessage.receive(from: socket)?.bytes.first ?? 0
+        } catch {
+            throw IsolationError("\(error)")
+        }
     }
 }
 

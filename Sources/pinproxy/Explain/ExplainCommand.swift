@@ -9,7 +9,7 @@ internal import TLS
 
 struct ExplainCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "explain",
+        commandName: "explain", _superCommandName: Pinproxy.name,
         abstract: "Explain what the policy does for a host, and why.",
         discussion: """
             Connects as the proxy would and prints the verdict (for a refusal, the text that the proxy answers with), \

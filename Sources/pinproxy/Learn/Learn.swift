@@ -8,7 +8,7 @@ internal import TLS
 
 struct Learn: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "learn",
+        commandName: "learn", _superCommandName: Pinproxy.name,
         abstract: "Record the chains of hosts, and print pins for them as a diff.",
         discussion: """
             With --for, the running proxy records the verified chain of every host that it connects to \

@@ -6,7 +6,7 @@ internal import TLS
 
 struct LintCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "lint",
+        commandName: "lint", _superCommandName: Pinproxy.name,
         abstract: "Warn of what will hurt later.",
         discussion: """
             Reads the configuration and the running proxy's counts (pins.json and rules.json in the state directory), \

@@ -7,7 +7,7 @@ internal import TLS
 
 struct PinCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "pin",
+        commandName: "pin", _superCommandName: Pinproxy.name,
         abstract: "Show the keys of a host's chain as an entry for the pin file.",
         discussion: """
             Connects as the proxy would, with the configuration's trust but without pins, and prints \

@@ -4,7 +4,7 @@ internal import HTTPWire
 
 struct Reload: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "reload",
+        commandName: "reload", _superCommandName: Pinproxy.name,
         abstract: "Make the running proxy read its files again.",
         discussion: """
             The proxy reads the files that it was started with, and this prints which. If they are wrong it \

@@ -9,7 +9,7 @@ internal import Security
 
 struct Run: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "run",
+        commandName: "run", _superCommandName: Pinproxy.name,
         abstract: "Run the proxy in the foreground.",
         discussion: """
             Creates its local authority on the first start. The log goes to standard error: text on a \
@@ -69,7 +69,8 @@ struct Run: ParsableCommand {
         let journal = SystemJournal.send
         if snapshot.log.format == .journald, journal == nil {
             throw CommandFailure(
-                "log.format is journald in \(file), but there is no journal (/run/systemd/journal/socket): write auto")
+                "log.format is journald in \(file), but there is no journal (/run/systemd/journal/socket) or no libsystemd: write auto"
+            )
         }
         let output: LogOutput
         do {

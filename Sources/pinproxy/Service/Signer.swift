@@ -9,7 +9,7 @@ internal import Security
 
 struct Signer: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "signer",
+        commandName: "signer", _superCommandName: Pinproxy.name,
         abstract: "Keep the local authority's key apart from the proxy.",
         discussion: """
             Makes the authority on its first start, and issues certificates over the socket that authority.signer \

@@ -10,7 +10,7 @@ internal import TLS
 
 struct Status: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "status",
+        commandName: "status", _superCommandName: Pinproxy.name,
         abstract: "What a running proxy does: since when, for whom, what it refused lately, which pins end soon.",
         discussion: """
             The proxy is asked over control.sock in its state directory. To others than its own user and root this \

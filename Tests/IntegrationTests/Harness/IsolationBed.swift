@@ -15,6 +15,13 @@ enum IsolationBed {
         getuid() == 0
         && Probe.succeeds(asNobody + ["unshare", "--user", "--net", ProxyProcess.executable, "--version"])
 
+    /// Whether buildah can make namespaces of several users within them.
+    static let isNestableForUsers =
+        isAvailableToUsers
+        && ["/usr/bin/buildah", "/usr/bin/newuidmap", "/etc/subuid", "/etc/subgid"].allSatisfy {
+            FileManager.default.isReadableFile(atPath: $0)
+        }
+
     /// Runs what follows as an ordinary user.
     static let asNobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
 

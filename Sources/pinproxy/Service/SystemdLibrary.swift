@@ -1,0 +1,23 @@
+internal import CSystemd
+internal import Glibc
+internal import Serialization
+
+/// libsystemd, loaded at first use: only services need it, and it makes the start of each command longer.
+enum SystemdLibrary {
+    /// Nil if it isn't installed.
+    static let functions = DecoderLibraries.load(SHIM_SYSTEMD_FILE, shim_systemd(), shim_systemd_load)
+
+    /// For a process that systemd has started as a service; nil for others: there is nobody to tell.
+    static let ofService: shim_systemd? = {
+        guard let name = variables.first(where: { getenv($0) != nil }) else { return nil }
+        if functions == nil {
+            Standard.error(
+                "pinproxy: \(SHIM_SYSTEMD_FILE) can't be loaded, so systemd, which has set \(name), hears nothing of "
+                    + "this process, and sockets that it hands over aren't taken: install libsystemd0")
+        }
+        return functions
+    }()
+
+    /// Those that systemd sets for what it wants to hear, or has handed over (systemd.exec(5)).
+    private static let variables = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "LISTEN_FDS"]
+}
