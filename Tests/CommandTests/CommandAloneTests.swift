@@ -29,7 +29,7 @@ import Testing
     @Test(arguments: [
         [], ["--help"], ["--version"], ["help"], ["help", "exec"], ["bogus"], ["run", "--help"], ["run", "--version"],
         ["run", "--bogus"], ["run", "surplus"], ["run", "help"], ["exec"], ["exec", "--"], ["exec", "--help"],
-        ["exec", "-h"], ["exec", "--help-hidden"], ["exec", "--experimental-dump-help"], ["env", "--shell", "bogus"],
+        ["exec", "-h"], ["env", "--shell", "bogus"],
         ["check", "--config"], ["check", "--generate-completion-script", "bash"],
         ["exec", "--generate-completion-script=fish"], ["doctor", "--timeout", "0"],
         ["--", "run"], ["ca"], ["ca", "help"], ["ca", "show"], ["ca", "rotate", "--bogus"], ["tasks"],

@@ -81,8 +81,8 @@ import Testing
         (
             "hosts:\n  -match: a.test\n",
             """
-            :2:3: error: \"hosts\" takes a list of entries (\"- match: …\"), not a mapping; there is no space after the \
-            dash: write - match:
+            :2:3: error: \"hosts\" takes a list of entries (\"- match: …\"), not a mapping; there is no space after \
+            the dash: write - match:
             """
         ),
         ("host: []\n", ":1:1: error: unknown key \"host\"; did you mean \"hosts\"?"),

@@ -18,7 +18,7 @@ struct ExecNamespacesTests {
             in: bed, script: "registry.py", ["--certificate", bed.path("origin.pem"), "--key", bed.path("origin.key")])
         var environment = try IsolationBed.openToUsers(bed)
         // All that it keeps goes with the bed.
-        environment["XDG_RUNTIME_DIR"] = environment["HOME"]
+        for name in ["XDG_RUNTIME_DIR", "TMPDIR"] { environment[name] = environment["HOME"] }
         environment["STORAGE_DRIVER"] = "vfs"
         return (registry, environment)
     }

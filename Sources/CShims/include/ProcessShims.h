@@ -1,5 +1,5 @@
-// Wrappers for prctl(2), which is variadic, and for pidfd_open(2) and capset(2), missing from Swift's Glibc module. Also the parts of
-// <spawn.h> that need _GNU_SOURCE.
+// Wrappers for prctl(2), which is variadic, and for pidfd_open(2) and capset(2), missing from Swift's Glibc module.
+// Also the parts of <spawn.h> that need _GNU_SOURCE.
 #pragma once
 
 #include <spawn.h>
@@ -16,7 +16,7 @@ int shim_hide_memory(void);
 // A descriptor that is readable once the process has ended; -1 with errno.
 int shim_pidfd_open(pid_t process);
 
-// PR_CAP_AMBIENT: a capability of this process that the programs it executes keep (capabilities(7)). 0, or -1 with errno.
+// PR_CAP_AMBIENT: a capability that the programs executed by this process keep (capabilities(7)). 0, or -1 with errno.
 int shim_keep_capability(int capability);
 
 int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *restrict actions, const char *restrict path);

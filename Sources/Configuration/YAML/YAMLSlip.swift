@@ -56,7 +56,8 @@ struct YAMLSlip {
         for number in [line - 1, line] where number > 0 {
             guard let match = text.line(number).prefixMatch(of: /\s*-([a-z_0-9]+:)\s/) else { continue }
             return
-                "there is no space after the dash\(number == line ? "" : " in line \(number)"): write - \(match.output.1)"
+                "there is no space after the dash\(number == line ? "" : " in line \(number)"): "
+                + "write - \(match.output.1)"
         }
         return nil
     }

@@ -21,7 +21,8 @@ extension ClientProgram {
                 """
                 { printf '<settings><mirrors><mirror><id>m</id><mirrorOf>*</mirrorOf>'
                   printf '<url>%s/maven</url></mirror></mirrors></settings>' "$SITE"; } > settings.xml
-                MAVEN_OPTS="$MAVEN_OPTS \(quickStart)" mvn -B -q -s settings.xml -Dmaven.repo.local="$PWD/repository" org.pinproxy:test:1.0:run
+                MAVEN_OPTS="$MAVEN_OPTS \(quickStart)" mvn -B -q -s settings.xml \
+                -Dmaven.repo.local="$PWD/repository" org.pinproxy:test:1.0:run
                 """),
             settings: settings("<proxy|<proxies", in: "~/.m2/settings.xml /etc/maven/settings.xml")),
         ClientProgram(

@@ -116,12 +116,13 @@ extension ClientProgram {
         1 ;; esac
         """
 
-    /// A script of Python's says its version only once it has loaded all of itself; what was installed is known at once.
+    /// A Python script tells its version only after it has loaded everything; the installed package's is known at once.
     /// - Parameter distribution: the package that contains it.
     private static func scriptVersion(_ name: String, of distribution: String) -> String {
         """
         python=$(sed -n '1s/^#! *//p' "$(command -v \(name))"); $python -c \
-        "import importlib.metadata; print(importlib.metadata.version('\(distribution)'))" 2>/dev/null || \(name) --version
+        "import importlib.metadata; print(importlib.metadata.version('\(distribution)'))" 2>/dev/null \
+        || \(name) --version
         """
     }
 
@@ -288,7 +289,7 @@ extension ClientProgram {
                 """),
     ]
 
-    /// For a JVM that runs for a moment: its optimising compiler and its collector's threads take longer than they save.
+    /// For a JVM that runs for a moment: the optimising compiler and the collector's threads cost more than they save.
     static let quickStart = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
     private static func node(_ name: String, _ package: String) -> ClientProgram {

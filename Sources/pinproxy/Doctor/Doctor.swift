@@ -151,7 +151,8 @@ enum DoctorText {
     static func remark(on time: Duration, _ longest: (name: String, time: Duration)?) -> String? {
         guard time.components.seconds >= DoctorCrew.usualSeconds, let longest else { return nil }
         return
-            "\nthis took \(time.components.seconds) s; longest took \(longest.name): \(longest.time.components.seconds) s"
+            "\nthis took \(time.components.seconds) s; longest took \(longest.name): "
+            + "\(longest.time.components.seconds) s"
     }
 
     private static func word(_ answer: Bool?) -> String { answer.map { $0 ? "yes" : "no" } ?? "-" }

@@ -58,8 +58,8 @@ struct CommandTrust {
                 + "--isolated, --transparent and --trust"
         }
         return Self.copying.contains(PathText.name(of: command))
-            ? "pinproxy: \(name) makes namespaces of several users, which it can't in a namespace of its own: run it as "
-                + "root, or without --isolated, --transparent and --trust; buildah can"
+            ? "pinproxy: \(name) makes namespaces of several users, which it can't in a namespace of its own: "
+                + "run it as root, or without --isolated, --transparent and --trust; buildah can"
             : """
             pinproxy: \(name) acts for another user, which a command can't in a namespace of its own: run it \
             outside, or as root

@@ -69,7 +69,8 @@ struct Run: ParsableCommand {
         let journal = SystemJournal.send
         if snapshot.log.format == .journald, journal == nil {
             throw CommandFailure(
-                "log.format is journald in \(file), but there is no journal (/run/systemd/journal/socket) or no libsystemd: write auto"
+                "log.format is journald in \(file), but there is no journal (/run/systemd/journal/socket) or no "
+                    + "libsystemd: write auto"
             )
         }
         let output: LogOutput
