@@ -2,9 +2,10 @@
 # make install  the release, its configuration and its systemd units below $(DESTDIR)$(PREFIX), /usr if nothing
 #             else is said, and $(DESTDIR)$(SYSCONFDIR), /etc
 # make deb    the Debian package, in .build/deb
-# make test   every test; with RELEASE=trixie inside a Debian 13 that is made for it; with SANITIZE=address under the
-#             address sanitizer, with CONFINED=yes under the unit's filter of system calls (docs/testing.md)
-#             and test-system of that release, where that can be done
+# make unit   the tests of the rooms below the commands, which start no proxy
+# make test   every test, and test-system of this release where that can be done; ONLY=StreamingTests: that suite alone;
+#             with RELEASE=trixie inside a Debian 13 that is made for it; with SANITIZE=address under the address
+#             sanitizer, with CONFINED=yes under the unit's filter of system calls (docs/testing.md)
 # make test-system  the Debian package, installed, used, upgraded and purged on a booted Debian 12 and 13, and a machine
 #             that goes from one to the other (docs/testing.md); RELEASE=bookworm or trixie: that one alone
 # make lint   the style of Swift, Python and shell (.swift-format, .ruff.toml); make format corrects most of it
@@ -169,13 +170,30 @@ deb: release
 		--changes-file=.build/deb/pinproxy.changes --changes-option=-u.build/deb
 	lintian --fail-on error,warning --no-cfg --display-info --allow-root .build/deb/pinproxy_*.deb
 
-test: $(if $(SANITIZE)$(CONFINED),,test-system-$(or $(RELEASE),$(HERE))) suite
+test: $(if $(SANITIZE)$(CONFINED)$(ONLY),,test-system-$(or $(RELEASE),$(HERE))) suite
+
+# The test targets that have the suites of ONLY, which may be a regular expression: no others are built.
+ifdef ONLY
+override WANTED := $(sort $(shell grep -rlE '\b(struct|class|extension|enum) ($(ONLY))\b' Tests --include='*.swift' | \
+	cut -d/ -f2 | grep 'Tests$$'))
+$(if $(WANTED),,$(error There is no suite "$(ONLY)" below Tests))
+export PINPROXY_TESTS := $(WANTED)
+endif
+
+# What depends on the program or starts it is left out.
+ROOMS := Addresses EventLoop TLS HTTPWire HTTP2 Security Serialization Reachability LocalPeers Transport Isolation \
+	Session Configuration Records Clients Daemon
+unit: export PINPROXY_TESTS := $(ROOMS:%=%Tests)
+unit:
+	@.ci/install-packages $(TO_BUILD)
+	swift build --build-tests $(CHECKED)
+	swift test --skip-build --experimental-maximum-parallelization-width $(AT_ONCE)
 
 # Without the booted machine; SKIP=IntegrationTests leaves those out.
 ifneq ($(filter-out $(HERE),$(RELEASE)),)
 suite:
 	@.ci/install-packages python3 debootstrap
-	$(call in,$(RELEASE))make suite SANITIZE=$(SANITIZE) CONFINED=$(CONFINED) SKIP=$(SKIP)
+	$(call in,$(RELEASE))make suite SANITIZE=$(SANITIZE) CONFINED=$(CONFINED) SKIP=$(SKIP) $(ONLY:%=ONLY='%')
 else
 suite: $(PYTHON)/installed
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST)
@@ -183,7 +201,7 @@ suite: $(PYTHON)/installed
 	swift build --build-tests $(CHECKED) $(SANITIZED)
 	@# What failed is said once more at the end, where a log that was cut short still has it, with the runner's
 	@# closing line.
-	swift test --skip-build $(SANITIZED) $(ONLY:%=--filter %) $(SKIP:%=--skip %) \
+	swift test --skip-build $(SANITIZED) $(ONLY:%=--filter '%') $(SKIP:%=--skip %) \
 		--experimental-maximum-parallelization-width $(AT_ONCE) |& tee .build/tests.log || \
 		{ awk '/^(◇|✔|✘) / { n = /^✘ Test .* recorded an issue/ ? 30 : 0 } n-- > 0' .build/tests.log | cut -c 1-400; \
 		grep -a '^✘ Test run with' .build/tests.log; exit 1; }

@@ -232,3 +232,8 @@ if Context.environment["PINPROXY_FUZZ"] != nil {
             exclude: ["Corpus", "Regressions", "Dictionaries"],
             swiftSettings: settings))
 }
+
+// Some test targets alone, so that the others aren't compiled and linked (`make unit`, `make test ONLY=…`).
+if let wanted = Context.environment["PINPROXY_TESTS"]?.split(separator: " ") {
+    package.targets.removeAll { $0.type == .test && !wanted.contains(Substring($0.name)) }
+}

@@ -14,7 +14,7 @@ import Testing
         ("64:ff9b::192.0.2.33", "64:ff9b::c000:221"),
         ("1:2:3:4:5:6:7::", "1:2:3:4:5:6:7:0"), ("::2:3:4:5:6:7:8", "0:2:3:4:5:6:7:8"), ("::c000:201", "::192.0.2.1"),
     ])
-    func `text is read and written canonically`(text: String, canonical: String) throws {
+    func textIsReadAndWrittenCanonically(text: String, canonical: String) throws {
         let address = try #require(IPAddress(text))
         #expect(address.description == canonical)
         #expect(IPAddress(address.description) == address)
@@ -31,16 +31,16 @@ import Testing
         "::1.2.3",
         "1.2.3.4::", "::1.2.3.4:5", "1.2.3.999", "1..2.3", "+1.2.3.4", "1.2.3.-4", "::ffff:01.2.3.4", "\u{FF11}.2.3.4",
     ])
-    func `anything else is not an address`(text: String) {
+    func anythingElseIsNotAnAddress(text: String) {
         #expect(IPAddress(text) == nil)
     }
 
-    @Test func `a NUL doesn't end the text`() {
+    @Test func aNULDoesntEndTheText() {
         #expect(IPAddress("1.2.3.4\0") == nil)
         #expect(IPAddress("127.0.0.1\0.example.test") == nil)
     }
 
-    @Test func `bytes are in network order`() throws {
+    @Test func bytesAreInNetworkOrder() throws {
         #expect(try #require(IPAddress("1.2.3.4")).bytes == [1, 2, 3, 4])
         #expect(
             try #require(IPAddress("102:304:506:708:90a:b0c:d0e:f10")).bytes
@@ -48,7 +48,7 @@ import Testing
         #expect(IPAddress(bytes: [1, 2, 3]) == nil)
     }
 
-    @Test func `the families are never equal`() throws {
+    @Test func theFamiliesAreNeverEqual() throws {
         let v4 = try #require(IPAddress("0.0.0.1"))
         let v6 = try #require(IPAddress("::1"))
         #expect(v4 != v6)
@@ -60,7 +60,7 @@ import Testing
         ("a.b4", false), ("4.a", false), ("", false), ("a.", false), (".", false), ("1.", false),
         ("g:1", true), ("a:g", false), ("::1%lo", false), ("fe80::.", false), ("dead.beef", false),
     ])
-    func `a text that can only be meant as an address is recognised`(text: String, expected: Bool) {
+    func aTextThatCanOnlyBeMeantAsAnAddressIsRecognised(text: String, expected: Bool) {
         #expect(IPAddress.isMeant(by: text.utf8.span) == expected)
     }
 
@@ -68,7 +68,7 @@ import Testing
         ("192.0.2.1", "192.0.2.1"), ("::ffff:192.0.2.1", "192.0.2.1"), ("0.0.0.0", "127.0.0.1"), ("::", "::1"),
         ("::ffff:0.0.0.0", "127.0.0.1"), ("::192.0.2.1", "::192.0.2.1"), ("1::ffff:192.0.2.1", "1::ffff:c000:201"),
     ])
-    func `the canonical address is the one that is connected to`(text: String, canonical: String) {
+    func theCanonicalAddressIsTheOneThatIsConnectedTo(text: String, canonical: String) {
         #expect(IPAddress(text)?.canonical == IPAddress(canonical))
         #expect(IPAddress(text)?.canonical.description == canonical)
     }
@@ -79,7 +79,7 @@ import Testing
             ("::1", nil), ("::0.0.0.7", nil), ("192.0.2.1", nil), ("::ffff:192.0.2.1", nil),
             ("64:ff9b:1::192.0.2.1", nil),
         ] as [(String, String?)])
-    func `translators' prefixes lead to an IPv4 address`(text: String, expected: String?) {
+    func translatorsPrefixesLeadToAnIPv4Address(text: String, expected: String?) {
         #expect(IPAddress(text)?.translated?.description == expected)
     }
 }

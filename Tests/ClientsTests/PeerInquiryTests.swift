@@ -58,7 +58,7 @@ import Testing
         if case .found(let processes, _) = peer.processes { processes.first?.id } else { nil }
     }
 
-    @Test func `a burst is looked for together, and whoever decides waits for nobody's rest`() throws {
+    @Test func aBurstIsLookedForTogetherAndWhoeverDecidesWaitsForNobodysRest() throws {
         let loop = try EventLoop()
         let looks = Looks()
         // The next one would come after ten seconds at the earliest.
@@ -82,7 +82,7 @@ import Testing
         #expect(looks.some.load(ordering: .relaxed) == 1)
     }
 
-    @Test func `who only wants to know waits until the last look is paid for`() throws {
+    @Test func whoOnlyWantsToKnowWaitsUntilTheLastLookIsPaidFor() throws {
         let loop = try EventLoop()
         let looks = Looks()
         let inquiry = try inquiry(looks, nanoseconds: 5_000_000)
@@ -100,7 +100,7 @@ import Testing
     }
 
     /// A user who has something decided again and again has to wait; another one doesn't.
-    @Test func `one user's decisions keep no other waiting`() throws {
+    @Test func oneUsersDecisionsKeepNoOtherWaiting() throws {
         let loop = try EventLoop()
         let looks = Looks()
         // Each search is followed by a pause of a quarter of a second.
@@ -124,7 +124,7 @@ import Testing
     }
 
     /// Nothing is looked through as long as the queue is kept busy.
-    @Test func `one user's questions leave room for others'`() throws {
+    @Test func oneUsersQuestionsLeaveRoomForOthers() throws {
         let loop = try EventLoop()
         let (begun, goesOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let inquiry = try PeerInquiry(sight: .everything) { inodes, _ in

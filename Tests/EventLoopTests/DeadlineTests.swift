@@ -32,7 +32,7 @@ extension Deadline {
 }
 
 @Suite struct DeadlineTests {
-    @Test func `it expires once, and not early`() throws {
+    @Test func itExpiresOnceAndNotEarly() throws {
         let loop = try EventLoop()
         let due = MonotonicTime.now().advanced(byNanoseconds: 20 * millisecond)
         let owner = Owner(loop) { settleThenStop($0.loop) }
@@ -45,7 +45,7 @@ extension Deadline {
         #expect(!deadline.isSet)
     }
 
-    @Test func `one in the past expires as soon as the loop runs, not within set`() throws {
+    @Test func oneInThePastExpiresAsSoonAsTheLoopRunsNotWithinSet() throws {
         let loop = try EventLoop()
         let owner = Owner(loop) { $0.loop.stop() }
         Deadline(owner).set(MonotonicTime(nanoseconds: 1))
@@ -54,7 +54,7 @@ extension Deadline {
         #expect(owner.calls.count == 1)
     }
 
-    @Test func `it is overdue by the clock, whether the loop has come to it or not`() throws {
+    @Test func itIsOverdueByTheClockWhetherTheLoopHasComeToItOrNot() throws {
         let deadline = Deadline(loop: try EventLoop())
         #expect(!deadline.isOverdue)
         deadline.set(MonotonicTime(nanoseconds: 1))
@@ -66,7 +66,7 @@ extension Deadline {
         #expect(!deadline.isOverdue)
     }
 
-    @Test func `moved later, it keeps the later instant`() throws {
+    @Test func movedLaterItKeepsTheLaterInstant() throws {
         let loop = try EventLoop()
         let owner = Owner(loop) { $0.loop.stop() }
         let deadline = Deadline(owner)
@@ -77,7 +77,7 @@ extension Deadline {
         #expect(try #require(owner.calls.first) >= due)
     }
 
-    @Test func `moved earlier, it doesn't wait for the later instant`() throws {
+    @Test func movedEarlierItDoesntWaitForTheLaterInstant() throws {
         let loop = try EventLoop()
         let owner = Owner(loop) { $0.loop.stop() }
         let deadline = Deadline(owner)
@@ -87,7 +87,7 @@ extension Deadline {
         #expect(owner.calls.count == 1)
     }
 
-    @Test func `cleared, it doesn't expire, and can be set again`() throws {
+    @Test func clearedItDoesntExpireAndCanBeSetAgain() throws {
         let loop = try EventLoop()
         let silent = Owner(loop)
         let owner = Owner(loop) { $0.loop.stop() }
@@ -102,7 +102,7 @@ extension Deadline {
         #expect(owner.calls.count == 1)
     }
 
-    @Test func `the end of time is never`() throws {
+    @Test func theEndOfTimeIsNever() throws {
         let loop = try EventLoop()
         let (owner, other) = (Owner(loop), Owner(loop))
         Deadline(owner).set(afterNanoseconds: .max)
@@ -110,7 +110,7 @@ extension Deadline {
         settle(loop)
     }
 
-    @Test func `it may be set anew and released in its callback`() throws {
+    @Test func itMayBeSetAnewAndReleasedInItsCallback() throws {
         let loop = try EventLoop()
         let owner = Owner(loop) { owner in
             if owner.calls.count < 3 { return owner.deadline?.set(afterNanoseconds: 0) ?? () }
@@ -124,7 +124,7 @@ extension Deadline {
         #expect(gone == nil)
     }
 
-    @Test func `one without an owner expires without a call`() throws {
+    @Test func oneWithoutAnOwnerExpiresWithoutACall() throws {
         let loop = try EventLoop()
         let deadline = Deadline(loop: loop)
         deadline.set(afterNanoseconds: 0)
@@ -132,7 +132,7 @@ extension Deadline {
         #expect(!deadline.isSet)
     }
 
-    @Test func `a repeating timer beats until it is released, a timer that is released before its time not at all`()
+    @Test func aRepeatingTimerBeatsUntilItIsReleasedATimerThatIsReleasedBeforeItsTimeNotAtAll()
         throws
     {
         let loop = try EventLoop()
@@ -170,7 +170,7 @@ extension Deadline {
     }
 
     @Test(arguments: Caller.allCases)
-    func `an owner may release itself in a call`(by caller: Caller) throws {
+    func anOwnerMayReleaseItselfInACall(by caller: Caller) throws {
         let loop = try EventLoop()
         let holder = Holder()
         holder.owner = Owner(loop) { owner in
@@ -189,7 +189,7 @@ extension Deadline {
     }
 
     @Test(arguments: Caller.allCases)
-    func `a deadline or a timer doesn't keep its owner`(_ caller: Caller) throws {
+    func aDeadlineOrATimerDoesntKeepItsOwner(_ caller: Caller) throws {
         let loop = try EventLoop()
         let holder = Holder()
         holder.owner = Owner(loop)

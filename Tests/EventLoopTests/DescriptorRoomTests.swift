@@ -4,7 +4,7 @@ import Testing
 @testable import EventLoop
 
 @Suite struct DescriptorRoomTests {
-    @Test func `a block is made once, at the first use of any number in it`() {
+    @Test func aBlockIsMadeOnceAtTheFirstUseOfAnyNumberInIt() {
         var room = DescriptorRoom()
         #expect(room.need(for: 700) == 512..<768)
         #expect(room.need(for: 512) == nil)
@@ -15,7 +15,7 @@ import Testing
         #expect(room.need(for: -1) == nil)
     }
 
-    @Test func `numbers that are watched already, or closed, stay as they are`() throws {
+    @Test func numbersThatAreWatchedAlreadyOrClosedStayAsTheyAre() throws {
         let loop = try EventLoop()
         let pair = try SocketPair()
         defer { pair.close() }

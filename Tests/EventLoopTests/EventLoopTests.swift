@@ -5,13 +5,13 @@ import Testing
 @testable import EventLoop
 
 @Suite struct EventLoopTests {
-    @Test func `stop before run makes run return at once`() throws {
+    @Test func stopBeforeRunMakesRunReturnAtOnce() throws {
         let loop = try EventLoop()
         loop.stop()
         run(loop)
     }
 
-    @Test func `posts from many threads all run, each thread's in order`() throws {
+    @Test func postsFromManyThreadsAllRunEachThreadsInOrder() throws {
         let loop = try EventLoop()
         let handle = loop.handle
         let seen = Mutex<[Int: [Int]]>([:])
@@ -31,7 +31,7 @@ import Testing
         #expect(seen.withLock { $0 } == Dictionary(uniqueKeysWithValues: (0..<4).map { ($0, Array(0..<500)) }))
     }
 
-    @Test func `an accepted post runs even if the loop is stopped before it, a later one is refused`() throws {
+    @Test func anAcceptedPostRunsEvenIfTheLoopIsStoppedBeforeItALaterOneIsRefused() throws {
         let loop = try EventLoop()
         let handle = loop.handle
         let ran = Mutex<[String]>([])
@@ -46,7 +46,7 @@ import Testing
         #expect(!handle.post { _ in Issue.record("a refused post ran") })
     }
 
-    @Test func `a post to a loop that is gone is refused and lets its captures go`() throws {
+    @Test func aPostToALoopThatIsGoneIsRefusedAndLetsItsCapturesGo() throws {
         let handle: EventLoop.Handle
         do { handle = try EventLoop().handle }
         final class Capture: Sendable {}
@@ -59,7 +59,7 @@ import Testing
         #expect(gone == nil)
     }
 
-    @Test func `work put off runs after the callback has returned, in order, before the next one`() throws {
+    @Test func workPutOffRunsAfterTheCallbackHasReturnedInOrderBeforeTheNextOne() throws {
         let loop = try EventLoop()
         var order: [String] = []
         let pair = try SocketPair()
@@ -93,7 +93,7 @@ import Testing
         #expect(read < order.count - 1)
     }
 
-    @Test func `work put off outside of a callback runs too, and what is left at the end is let go`() throws {
+    @Test func workPutOffOutsideOfACallbackRunsTooAndWhatIsLeftAtTheEndIsLetGo() throws {
         let loop = try EventLoop()
         var rounds = 0
         final class Capture {}
@@ -114,7 +114,7 @@ import Testing
         #expect(gone == nil)
     }
 
-    @Test func `the time stands still within a turn and goes on in the next`() throws {
+    @Test func theTimeStandsStillWithinATurnAndGoesOnInTheNext() throws {
         let loop = try EventLoop()
         var times: [MonotonicTime] = []
         loop.handle.post { loop in
@@ -138,7 +138,7 @@ import Testing
         #expect(loop.now > outside)
     }
 
-    @Test func `a bound value crosses threads and comes back`() throws {
+    @Test func aBoundValueCrossesThreadsAndComesBack() throws {
         final class Plain { var count = 0 }
         let loop = try EventLoop()
         let handle = loop.handle
@@ -155,7 +155,7 @@ import Testing
         #expect(plain.count == 1)
     }
 
-    @Test func `loops leave no descriptor behind`() throws {
+    @Test func loopsLeaveNoDescriptorBehind() throws {
         let before = openDescriptors(ofKind: "anon_inode:[eventpoll]")
         // Other tests have loops of their own at the same time: only those of this test are told apart by number.
         var own: Set<CInt> = []

@@ -23,13 +23,13 @@ import Testing
         return lookup
     }
 
-    @Test func `AAAA first: begin at once, and end with both`() {
+    @Test func aaaaFirstBeginAtOnceAndEndWithBoth() {
         var lookup = started("a")
         #expect(lookup.received(found(six, 9), .ipv6) == .begin(six))
         #expect(lookup.received(found(four, 5), .ipv4) == .end(found(six + four, 5)))
     }
 
-    @Test func `A first: AAAA has fifty milliseconds`() {
+    @Test func aFirstAAAAHasFiftyMilliseconds() {
         var lookup = started("a")
         #expect(lookup.received(found(four), .ipv4) == .startDelay)
         #expect(lookup.delayPassed() == .begin(four))
@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test(arguments: [ResolutionError.noAddresses("a"), .timedOut("a"), .notFound("a"), .cancelled])
-    func `what fails of one family takes nothing from the other`(error: ResolutionError) {
+    func whatFailsOfOneFamilyTakesNothingFromTheOther(error: ResolutionError) {
         var lookup = started("a")
         #expect(lookup.received(.failed(error), .ipv6) == .wait)
         #expect(lookup.received(found(four), .ipv4) == .end(found(four)))
@@ -52,14 +52,14 @@ import Testing
         #expect(lookup.received(found(six), .ipv6) == .end(found(six)))
     }
 
-    @Test func `addresses of a family that wasn't asked for don't count`() {
+    @Test func addressesOfAFamilyThatWasntAskedForDontCount() {
         var lookup = started("a")
         #expect(lookup.received(found(four), .ipv6) == .wait)
         #expect(lookup.received(found(six + four), .ipv4) == .end(found(four)))
     }
 
     /// A search list must not give one family of a name and the other of another.
-    @Test func `the next name is asked for only if this one has neither family`() {
+    @Test func theNextNameIsAskedForOnlyIfThisOneHasNeitherFamily() {
         var lookup = started("a", "a.corp.test")
         _ = lookup.received(.failed(.noAddresses("a")), .ipv6)
         #expect(lookup.received(found(four), .ipv4) == .end(found(four)))
@@ -71,13 +71,13 @@ import Testing
         #expect(lookup.received(.failed(.noAddresses("a")), .ipv4) == .end(found(six)))
     }
 
-    @Test func `a failure of the moment ends it: whether a later name would be right isn't known`() {
+    @Test func aFailureOfTheMomentEndsItWhetherALaterNameWouldBeRightIsntKnown() {
         var lookup = started("a", "a.corp.test")
         _ = lookup.received(.failed(.timedOut("a")), .ipv6)
         #expect(lookup.received(.failed(.notFound("a")), .ipv4) == .end(.failed(.timedOut("a"))))
     }
 
-    @Test func `a name that exists without addresses isn't one that doesn't exist`() {
+    @Test func aNameThatExistsWithoutAddressesIsntOneThatDoesntExist() {
         var lookup = started("a", "a.corp.test")
         _ = lookup.received(.failed(.noAddresses("a")), .ipv4)
         #expect(lookup.received(.failed(.noAddresses("a")), .ipv6) == .ask("a.corp.test"))
@@ -85,7 +85,7 @@ import Testing
         #expect(lookup.delayPassed() == .end(.failed(.noAddresses("a"))))
     }
 
-    @Test func `that the name doesn't exist is believed of A after the delay`() {
+    @Test func thatTheNameDoesntExistIsBelievedOfAAfterTheDelay() {
         var lookup = started("a")
         #expect(lookup.received(.failed(.notFound("a")), .ipv4) == .startDelay)
         #expect(lookup.delayPassed() == .end(.failed(.notFound("a"))))

@@ -18,7 +18,7 @@ import Testing
         arguments: [
             (60, 60), (0, 1), (-1, 1), (1, 1), (3600, 3600), (3601, 3600), (Int(Int32.max), 3600), (.max, 3600),
         ] as [(Int, UInt64)])
-    func `an answer lives as long as its records, from a second to an hour`(timeToLive: Int, lives: UInt64) throws {
+    func anAnswerLivesAsLongAsItsRecordsFromASecondToAnHour(timeToLive: Int, lives: UInt64) throws {
         let cache = ResolverCache()
         let answer = try someAnswer()
         cache.store(answer, for: "a.test", timeToLive: timeToLive, epoch: cache.epoch, at: start)
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(arguments: [ResolutionError.notFound("a.test"), .noAddresses("a.test")])
-    func `that a name has no address is remembered for five seconds`(error: ResolutionError) {
+    func thatANameHasNoAddressIsRememberedForFiveSeconds(error: ResolutionError) {
         let cache = ResolverCache()
         cache.store(.failure(error), for: "a.test", timeToLive: 3600, epoch: cache.epoch, at: start)
         #expect(cache.answer(for: "a.test", at: after(4)) == .failure(error))
@@ -40,13 +40,13 @@ import Testing
         ResolutionError.timedOut("a.test"), .serverFailure(name: "a.test", reason: "refused"), .cancelled,
         .invalidName("a.test"),
     ])
-    func `a failure of the moment isn't remembered`(error: ResolutionError) {
+    func aFailureOfTheMomentIsntRemembered(error: ResolutionError) {
         let cache = ResolverCache()
         cache.store(.failure(error), for: "a.test", timeToLive: 60, epoch: cache.epoch, at: start)
         #expect(cache.answer(for: "a.test", at: start) == nil)
     }
 
-    @Test func `it never holds more than its capacity, and keeps what is asked for`() throws {
+    @Test func itNeverHoldsMoreThanItsCapacityAndKeepsWhatIsAskedFor() throws {
         let cache = ResolverCache(capacity: 10)
         let answer = try someAnswer()
         cache.store(answer, for: "wanted.test", timeToLive: 60, epoch: cache.epoch, at: start)
@@ -59,7 +59,7 @@ import Testing
         #expect(cache.answer(for: "0.test", at: start) == nil)
     }
 
-    @Test func `an answer that was asked for before everything was forgotten isn't stored`() throws {
+    @Test func anAnswerThatWasAskedForBeforeEverythingWasForgottenIsntStored() throws {
         let cache = ResolverCache()
         let epoch = cache.epoch
         cache.removeAll()

@@ -21,14 +21,14 @@ import Testing
         return try #require(answer)
     }
 
-    @Test func `an answer too long for UDP comes over TCP, whole`() throws {
+    @Test func anAnswerTooLongForUDPComesOverTCPWhole() throws {
         // 16 bytes each: more than the 512 bytes of an answer over UDP can hold.
         let records = (1...100).map { "--host-record=many.name-server.test,198.51.100.\($0)" }
         let addresses = try resolve("many.name-server.test", with: records).get()
         #expect(Set(addresses.map(\.description)) == Set((1...100).map { "198.51.100.\($0)" }))
     }
 
-    @Test func `an alias leads to its addresses, of both families`() throws {
+    @Test func anAliasLeadsToItsAddressesOfBothFamilies() throws {
         let addresses = try resolve(
             "alias.test",
             with: ["--cname=alias.test,target.test", "--host-record=target.test,198.51.100.7,2001:db8::7"]
@@ -36,13 +36,13 @@ import Testing
         #expect(Set(addresses.map(\.description)) == ["198.51.100.7", "2001:db8::7"])
     }
 
-    @Test func `a name that isn't there and one of another type are told apart`() throws {
+    @Test func aNameThatIsntThereAndOneOfAnotherTypeAreToldApart() throws {
         let records = ["--txt-record=text.test,hello"]
         #expect(try resolve("none.name-server.test", with: records) == .failure(.notFound("none.name-server.test")))
         #expect(try resolve("text.test", with: records) == .failure(.noAddresses("text.test")))
     }
 
-    @Test func `a server that isn't running is a failure with a reason`() throws {
+    @Test func aServerThatIsntRunningIsAFailureWithAReason() throws {
         let address: String
         do { address = try Dnsmasq([]).address }
         let loop = try EventLoop()

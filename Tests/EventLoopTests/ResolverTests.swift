@@ -54,14 +54,14 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
 }
 
 @Suite struct ResolverTests {
-    @Test func `both families are asked for`() throws {
+    @Test func bothFamiliesAreAskedFor() throws {
         let fixture = try Fixture { _ in addresses("192.0.2.1", "192.0.2.2", "2001:db8::1") }
         let answer = fixture.answer(try fixture.resolver(), "both.test")
         #expect(try texts(answer) == ["192.0.2.1", "192.0.2.2", "2001:db8::1"])
         #expect(fixture.server.count("both.test") == 2)
     }
 
-    @Test func `one family is enough`() throws {
+    @Test func oneFamilyIsEnough() throws {
         let fixture = try Fixture { name in name == "four.test" ? addresses("192.0.2.1") : addresses("2001:db8::1") }
         let answers = fixture.answers(try fixture.resolver(), ["four.test", "six.test"])
         #expect(try texts(answers[0]) == ["192.0.2.1"])
@@ -72,8 +72,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
 
     /// With a deadline of 20 s for each question: whoever waited for the dropped one would be seen to.
     @Test(arguments: [ScriptedNameServer.Kind.a, .aaaa])
-    func `a server that drops one of the questions keeps nobody from beginning`(dropped: ScriptedNameServer.Kind) throws
-    {
+    func aServerThatDropsOneOfTheQuestionsKeepsNobodyFromBeginning(dropped: ScriptedNameServer.Kind) throws {
         let fixture = try Fixture { _ in addresses("192.0.2.1", "2001:db8::1") }
         fixture.server.dropped = dropped
         let resolver = try fixture.resolver()
@@ -100,20 +99,20 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         fixture.server.dropped = nil
     }
 
-    @Test func `the addresses of a family whose server fails are enough`() throws {
+    @Test func theAddressesOfAFamilyWhoseServerFailsAreEnough() throws {
         let fixture = try Fixture { _ in addresses("192.0.2.1") }
         fixture.server.dropped = .aaaa
         let answer = fixture.answer(try fixture.resolver(attemptMilliseconds: 20), "four.test")
         #expect(try texts(answer) == ["192.0.2.1"])
     }
 
-    @Test func `both families come with the completion, the better one first`() throws {
+    @Test func bothFamiliesComeWithTheCompletionTheBetterOneFirst() throws {
         let fixture = try Fixture { _ in addresses("192.0.2.1", "2001:db8::1") }
         let answer = try #require(fixture.answer(try fixture.resolver(), "both.test")).get()
         #expect(answer.map(\.description) == ["2001:db8::1", "192.0.2.1"])
     }
 
-    @Test func `that a name doesn't exist needs one answer`() throws {
+    @Test func thatANameDoesntExistNeedsOneAnswer() throws {
         let fixture = try Fixture { _ in .noSuchName }
         fixture.server.dropped = .aaaa
         #expect(fixture.answer(try fixture.resolver(), "none.test") == .failure(.notFound("none.test")))
@@ -122,7 +121,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
     // MARK: localhost (RFC 6761 section 6.3)
 
     @Test(arguments: ["localhost", "LocalHost", "localhost.", "app.localhost", "a.b.LOCALHOST."])
-    func `localhost is loopback, and nobody is asked`(name: String) throws {
+    func localhostIsLoopbackAndNobodyIsAsked(name: String) throws {
         let fixture = try Fixture { _ in addresses("192.0.2.66") }
         var answer: Answer?
         try fixture.resolver().resolve(name) { answer = $0 }
@@ -131,14 +130,14 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
     }
 
     @Test(arguments: ["localhost.test", "notlocalhost", "localhos", "xlocalhost.", "ocalhost", "LOCALHOSt.a"])
-    func `what only looks like localhost is looked up`(name: String) throws {
+    func whatOnlyLooksLikeLocalhostIsLookedUp(name: String) throws {
         let fixture = try Fixture { _ in addresses("192.0.2.66") }
         #expect(try texts(fixture.answer(try fixture.resolver(), name)) == ["192.0.2.66"])
     }
 
     // MARK: Descriptors
 
-    @Test func `a lack of descriptors is told as such`() throws {
+    @Test func aLackOfDescriptorsIsToldAsSuch() throws {
         let fixture = try Fixture { _ in addresses("192.0.2.1") }
         var settings = fixture.settings
         settings.openSocket = { _, _, _ in
@@ -154,7 +153,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         #expect(fixture.cache.answer(for: "many.test", at: .now()) == nil)
     }
 
-    @Test func `callers of the same name share a question, whatever its case`() throws {
+    @Test func callersOfTheSameNameShareAQuestionWhateverItsCase() throws {
         let fixture = try Fixture { _ in addresses("192.0.2.1") }
         let answers = fixture.answers(try fixture.resolver(), ["one.test", "ONE.test", "one.TEST", "two.test"])
         #expect(answers.count == 4)
@@ -162,7 +161,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         #expect(fixture.server.questions == ["one.test": 2, "two.test": 2])
     }
 
-    @Test func `an answer is remembered, for the resolvers of other loops too`() throws {
+    @Test func anAnswerIsRememberedForTheResolversOfOtherLoopsToo() throws {
         let fixture = try Fixture { _ in addresses("192.0.2.1") }
         _ = fixture.answer(try fixture.resolver(), "known.test")
         var answer: Answer?
@@ -172,7 +171,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         #expect(fixture.server.count("known.test") == 2)
     }
 
-    @Test func `the shortest time to live counts`() throws {
+    @Test func theShortestTimeToLiveCounts() throws {
         let fixture = try Fixture { _ in
             .addresses([("192.0.2.1", timeToLive: 3000), ("192.0.2.2", timeToLive: 40), ("192.0.2.3", timeToLive: 900)])
         }
@@ -182,7 +181,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         #expect(fixture.cache.answer(for: "short.test", at: now.advanced(byNanoseconds: 40_000_000_000)) == nil)
     }
 
-    @Test func `an unknown name, a name without addresses and a failing server are told apart`() throws {
+    @Test func anUnknownNameANameWithoutAddressesAndAFailingServerAreToldApart() throws {
         let fixture = try Fixture { name in
             switch name {
             case "unknown.test": .noSuchName
@@ -203,7 +202,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         #expect(fixture.cache.answer(for: "broken.test", at: .now()) == nil)
     }
 
-    @Test func `a dead server ends in a time-out`() throws {
+    @Test func aDeadServerEndsInATimeOut() throws {
         let fixture = try Fixture { _ in .silence }
         #expect(
             fixture.answer(try fixture.resolver(attemptMilliseconds: 20), "dead.test")
@@ -211,7 +210,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         #expect(fixture.server.count("dead.test") >= 4, "A and AAAA, each twice")
     }
 
-    @Test func `a lost question is asked again`() throws {
+    @Test func aLostQuestionIsAskedAgain() throws {
         var lost = 0
         let fixture = try Fixture { _ in
             lost += 1
@@ -221,7 +220,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         #expect(try texts(answer) == ["192.0.2.1"])
     }
 
-    @Test func `an IP literal is answered at once, without a question`() throws {
+    @Test func anIPLiteralIsAnsweredAtOnceWithoutAQuestion() throws {
         let fixture = try Fixture { _ in .failure }
         for literal in ["192.0.2.1", "2001:db8::1", "::ffff:192.0.2.1"] {
             var answer: Answer?
@@ -236,7 +235,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         String(repeating: "x", count: 64) + ".test",
         Array(repeating: String(repeating: "x", count: 63), count: 4).joined(separator: "."),
     ])
-    func `what can't be a host name is refused at once`(name: String) throws {
+    func whatCantBeAHostNameIsRefusedAtOnce(name: String) throws {
         let fixture = try Fixture { _ in .failure }
         var answer: Answer?
         try fixture.resolver().resolve(name) { answer = $0 }
@@ -244,7 +243,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         #expect(fixture.server.questions.isEmpty)
     }
 
-    @Test func `the longest name there can be is asked for`() throws {
+    @Test func theLongestNameThereCanBeIsAskedFor() throws {
         let label = String(repeating: "x", count: 63)
         let name = [label, label, label, String(label.dropFirst(2))].joined(separator: ".")
         #expect(name.utf8.count == 253)
@@ -252,7 +251,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         #expect(try texts(fixture.answer(try fixture.resolver(), name)) == ["192.0.2.1"])
     }
 
-    @Test func `a cancelled resolution is never told, its question goes on for others`() throws {
+    @Test func aCancelledResolutionIsNeverToldItsQuestionGoesOnForOthers() throws {
         final class Capture {}
         let fixture = try Fixture { _ in addresses("192.0.2.1") }
         let resolver = try fixture.resolver()
@@ -271,7 +270,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         #expect(fixture.server.count("shared.test") == 2)
     }
 
-    @Test func `when the resolver goes, those who wait are told, and late answers do no harm`() throws {
+    @Test func whenTheResolverGoesThoseWhoWaitAreToldAndLateAnswersDoNoHarm() throws {
         let fixture = try Fixture { _ in addresses("192.0.2.1") }
         var answers: [Answer] = []
         do {
@@ -285,7 +284,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         #expect(answers.count == 3)
     }
 
-    @Test func `the resolver may be released in a completion, while others still wait`() throws {
+    @Test func theResolverMayBeReleasedInACompletionWhileOthersStillWait() throws {
         let fixture = try Fixture { name in name == "first.test" ? addresses("192.0.2.1") : .silence }
         var resolver: Resolver? = try fixture.resolver()
         var answers: [Answer] = []
@@ -301,7 +300,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         #expect(answers.last == .failure(.cancelled))
     }
 
-    @Test func `a completion may ask the next question`() throws {
+    @Test func aCompletionMayAskTheNextQuestion() throws {
         let fixture = try Fixture { _ in addresses("192.0.2.1") }
         let resolver = try fixture.resolver()
         var answers: [Answer] = []
@@ -316,7 +315,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         #expect(answers.count == 2)
     }
 
-    @Test func `a reload forgets what was known, and asks again for what is being looked up`() throws {
+    @Test func aReloadForgetsWhatWasKnownAndAsksAgainForWhatIsBeingLookedUp() throws {
         let fixture = try Fixture { _ in addresses("192.0.2.1") }
         let resolver = try fixture.resolver()
         var answers: [String: Answer] = [:]
@@ -341,7 +340,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
     }
 
     /// The servers of before may be out of reach: nobody waits for them.
-    @Test func `a look-up that nobody answers is asked again after a reload, and ends once`() throws {
+    @Test func aLookUpThatNobodyAnswersIsAskedAgainAfterAReloadAndEndsOnce() throws {
         var isSilent = true
         let fixture = try Fixture { _ in isSilent ? .silence : addresses("192.0.2.1") }
         let resolver = try fixture.resolver()
@@ -362,7 +361,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
     }
 
     /// c-ares has a cache since 1.31, which remembers for an hour what isn't there.
-    @Test func `what is known is known to the cache alone`() throws {
+    @Test func whatIsKnownIsKnownToTheCacheAlone() throws {
         let fixture = try Fixture { _ in addresses("192.0.2.1") }
         let channel = try ResolverChannel(loop: fixture.loop, settings: fixture.settings)
         var counts: [Int] = []
@@ -378,7 +377,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         channel.close()
     }
 
-    @Test func `the hosts file comes before DNS, and localhost is there without either`() throws {
+    @Test func theHostsFileComesBeforeDNSAndLocalhostIsThereWithoutEither() throws {
         let fixture = try Fixture { _ in .failure }
         let resolver = try fixture.resolver()
         var answers: [Answer] = []
@@ -399,7 +398,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
                 == nil)
     }
 
-    @Test func `look-ups leave no descriptor behind, cancelled and abandoned ones neither`() throws {
+    @Test func lookUpsLeaveNoDescriptorBehindCancelledAndAbandonedOnesNeither() throws {
         let before = openDescriptorCount()
         for round in 0..<50 {
             let fixture = try Fixture { name in name.hasPrefix("dead") ? .silence : addresses("192.0.2.1") }

@@ -3,7 +3,7 @@ import Testing
 @testable import EventLoop
 
 @Suite struct SocketAddressTests {
-    @Test func `a socket address survives the way through C`() throws {
+    @Test func aSocketAddressSurvivesTheWayThroughC() throws {
         for text in ["192.0.2.7", "2001:db8::7"] {
             let address = SocketAddress(ip: try #require(IPAddress(text)), port: 8443)
             #expect(address.withSockaddr { pointer, _ in SocketAddress(pointer) } == address)

@@ -4,7 +4,7 @@ import Testing
 @testable import EventLoop
 
 @Suite struct SocketSourceTests {
-    @Test func `readiness is level-triggered: it comes until it is read or no longer wanted`() throws {
+    @Test func readinessIsLevelTriggeredItComesUntilItIsReadOrNoLongerWanted() throws {
         let loop = try EventLoop()
         let pair = try SocketPair()
         defer { pair.close() }
@@ -26,7 +26,7 @@ import Testing
         #expect(receive(from: pair.a) == 7)
     }
 
-    @Test func `interest can be switched in any order within a turn`() throws {
+    @Test func interestCanBeSwitchedInAnyOrderWithinATurn() throws {
         let loop = try EventLoop()
         let pair = try SocketPair()
         defer { pair.close() }
@@ -50,7 +50,7 @@ import Testing
         #expect(seen == [.read, .write])
     }
 
-    @Test func `a source may be released, and its descriptor closed, in its own callback`() throws {
+    @Test func aSourceMayBeReleasedAndItsDescriptorClosedInItsOwnCallback() throws {
         let loop = try EventLoop()
         let pair = try SocketPair()
         final class Owner: SocketHandler {
@@ -74,7 +74,7 @@ import Testing
         pair.close()
     }
 
-    @Test func `a handler may release itself with its source in its callback`() throws {
+    @Test func aHandlerMayReleaseItselfWithItsSourceInItsCallback() throws {
         let loop = try EventLoop()
         let pair = try SocketPair()
         defer { pair.close() }
@@ -101,7 +101,7 @@ import Testing
         #expect(gone == nil)
     }
 
-    @Test func `one socket may end another in the same turn`() throws {
+    @Test func oneSocketMayEndAnotherInTheSameTurn() throws {
         let loop = try EventLoop()
         let pair = try SocketPair()
         defer { pair.close() }
@@ -120,7 +120,7 @@ import Testing
     }
 
     @Test(arguments: [Readiness.read, .write], [true, false])
-    func `a number that is closed and opened anew in one turn is heard under its new owner`(
+    func aNumberThatIsClosedAndOpenedAnewInOneTurnIsHeardUnderItsNewOwner(
         readiness: Readiness, invalidates: Bool
     ) throws {
         let loop = try EventLoop()
@@ -159,7 +159,7 @@ import Testing
         _ = close(second.b)
     }
 
-    @Test func `a closed peer is read readiness`() throws {
+    @Test func aClosedPeerIsReadReadiness() throws {
         let loop = try EventLoop()
         let pair = try SocketPair()
         var seen: [Readiness] = []

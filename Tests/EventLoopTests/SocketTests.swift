@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct SocketTests {
     @Test(arguments: ["127.0.0.1", "::1"])
-    func `a connection is accepted with the right addresses and options`(host: String) throws {
+    func aConnectionIsAcceptedWithTheRightAddressesAndOptions(host: String) throws {
         let any = SocketAddress(ip: try #require(IPAddress(host)), port: 0)
         let listener = try Socket.listen(on: any, backlog: 8, reusePort: false)
         let address = try #require(Socket.localAddress(listener.raw))
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func `a refused connection leaves its error on the socket, once`() throws {
+    @Test func aRefusedConnectionLeavesItsErrorOnTheSocketOnce() throws {
         // Bound and not listening: nobody else can get the port meanwhile.
         let holder = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { _ = close(holder) }
@@ -47,7 +47,7 @@ import Testing
         #expect(Socket.pendingError(client.raw) == 0)
     }
 
-    @Test func `a port that is taken says so; shared by SO_REUSEPORT it is not`() throws {
+    @Test func aPortThatIsTakenSaysSoSharedBySOREUSEPORTItIsNot() throws {
         let any = SocketAddress(ip: try #require(IPAddress("127.0.0.1")), port: 0)
         let first = try Socket.listen(on: any, backlog: 8, reusePort: true)
         let address = try #require(Socket.localAddress(first.raw))
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func `both families can listen on the same port`() throws {
+    @Test func bothFamiliesCanListenOnTheSamePort() throws {
         let six = try Socket.listen(on: .init(ip: try #require(IPAddress("::")), port: 0), backlog: 8, reusePort: false)
         let port = try #require(Socket.localAddress(six.raw)).port
         // Only that the IPv6 socket doesn't claim IPv4 is meant: somebody else may have the port there.
@@ -72,7 +72,7 @@ import Testing
         #expect(only == 1 && port != 0)
     }
 
-    @Test func `a descriptor is closed with its owner, unless it was released`() throws {
+    @Test func aDescriptorIsClosedWithItsOwnerUnlessItWasReleased() throws {
         let pair = try SocketPair()
         do { _ = Descriptor(owning: pair.a) }
         var byte: UInt8 = 0

@@ -13,7 +13,7 @@ import Testing
     }
 
     @Test(arguments: FuzzTarget.all.map(\.name))
-    func `Committed inputs hold what a target states`(name: String) throws {
+    func committedInputsHoldWhatATargetStates(name: String) throws {
         let target = try #require(FuzzTarget.named(name))
         let corpus = Self.files("Corpus", of: name)
         #expect(!corpus.isEmpty, "\(name) has no seed in Tests/Fuzz/Corpus")
@@ -26,14 +26,14 @@ import Testing
     }
 
     @Test(arguments: ["Corpus", "Regressions", "Dictionaries"])
-    func `Inputs belong to a target`(kind: String) throws {
+    func inputsBelongToATarget(kind: String) throws {
         let entries = try FileManager.default.contentsOfDirectory(atPath: Self.folder.appendingPathComponent(kind).path)
         for entry in entries where !entry.hasPrefix(".") {
             #expect(FuzzTarget.named(entry) != nil, "Tests/Fuzz/\(kind)/\(entry) is no target's")
         }
     }
 
-    @Test func `Names of targets differ`() {
+    @Test func namesOfTargetsDiffer() {
         #expect(Set(FuzzTarget.all.map(\.name)).count == FuzzTarget.all.count)
     }
 }

@@ -4,7 +4,7 @@ import Testing
 
 /// Requests and responses between two sessions.
 @Suite struct ExchangeTests {
-    @Test func `A request and its response`() throws {
+    @Test func aRequestAndItsResponse() throws {
         let pair = try Pair()
         let stream = try #require(pair.client.session.submitRequest(request(), hasBody: false))
         pair.exchange()
@@ -21,7 +21,7 @@ import Testing
         #expect(pair.server.session.openStreams == 0)
     }
 
-    @Test func `Bodies and trailers go both ways`() throws {
+    @Test func bodiesAndTrailersGoBothWays() throws {
         let pair = try Pair()
         let stream = try #require(pair.client.session.submitRequest(request("POST"), hasBody: true))
         pair.client.say(stream, "question", trailers: block(["x-sum": "7", "connection": "x"]))
@@ -51,7 +51,7 @@ import Testing
         #expect(pair.client.session.openStreams == 0)
     }
 
-    @Test func `A response without a body, and trailers only`() throws {
+    @Test func aResponseWithoutABodyAndTrailersOnly() throws {
         let pair = try Pair()
         let stream = try #require(pair.client.session.submitRequest(request("POST"), hasBody: true))
         pair.client.say(stream, "")
@@ -63,7 +63,7 @@ import Testing
             pair.events.client == [.head(1, "HTTP/1.1 200 \r\ngrpc-status: 14\r\n\r\n", ends: true, body: .known(0))])
     }
 
-    @Test func `Interim heads come before the final one`() throws {
+    @Test func interimHeadsComeBeforeTheFinalOne() throws {
         let pair = try Pair()
         let stream = try #require(pair.client.session.submitRequest(request("PUT"), hasBody: true))
         pair.exchange()
@@ -83,7 +83,7 @@ import Testing
         #expect(pair.events.server.suffix(2) == [.data(1, Array("body".utf8)), .ended(1)])
     }
 
-    @Test func `A response may come before the request has ended`() throws {
+    @Test func aResponseMayComeBeforeTheRequestHasEnded() throws {
         let pair = try Pair()
         let stream = try #require(pair.client.session.submitRequest(request("POST"), hasBody: true))
         pair.client.say(stream, "begin", isLast: false)
@@ -100,7 +100,7 @@ import Testing
     }
 
     @Test(arguments: [("HEAD", 200), ("GET", 304)])
-    func `A length may be told of a body that isn't sent`(method: String, status: Int) throws {
+    func aLengthMayBeToldOfABodyThatIsntSent(method: String, status: Int) throws {
         let pair = try Pair()
         let stream = try #require(pair.client.session.submitRequest(request(method), hasBody: false))
         pair.client.methods[stream] = method == "HEAD" ? .head : .get
@@ -114,7 +114,7 @@ import Testing
             ])
     }
 
-    @Test func `A client's reset ends the stream`() throws {
+    @Test func aClientsResetEndsTheStream() throws {
         let pair = try Pair()
         let stream = try #require(pair.client.session.submitRequest(request(), hasBody: false))
         pair.exchange()
@@ -131,7 +131,7 @@ import Testing
         #expect(pair.server.session.openStreams == 0)
     }
 
-    @Test func `A reset before the request has left takes it back`() throws {
+    @Test func aResetBeforeTheRequestHasLeftTakesItBack() throws {
         let pair = try Pair()
         let stream = try #require(pair.client.session.submitRequest(request(), hasBody: false))
         pair.client.session.reset(stream, .cancel)
@@ -141,7 +141,7 @@ import Testing
         #expect(try #require(pair.client.session.submitRequest(request(), hasBody: false)).rawValue == 3)
     }
 
-    @Test func `A reset drops the stream's events, and returns their bytes`() throws {
+    @Test func aResetDropsTheStreamsEventsAndReturnsTheirBytes() throws {
         var settings = HTTP2Settings()
         settings.connectionWindow = 65_535
         let client = try Peer(.client)
@@ -161,7 +161,7 @@ import Testing
         #expect(frames.contains { $0.kind == .reset && $0.code == .cancel })
     }
 
-    @Test func `Streams beyond the limit wait, or are refused`() throws {
+    @Test func streamsBeyondTheLimitWaitOrAreRefused() throws {
         var settings = HTTP2Settings()
         settings.maxConcurrentStreams = 2
         let pair = try Pair(server: settings)
@@ -188,7 +188,7 @@ import Testing
         #expect(hasty.received.last == .failed(.protocolError))
     }
 
-    @Test func `A tunnel carries bytes both ways`() throws {
+    @Test func aTunnelCarriesBytesBothWays() throws {
         let pair = try Pair()
         let stream = try #require(
             pair.client.session.submitRequest(block([":method": "CONNECT", ":authority": "a.test:443"]), hasBody: true))
@@ -215,7 +215,7 @@ import Testing
         #expect(pair.events.client.suffix(2) == [.data(1, Array("down!".utf8)), .ended(1)])
     }
 
-    @Test func `An extended CONNECT reads as a handshake`() throws {
+    @Test func anExtendedCONNECTReadsAsAHandshake() throws {
         var settings = HTTP2Settings()
         settings.enablesConnectProtocol = true
         let pair = try Pair(server: settings)
@@ -254,7 +254,7 @@ import Testing
         #expect(pair.events.client == [.head(1, "HTTP/1.1 200 \r\n\r\n", ends: false, body: .none)])
     }
 
-    @Test func `An extended CONNECT that isn't allowed is malformed`() throws {
+    @Test func anExtendedCONNECTThatIsntAllowedIsMalformed() throws {
         let server = try Peer.server()
         server.receive(
             Raw.headers(
@@ -266,7 +266,7 @@ import Testing
         #expect(server.received == [.malformed(1, .field)])
     }
 
-    @Test func `Cookies are joined`() throws {
+    @Test func cookiesAreJoined() throws {
         let server = try Peer.server()
         server.receive(Raw.request(1, [("cookie", "a=1"), ("x", "y"), ("cookie", "b=2"), ("cookie", "c=3")]))
         #expect(
@@ -277,7 +277,7 @@ import Testing
             ])
     }
 
-    @Test func `Host takes the place of a missing authority`() throws {
+    @Test func hostTakesThePlaceOfAMissingAuthority() throws {
         let server = try Peer.server()
         server.receive(
             Raw.headers(1, [(":method", "GET"), (":scheme", "http"), (":path", "/"), ("host", "b.test")])
@@ -293,13 +293,13 @@ import Testing
     @Test(arguments: [
         ("POST", BodyLength.known(0)), ("PUT", .known(0)), ("PATCH", .known(0)), ("GET", .none), ("DELETE", .none),
     ])
-    func `A request that ends with its head has an empty body, or none`(method: String, body: BodyLength) throws {
+    func aRequestThatEndsWithItsHeadHasAnEmptyBodyOrNone(method: String, body: BodyLength) throws {
         let server = try Peer.server()
         server.receive(Raw.headers(1, [(":method", method)] + Raw.get.dropFirst()))
         #expect(server.received == [.head(1, "\(method) / HTTP/1.1\r\nHost: a.test\r\n\r\n", ends: true, body: body)])
     }
 
-    @Test func `A body must be as long as was said`() throws {
+    @Test func aBodyMustBeAsLongAsWasSaid() throws {
         let server = try Peer.server()
         let length = [("content-length", "5")]
         server.receive(Raw.request(1, length, flags: Raw.endHeaders) + Raw.data(1, "12345", ends: true))
@@ -318,7 +318,7 @@ import Testing
         #expect(resets.allSatisfy { $0.code == .protocolError })
     }
 
-    @Test func `Data of a stream that was reset is paid back`() throws {
+    @Test func dataOfAStreamThatWasResetIsPaidBack() throws {
         let server = try Peer.server()
         server.receive(Raw.request(1, flags: Raw.endHeaders))
         server.session.reset(HTTP2StreamID(1), .cancel)

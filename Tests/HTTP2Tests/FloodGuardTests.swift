@@ -29,7 +29,7 @@ import Testing
     ]
 
     @Test(arguments: frames)
-    func `So many pass at once, and so many each second`(flood: HTTP2Flood, frame: FrameHeader) {
+    func soManyPassAtOnceAndSoManyEachSecond(flood: HTTP2Flood, frame: FrameHeader) {
         var guardian = FloodGuard(Self.limits)
         let start: UInt64 = 1_000_000_000_000
         for _ in 0..<5 { #expect(guardian.received(frame, at: start) == nil) }
@@ -42,14 +42,14 @@ import Testing
         #expect(guardian.received(frame, at: 10 * start) == flood)
     }
 
-    @Test func `An empty last DATA frame is none`() {
+    @Test func anEmptyLastDATAFrameIsNone() {
         var guardian = FloodGuard(Self.limits)
         for _ in 0..<100 {
             #expect(guardian.received(FrameHeader(.data, flags: 1, length: 0, stream: 1), at: 1) == nil)
         }
     }
 
-    @Test func `Faults and ignored heads are counted`() {
+    @Test func faultsAndIgnoredHeadsAreCounted() {
         var guardian = FloodGuard(Self.limits)
         for _ in 0..<5 { #expect(guardian.faulted(at: 1) == nil) }
         #expect(guardian.faulted(at: 1) == .faults)
@@ -60,7 +60,7 @@ import Testing
         #expect(guardian.ignored(FrameHeader(.data, length: 10, stream: 1), at: 1) == nil)
     }
 
-    @Test func `A head has so many frames and bytes`() {
+    @Test func aHeadHasSoManyFramesAndBytes() {
         var guardian = FloodGuard(Self.limits)
         func piece(_ kind: FrameHeader.Kind, _ length: Int) -> HTTP2Flood? {
             guardian.received(FrameHeader(kind, length: length, stream: 1), at: 1)
@@ -77,7 +77,7 @@ import Testing
         #expect(piece(.headers, 1001) == .headBlock)
     }
 
-    @Test func `Work pays for what comes with it`() {
+    @Test func workPaysForWhatComesWithIt() {
         var guardian = FloodGuard(Self.limits)
         for _ in 0..<1000 {
             #expect(guardian.received(FrameHeader(.headers, flags: 5, length: 10, stream: 1), at: 1) == nil)
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func `Every flood has words of its own`() {
+    @Test func everyFloodHasWordsOfItsOwn() {
         #expect(Set(HTTP2Flood.allCases.map(\.description)).count == HTTP2Flood.allCases.count)
     }
 }

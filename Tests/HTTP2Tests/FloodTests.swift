@@ -43,7 +43,7 @@ import Testing
     ]
 
     @Test(arguments: floods)
-    func `A flood is let through to its limit`(_ flood: Flood) throws {
+    func aFloodIsLetThroughToItsLimit(_ flood: Flood) throws {
         let server = try Peer.server()
         for index in 0..<flood.limit {
             server.receive(flood.round(UInt32(index)))
@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test(arguments: floods)
-    func `The same, slower, does no harm`(_ flood: Flood) throws {
+    func theSameSlowerDoesNoHarm(_ flood: Flood) throws {
         let server = try Peer.server()
         for index in 0..<UInt32(2 * flood.limit) {
             server.receive(flood.round(index), at: UInt64(index) * 100_000_000)
@@ -67,7 +67,7 @@ import Testing
         #expect(!server.received.contains { if case .failed = $0 { true } else { false } })
     }
 
-    @Test func `A head has so many CONTINUATION frames`() throws {
+    @Test func aHeadHasSoManyCONTINUATIONFrames() throws {
         for (count, passes) in [(7, true), (8, true), (9, false), (10_000, false)] {
             let server = try Peer.server()
             var bytes = Raw.frame(1, Raw.endStream, 1, Raw.get.flatMap { Raw.literal($0.0, $0.1) })
@@ -87,19 +87,19 @@ import Testing
         }
     }
 
-    @Test func `CONTINUATION frames without an end, empty ones among them`() throws {
+    @Test func continuationFramesWithoutAnEndEmptyOnesAmongThem() throws {
         let server = try Peer.server()
         server.receive(Raw.frame(1, Raw.endStream, 1) + (0..<9).flatMap { _ in Raw.frame(9, 0, 1) })
         #expect(server.received == [.failed(.enhanceYourCalm)])
     }
 
-    @Test func `CONTINUATION frames for a stream that is refused are counted too`() throws {
+    @Test func continuationFramesForAStreamThatIsRefusedAreCountedToo() throws {
         let server = try Peer.server()
         server.receive(Raw.frame(1, 1, 1, Raw.literal("X", "y")) + (0..<9).flatMap { _ in Raw.frame(9, 0, 1) })
         #expect(server.received == [.malformed(1, .field), .failed(.enhanceYourCalm)])
     }
 
-    @Test func `Heads for closed streams are counted`() throws {
+    @Test func headsForClosedStreamsAreCounted() throws {
         let server = try Peer.server()
         server.receive(Raw.request(1) + Raw.request(3))
         server.session.reset(HTTP2StreamID(1), .cancel)
@@ -110,7 +110,7 @@ import Testing
         #expect(server.received.last == .failed(.enhanceYourCalm))
     }
 
-    @Test func `An origin's resets of streams that were opened are paid for`() throws {
+    @Test func anOriginsResetsOfStreamsThatWereOpenedArePaidFor() throws {
         let client = try Peer(.client)
         _ = client.collect()
         client.receive(Raw.settings() + Raw.settingsAck)
@@ -125,7 +125,7 @@ import Testing
         #expect(client.received.last == .failed(.enhanceYourCalm))
     }
 
-    @Test func `A client of many good streams may reset many`() throws {
+    @Test func aClientOfManyGoodStreamsMayResetMany() throws {
         let server = try Peer.server()
         for index in 0..<UInt32(4000) {
             let stream = 2 * index + 1
@@ -140,13 +140,13 @@ import Testing
         #expect(!server.received.contains { if case .failed = $0 { true } else { false } })
     }
 
-    @Test func `Too many settings in one frame`() throws {
+    @Test func tooManySettingsInOneFrame() throws {
         let server = try Peer.server()
         server.receive(Raw.settings((0..<33).map { (UInt16(0x100 + $0), 1) }))
         #expect(server.received == [.failed(.enhanceYourCalm)])
     }
 
-    @Test func `Events are bounded, and so is the text of heads`() throws {
+    @Test func eventsAreBoundedAndSoIsTheTextOfHeads() throws {
         var limits = HTTP2Limits()
         limits.events = 4
         let server = try Peer.server(limits: limits)

@@ -22,7 +22,7 @@ import Testing
         peer.received.reduce(0) { if case .data(_, let bytes) = $1 { $0 + bytes.count } else { $0 } }
     }
 
-    @Test func `A slow reader holds up its own stream`() throws {
+    @Test func aSlowReaderHoldsUpItsOwnStream() throws {
         var settings = HTTP2Settings()
         settings.initialWindow = 20_000
         let (pair, slow) = try opened(settings)
@@ -51,7 +51,7 @@ import Testing
         #expect(dataCount(pair.client) == 50_005)
     }
 
-    @Test func `The connection's window holds up all streams`() throws {
+    @Test func theConnectionsWindowHoldsUpAllStreams() throws {
         var settings = HTTP2Settings()
         settings.connectionWindow = 0
         let (pair, stream) = try opened(settings)
@@ -69,7 +69,7 @@ import Testing
     }
 
     /// A stream's window grows with the first bytes that are consumed.
-    @Test func `Windows grow, also of streams that are open`() throws {
+    @Test func windowsGrowAlsoOfStreamsThatAreOpen() throws {
         var settings = HTTP2Settings()
         settings.initialWindow = 1000
         settings.connectionWindow = 0
@@ -93,7 +93,7 @@ import Testing
     }
 
     /// Twenty readers that read a little and stop: what may have to be held for them has a bound.
-    @Test func `Windows of many streams grow by no more than the connection's largest`() throws {
+    @Test func windowsOfManyStreamsGrowByNoMoreThanTheConnectionsLargest() throws {
         var settings = HTTP2Settings()
         settings.initialWindow = 1000
         settings.connectionWindow = 64 << 20
@@ -128,7 +128,7 @@ import Testing
         #expect(pair.server.session.remoteWindow(of: next) > limits.streamWindow / 2)
     }
 
-    @Test func `An outlet without room is asked again`() throws {
+    @Test func anOutletWithoutRoomIsAskedAgain() throws {
         let (pair, stream) = try opened()
         pair.server.room = 40_000
         pair.server.say(stream, String(repeating: "x", count: 100_000))
@@ -143,7 +143,7 @@ import Testing
         #expect(!pair.server.session.wantsToSend)
     }
 
-    @Test func `An outlet without any room gets nothing`() throws {
+    @Test func anOutletWithoutAnyRoomGetsNothing() throws {
         let (pair, stream) = try opened()
         pair.server.room = 0
         pair.server.say(stream, "x")
@@ -154,7 +154,7 @@ import Testing
         #expect(pair.client.received.last == .ended(1))
     }
 
-    @Test func `A body comes piece by piece`() throws {
+    @Test func aBodyComesPieceByPiece() throws {
         let (pair, stream) = try opened()
         pair.exchange()
         #expect(pair.client.ofStreams == [.head(1, "HTTP/1.1 200 \r\n\r\n", ends: false, body: .unknown)])
@@ -167,7 +167,7 @@ import Testing
         #expect(pair.client.ofStreams.suffix(2) == [.data(1, Array("onetwothree".utf8)), .ended(1)])
     }
 
-    @Test func `More than the window is an error`() throws {
+    @Test func moreThanTheWindowIsAnError() throws {
         var settings = HTTP2Settings()
         settings.initialWindow = 10
         let server = try Peer.server(settings: settings)
@@ -185,7 +185,7 @@ import Testing
         #expect(other.received.last == .failed(.flowControlError))
     }
 
-    @Test func `A window that overflows is an error`() throws {
+    @Test func aWindowThatOverflowsIsAnError() throws {
         let server = try Peer.server()
         server.receive(Raw.request(1) + Raw.windowUpdate(1, 0x7FFF_FFFF))
         #expect(server.received.last == .malformed(1, .frame(.flowControlError)))
@@ -196,7 +196,7 @@ import Testing
         #expect(zero.received.last == .failed(.protocolError))
     }
 
-    @Test func `Padding is paid back by itself`() throws {
+    @Test func paddingIsPaidBackByItself() throws {
         var settings = HTTP2Settings()
         settings.initialWindow = 1000
         let server = try Peer.server(settings: settings)

@@ -4,7 +4,7 @@ import Testing
 
 /// The end of a connection (RFC 9113 sections 5.4.1 and 6.8).
 @Suite struct GoingAwayTests {
-    @Test func `A graceful end takes two GOAWAYs`() throws {
+    @Test func aGracefulEndTakesTwoGOAWAYs() throws {
         let pair = try Pair()
         let first = try #require(pair.client.session.submitRequest(request(), hasBody: false))
         pair.exchange()
@@ -26,7 +26,7 @@ import Testing
         #expect(!pair.client.session.wantsToLive && !pair.server.session.wantsToLive)
     }
 
-    @Test func `Requests that a GOAWAY leaves out are refused, and may be sent again`() throws {
+    @Test func requestsThatAGOAWAYLeavesOutAreRefusedAndMayBeSentAgain() throws {
         let client = try Peer.client(["GET", "GET", "GET"])
         client.receive(Raw.frame(7, 0, 0, Raw.number(3) + Raw.number(11) + Array("calm".utf8)))
         #expect(client.received == [.goAway(3, .enhanceYourCalm, "calm"), .reset(5, .refusedStream)])
@@ -37,7 +37,7 @@ import Testing
         #expect(!client.session.wantsToLive)
     }
 
-    @Test func `A request that waits when a GOAWAY comes is refused`() throws {
+    @Test func aRequestThatWaitsWhenAGOAWAYComesIsRefused() throws {
         let client = try Peer.client([])
         client.receive(Raw.settings([(3, 0)]))
         let stream = try #require(client.session.submitRequest(request(), hasBody: false))
@@ -49,7 +49,7 @@ import Testing
         #expect(client.session.openStreams == 0)
     }
 
-    @Test func `A server's last GOAWAY says which request was the last`() throws {
+    @Test func aServersLastGOAWAYSaysWhichRequestWasTheLast() throws {
         let server = try Peer.server()
         server.receive(Raw.request(1) + Raw.request(3))
         server.session.goAway(.internalError)
@@ -63,7 +63,7 @@ import Testing
         #expect(SentFrame.all(in: server.collect()).contains { $0.kind == .headers && $0.stream == 1 })
     }
 
-    @Test func `An error of the connection ends it with a GOAWAY`() throws {
+    @Test func anErrorOfTheConnectionEndsItWithAGOAWAY() throws {
         let server = try Peer.server()
         server.receive(Raw.request(1) + Raw.frame(4, 0, 1) + Raw.request(3))
         #expect(server.received.last == .failed(.protocolError))
@@ -123,7 +123,7 @@ import Testing
     ]
 
     @Test(arguments: faults)
-    func `A fault of the connection fails it at once`(what: String, bytes: [UInt8], code: HTTP2ErrorCode) throws {
+    func aFaultOfTheConnectionFailsItAtOnce(what: String, bytes: [UInt8], code: HTTP2ErrorCode) throws {
         let server = try Peer.server()
         server.receive(bytes)
         #expect(server.received.last == .failed(code), "\(what)")
@@ -131,13 +131,13 @@ import Testing
     }
 
     @Test(arguments: ["GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\r", "\u{16}\u{3}\u{1}"])
-    func `What isn't HTTP/2 is refused`(text: String) throws {
+    func whatIsntHTTP2IsRefused(text: String) throws {
         let server = try Peer(.server)
         server.receive(Array(text.utf8))
         #expect(server.received == [.failed(.protocolError)])
     }
 
-    @Test func `Settings come first`() throws {
+    @Test func settingsComeFirst() throws {
         let server = try Peer(.server)
         server.receive(Raw.preface + Raw.ping())
         #expect(server.received == [.failed(.protocolError)])
@@ -146,20 +146,20 @@ import Testing
         #expect(client.received == [.failed(.protocolError)])
     }
 
-    @Test func `A push is refused`() throws {
+    @Test func aPushIsRefused() throws {
         let client = try Peer.client()
         client.receive(Raw.frame(5, 4, 1, Raw.number(2) + Raw.literal(":method", "GET")))
         #expect(client.received.last == .failed(.protocolError))
     }
 
-    @Test func `A PING is answered, and its answer heard`() throws {
+    @Test func aPINGIsAnsweredAndItsAnswerHeard() throws {
         let pair = try Pair()
         pair.client.session.ping(0x0102_0304_0506_0708)
         pair.exchange()
         #expect(pair.client.received.contains(.pong(0x0102_0304_0506_0708)))
     }
 
-    @Test func `Acknowledgements for a peer that never reads are bounded`() throws {
+    @Test func acknowledgementsForAPeerThatNeverReadsAreBounded() throws {
         var limits = HTTP2Limits()
         limits.unreadAcknowledgements = 10
         let server = try Peer.server(limits: limits)
@@ -169,7 +169,7 @@ import Testing
         #expect(server.received == [.failed(.enhanceYourCalm)])
     }
 
-    @Test func `A queue for a peer that never reads is noticed`() throws {
+    @Test func aQueueForAPeerThatNeverReadsIsNoticed() throws {
         var limits = HTTP2Limits()
         limits.queuedFrames = 20
         let server = try Peer.server(limits: limits)

@@ -8,7 +8,7 @@ import Testing
         fields.reduce(0) { $0 + $1.0.utf8.count + $1.1.utf8.count + 32 }
     }
 
-    @Test func `A head may be as large as was announced`() throws {
+    @Test func aHeadMayBeAsLargeAsWasAnnounced() throws {
         for excess in [-1, 0, 1] {
             var settings = HTTP2Settings()
             settings.maxHeaderListSize = 1000
@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test func `A head of more than four times that size is malformed`() throws {
+    @Test func aHeadOfMoreThanFourTimesThatSizeIsMalformed() throws {
         var settings = HTTP2Settings()
         settings.maxHeaderListSize = 1000
         for excess in [0, 1] {
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test func `A head that is too large can still be refused by name`() throws {
+    @Test func aHeadThatIsTooLargeCanStillBeRefusedByName() throws {
         var settings = HTTP2Settings()
         settings.maxHeaderListSize = 1000
         let server = try Peer.server(settings: settings)
@@ -55,7 +55,7 @@ import Testing
         #expect(String(decoding: text, as: UTF8.self) == "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
     }
 
-    @Test func `A head has so many fields`() throws {
+    @Test func aHeadHasSoManyFields() throws {
         // Host is one.
         for (count, passes) in [(HeadParser.fieldLimit - 1, true), (HeadParser.fieldLimit, false), (1700, false)] {
             let server = try Peer.server()
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func `Cookies count by their crumbs`() throws {
+    @Test func cookiesCountByTheirCrumbs() throws {
         var settings = HTTP2Settings()
         settings.maxHeaderListSize = 1000
         let server = try Peer.server(settings: settings)
@@ -89,7 +89,7 @@ import Testing
         return Raw.frame(1, 5, stream, block + [UInt8](repeating: 0x80 | 62, count: copies))
     }
 
-    @Test func `A bomb of HPACK costs what a head may cost`() throws {
+    @Test func aBombOfHPACKCostsWhatAHeadMayCost() throws {
         let server = try Peer.server()
         server.receive(bomb(1, copies: 60, stores: true))
         #expect(server.received == [.refused(1, "tooLarge")])
@@ -107,7 +107,7 @@ import Testing
         #expect(text.utf8.count > 12_000)
     }
 
-    @Test func `Bombs in one read don't add up`() throws {
+    @Test func bombsInOneReadDontAddUp() throws {
         let server = try Peer.server()
         server.receive(bomb(1, copies: 1, stores: true))
         let bytes = (1..<100).flatMap { bomb(2 * UInt32($0) + 1, copies: 15, stores: false) }
@@ -122,7 +122,7 @@ import Testing
         #expect(rounds >= 20)
     }
 
-    @Test func `Trailers that are too long are malformed`() throws {
+    @Test func trailersThatAreTooLongAreMalformed() throws {
         var settings = HTTP2Settings()
         settings.maxHeaderListSize = 1000
         let server = try Peer.server(settings: settings)
@@ -138,7 +138,7 @@ import Testing
         #expect(server.received.last == .malformed(3, .trailersTooLong))
     }
 
-    @Test func `A place is valid until the next receive`() throws {
+    @Test func aPlaceIsValidUntilTheNextReceive() throws {
         let server = try Peer.server()
         let bytes = Raw.request(1)
         _ = server.session.receive(bytes.span, at: 0)
@@ -155,7 +155,7 @@ import Testing
         #expect(text.isEmpty)
     }
 
-    @Test func `A session that has given back memory goes on`() throws {
+    @Test func aSessionThatHasGivenBackMemoryGoesOn() throws {
         let server = try Peer.server()
         let heads = (0..<20).flatMap { Raw.request(2 * $0 + 1, [("x", String(repeating: "y", count: 5000))]) }
         server.receive(heads)
@@ -175,7 +175,7 @@ import Testing
                 == .head(41, "GET / HTTP/1.1\r\nHost: a.test\r\ncookie: a=1; b=2\r\n\r\n", ends: true, body: .none))
     }
 
-    @Test func `A head may come in two receives`() throws {
+    @Test func aHeadMayComeInTwoReceives() throws {
         let server = try Peer.server()
         let bytes = Raw.request(1) + Raw.request(3, [("x", "y")])
         server.receive(Array(bytes.prefix(bytes.count - 4)))
@@ -184,7 +184,7 @@ import Testing
             server.received.last == .head(3, "GET / HTTP/1.1\r\nHost: a.test\r\nx: y\r\n\r\n", ends: true, body: .none))
     }
 
-    @Test func `Fields that may not be indexed are told of, except the usual secrets`() throws {
+    @Test func fieldsThatMayNotBeIndexedAreToldOfExceptTheUsualSecrets() throws {
         for (name, tells) in [
             ("authorization", false), ("cookie", false), ("set-cookie", false), ("proxy-authorization", false),
             ("x-api-key", true),

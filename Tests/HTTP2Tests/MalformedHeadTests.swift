@@ -100,7 +100,7 @@ import Testing
     ]
 
     @Test(arguments: requests)
-    func `A malformed request is none`(_ malformed: Case) throws {
+    func aMalformedRequestIsNone(_ malformed: Case) throws {
         let server = try Peer.server()
         server.receive(Raw.headers(1, malformed.fields))
         try expectRefusal(server)
@@ -119,7 +119,7 @@ import Testing
     @Test(
         arguments: protocols + [Case(what: ":protocol without CONNECT", fields: [(":protocol", "websocket")] + Raw.get)]
     )
-    func `A malformed extended CONNECT is none`(_ malformed: Case) throws {
+    func aMalformedExtendedCONNECTIsNone(_ malformed: Case) throws {
         var settings = HTTP2Settings()
         settings.enablesConnectProtocol = true
         let server = try Peer.server(settings: settings)
@@ -150,7 +150,7 @@ import Testing
     ]
 
     @Test(arguments: responses)
-    func `A malformed response is none`(_ malformed: Case) throws {
+    func aMalformedResponseIsNone(_ malformed: Case) throws {
         let client = try Peer.client()
         client.receive(Raw.headers(1, malformed.fields))
         try expectRefusal(client)
@@ -165,14 +165,14 @@ import Testing
     ]
 
     @Test(arguments: trailers)
-    func `Malformed trailers are none`(_ malformed: Case) throws {
+    func malformedTrailersAreNone(_ malformed: Case) throws {
         let server = try Peer.server()
         server.receive(Raw.request(1, flags: Raw.endHeaders) + Raw.data(1, "body") + Raw.headers(1, malformed.fields))
         #expect(server.received.last == .malformed(1, .field))
         #expect(!server.received.contains(.ended(1)))
     }
 
-    @Test func `A second head that doesn't end the stream is malformed`() throws {
+    @Test func aSecondHeadThatDoesntEndTheStreamIsMalformed() throws {
         let server = try Peer.server()
         server.receive(Raw.request(1, flags: Raw.endHeaders) + Raw.headers(1, [("x", "y")], flags: Raw.endHeaders))
         #expect(server.received.last == .malformed(1, .message))

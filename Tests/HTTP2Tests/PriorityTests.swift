@@ -17,7 +17,7 @@ import Testing
         ("urgent, u=2", HTTP2Priority(urgency: 2)), ("u", HTTP2Priority()),
         ("*x=1;y;z=2, u=0", HTTP2Priority(urgency: 0)),
     ])
-    func `A Priority field says how urgent`(text: String, priority: HTTP2Priority) {
+    func aPriorityFieldSaysHowUrgent(text: String, priority: HTTP2Priority) {
         #expect(HTTP2Priority(parsing: Array(text.utf8).span) == priority)
     }
 
@@ -25,11 +25,11 @@ import Testing
         "U=1", "u=1,", ", u=1", "u=", "u=1 i", "=1", "u=1;", "u=\"", "u=(1", "u=1)", "u=\u{e9}", "1", "u=1,,i",
         "u=1; =2", "u=\"\\",
     ])
-    func `What isn't a dictionary says nothing`(text: String) {
+    func whatIsntADictionarySaysNothing(text: String) {
         #expect(HTTP2Priority(parsing: Array(text.utf8).span) == nil)
     }
 
-    @Test func `Those that can have more to send take turns as those that have some`() {
+    @Test func thoseThatCanHaveMoreToSendTakeTurnsAsThoseThatHaveSome() {
         let few = [
             HTTP2Priority(urgency: 1), HTTP2Priority(urgency: 2), HTTP2Priority(urgency: 1, isIncremental: true),
             HTTP2Priority(urgency: 2, isIncremental: true),
@@ -51,12 +51,12 @@ import Testing
         }
     }
 
-    @Test func `Every beginning of a field is read without harm`() {
+    @Test func everyBeginningOfAFieldIsReadWithoutHarm() {
         let text = Array("u=2;a=\"b\\\"\", x=(1 2);q, i=?1 ,\t*k=:aGk=:".utf8)
         for count in 0...text.count { _ = HTTP2Priority(parsing: Array(text[..<count]).span) }
     }
 
-    @Test func `A priority reads as it is written`() {
+    @Test func aPriorityReadsAsItIsWritten() {
         for urgency in UInt8(0)...7 {
             for isIncremental in [false, true] {
                 let priority = HTTP2Priority(urgency: urgency, isIncremental: isIncremental)
@@ -81,13 +81,13 @@ import Testing
         }
     }
 
-    @Test func `The more urgent come first`() {
+    @Test func theMoreUrgentComeFirst() {
         #expect(
             order([(1, HTTP2Priority()), (3, HTTP2Priority(urgency: 5)), (5, HTTP2Priority(urgency: 1))], frames: 3)
                 == [5, 5, 5])
     }
 
-    @Test func `Incremental ones take turns, others go one after the other`() {
+    @Test func incrementalOnesTakeTurnsOthersGoOneAfterTheOther() {
         let shared = HTTP2Priority(isIncremental: true)
         #expect(order([(1, shared), (3, shared), (5, shared)], frames: 7) == [1, 3, 5, 1, 3, 5, 1])
         #expect(order([(5, HTTP2Priority()), (1, HTTP2Priority()), (3, HTTP2Priority())], frames: 3) == [1, 1, 1])
@@ -97,7 +97,7 @@ import Testing
             ])
     }
 
-    @Test func `What leaves is no longer there`() {
+    @Test func whatLeavesIsNoLongerThere() {
         var schedule = StreamSchedule()
         let (shared, alone) = (HTTP2Priority(isIncremental: true), HTTP2Priority())
         for stream in Int32(1)...4 { schedule.insert(HTTP2StreamID(stream), stream % 2 == 0 ? shared : alone) }
@@ -113,7 +113,7 @@ import Testing
     }
 
     /// Each sequence of steps, against a model that keeps streams in plain lists.
-    @Test func `A schedule does what a simple one does`() {
+    @Test func aScheduleDoesWhatASimpleOneDoes() {
         for seed in UInt64(1)...200 {
             var random = Seeded(state: seed)
             var schedule = StreamSchedule()
@@ -165,14 +165,14 @@ import Testing
         return server.order.map(\.rawValue)
     }
 
-    @Test func `Responses share the connection unless their requests say more`() throws {
+    @Test func responsesShareTheConnectionUnlessTheirRequestsSayMore() throws {
         #expect(try frames([nil, nil, nil]) == [1, 3, 5, 1, 3, 5])
         #expect(try frames(["u=3", "u=3", "u=3"]) == [1, 1, 3, 3, 5, 5])
         #expect(try frames(["u=5", "u=0", "i"]) == [3, 3, 5, 5, 1, 1])
         #expect(try frames(["i", "i", "u=9"]) == [1, 3, 5, 1, 3, 5])
     }
 
-    @Test func `PRIORITY_UPDATE changes the order, also before the request`() throws {
+    @Test func priorityUPDATEChangesTheOrderAlsoBeforeTheRequest() throws {
         let early = Raw.frame(16, 0, 0, Raw.number(3) + Array("u=0".utf8))
         #expect(try frames([nil, nil, nil], updates: early) == [3, 3, 1, 5, 1, 5])
         let server = try Peer.server()
@@ -186,7 +186,7 @@ import Testing
         #expect(server.order.map(\.rawValue) == [3, 1])
     }
 
-    @Test func `A priority may be set here`() throws {
+    @Test func aPriorityMayBeSetHere() throws {
         let server = try Peer.server()
         server.receive(Raw.request(1) + Raw.request(3))
         for stream in [Int32(1), 3] {
@@ -198,7 +198,7 @@ import Testing
         #expect(server.order.map(\.rawValue) == [3, 1])
     }
 
-    @Test func `A client tells its peer`() throws {
+    @Test func aClientTellsItsPeer() throws {
         let pair = try Pair()
         var head = request()
         head.append("priority", "u=6")
@@ -215,7 +215,7 @@ import Testing
             ])
     }
 
-    @Test func `A stream without window doesn't hold up the others`() throws {
+    @Test func aStreamWithoutWindowDoesntHoldUpTheOthers() throws {
         let server = try Peer(.server)
         server.receive(
             Raw.preface + Raw.settings([(4, 10)]) + Raw.settingsAck + Raw.request(1, [("priority", "u=0")])

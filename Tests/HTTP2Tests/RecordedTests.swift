@@ -68,7 +68,7 @@ import Testing
         return whole.ofStreams
     }
 
-    @Test func `Requests of nghttp`() throws {
+    @Test func requestsOfNghttp() throws {
         let fields = "accept: */*\r\naccept-encoding: gzip, deflate\r\nuser-agent: nghttp2/1.52.0\r\n"
         func head(_ stream: Int32, _ path: String) -> Peer.Seen {
             .head(
@@ -88,7 +88,7 @@ import Testing
             ])
     }
 
-    @Test func `A form of curl's`() throws {
+    @Test func aFormOfCurls() throws {
         let seen = try everySplit(Self.curl) { try Peer(.server) }
         #expect(seen.suffix(2) == [.data(1, Array("a=b&c=d".utf8)), .ended(1)])
         guard case .head(1, let text, ends: false, body: .known(7))? = seen.first else {
@@ -104,7 +104,7 @@ import Testing
             ))
     }
 
-    @Test func `Requests of Python's h2`() throws {
+    @Test func requestsOfPythonsH2() throws {
         let fields =
             """
             Host: a.test\r\nuser-agent: python-h2\r\nte: trailers\r\nauthorization: Bearer secret\r\ncookie: a=1; \
@@ -123,7 +123,7 @@ import Testing
             ])
     }
 
-    @Test func `Responses of Python's h2`() throws {
+    @Test func responsesOfPythonsH2() throws {
         let seen = try everySplit(Self.pythonServer) {
             // As nghttp had: its first six numbers were spent on priorities.
             let client = try Peer(.client)

@@ -37,11 +37,11 @@ import Testing
     private func server() throws -> Peer { try Peer(.server) }
     private func client() throws -> Peer { try Peer.client([String](repeating: "GET", count: 7)) }
 
-    @Test func `A client's bytes mean the same in every two parts`() throws {
+    @Test func aClientsBytesMeanTheSameInEveryTwoParts() throws {
         try everySplit(Self.client, server)
     }
 
-    @Test func `An origin's bytes mean the same in every two parts`() throws {
+    @Test func anOriginsBytesMeanTheSameInEveryTwoParts() throws {
         try everySplit(Self.origin, client)
     }
 
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func `A beginning alone has no event too many`() throws {
+    @Test func aBeginningAloneHasNoEventTooMany() throws {
         let whole = try server()
         whole.receive(Self.client)
         for cut in 0..<Self.client.count {
@@ -92,7 +92,7 @@ import Testing
         return true
     }
 
-    @Test func `Frames are found in every split`() {
+    @Test func framesAreFoundInEverySplit() {
         let bytes =
             Raw.preface + Raw.settings([(1, 2)]) + Raw.ping() + Raw.data(0x7FFF_FFFF, "abc", ends: true)
             + Raw.frame(0xFF, 0xFF, 1)

@@ -5,7 +5,7 @@ import Testing
 @Suite struct WindowEstimatorTests {
     private let second: UInt64 = 1_000_000_000
 
-    @Test func `A window that is filled within a round trip doubles, up to the bound`() {
+    @Test func aWindowThatIsFilledWithinARoundTripDoublesUpToTheBound() {
         var estimator = WindowEstimator(window: 100, most: 350)
         var now: UInt64 = 0
         for expected in [200, 350] {
@@ -20,7 +20,7 @@ import Testing
         #expect(estimator.answered(at: now + second) == nil)
     }
 
-    @Test func `Two thirds are enough, and less isn't`() {
+    @Test func twoThirdsAreEnoughAndLessIsnt() {
         for (bytes, grows) in [(199, false), (200, true)] {
             var estimator = WindowEstimator(window: 300, most: 10_000)
             #expect(estimator.received(bytes, at: 0) == true)
@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test func `A window that suffices is measured less and less often`() {
+    @Test func aWindowThatSufficesIsMeasuredLessAndLessOften() {
         var estimator = WindowEstimator(window: 1000, most: 10_000)
         var now: UInt64 = 0
         var pauses: [UInt64] = []
@@ -48,7 +48,7 @@ import Testing
         return copy.received(1, at: now)
     }
 
-    @Test func `An answer that nobody asked for says nothing`() {
+    @Test func anAnswerThatNobodyAskedForSaysNothing() {
         var estimator = WindowEstimator(window: 10, most: 100)
         #expect(estimator.answered(at: 1) == nil)
     }

@@ -38,7 +38,7 @@ import Testing
         return block
     }
 
-    @Test func `A request has its pseudo-header fields first, and names in lower case`() throws {
+    @Test func aRequestHasItsPseudoHeaderFieldsFirstAndNamesInLowerCase() throws {
         let block = try request(
             "GET /a?b HTTP/1.1\r\nHost: A.test:443\r\nUser-Agent: x \r\nX-Empty:\r\nAccept: */*\r\n\r\n", named: via)
         #expect(
@@ -49,7 +49,7 @@ import Testing
         #expect(secrets(block).isEmpty)
     }
 
-    @Test func `The authority has its port unless it is the usual one`() throws {
+    @Test func theAuthorityHasItsPortUnlessItIsTheUsualOne() throws {
         for (authority, text) in [
             ("a.test", "a.test"), ("a.test:8443", "a.test:8443"), ("[2001:db8::1]", "[2001:db8::1]"),
             ("[::1]:1", "[::1]:1"),
@@ -59,13 +59,13 @@ import Testing
         }
     }
 
-    @Test func `A URL becomes a path, and that of OPTIONS an asterisk`() throws {
+    @Test func aURLBecomesAPathAndThatOfOPTIONSAnAsterisk() throws {
         #expect(shown(try request("GET http://a.test?q HTTP/1.1\r\nHost: b.test\r\n\r\n"))[3] == ":path: /?q")
         #expect(shown(try request("OPTIONS http://a.test HTTP/1.1\r\nHost: a.test\r\n\r\n"))[3] == ":path: *")
         #expect(shown(try request("OPTIONS * HTTP/1.1\r\nHost: a.test\r\n\r\n"))[3] == ":path: *")
     }
 
-    @Test func `What belongs to a connection of HTTP/1.1 stays behind`() throws {
+    @Test func whatBelongsToAConnectionOfHTTP11StaysBehind() throws {
         let block = try request(
             """
             POST / HTTP/1.1\r\nHost: a.test\r\nConnection: close, X-Hop, Upgrade\r\nX-Hop: 1\r\nKeep-Alive: \
@@ -77,27 +77,27 @@ import Testing
         #expect(shown(block).dropFirst(4) == ["expect: 100-continue", "trailer: X-Sum", "te: trailers"])
     }
 
-    @Test func `A length is written once, as it is understood`() throws {
+    @Test func aLengthIsWrittenOnceAsItIsUnderstood() throws {
         let block = try request(
             "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 05, 05\r\nContent-Length: 05\r\nX: y\r\n\r\n")
         #expect(shown(block).dropFirst(4) == ["content-length: 5", "x: y"])
     }
 
-    @Test func `Cookies are split`() throws {
+    @Test func cookiesAreSplit() throws {
         let block = try request(
             "GET / HTTP/1.1\r\nHost: a.test\r\nCookie: a=1; b=2;c=3; \r\nCookie: d\r\nX-Cookie: e; f\r\n\r\n")
         #expect(shown(block).dropFirst(4) == ["cookie: a=1", "cookie: b=2;c=3;", "cookie: d", "x-cookie: e; f"])
         #expect(secrets(block) == ["cookie", "cookie", "cookie"])
     }
 
-    @Test func `Secrets are never indexed, and nothing is where that was asked for`() throws {
+    @Test func secretsAreNeverIndexedAndNothingIsWhereThatWasAskedFor() throws {
         let text = "GET / HTTP/1.1\r\nHost: a.test\r\nAuthorization: Basic x\r\nX-Api-Key: y\r\n\r\n"
         #expect(secrets(try request(text)) == ["authorization"])
         #expect(secrets(try request(text, neverIndexed: true)) == ["authorization", "x-api-key"])
         #expect(secrets(try response("HTTP/1.1 200 OK\r\nSet-Cookie: a=b; Path=/\r\nX: y\r\n\r\n")) == ["set-cookie"])
     }
 
-    @Test func `Edits are applied, those of the connection dropped`() throws {
+    @Test func editsAreAppliedThoseOfTheConnectionDropped() throws {
         var edits = HeadEdits()
         for name in [
             "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade", "TE", "Host",
@@ -118,14 +118,14 @@ import Testing
             ])
     }
 
-    @Test func `A tunnel has an authority with its port, and nothing else`() throws {
+    @Test func aTunnelHasAnAuthorityWithItsPortAndNothingElse() throws {
         #expect(
             shown(try request("CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\nX: y\r\n\r\n")) == [
                 ":method: CONNECT", ":authority: a.test:443", "x: y",
             ])
     }
 
-    @Test func `A handshake becomes an extended CONNECT`() throws {
+    @Test func aHandshakeBecomesAnExtendedCONNECT() throws {
         let block = try request(
             """
             GET /chat HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: k\r\n
@@ -147,7 +147,7 @@ import Testing
                 == [":status: 200", "sec-websocket-protocol: p"])
     }
 
-    @Test func `A response has a status, no reason, and no framing of HTTP/1.1`() throws {
+    @Test func aResponseHasAStatusNoReasonAndNoFramingOfHTTP11() throws {
         #expect(
             shown(
                 try response(
@@ -173,7 +173,7 @@ import Testing
                 == [":status: 426", "content-length: 0"])
     }
 
-    @Test func `Members of Proxy-Status in this proxy's name stay behind`() throws {
+    @Test func membersOfProxyStatusInThisProxysNameStayBehind() throws {
         #expect(
             shown(try response("HTTP/1.1 200 OK\r\nProxy-Status: a, pinproxy; error=x, b\r\n\r\n")).dropFirst() == [
                 "proxy-status: a, b"
@@ -181,13 +181,13 @@ import Testing
         #expect(shown(try response("HTTP/1.1 200 OK\r\nProxy-Status: pinproxy\r\n\r\n")).count == 1)
     }
 
-    @Test func `Max-Forwards is counted down`() throws {
+    @Test func maxForwardsIsCountedDown() throws {
         #expect(
             shown(try request("OPTIONS / HTTP/1.1\r\nHost: a.test\r\nMax-Forwards: 3\r\n\r\n")).last
                 == "max-forwards: 2")
     }
 
-    @Test func `Trailers go as they may`() {
+    @Test func trailersGoAsTheyMay() {
         let section = TrailerSection(Array("Grpc-Status: 0\r\nContent-Length: 5\r\nETag: \"x\"\r\nX-A:\r\n".utf8).span)
         var block = FieldBlock()
         HeadWriter.write(trailers: section, into: &block)

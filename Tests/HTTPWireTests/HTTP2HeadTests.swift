@@ -25,7 +25,7 @@ import Testing
         ("PUT", "content-length: 0\r\n", true, .known(0)), ("GET", "content-length: 7\r\n", false, .known(7)),
         ("PATCH", "", true, .known(0)),
     ])
-    func `The end of the stream says whether there is a body`(
+    func theEndOfTheStreamSaysWhetherThereIsABody(
         method: String, length: String, ends: Bool, body: BodyLength
     ) {
         let (head, progress) = read(
@@ -41,12 +41,12 @@ import Testing
         ("transfer-encoding: chunked", .connectionSpecificField), ("te: gzip", .connectionSpecificField),
         ("x: y\r\nz: w", .hiddenLine), ("host: b.test", .repeatedHost), ("content-length: x", .invalidContentLength),
     ])
-    func `What HTTP/2 forbids is malformed, whoever has let it pass`(line: String, expected: WireError.Code) {
+    func whatHTTP2ForbidsIsMalformedWhoeverHasLetItPass(line: String, expected: WireError.Code) {
         let (_, progress) = read("GET / HTTP/1.1\r\nHost: a.test\r\n\(line)\r\n\r\n", lines: 2)
         #expect(code(progress) == expected)
     }
 
-    @Test func `A target is a path`() {
+    @Test func aTargetIsAPath() {
         #expect(code(read("GET http://b.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n", lines: 1).1) == .targetOfOtherForm)
         #expect(code(read("GET b HTTP/1.1\r\nHost: a.test\r\n\r\n", lines: 1).1) == .target)
         #expect(code(read("GET /a b HTTP/1.1\r\nHost: a.test\r\n\r\n", lines: 1).1) != nil)
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func `A handshake is one of HTTP/1.1`() {
+    @Test func aHandshakeIsOneOfHTTP11() {
         let text = "GET /chat HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
         let (head, progress) = read(text, lines: 3, extended: true)
         #expect(isComplete(progress))
@@ -74,7 +74,7 @@ import Testing
         (200, "content-length: 5\r\n", .get, false, .known(5)),
         (200, "", .connect, false, .none), (103, "", .get, false, .none), (404, "", .connect, false, .unknown),
     ])
-    func `A response's body follows from method, status and end`(
+    func aResponsesBodyFollowsFromMethodStatusAndEnd(
         status: Int, length: String, method: Method, ends: Bool, body: BodyLength
     ) {
         var head = ResponseHead()
@@ -86,7 +86,7 @@ import Testing
         #expect(head.status == status && head.version == .http2)
     }
 
-    @Test func `Nothing switches protocols`() {
+    @Test func nothingSwitchesProtocols() {
         var head = ResponseHead()
         let text = Array("HTTP/1.1 101 \r\n\r\n".utf8)
         #expect(code(head.parseHTTP2(text.span, to: .get, HTTP2Framing(lines: 0, ends: false))) == .switchingProtocols)
@@ -107,7 +107,7 @@ import Testing
         return String(decoding: out, as: UTF8.self)
     }
 
-    @Test func `HTTP/1.1 is told what the end of the stream says`() throws {
+    @Test func http11IsToldWhatTheEndOfTheStreamSays() throws {
         let text = "POST / HTTP/1.1\r\nHost: a.test\r\nte: trailers\r\n\r\n"
         #expect(
             try passedOn(text, lines: 2, ends: true)
@@ -128,7 +128,7 @@ import Testing
                 == "POST / HTTP/1.1\r\nHost: a.test\r\ncontent-length: 0\r\nVia: 2 \(via)\r\n\r\n")
     }
 
-    @Test func `A client of HTTP/1.1 is told of an empty body`() {
+    @Test func aClientOfHTTP11IsToldOfAnEmptyBody() {
         var head = ResponseHead()
         let text = Array("HTTP/1.1 200 \r\n\r\n".utf8)
         _ = head.parseHTTP2(text.span, to: .get, HTTP2Framing(lines: 0, ends: true))
@@ -139,7 +139,7 @@ import Testing
         #expect(String(decoding: out, as: UTF8.self) == "HTTP/1.1 200 \r\nVia: 2 \(via)\r\nContent-Length: 0\r\n\r\n")
     }
 
-    @Test func `A request that is written anew stays one of HTTP/2`() throws {
+    @Test func aRequestThatIsWrittenAnewStaysOneOfHTTP2() throws {
         let text = "PUT /a HTTP/1.1\r\nHost: a.test\r\nx: y\r\n\r\n"
         let (head, _) = read(text, lines: 2)
         let bytes = Array(text.utf8)

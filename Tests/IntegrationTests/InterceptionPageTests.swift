@@ -30,7 +30,7 @@ import Testing
         for (suite, test) in named {
             let exists = sources.contains { source in
                 (source.contains("struct \(suite) ") || source.contains("extension \(suite) "))
-                    && (source.contains("func \(test)(") || source.contains("func `\(test)`("))
+                    && (source.contains("func \(test)(") || source.contains("func test("))
             }
             #expect(exists, "\(suite)/\(test) is named in docs/interception.md and does not exist")
         }

@@ -6,7 +6,7 @@ import Testing
 
 /// What peers of HTTP/2 connections did, as counts with bounded labels.
 @Suite struct HTTP2CountersTests {
-    @Test func `Each kind of flood has a count, of clients and origins apart`() {
+    @Test func eachKindOfFloodHasACountOfClientsAndOriginsApart() {
         var counters = WorkerCounters()
         counters.count(.flood(.resets), of: .client)
         counters.count(.flood(.resets), of: .client)
@@ -17,7 +17,7 @@ import Testing
         #expect(counters.http2.floods(of: .origin).filter { $0.count > 0 }.map(\.name) == ["head_block"])
     }
 
-    @Test func `A code that a peer invents is no label`() {
+    @Test func aCodeThatAPeerInventsIsNoLabel() {
         var counters = WorkerCounters()
         for code in [0, 11, 13, 14, 4711, UInt32.max] {
             counters.count(.goAway(HTTP2ErrorCode(rawValue: code), debug: "x"), of: .origin)
@@ -29,7 +29,7 @@ import Testing
         #expect(counters.http2.goAways(of: .origin).last?.count == 3 && counters.http2.goAways(of: .client).isEmpty)
     }
 
-    @Test func `Workers' counts add up`() {
+    @Test func workersCountsAddUp() {
         var (one, other) = (WorkerCounters(), WorkerCounters())
         one.count(.broke(.protocolError, "why"), of: .client)
         other.count(.broke(.compressionError, "why"), of: .client)

@@ -23,7 +23,7 @@ import Testing
         return record
     }
 
-    @Test func `failures of pins have room of their own`() {
+    @Test func failuresOfPinsHaveRoomOfTheirOwn() {
         var recent = RecentEvents(worker: 0)
         recent.note(record(isPinFailure: true), at: 1)
         for time in 2...301 as ClosedRange<Int64> { recent.note(record(isPinFailure: false), at: time) }
@@ -36,7 +36,7 @@ import Testing
         #expect(recent.all.map(\.number).max() == 601)
     }
 
-    @Test func `hosts that fail all the time push no other host out`() {
+    @Test func hostsThatFailAllTheTimePushNoOtherHostOut() {
         var recent = RecentEvents(worker: 0)
         recent.note(record(isPinFailure: true, host: "once.test"), at: 1)
         for time in 2...301 as ClosedRange<Int64> {
@@ -56,7 +56,7 @@ import Testing
         #expect(Set(recent.all.map(\.host)).count == RecentEvents.capacity)
     }
 
-    @Test func `trials are neither kept nor counted`() {
+    @Test func trialsAreNeitherKeptNorCounted() {
         var recent = RecentEvents(worker: 0)
         let trial = record(isPinFailure: true, slot: EntrySlots.uncounted)
         recent.note(trial, at: 1)
@@ -70,7 +70,7 @@ import Testing
     @Test(arguments: [
         (1, 300, 100, 1), (80, 300, 100, 50), (80, 10, 100, 80), (300, 0, 100, 100), (0, 300, 100, 0), (1, 1, 0, 0),
     ])
-    func `the latest are chosen with room for pins`(pins: Int, others: Int, limit: Int, shown: Int) {
+    func theLatestAreChosenWithRoomForPins(pins: Int, others: Int, limit: Int, shown: Int) {
         // The failures of pins came first: they are the last of the list.
         let events = (0..<(pins + others)).map { place in
             RecentEvent(
@@ -85,7 +85,7 @@ import Testing
         #expect(latest.map(\.number) == latest.map(\.number).sorted(by: >))
     }
 
-    @Test func `equal events are one group, whatever their clients and processes`() {
+    @Test func equalEventsAreOneGroupWhateverTheirClientsAndProcesses() {
         var recent = RecentEvents(worker: 0)
         func note(_ cause: String, host: String = "a.test", status: Int = 403, at time: Int64) {
             recent.note(record(isPinFailure: false, host: host, status: status, cause: cause), at: time)
@@ -121,7 +121,7 @@ import Testing
         return counters
     }
 
-    @Test func `the last hour is counted by the minute`() {
+    @Test func theLastHourIsCountedByTheMinute() {
         var history = HitHistory()
         func missed(_ total: UInt64) -> UInt64 {
             history.lastHour(counters(missed: total), ["", "", "a.test"]).pinsMissed
@@ -142,7 +142,7 @@ import Testing
         #expect(missed(total + 1) == 1)
     }
 
-    @Test func `failures are told by entry, the most of them first`() {
+    @Test func failuresAreToldByEntryTheMostOfThemFirst() {
         var counters = WorkerCounters()
         for slot in 1...150 { for _ in 0..<slot { counters.count(.missed, at: slot) } }
         for _ in 0..<900 { counters.count(.reported, at: 151) }
@@ -169,7 +169,7 @@ import Testing
     ]
 
     /// Each error type that the sources write has a series from the start, and no other has.
-    @Test func `every error type is known in advance`() throws {
+    @Test func everyErrorTypeIsKnownInAdvance() throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         var written: Set<String> = []

@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test(arguments: OCSPStapling.allCases, [false, true])
-    func `stapling`(_ stapling: OCSPStapling, _ isPromised: Bool) throws {
+    func stapling(_ stapling: OCSPStapling, _ isPromised: Bool) throws {
         let chains = try isPromised ? Chains(leaf: Self.mustStaple) : Chains()
         for staple in Staple.allCases {
             let evidence = PeerEvidence(ocspResponse: try response(staple, chains))
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func `a verdict holds no longer than the response that it came from`() throws {
+    @Test func aVerdictHoldsNoLongerThanTheResponseThatItCameFrom() throws {
         let chains = try Chains()
         let good = PeerEvidence(ocspResponse: try response(.good, chains))
         // The last second of a response, and of a certificate, is still one of theirs.
@@ -90,7 +90,7 @@ import Testing
                 == Self.now + 30 * CertificateTemplate.day + 1)
     }
 
-    @Test func `a mismatch that is only reported doesn't let a revoked certificate pass`() throws {
+    @Test func aMismatchThatIsOnlyReportedDoesntLetARevokedCertificatePass() throws {
         let chains = try Chains()
         let pins = [try Pin(text: wrongPin, for: .publicKey)]
         let revoked = PeerEvidence(ocspResponse: try response(.revoked, chains))
@@ -100,7 +100,7 @@ import Testing
         #expect(verdict.report == nil)
     }
 
-    @Test func `a pinned leaf is judged by the chain to the anchors`() throws {
+    @Test func aPinnedLeafIsJudgedByTheChainToTheAnchors() throws {
         let chains = try Chains()
         for (staple, isAccepted) in [(Staple.good, true), (.revoked, false), (.nothing, false)] {
             let evidence = PeerEvidence(ocspResponse: try response(staple, chains))
@@ -111,7 +111,7 @@ import Testing
         }
     }
 
-    @Test func `what was refused stays refused`() throws {
+    @Test func whatWasRefusedStaysRefused() throws {
         let chains = try Chains()
         let policy = SecurityPolicy(mode: .publicKey, pins: PinSet([try Pin(text: wrongPin, for: .publicKey)]))
         let refused = policy.evaluate(
@@ -130,7 +130,7 @@ import Testing
         return try body(path)
     }
 
-    @Test func `certificates must be in public logs where that is asked`() throws {
+    @Test func certificatesMustBeInPublicLogsWhereThatIsAsked() throws {
         let known = [try TestLog("Argon"), try TestLog("Boron"), try TestLog("Carbon")]
         let logs = try withFile(Array(TestLog.list(Array(known.prefix(2))).utf8)) { try TransparencyLogs.load($0) }
         let requirements = TrustRequirements(transparencyLogs: logs)
@@ -147,7 +147,7 @@ import Testing
         #expect(refusal.details.contains("Timestamps:\n    none"))
     }
 
-    @Test func `a certificate on its issuer's list is refused, and an old list refuses`() throws {
+    @Test func aCertificateOnItsIssuersListIsRefusedAndAnOldListRefuses() throws {
         let serial: [UInt8] = [0x0A, 0xBC]
         let chains = try Chains(leaf: .leaf("api.test").with { $0.serial = serial })
         func verdict(_ change: (inout RevocationListTemplate) -> Void) throws -> Verdict {
@@ -164,7 +164,7 @@ import Testing
     }
 
     /// Else a connection would be over before it is used.
-    @Test func `an old list that has no say ends no verdict`() throws {
+    @Test func anOldListThatHasNoSayEndsNoVerdict() throws {
         let namesake = try HeldCertificate.selfSigned(.root("Test Intermediate"))
         let list = try namesake.revocationList(RevocationListTemplate().with { $0.nextUpdate = Self.now - 1 })
         let lists = try withFile(list) { try RevocationLists.load([$0]) }
@@ -174,7 +174,7 @@ import Testing
     }
 
     @Test(arguments: [(59, false), (61, true)] as [(Int64, Bool)])
-    func `a leaf may not live longer than asked`(_ days: Int64, _ isAccepted: Bool) throws {
+    func aLeafMayNotLiveLongerThanAsked(_ days: Int64, _ isAccepted: Bool) throws {
         let requirements = TrustRequirements(maximumLeafLifetime: days * CertificateTemplate.day)
         let verdict = try verdict(requirements, try Chains(), PeerEvidence())
         #expect(verdict.isAccepted == isAccepted)
@@ -190,7 +190,7 @@ import Testing
             allowsInvalidCertificates: true, validatesDomainName: false,
             requirements: TrustRequirements(maximumLeafLifetime: .max)),
     ])
-    func `what is asked of a chain is not forgotten where none is verified`(_ policy: SecurityPolicy) throws {
+    func whatIsAskedOfAChainIsNotForgottenWhereNoneIsVerified(_ policy: SecurityPolicy) throws {
         let chains = try Chains()
         let explanation = policy.explain(
             try chains.presented, host: Chains.host, anchors: try chains.anchors, at: Self.now)
@@ -198,7 +198,7 @@ import Testing
         #expect(explanation.checks.map(\.outcome) == [.failed])
     }
 
-    @Test func `policies that ask for other things are told apart`() throws {
+    @Test func policiesThatAskForOtherThingsAreToldApart() throws {
         let chains = try Chains()
         let lists = try withFile(try chains.intermediate.revocationList()) { try RevocationLists.load([$0]) }
         let logs = try withFile(Array(TestLog.list([try TestLog("Argon")]).utf8)) { try TransparencyLogs.load($0) }

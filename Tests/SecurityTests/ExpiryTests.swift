@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test(arguments: OnExpiry.allCases, [-1, 0, 1] as [UnixTime])
-    func `a wrong pin`(_ action: OnExpiry, _ sinceExpiry: UnixTime) throws {
+    func aWrongPin(_ action: OnExpiry, _ sinceExpiry: UnixTime) throws {
         let chains = try Chains()
         let policy = policy([try Pin(text: wrongPin, for: .publicKey)], expires: Self.now - sinceExpiry, action)
         let verdict = policy.evaluate(
@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test(arguments: OnExpiry.allCases, [-1, 0] as [UnixTime])
-    func `a right pin`(_ action: OnExpiry, _ sinceExpiry: UnixTime) throws {
+    func aRightPin(_ action: OnExpiry, _ sinceExpiry: UnixTime) throws {
         let chains = try Chains()
         let policy = policy([try chains.leaf.keyPin()], expires: Self.now - sinceExpiry, action)
         let verdict = policy.evaluate(
@@ -44,7 +44,7 @@ import Testing
         if verdict.isAccepted { #expect((verdict.validUntil == Self.now + 1) == (action == .deny)) }
     }
 
-    @Test func `what the anchors refuse stays refused after the pins expired`() throws {
+    @Test func whatTheAnchorsRefuseStaysRefusedAfterThePinsExpired() throws {
         let chains = try Chains()
         let policy = policy([try chains.leaf.keyPin()], expires: Self.now - 1, .report)
         let verdict = policy.evaluate(
@@ -52,7 +52,7 @@ import Testing
         #expect(verdict.refusal?.kind == "trust: unknownIssuer")
     }
 
-    @Test func `the refusal tells what to do`() throws {
+    @Test func theRefusalTellsWhatToDo() throws {
         let chains = try Chains()
         let policy = policy([try chains.leaf.keyPin()], expires: Self.now - 1, .deny)
         let refusal = try #require(
@@ -63,7 +63,7 @@ import Testing
         #expect(refusal.details.contains("pinproxy pin api.test"))
     }
 
-    @Test func `policies that end in other ways are told apart`() throws {
+    @Test func policiesThatEndInOtherWaysAreToldApart() throws {
         let pins = [try Pin(text: wrongPin, for: .publicKey)]
         let digests = [
             policy(pins, expires: 1, .deny).digest, policy(pins, expires: 2, .deny).digest,
@@ -84,7 +84,7 @@ import Testing
             ("2027-06-30T12:30:15+24:00", nil), ("30.06.2027", nil), ("", nil), ("tomorrow", nil), ("２０２７-06-30", nil),
             (" 2027-06-30", nil), ("2027-06-30\n", nil),
         ] as [(String, UnixTime?)])
-    func `dates`(_ text: String, _ expected: UnixTime?) {
+    func dates(_ text: String, _ expected: UnixTime?) {
         #expect(DateText.parse(text) == expected)
     }
 }

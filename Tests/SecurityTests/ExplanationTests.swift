@@ -15,7 +15,7 @@ import Testing
 
     /// Every cell of the truth table against every server: a check failed if and only if it was refused.
     @Test(arguments: TruthTableTests.cells)
-    func `a check fails exactly where the verdict refuses`(_ cell: TruthTableTests.Cell) throws {
+    func aCheckFailsExactlyWhereTheVerdictRefuses(_ cell: TruthTableTests.Cell) throws {
         let (trusted, servers) = try TruthTableTests.servers()
         let pins = try cell.hasPins ? TruthTableTests.pins(of: servers, for: cell.mode) : []
         let anchors = TrustAnchors([try trusted.parsed])
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func `each pin says where it matches`() throws {
+    @Test func eachPinSaysWhereItMatches() throws {
         let chains = try Chains()
         let policy = SecurityPolicy(
             mode: .publicKey,
@@ -53,7 +53,7 @@ import Testing
         #expect(pins.lines[2].hasSuffix("matches the issuer (CN=Test Intermediate)"))
     }
 
-    @Test func `a pin in the wrong place is seen there`() throws {
+    @Test func aPinInTheWrongPlaceIsSeenThere() throws {
         let chains = try Chains()
         let policy = SecurityPolicy(mode: .publicKey, pins: PinSet([try chains.leaf.keyPin()]), position: .root)
         let pins = try #require(
@@ -62,7 +62,7 @@ import Testing
         #expect(pins.lines[1].hasSuffix("is the leaf's, where position: root does not allow it to match"))
     }
 
-    @Test func `the chain and the names that were compared are listed`() throws {
+    @Test func theChainAndTheNamesThatWereComparedAreListed() throws {
         let chains = try Chains()
         let checks = try explain(SecurityPolicy(), try chains.presented, chains).checks
         let anchors = try #require(checks.first { $0.name == .anchors })
@@ -73,7 +73,7 @@ import Testing
     }
 
     /// A list of somebody else protects nobody here, and a check that was not made has not passed.
-    @Test func `issuers that no list is for are named`() throws {
+    @Test func issuersThatNoListIsForAreNamed() throws {
         let chains = try Chains()
         func check(_ lists: HeldCertificate..., policy mode: PinningMode = .none, invalid: Bool = false) throws -> Check
         {
@@ -120,7 +120,7 @@ import Testing
         deinit { try? FileManager.default.removeItem(atPath: path) }
     }
 
-    @Test func `another day is explained by that day`() throws {
+    @Test func anotherDayIsExplainedByThatDay() throws {
         let chains = try Chains()
         let later = Chains.now + 40 * CertificateTemplate.day
         let explanation = try explain(SecurityPolicy(), try chains.presented, chains, at: later)
@@ -130,7 +130,7 @@ import Testing
     }
 
     /// OpenSSL reads such a certificate; its dates then lie further apart than any number.
-    @Test func `dates that are none are refused, and explained`() throws {
+    @Test func datesThatAreNoneAreRefusedAndExplained() throws {
         let chains = try Chains()
         var der = chains.leaf.der
         let dates = [CertificateTemplate.leaf().notBefore, CertificateTemplate.leaf().notAfter]

@@ -37,7 +37,7 @@ import Testing
         ("100.63.255.255", ""), ("100.128.0.1", ""), ("126.0.0.1", ""), ("128.0.0.1", ""), ("223.255.255.255", ""),
         ("2001:db8::1", ""), ("::2", ""), ("64:ff9b::808:808", ""), ("::ffff:8.8.8.8", ""),
     ])
-    func `an address is of the classes that it, or what it wraps, is of`(text: String, names: String) throws {
+    func anAddressIsOfTheClassesThatItOrWhatItWrapsIsOf(text: String, names: String) throws {
         let address = try #require(IPAddress(text))
         let found = AddressClass.classes(of: address).map(\.rawValue).sorted().joined(separator: " ")
         #expect(found == names)
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func `a range is blocked in every wrapping`() throws {
+    @Test func aRangeIsBlockedInEveryWrapping() throws {
         let rules = rules([try range("10.0.0.0", 8), try range("2001:db8::", 32)])
         for text in ["10.1.2.3", "::ffff:10.1.2.3", "64:ff9b::10.1.2.3", "2002:0a01:0203::1", "::ffff:0:10.1.2.3"] {
             #expect(try objection(rules, text) == "10.0.0.0/8", "\(text)")
@@ -76,7 +76,7 @@ import Testing
         #expect(try objection(self.rules([try range("0.0.0.0")]), "0.0.0.0") == "0.0.0.0")
     }
 
-    @Test func `an exception for a range lets its addresses through, for a class that class alone`() throws {
+    @Test func anExceptionForARangeLetsItsAddressesThroughForAClassThatClassAlone() throws {
         let blocked: [AddressRules.Rule] = [
             .kind(.linkLocal), .kind(.metadata), .kind(.private), try range("10.9.0.0", 16),
         ]
@@ -94,7 +94,7 @@ import Testing
         #expect(try objection(kinds, "10.9.1.1") == "10.9.0.0/16")
     }
 
-    @Test func `loopback is out of the reach of clients from elsewhere, unless an exception says otherwise`() throws {
+    @Test func loopbackIsOutOfTheReachOfClientsFromElsewhereUnlessAnExceptionSaysOtherwise() throws {
         for text in ["127.0.0.1", "::1", "0.0.0.0", "::", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "::ffff:0:127.0.0.1"] {
             #expect(try objection(rules([]), text) == nil)
             #expect(try objection(rules([]), text, .elsewhere) == "elsewhere")
@@ -113,11 +113,11 @@ import Testing
         ("64:ff9b::7f00:1", .elsewhere), ("2002:7f00:1::1", .elsewhere), ("::ffff:0:127.0.0.1", .elsewhere),
         ("::127.0.0.1", .elsewhere), ("2001:db8::5efe:127.0.0.1", .elsewhere),
     ])
-    func `a client is of this machine if it comes from loopback itself`(peer: String, place: ClientPlace) throws {
+    func aClientIsOfThisMachineIfItComesFromLoopbackItself(peer: String, place: ClientPlace) throws {
         #expect(ClientPlace(of: try #require(IPAddress(peer))) == place)
     }
 
-    @Test func `a listener is known by every address that leads to it`() throws {
+    @Test func aListenerIsKnownByEveryAddressThatLeadsToIt() throws {
         func address(_ text: String, _ port: UInt16) throws -> SocketAddress {
             SocketAddress(ip: try #require(IPAddress(text)), port: port)
         }

@@ -58,7 +58,7 @@ import Transport
     }
 
     @Test(arguments: [1, 16_384, 65_536, 200_000])
-    func `no byte waits where no event will tell of it`(count: Int) throws {
+    func noByteWaitsWhereNoEventWillTellOfIt(count: Int) throws {
         let secured = try Secured()
         let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
         secured.say(bytes)
@@ -74,7 +74,7 @@ import Transport
         #expect(received == bytes)
     }
 
-    @Test func `close_notify together with the last bytes is told without another event`() throws {
+    @Test func closeNotifyTogetherWithTheLastBytesIsToldWithoutAnotherEvent() throws {
         let secured = try Secured()
         secured.say(Array("last".utf8))
         _ = secured.server.shutdown()
@@ -87,7 +87,7 @@ import Transport
         #expect(Array(buffer.unread) == Array("last".utf8))
     }
 
-    @Test func `an end without close_notify is a failure`() throws {
+    @Test func anEndWithoutCloseNotifyIsAFailure() throws {
         let secured = try Secured()
         secured.wires.endSource()
         var buffer = ByteBuffer(slabs: secured.wires.slabs)
@@ -97,7 +97,7 @@ import Transport
         guard case .failed(.tls) = outcome else { throw Unexpected(text: "\(outcome)") }
     }
 
-    @Test func `a side that has ended still reads`() throws {
+    @Test func aSideThatHasEndedStillReads() throws {
         let wires = try Wires()
         wires.source.endWriting()
         #expect(isClosed(wires.from))
@@ -106,7 +106,7 @@ import Transport
         guard case .received(4) = wires.source.read(into: &buffer) else { throw Unexpected(text: "nothing") }
     }
 
-    @Test func `an abort is a reset for the peer`() throws {
+    @Test func anAbortIsAResetForThePeer() throws {
         let told = Mailbox<CInt>()
         let peer = try Peer { descriptor in
             var byte: UInt8 = 0

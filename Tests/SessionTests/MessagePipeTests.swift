@@ -135,7 +135,7 @@ final class Line {
 struct Unexpected: Error { let text: String }
 
 @Suite struct MessagePipeTests {
-    @Test(arguments: Passage.small, [true, false]) func `a body arrives whole wherever it was cut`(
+    @Test(arguments: Passage.small, [true, false]) func aBodyArrivesWholeWhereverItWasCut(
         _ passage: Passage, isDirect: Bool
     ) throws {
         for cut in 0...passage.sent.count {
@@ -164,7 +164,7 @@ struct Unexpected: Error { let text: String }
     }
 
     @Test(arguments: Passage.small.filter { !$0.endsByClose }, [true, false])
-    func `bytes behind the message stay unread`(_ passage: Passage, isDirect: Bool) throws {
+    func bytesBehindTheMessageStayUnread(_ passage: Passage, isDirect: Bool) throws {
         let behind = Array("HTTP/1.1 500 Unasked\r\n\r\n".utf8)
         for cut in 0...passage.sent.count {
             let line = try Line(isDirect: isDirect)
@@ -180,7 +180,7 @@ struct Unexpected: Error { let text: String }
         }
     }
 
-    @Test(arguments: Passage.small, [true, false]) func `an end in the middle is a truncation`(
+    @Test(arguments: Passage.small, [true, false]) func anEndInTheMiddleIsATruncation(
         _ passage: Passage, isDirect: Bool
     ) throws {
         guard !passage.endsByClose else { return }
@@ -195,7 +195,7 @@ struct Unexpected: Error { let text: String }
         }
     }
 
-    @Test(arguments: Passage.large, [true, false]) func `a slow reader loses nothing`(
+    @Test(arguments: Passage.large, [true, false]) func aSlowReaderLosesNothing(
         _ passage: Passage, isDirect: Bool
     ) throws {
         let line = try Line(isDirect: isDirect)
@@ -230,7 +230,7 @@ struct Unexpected: Error { let text: String }
         #expect(passage.decoded(arrived) == passage.body)
     }
 
-    @Test(arguments: [false, true], [false, true]) func `a malformed chunk is told`(
+    @Test(arguments: [false, true], [false, true]) func aMalformedChunkIsTold(
         inChunks: Bool, isDirect: Bool
     ) throws {
         let line = try Line(isDirect: isDirect)
@@ -241,7 +241,7 @@ struct Unexpected: Error { let text: String }
         #expect(line.wires.arrived().isEmpty)
     }
 
-    @Test(arguments: [false, true]) func `what is whole of a malformed body is salvaged`(inChunks: Bool) throws {
+    @Test(arguments: [false, true]) func whatIsWholeOfAMalformedBodyIsSalvaged(inChunks: Bool) throws {
         let line = try Line(salvages: true)
         line.wires.send(Passage.received + Array("5\r\nHello\r\nZZ\r\n".utf8))
         try line.receiveHead()
@@ -251,7 +251,7 @@ struct Unexpected: Error { let text: String }
     }
 
     @Test(arguments: [false, true], [false, true])
-    func `nothing is written of a body that is malformed from its start`(inChunks: Bool, isDirect: Bool) throws {
+    func nothingIsWrittenOfABodyThatIsMalformedFromItsStart(inChunks: Bool, isDirect: Bool) throws {
         let line = try Line(isDirect: isDirect, salvages: true)
         line.wires.send(Passage.received + Array("ZZ\r\nHello\r\n".utf8))
         try line.receiveHead()
@@ -260,7 +260,7 @@ struct Unexpected: Error { let text: String }
         #expect(line.wires.arrived().isEmpty && line.outlet.carried == 0)
     }
 
-    @Test func `what a sink doesn't take of a whole message can be dropped`() throws {
+    @Test func whatASinkDoesntTakeOfAWholeMessageCanBeDropped() throws {
         let passage = Passage.small[0]
         let line = try Line()
         line.wires.send(Passage.received + passage.sent + Array("next".utf8))
@@ -274,7 +274,7 @@ struct Unexpected: Error { let text: String }
     }
 
     /// Its head stays, so that it can be sent again.
-    @Test func `a message without a body ends with its head`() throws {
+    @Test func aMessageWithoutABodyEndsWithItsHead() throws {
         let line = try Line()
         line.wires.send(Passage.received + Array("next".utf8))
         try line.receiveHead()
@@ -286,7 +286,7 @@ struct Unexpected: Error { let text: String }
         #expect(line.pipe.unread == Array("next".utf8))
     }
 
-    @Test func `a sink that is gone is the sink's failure`() throws {
+    @Test func aSinkThatIsGoneIsTheSinksFailure() throws {
         let line = try Line()
         line.wires.send(Passage.received + [1, 2, 3])
         try line.receiveHead()
@@ -298,7 +298,7 @@ struct Unexpected: Error { let text: String }
     // MARK: Heads
 
     /// A head goes out with the first piece of its body, however long it is.
-    @Test(arguments: [400, 600, 5000, 70_000, 200_000], Passage.small) func `a head may be long`(
+    @Test(arguments: [400, 600, 5000, 70_000, 200_000], Passage.small) func aHeadMayBeLong(
         size: Int, _ passage: Passage
     ) throws {
         let line = try Line()
@@ -319,7 +319,7 @@ struct Unexpected: Error { let text: String }
     }
 
     /// One that was not sent doesn't come before the next one.
-    @Test func `a head that was not sent is forgotten`() throws {
+    @Test func aHeadThatWasNotSentIsForgotten() throws {
         let line = try Line()
         line.wires.send(Passage.received + Passage.small[0].sent)
         try line.receiveHead()
@@ -331,7 +331,7 @@ struct Unexpected: Error { let text: String }
     }
 
     /// A write that was begun can't be taken back, though nothing of it has left.
-    @Test func `a blocked head has begun`() throws {
+    @Test func aBlockedHeadHasBegun() throws {
         let line = try Line()
         var filling = ByteBuffer(slabs: line.wires.slabs)
         var outcome = WriteOutcome.done
@@ -347,7 +347,7 @@ struct Unexpected: Error { let text: String }
         #expect(!line.outlet.hasBegun)
     }
 
-    @Test(arguments: [70_000, 100_000, 200_000]) func `received bytes are bounded`(limit: Int) throws {
+    @Test(arguments: [70_000, 100_000, 200_000]) func receivedBytesAreBounded(limit: Int) throws {
         let line = try Line()
         let piece = [UInt8](repeating: 1, count: 10_000)
         var isFull = false

@@ -32,7 +32,7 @@ import Testing
         "HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 204 Fine\r\nX: y\r\n\r\n",
         "HTTP/1.1 103 Wait\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
     ])
-    func `a tunnel is asked for, and TLS runs inside`(answer: String) throws {
+    func aTunnelIsAskedForAndTLSRunsInside(answer: String) throws {
         let heard = Mailbox<String>()
         let connection = try #require(outcome(answer, heard: heard).get() as? HTTP1Upstream)
         #expect(connection.verdict?.isAccepted == true)
@@ -46,7 +46,7 @@ import Testing
         )
     }
 
-    @Test(arguments: [407, 403, 502, 301]) func `a refusal tells the status`(status: Int) throws {
+    @Test(arguments: [407, 403, 502, 301]) func aRefusalTellsTheStatus(status: Int) throws {
         let result = try outcome("HTTP/1.1 \(status) No\r\nContent-Length: 0\r\n\r\n")
         guard case .failure(.parentRefused(status)) = result else { throw Unexpected(text: "\(result)") }
     }
@@ -55,7 +55,7 @@ import Testing
         "", "HTTP/1", "garbage\r\n\r\n", "SSH-2.0-OpenSSH\r\n", "HTTP/1.1 200 OK\r\nBad Name: x\r\n\r\n",
         "HTTP/1.1 200 OK\r\n\r\nearly", "HTTP/1.1 200 OK\r\nToo-Long: ...\r\n\r\n",
     ])
-    func `an answer that isn't one, or has bytes behind it, is a failure`(answer: String) throws {
+    func anAnswerThatIsntOneOrHasBytesBehindItIsAFailure(answer: String) throws {
         let result = try outcome(answer.replacing("...", with: String(repeating: "x", count: 20_000)))
         guard case .failure(.parentFailed) = result else { throw Unexpected(text: "\(result)") }
     }
@@ -70,7 +70,7 @@ import Testing
                 anchors: try OriginAuthority.shared.get().anchors, parent: parent, addresses: addresses), via: via)
     }
 
-    @Test func `what comes with the answer is the tunnel's`() throws {
+    @Test func whatComesWithTheAnswerIsTheTunnels() throws {
         let peer = try Peer { descriptor in
             _ = readHead(descriptor)
             say("HTTP/1.1 200 OK\r\n\r\nSSH-2.0-x\r\n", to: descriptor)
@@ -83,7 +83,7 @@ import Testing
         connection.close()
     }
 
-    @Test func `only a connection that ends at the parent has what is written to it`() throws {
+    @Test func onlyAConnectionThatEndsAtTheParentHasWhatIsWrittenToIt() throws {
         let peer = try Peer { descriptor in
             _ = readHead(descriptor)
             say("HTTP/1.1 200 OK\r\n\r\n", to: descriptor)
@@ -102,7 +102,7 @@ import Testing
         if case .success(let connection as HTTP1Upstream) = here { #expect(connection.parentHop == nil) }
     }
 
-    @Test func `CONNECT names the hops so far`() throws {
+    @Test func connectNamesTheHopsSoFar() throws {
         let heard = Mailbox<String>()
         let peer = try Peer { descriptor in
             heard.put(readHead(descriptor))
@@ -123,7 +123,7 @@ import Testing
     }
 
     @Test(arguments: [UpstreamTarget.Layer.plain, .tunnel])
-    func `the parent isn't asked for a blocked address`(layer: UpstreamTarget.Layer) throws {
+    func theParentIsntAskedForABlockedAddress(layer: UpstreamTarget.Layer) throws {
         let bench = try Workbench()
         for host in ["169.254.169.254", "64:ff9b::a9fe:a9fe"] {
             let target = try plainTarget(bench, layer, host: host, parent: ParentProxy(host: "127.0.0.1", port: 1))
@@ -132,7 +132,7 @@ import Testing
     }
 
     /// The name server is silent: the parent is asked when the wait for it is over.
-    @Test func `a name that can't be looked up here is the parent's to judge`() throws {
+    @Test func aNameThatCantBeLookedUpHereIsTheParentsToJudge() throws {
         let server = try NameServer(answers: false)
         let peer = try Peer { descriptor in
             _ = readHead(descriptor)
@@ -144,7 +144,7 @@ import Testing
         try bench.connect(to: plainTarget(bench, .tunnel, host: "slow.test", parent: parent)).get().close()
     }
 
-    @Test func `localhost is not the parent's`() throws {
+    @Test func localhostIsNotTheParents() throws {
         let bench = try Workbench()
         for host in ["localhost", "app.localhost"] {
             let target = try plainTarget(bench, .plain, host: host, parent: ParentProxy(host: "192.0.2.1", port: 1))
@@ -152,7 +152,7 @@ import Testing
         }
     }
 
-    @Test func `a parent that isn't there is unreachable`() throws {
+    @Test func aParentThatIsntThereIsUnreachable() throws {
         let port = try Peer { _ in }.port
         let bench = try Workbench()
         let failure = try bench.failure(to: bench.target(port: 443, parent: ParentProxy(host: "127.0.0.2", port: port)))

@@ -31,7 +31,7 @@ import Testing
             address: SocketAddress(ip: try #require(IPAddress(address)), port: port))
     }
 
-    @Test func `a finding holds for a minute, by the clock that is given`() throws {
+    @Test func aFindingHoldsForAMinuteByTheClockThatIsGiven() throws {
         let cache = ProbeCache()
         cache.store(finding(), for: try place(), applicationProtocols: ["h2"], at: now)
         for (time, isThere) in [(now, true), (now + 59, true), (now + 60, false), (now - 1, false)] {
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func `no finding outlives its chain`() throws {
+    @Test func noFindingOutlivesItsChain() throws {
         let cache = ProbeCache()
         let end = finding().verdict.validUntil
         cache.store(finding(), for: try place(), applicationProtocols: [], at: end - 10)
@@ -48,7 +48,7 @@ import Testing
         #expect(cache.finding(for: try place(), applicationProtocols: [], at: end) == nil)
     }
 
-    @Test func `forgetting is of one origin, at every address`() throws {
+    @Test func forgettingIsOfOneOriginAtEveryAddress() throws {
         let cache = ProbeCache()
         let (here, there) = (try place(), try place(address: "192.0.2.2"))
         let other = try place(host: "other.test")
@@ -60,7 +60,7 @@ import Testing
             ])
     }
 
-    @Test func `every part of the place counts`() throws {
+    @Test func everyPartOfThePlaceCounts() throws {
         let cache = ProbeCache()
         cache.store(finding(), for: try place(), applicationProtocols: ["h2"], at: now)
         let others = [
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func `application protocols count, and their order and ends`() throws {
+    @Test func applicationProtocolsCountAndTheirOrderAndEnds() throws {
         let cache = ProbeCache()
         cache.store(finding(), for: try place(), applicationProtocols: ["ab", "c"], at: now)
         for other in [["c", "ab"], ["a", "bc"], ["abc"], [], ["ab"]] {
@@ -82,7 +82,7 @@ import Testing
         #expect(cache.finding(for: try place(), applicationProtocols: nil, at: now) != nil)
     }
 
-    @Test func `a new finding takes the old one's place`() throws {
+    @Test func aNewFindingTakesTheOldOnesPlace() throws {
         let cache = ProbeCache()
         cache.store(finding(version: .tls12), for: try place(), applicationProtocols: [], at: now)
         cache.store(finding(version: .tls13), for: try place(), applicationProtocols: [], at: now + 30)
@@ -90,7 +90,7 @@ import Testing
         #expect(found.version == .tls13)
     }
 
-    @Test func `lists and places are bounded, and the newest is there`() throws {
+    @Test func listsAndPlacesAreBoundedAndTheNewestIsThere() throws {
         let cache = ProbeCache()
         let finding = finding()
         for number in 0...ProbeCache.perPlace {

@@ -49,7 +49,7 @@ import Transport
         return origin
     }
 
-    @Test func `the one used last comes first, of its own origin only`() throws {
+    @Test func theOneUsedLastComesFirstOfItsOwnOriginOnly() throws {
         let (first, a) = try connection(to: key())
         let (second, b) = try connection(to: key())
         let (other, c) = try connection(to: key("b.test"))
@@ -64,7 +64,7 @@ import Transport
         for descriptor in [a, b, c] { close(descriptor) }
     }
 
-    @Test func `a request that can't be resent gets no stale connection`() throws {
+    @Test func aRequestThatCantBeResentGetsNoStaleConnection() throws {
         let (connection, end) = try connection(to: key())
         bench.pool.giveBack(connection, idleNanoseconds: minute)
         close(end)
@@ -79,7 +79,7 @@ import Transport
         other.close()
     }
 
-    @Test func `one origin keeps as many as a load uses at one time`() throws {
+    @Test func oneOriginKeepsAsManyAsALoadUsesAtOneTime() throws {
         let load = try (0..<256).map { _ in try connection(to: key()) }
         for _ in 0..<2 {
             for (connection, _) in load { bench.pool.giveBack(connection, idleNanoseconds: minute) }
@@ -93,7 +93,7 @@ import Transport
         }
     }
 
-    @Test func `beyond the bound of all origins the one that has rested longest goes, whosever it is`() throws {
+    @Test func beyondTheBoundOfAllOriginsTheOneThatHasRestedLongestGoesWhoseverItIs() throws {
         let pool = UpstreamPool(capacity: 4)
         let a = try (0..<2).map { _ in try park(key("a.test"), in: pool) }
         let b = try (0..<2).map { _ in try park(key("b.test"), in: pool) }
@@ -116,7 +116,7 @@ import Transport
     }
 
     /// Against a list of all that rest, whatever the order of events.
-    @Test func `the bound holds under any sequence of uses`() throws {
+    @Test func theBoundHoldsUnderAnySequenceOfUses() throws {
         var random = SystemRandomNumberGenerator()
         let pool = UpstreamPool(capacity: 8)
         let keys = ["a.test", "b.test", "c.test"].map { key($0) }
@@ -159,13 +159,13 @@ import Transport
         for end in ends { close(end) }
     }
 
-    @Test func `the bound is a share of the descriptors`() {
+    @Test func theBoundIsAShareOfTheDescriptors() {
         #expect(UpstreamPool.capacity(descriptors: 1024, pools: 2) == 170)
         #expect(UpstreamPool.capacity(descriptors: 1_048_576, pools: 4) == UpstreamPool.largestCapacity)
         #expect(UpstreamPool.capacity(descriptors: 3, pools: 64) == 1)
     }
 
-    @Test func `an idle connection that ends or speaks is closed`() throws {
+    @Test func anIdleConnectionThatEndsOrSpeaksIsClosed() throws {
         let ended = try connection(to: key())
         let spoke = try connection(to: key())
         for (connection, origin) in [ended, spoke] {
@@ -182,7 +182,7 @@ import Transport
         for (_, origin) in [ended, spoke] { close(origin) }
     }
 
-    @Test func `readiness that brings nothing leaves it idle, and costs no memory`() throws {
+    @Test func readinessThatBringsNothingLeavesItIdleAndCostsNoMemory() throws {
         let (connection, origin) = try connection(to: key())
         bench.pool.giveBack(connection, idleNanoseconds: minute)
         connection.stream.socketReady(.read)
@@ -192,7 +192,7 @@ import Transport
         close(origin)
     }
 
-    @Test func `an idle connection is closed in time`() throws {
+    @Test func anIdleConnectionIsClosedInTime() throws {
         let end = try park(key(), idle: 1)
         let watcher = EndWatcher(bench.stop)
         let source = SocketSource(loop: bench.loop, descriptor: end, handler: watcher)
@@ -204,7 +204,7 @@ import Transport
         close(end)
     }
 
-    @Test func `a connection whose chain has expired is closed, not handed out`() throws {
+    @Test func aConnectionWhoseChainHasExpiredIsClosedNotHandedOut() throws {
         let old = try park(key(), validUntil: 100)
         #expect(bench.pool.origin(for: key()).takeIdle(at: 100) == nil)
         #expect(isClosed(old))
@@ -214,7 +214,7 @@ import Transport
         close(good)
     }
 
-    @Test func `origins that are retired lose their idle connections`() throws {
+    @Test func originsThatAreRetiredLoseTheirIdleConnections() throws {
         let a = try park(key("a.test"))
         let b = try park(key("b.test"))
         bench.pool.retire { $0.host == "a.test" }
@@ -229,7 +229,7 @@ import Transport
 
     /// Whatever the client did: bytes that nobody has looked at may have gone through.
     @Test(arguments: [OriginKey.Layer.tunnel, .verifiedTunnel(SHA256Digest.of([1]))])
-    func `a tunnel is never kept`(layer: OriginKey.Layer) throws {
+    func aTunnelIsNeverKept(layer: OriginKey.Layer) throws {
         let end = try park(key("a.test", layer))
         #expect(isClosed(end))
         #expect(bench.pool.idleCount == 0)
@@ -238,7 +238,7 @@ import Transport
         close(end)
     }
 
-    @Test func `what differs in any part of its key is another origin`() throws {
+    @Test func whatDiffersInAnyPartOfItsKeyIsAnotherOrigin() throws {
         let digest = SHA256Digest.of([1])
         func key(
             _ layer: OriginKey.Layer = .tls(SHA256Digest.of([1])), port: UInt16 = 443, parent: ParentProxy? = nil,
@@ -258,7 +258,7 @@ import Transport
         #expect(key() == key(.tls(digest)))
     }
 
-    @Test func `a connection in use when its origin is retired is closed when it is given back`() throws {
+    @Test func aConnectionInUseWhenItsOriginIsRetiredIsClosedWhenItIsGivenBack() throws {
         /// The configuration changes while it is used, as often as the row says.
         func used(_ isRetired: Bool...) throws -> CInt {
             let (connection, end) = try connection(to: key())
@@ -277,7 +277,7 @@ import Transport
         for end in [retired, restored] { close(end) }
     }
 
-    @Test func `connections of an earlier network are not used again`() throws {
+    @Test func connectionsOfAnEarlierNetworkAreNotUsedAgain() throws {
         let resting = try park(key())
         let origin = bench.pool.origin(for: key())
         /// The network changes while it is used.
@@ -301,7 +301,7 @@ import Transport
         for end in [resting, end, fresh] { close(end) }
     }
 
-    @Test func `a closed pool closes what is given back`() throws {
+    @Test func aClosedPoolClosesWhatIsGivenBack() throws {
         bench.pool.close()
         let end = try park(key())
         #expect(isClosed(end))
@@ -309,7 +309,7 @@ import Transport
         close(end)
     }
 
-    @Test func `a closed pool retires no origin`() throws {
+    @Test func aClosedPoolRetiresNoOrigin() throws {
         func used() throws -> CInt {
             let (connection, end) = try connection(to: key())
             bench.pool.close()
@@ -353,7 +353,7 @@ import Transport
             addresses: AddressGuard(AddressRules(), client: .thisMachine))
     }
 
-    @Test func `some are kept of one origin, each for one use, newest first`() throws {
+    @Test func someAreKeptOfOneOriginEachForOneUseNewestFirst() throws {
         let bench = try Workbench()
         let cache = UpstreamSessionCache(perOrigin: 4)
         let made = try entry(bench, validUntil: 0)
@@ -364,7 +364,7 @@ import Transport
         #expect(taken == [6, 5, 4, 3, nil])
     }
 
-    @Test func `another generation or host finds nothing`() throws {
+    @Test func anotherGenerationOrHostFindsNothing() throws {
         let bench = try Workbench()
         let cache = UpstreamSessionCache()
         cache.store(try entry(bench, validUntil: 10), for: key("a", 1))
@@ -373,7 +373,7 @@ import Transport
         #expect(cache.take(for: key("a", 1), at: 0) != nil)
     }
 
-    @Test func `a session ends with its chain`() throws {
+    @Test func aSessionEndsWithItsChain() throws {
         let bench = try Workbench()
         let cache = UpstreamSessionCache()
         let made = try entry(bench, validUntil: 10)
@@ -383,7 +383,7 @@ import Transport
         #expect(cache.take(for: key("a"), at: 9) != nil)
     }
 
-    @Test func `the number of sessions is bounded, whosever they are`() throws {
+    @Test func theNumberOfSessionsIsBoundedWhoseverTheyAre() throws {
         let bench = try Workbench()
         let cache = UpstreamSessionCache(perOrigin: 4, capacity: 90)
         let made = try entry(bench, validUntil: 10)

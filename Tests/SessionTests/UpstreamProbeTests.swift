@@ -44,7 +44,7 @@ import Transport
     }
 
     @Test(arguments: [TLSVersion.tls12, .tls13])
-    func `an accepted origin is found, and remembered by what was offered`(_ version: TLSVersion) throws {
+    func anAcceptedOriginIsFoundAndRememberedByWhatWasOffered(_ version: TLSVersion) throws {
         let peer = try origin(version...version)
         let bench = try Workbench()
         // The name isn't looked up: nobody answers for it.
@@ -67,7 +67,7 @@ import Transport
         #expect(bench.slabs.inUse == 0)
     }
 
-    @Test func `a refusal is a failure with its verdict, and isn't remembered`() throws {
+    @Test func aRefusalIsAFailureWithItsVerdictAndIsntRemembered() throws {
         let peer = try origin()
         let bench = try Workbench()
         for _ in 0..<2 {
@@ -79,7 +79,7 @@ import Transport
         }
     }
 
-    @Test func `a revocation ends what probes found of the host under every policy`() throws {
+    @Test func aRevocationEndsWhatProbesFoundOfTheHostUnderEveryPolicy() throws {
         let peer = try origin()
         let bench = try Workbench()
         let plain = target(bench, port: peer.port)
@@ -103,7 +103,7 @@ import Transport
         #expect(try isFresh())
     }
 
-    @Test func `an address where nobody listens fails`() throws {
+    @Test func anAddressWhereNobodyListensFails() throws {
         // Bound, so that no one else gets it, but not listening.
         let holder = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
         defer { close(holder) }
@@ -117,7 +117,7 @@ import Transport
     }
 
     /// A chain is public: who shows it and ends the handshake before signing anything may have copied it.
-    @Test func `an alert before the key is proved is a failure`() throws {
+    @Test func anAlertBeforeTheKeyIsProvedIsAFailure() throws {
         let chain = authority.identity.chain.map(\.der)
         let peer = try Peer { descriptor in
             var bytes = [UInt8](repeating: 0, count: 4096)
@@ -131,7 +131,7 @@ import Transport
         else { throw Unexpected(text: "found") }
     }
 
-    @Test func `an end without an alert is no finding`() throws {
+    @Test func anEndWithoutAnAlertIsNoFinding() throws {
         let chain = authority.identity.chain.map(\.der)
         let peer = try Peer { descriptor in
             var bytes = [UInt8](repeating: 0, count: 4096)

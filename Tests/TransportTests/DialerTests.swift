@@ -9,7 +9,7 @@ import Testing
     private static let millisecond: UInt64 = 1_000_000
 
     @Test(arguments: ["127.0.0.1", "::1"])
-    func `it connects, and the socket is handed over once`(host: String) throws {
+    func itConnectsAndTheSocketIsHandedOverOnce(host: String) throws {
         let listener = try Listener(host)
         let dialed = try Dial(to: [listener]).result.get()
         #expect(dialed.address == listener.address)
@@ -21,7 +21,7 @@ import Testing
         if dialed.take() != nil { Issue.record("the socket was handed over twice") }
     }
 
-    @Test func `a refusal leads to the next address without the delay`() throws {
+    @Test func aRefusalLeadsToTheNextAddressWithoutTheDelay() throws {
         let refusing = try RefusingPort()
         let listener = try Listener("127.0.0.1")
         // With the delay of an hour the watchdog would end it.
@@ -29,14 +29,14 @@ import Testing
         #expect(dialed.address == listener.address)
     }
 
-    @Test func `an address that doesn't answer is overtaken after the delay`() throws {
+    @Test func anAddressThatDoesntAnswerIsOvertakenAfterTheDelay() throws {
         let silent = try SilentPort()
         let listener = try Listener("::1")
         let dialed = try Dial(to: [silent, listener], delay: Self.millisecond).result.get()
         #expect(dialed.address == listener.address)
     }
 
-    @Test func `an earlier attempt may still win after a later one has failed`() throws {
+    @Test func anEarlierAttemptMayStillWinAfterALaterOneHasFailed() throws {
         let silent = try SilentPort()
         let refusing = try RefusingPort()
         let dial = try Dial(
@@ -48,7 +48,7 @@ import Testing
         #expect(try dial.result.get().address == silent.address)
     }
 
-    @Test func `when all fail the error names each address with its reason`() throws {
+    @Test func whenAllFailTheErrorNamesEachAddressWithItsReason() throws {
         let first = try RefusingPort()
         let second = try RefusingPort()
         let unreachable = Unreachable(address: SocketAddress(ip: try #require(IPAddress("255.255.255.255")), port: 9))
@@ -62,7 +62,7 @@ import Testing
         #expect(error.description.hasPrefix("\(first.address): Connection refused; 255.255.255.255:9: "))
     }
 
-    @Test func `no address is an error, told after start has returned`() throws {
+    @Test func noAddressIsAnErrorToldAfterStartHasReturned() throws {
         let result = try Dial(to: []).result
         guard case .failure(let error) = result else {
             Issue.record("it connected")
@@ -72,7 +72,7 @@ import Testing
         #expect(error.description == "no address to connect to")
     }
 
-    @Test func `cancelled or let go, it doesn't complete and lets its captures go`() throws {
+    @Test func cancelledOrLetGoItDoesntCompleteAndLetsItsCapturesGo() throws {
         final class Capture {}
         let loop = try EventLoop()
         let listener = try Listener("127.0.0.1")
@@ -99,7 +99,7 @@ import Testing
         withExtendedLifetime(dialers) { loop.run() }
     }
 
-    @Test func `it may be released in its completion`() throws {
+    @Test func itMayBeReleasedInItsCompletion() throws {
         let loop = try EventLoop()
         let listener = try Listener("127.0.0.1")
         var dialer: Dialer?
@@ -113,7 +113,7 @@ import Testing
         #expect(gone == nil)
     }
 
-    @Test func `neither winners nor losers leave a descriptor behind`() throws {
+    @Test func neitherWinnersNorLosersLeaveADescriptorBehind() throws {
         let silent = try SilentPort()
         let refusing = try RefusingPort()
         let listener = try Listener("127.0.0.1")

@@ -15,7 +15,7 @@ import Testing
         (["1.1.1.1", "1.1.1.1", "::1", "1.1.1.1"], ["1.1.1.1", "::1"]),
         ([], []),
     ])
-    func `families take turns, that of the first address first`(given: [String], tried: [String]) throws {
+    func familiesTakeTurnsThatOfTheFirstAddressFirst(given: [String], tried: [String]) throws {
         let machine = HappyEyeballs(addresses: try given.map(Self.address))
         #expect(machine.order.map(\.ip.description) == tried)
     }
@@ -24,13 +24,13 @@ import Testing
         HappyEyeballs(addresses: try (1...count).map { try Self.address("192.0.2.\($0)") })
     }
 
-    @Test func `no address fails at once`() {
+    @Test func noAddressFailsAtOnce() {
         var machine = HappyEyeballs(addresses: [])
         #expect(machine.start() == .failed)
         #expect(machine.start() == .wait)
     }
 
-    @Test func `a delay lets the next one join, and the last one starts none`() throws {
+    @Test func aDelayLetsTheNextOneJoinAndTheLastOneStartsNone() throws {
         var machine = try machine(3)
         #expect(machine.start() == .attempt(0, startDelay: true))
         #expect(machine.attemptDelayPassed() == .attempt(1, startDelay: true))
@@ -38,7 +38,7 @@ import Testing
         #expect(machine.attemptDelayPassed() == .wait)
     }
 
-    @Test func `a failure starts the next one at once, with a delay of its own`() throws {
+    @Test func aFailureStartsTheNextOneAtOnceWithADelayOfItsOwn() throws {
         var machine = try machine(3)
         _ = machine.start()
         #expect(machine.failed(0) == .attempt(1, startDelay: true))
@@ -47,7 +47,7 @@ import Testing
         #expect(machine.failed(2) == .failed)
     }
 
-    @Test func `the first to connect wins, whichever it is, and the others are given up`() throws {
+    @Test func theFirstToConnectWinsWhicheverItIsAndTheOthersAreGivenUp() throws {
         var machine = try machine(4)
         _ = machine.start()
         _ = machine.attemptDelayPassed()
@@ -58,7 +58,7 @@ import Testing
         #expect(machine.attemptDelayPassed() == .wait)
     }
 
-    @Test func `one that failed isn't among the losers`() throws {
+    @Test func oneThatFailedIsntAmongTheLosers() throws {
         var machine = try machine(3)
         _ = machine.start()
         _ = machine.failed(0)
@@ -66,7 +66,7 @@ import Testing
         #expect(machine.connected(2) == .connected(2, losers: [1]))
     }
 
-    @Test func `what was never started, or is told twice, changes nothing`() throws {
+    @Test func whatWasNeverStartedOrIsToldTwiceChangesNothing() throws {
         var machine = try machine(3)
         #expect(machine.attemptDelayPassed() == .wait)
         #expect(machine.connected(0) == .wait)
@@ -81,7 +81,7 @@ import Testing
 
     private static func addresses(_ texts: [String]) throws -> [SocketAddress] { try texts.map(address) }
 
-    @Test func `with more to come there is a delay after the last one, and no failure`() throws {
+    @Test func withMoreToComeThereIsADelayAfterTheLastOneAndNoFailure() throws {
         var machine = HappyEyeballs(addresses: try Self.addresses(["::1"]), moreToCome: true)
         #expect(machine.start() == .attempt(0, startDelay: true))
         #expect(machine.failed(0) == .wait)
@@ -91,14 +91,14 @@ import Testing
         #expect(machine.failed(1) == .failed)
     }
 
-    @Test func `what comes within the delay waits for its end`() throws {
+    @Test func whatComesWithinTheDelayWaitsForItsEnd() throws {
         var machine = HappyEyeballs(addresses: try Self.addresses(["::1"]), moreToCome: true)
         _ = machine.start()
         #expect(machine.add(try Self.addresses(["1.1.1.1"]), moreToCome: false) == .wait)
         #expect(machine.attemptDelayPassed() == .attempt(1, startDelay: false))
     }
 
-    @Test func `what comes after the delay is tried at once`() throws {
+    @Test func whatComesAfterTheDelayIsTriedAtOnce() throws {
         var machine = HappyEyeballs(addresses: try Self.addresses(["1.1.1.1"]), moreToCome: true)
         _ = machine.start()
         #expect(machine.attemptDelayPassed() == .wait)
@@ -106,21 +106,21 @@ import Testing
         #expect(machine.attemptDelayPassed() == .attempt(2, startDelay: false))
     }
 
-    @Test func `the families go on taking turns`() throws {
+    @Test func theFamiliesGoOnTakingTurns() throws {
         var machine = HappyEyeballs(addresses: try Self.addresses(["::1", "::2", "::3"]), moreToCome: true)
         _ = machine.start()
         _ = machine.add(try Self.addresses(["::1", "::2", "::3", "1.1.1.1", "2.2.2.2"]), moreToCome: false)
         #expect(machine.order == (try Self.addresses(["::1", "1.1.1.1", "::2", "2.2.2.2", "::3"])))
     }
 
-    @Test func `nothing came after all`() throws {
+    @Test func nothingCameAfterAll() throws {
         var machine = HappyEyeballs(addresses: [], moreToCome: true)
         #expect(machine.start() == .wait)
         #expect(machine.add([], moreToCome: false) == .failed)
         #expect(machine.add(try Self.addresses(["::1"]), moreToCome: false) == .wait)
     }
 
-    @Test func `one that has connected needs no others`() throws {
+    @Test func oneThatHasConnectedNeedsNoOthers() throws {
         var machine = HappyEyeballs(addresses: try Self.addresses(["::1"]), moreToCome: true)
         _ = machine.start()
         #expect(machine.connected(0) == .connected(0, losers: []))
@@ -129,7 +129,7 @@ import Testing
     }
 
     /// Whatever the order of events, each address is tried at most once, and it ends exactly once.
-    @Test(arguments: 0..<200) func `any order of events ends well`(seed: UInt64) throws {
+    @Test(arguments: 0..<200) func anyOrderOfEventsEndsWell(seed: UInt64) throws {
         var random = SplitMix(state: seed)
         let count = Int.random(in: 1...6, using: &random)
         var machine = try machine(count)

@@ -22,7 +22,7 @@ struct HTTP2ShownTests {
         ("h2.test", "--http1.1", "http/1.1", "h2"),
         ("h1.test", "--http1.1", "http/1.1", "http/1.1"), ("own.test", "--http2", "h2", "http/1.1"),
         ("h1.test", "--http1.0", "http/1.0", "http/1.1"),
-    ]) func `The log names both sides`(host: String, option: String, client: String, origin: String) async throws {
+    ]) func theLogNamesBothSides(host: String, option: String, client: String, origin: String) async throws {
         let path = "/\(host)\(option)"
         _ = try await shared.curl(option, url(host, path))
         let line = try await line(path)
@@ -33,7 +33,7 @@ struct HTTP2ShownTests {
         if client == "h2" { #expect(line["stream"] == "1", "\(line)") }
     }
 
-    @Test func `Each request of a connection has its stream`() async throws {
+    @Test func eachRequestOfAConnectionHasItsStream() async throws {
         let run = try await shared.curl("--http2", url("h2.test", "/first"), url("h2.test", "/second"))
         #expect(run.succeeded, "\(run)")
         let (first, second) = (try await line("/first"), try await line("/second"))
@@ -42,7 +42,7 @@ struct HTTP2ShownTests {
         #expect(second["upstream_stream"] != nil, "\(second)")
     }
 
-    @Test func `A refused request has its protocol too`() async throws {
+    @Test func aRefusedRequestHasItsProtocolToo() async throws {
         _ = try await shared.curl("--http2", "-H", "Host: other.test", url("h2.test", "/misdirected"))
         let line = try await shared.proxy.events.first("exchange") { $0["path"] == "/misdirected" }
         #expect(line["protocol"] == "h2" && line["status"] == "421" && line["upstream_protocol"] == nil, "\(line)")
@@ -50,7 +50,7 @@ struct HTTP2ShownTests {
 
     // MARK: Tasks
 
-    @Test func `Tasks show both sides`() async throws {
+    @Test func tasksShowBothSides() async throws {
         try await withTestBed { bed in
             let shared = try await ShownBed.prepare(bed)
             let url = "https://h2.test:\(shared.ports["h2.test"] ?? 0)/slow"
@@ -88,7 +88,7 @@ struct HTTP2ShownTests {
 
     // MARK: Metrics
 
-    @Test func `Metrics count exchanges by protocol on each side`() async throws {
+    @Test func metricsCountExchangesByProtocolOnEachSide() async throws {
         try await withTestBed { bed in
             let shared = try await ShownBed.prepare(bed)
             func url(_ host: String) -> String { "https://\(host):\(shared.ports[host] ?? 0)/hello" }
@@ -116,7 +116,7 @@ struct HTTP2ShownTests {
 
     // MARK: What peers do to a connection
 
-    @Test func `A flood is told once, with who it was`() async throws {
+    @Test func aFloodIsToldOnceWithWhoItWas() async throws {
         try await withTestBed { bed in
             let shared = try await ShownBed.prepare(bed)
             let attacker = try await bed.start(
@@ -146,7 +146,7 @@ struct HTTP2ShownTests {
         }
     }
 
-    @Test func `A breach of the protocol is told once`() async throws {
+    @Test func aBreachOfTheProtocolIsToldOnce() async throws {
         try await withTestBed { bed in
             let shared = try await ShownBed.prepare(bed)
             let client = try await HTTP2Client(in: shared, authority: "h2.test:\(shared.originPort)")
@@ -198,7 +198,7 @@ struct HTTP2ShownTests {
                 "h2, chosen by the host, which was offered h2; WebSockets can't reach it: it takes none over HTTP/2"
             ),
         ] as [(String, [String], String, Bool?, String)])
-    func `explain names offer and choice`(
+    func explainNamesOfferAndChoice(
         host: String, offer: [String], chosen: String, extended: Bool?, words: String
     ) async throws {
         let json = try await explain(host, "--json")
@@ -210,13 +210,13 @@ struct HTTP2ShownTests {
         #expect(text.output.contains("protocol  \(words)\n"), "\(text)")
     }
 
-    @Test func `explain says what rules make of a path`() async throws {
+    @Test func explainSaysWhatRulesMakeOfAPath() async throws {
         let text = try await explain("own.test", "--path", "/a")
         #expect(text.output.contains("  session.http: [http/1.1]  (entry, "), "\(text)")
         #expect(text.output.contains("over HTTP/1.1, on a connection of its own"), "\(text)")
     }
 
-    @Test func `lint warns of upgrades that reach nobody`() async throws {
+    @Test func lintWarnsOfUpgradesThatReachNobody() async throws {
         try await withTestBed { bed in
             let shared = try await ShownBed.prepare(bed)
             let port = shared.originPort
@@ -244,7 +244,7 @@ struct HTTP2ShownTests {
         }
     }
 
-    @Test func `The configuration in force is shown`() async throws {
+    @Test func theConfigurationInForceIsShown() async throws {
         let object = try await AdminClient(shared.proxy).object("/config")
         #expect((object["settings"] as? [String: String])?["proxy.http"] == "[h2, http/1.1]", "\(object)")
         let entries = try #require(object["entries"] as? [[String: Any]])

@@ -28,7 +28,7 @@ import Transport
 
     // MARK: Success and refusal
 
-    @Test func `a verified connection carries bytes and its verdict`() throws {
+    @Test func aVerifiedConnectionCarriesBytesAndItsVerdict() throws {
         let peer = try origin()
         let bench = try Workbench()
         let connection = try bench.connect(to: bench.target(port: peer.port)).get()
@@ -40,7 +40,7 @@ import Transport
         #expect(bench.slabs.inUse == 0)
     }
 
-    @Test func `the right pin is accepted`() throws {
+    @Test func theRightPinIsAccepted() throws {
         let peer = try origin()
         let bench = try Workbench()
         let policy = try pinned("sha256/" + authority.identity.chain[0].spkiSHA256.base64)
@@ -49,7 +49,7 @@ import Transport
         connection.close()
     }
 
-    @Test func `a wrong pin is refused with the verdict, and the origin is left`() throws {
+    @Test func aWrongPinIsRefusedWithTheVerdictAndTheOriginIsLeft() throws {
         let left = Mailbox<Bool>()
         let context = try OriginAuthority.context()
         let peer = try Peer { [authority] descriptor in
@@ -65,7 +65,7 @@ import Transport
         #expect(bench.sessions.take(for: try bench.target(port: peer.port, policy: pinned()).key, at: 0) == nil)
     }
 
-    @Test func `a wrong name is refused as untrusted`() throws {
+    @Test func aWrongNameIsRefusedAsUntrusted() throws {
         let peer = try origin()
         let bench = try Workbench()
         guard case .refused(let verdict) = try bench.failure(to: bench.target(port: peer.port, name: "other.test"))
@@ -73,7 +73,7 @@ import Transport
         guard case .trust? = verdict.refusal?.reason else { throw Unexpected(text: "\(verdict)") }
     }
 
-    @Test func `the given clock decides about validity`() throws {
+    @Test func theGivenClockDecidesAboutValidity() throws {
         let peer = try origin()
         let bench = try Workbench(at: CertificateTemplate.now + 400 * 86400)
         guard case .refused = try bench.failure(to: bench.target(port: peer.port))
@@ -81,7 +81,7 @@ import Transport
     }
 
     @Test(arguments: [OnExpiry.enforce, .report, .deny])
-    func `what was verified before the pins expired serves as long as the policy lets it`(_ action: OnExpiry) throws {
+    func whatWasVerifiedBeforeThePinsExpiredServesAsLongAsThePolicyLetsIt(_ action: OnExpiry) throws {
         let peer = try origin()
         let bench = try Workbench()
         let pins = try pinned("sha256/" + authority.identity.chain[0].spkiSHA256.base64).pins
@@ -96,7 +96,7 @@ import Transport
         #expect((bench.sessions.take(for: target.key, at: end) == nil) == (action == .deny))
     }
 
-    @Test func `what doesn't speak TLS is a failure of TLS`() throws {
+    @Test func whatDoesntSpeakTLSIsAFailureOfTLS() throws {
         let peer = try Peer { descriptor in
             say("HTTP/1.1 400 Bad Request\r\n\r\n", to: descriptor)
             readToEnd(descriptor)
@@ -106,7 +106,7 @@ import Transport
         else { throw Unexpected(text: "not a failure of TLS") }
     }
 
-    @Test func `an origin that closes in the handshake is a failure of TLS`() throws {
+    @Test func anOriginThatClosesInTheHandshakeIsAFailureOfTLS() throws {
         let peer = try Peer { descriptor in
             var byte: UInt8 = 0
             _ = read(descriptor, &byte, 1)
@@ -118,14 +118,14 @@ import Transport
 
     // MARK: Before TLS
 
-    @Test func `a name that doesn't exist is unresolved`() throws {
+    @Test func aNameThatDoesntExistIsUnresolved() throws {
         let server = try NameServer(answers: true)
         let bench = try Workbench(nameServer: server.address)
         guard case .unresolved(.notFound) = try bench.failure(to: bench.target(port: 443, host: "nowhere.test"))
         else { throw Unexpected(text: "resolved") }
     }
 
-    @Test func `a port that no one listens on is unreachable`() throws {
+    @Test func aPortThatNoOneListensOnIsUnreachable() throws {
         let any = SocketAddress(ip: try #require(IPAddress("127.0.0.1")), port: 0)
         // Bound, so that no one else gets it, but not listening.
         let holder = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
@@ -141,7 +141,7 @@ import Transport
     @Test(arguments: [
         ("127.0.0.1", AddressClass.loopback), ("169.254.169.254", .linkLocal), ("::ffff:127.0.0.1", .loopback),
     ])
-    func `a blocked address isn't dialled`(host: String, blocked: AddressClass) throws {
+    func aBlockedAddressIsntDialled(host: String, blocked: AddressClass) throws {
         let bench = try Workbench()
         let target = try bench.target(port: 1, host: host, addresses: AddressRules(blocked: [.kind(blocked)]))
         guard case .blocked(let address, let found) = try bench.failure(to: target)
@@ -151,7 +151,7 @@ import Transport
     }
 
     /// The peer would answer: nobody asks it.
-    @Test(arguments: [false, true]) func `the proxy's own listener isn't dialled, as a parent neither`(
+    @Test(arguments: [false, true]) func theProxysOwnListenerIsntDialledAsAParentNeither(
         isParent: Bool
     ) throws {
         let peer = try Peer { readToEnd($0) }
@@ -171,21 +171,21 @@ import Transport
 
     // MARK: Deadlines
 
-    @Test func `a name server that is silent is waited for so long`() throws {
+    @Test func aNameServerThatIsSilentIsWaitedForSoLong() throws {
         let server = try NameServer(answers: false)
         let bench = try Workbench(nameServer: server.address)
         let failure = try bench.failure(to: bench.target(port: 443, host: "slow.test"), timeouts: .short)
         guard case .timedOut(.nameLookup) = failure else { throw Unexpected(text: "\(failure)") }
     }
 
-    @Test func `an address that is silent is waited for so long`() throws {
+    @Test func anAddressThatIsSilentIsWaitedForSoLong() throws {
         let full = try FullListener()
         let bench = try Workbench()
         let failure = try bench.failure(to: bench.target(port: full.port), timeouts: .short)
         guard case .timedOut(.connect) = failure else { throw Unexpected(text: "\(failure)") }
     }
 
-    @Test func `an origin that doesn't shake hands is waited for so long`() throws {
+    @Test func anOriginThatDoesntShakeHandsIsWaitedForSoLong() throws {
         let left = Mailbox<Bool>()
         let peer = try Peer { descriptor in
             readToEnd(descriptor)
@@ -199,7 +199,7 @@ import Transport
         #expect(left.take(), "the connection is closed")
     }
 
-    @Test func `a parent that doesn't answer is waited for so long`() throws {
+    @Test func aParentThatDoesntAnswerIsWaitedForSoLong() throws {
         let peer = try Peer { readToEnd($0) }
         let bench = try Workbench()
         let target = try bench.target(port: 443, parent: ParentProxy(host: "127.0.0.1", port: peer.port))
@@ -211,7 +211,7 @@ import Transport
 
     // MARK: Cancelling
 
-    @Test func `an attempt that was cancelled at once does nothing`() throws {
+    @Test func anAttemptThatWasCancelledAtOnceDoesNothing() throws {
         let bench = try Workbench()
         let attempt = bench.connector.connect(to: try bench.target(port: 1), timeouts: Timeouts()) { _ in
             Issue.record("completed")
@@ -222,7 +222,7 @@ import Transport
     }
 
     /// The far side tells, through the inbox, when its step has been reached; it must then see the end.
-    @Test(arguments: [false, true]) func `cancelling closes the connection under way`(inParent: Bool) throws {
+    @Test(arguments: [false, true]) func cancellingClosesTheConnectionUnderWay(inParent: Bool) throws {
         let left = Mailbox<Bool>()
         let bench = try Workbench()
         let handle = bench.loop.handle
@@ -248,7 +248,7 @@ import Transport
     // MARK: Resumption
 
     @Test(arguments: [TLSVersion.tls12, .tls13])
-    func `a session is resumed under the same key only, with its verdict`(version: TLSVersion) throws {
+    func aSessionIsResumedUnderTheSameKeyOnlyWithItsVerdict(version: TLSVersion) throws {
         let peer = try origin(version...version)
         let bench = try Workbench()
         func isResumed(_ policy: SecurityPolicy) throws -> Bool {
@@ -272,7 +272,7 @@ import Transport
 
     /// The host must show its certificate again, under every policy.
     @Test(arguments: [TLSVersion.tls12, .tls13])
-    func `a revocation ends the sessions of the host, and of no other`(version: TLSVersion) throws {
+    func aRevocationEndsTheSessionsOfTheHostAndOfNoOther(version: TLSVersion) throws {
         let peer = try origin(version...version)
         let bench = try Workbench()
         func isResumed(_ target: UpstreamTarget) throws -> Bool {

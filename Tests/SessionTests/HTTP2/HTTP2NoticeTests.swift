@@ -9,7 +9,7 @@ import Testing
 
     init() throws { bed = try HTTP2Bench() }
 
-    @Test func `A try has its stream, and the reason of the next`() throws {
+    @Test func aTryHasItsStreamAndTheReasonOfTheNext() throws {
         let (_, calm) = try bed.connect()
         let (_, full) = try bed.connect()
         let client = try bed.ask()
@@ -38,17 +38,17 @@ import Testing
         return notices
     }
 
-    @Test func `A GOAWAY is told with its code`() throws {
+    @Test func aGOAWAYIsToldWithItsCode() throws {
         #expect(try notices { $0.connection.close(.enhanceYourCalm) } == [.goAway(.enhanceYourCalm, debug: "")])
         #expect(try notices { $0.connection.close() } == [.goAway(.noError, debug: "")])
     }
 
-    @Test func `A flood is told once, by its name`() throws {
+    @Test func aFloodIsToldOnceByItsName() throws {
         let told = try notices { origin in for number in 0..<2000 { origin.connection.session.ping(UInt64(number)) } }
         #expect(told == [.flood(.pings)])
     }
 
-    @Test func `What kind of fault it is follows from its code`() {
+    @Test func whatKindOfFaultItIsFollowsFromItsCode() {
         #expect(HTTP2Notice(.protocolError, "why", nil) == .broke(.protocolError, "why"))
         #expect(HTTP2Notice(.enhanceYourCalm, "why", .resets) == .flood(.resets))
         #expect(HTTP2Notice(.internalError, "out of memory", nil) == nil, "nobody's fault")
