@@ -59,7 +59,7 @@ struct PostQuantumTests {
         }
     }
 
-    /// Leaves of the local authority have ECDSA keys: who takes only ML-DSA is told so by an alert, and the log says it.
+    /// Leaves of the local authority have ECDSA keys. An alert refuses a client that takes only ML-DSA.
     @Test func aClientThatTakesNothingElseIsRefused() async throws {
         try await withTestBed { bed in
             let (proxy, authority) = try await served(in: bed) { try await $0.pin(bed) }
