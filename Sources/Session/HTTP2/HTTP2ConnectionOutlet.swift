@@ -1,5 +1,6 @@
 package import HTTP2
 package import HTTPWire
+import Transport
 
 extension HTTP2Connection: HTTP2Outlet {
     private static let frame = 9 + (16 << 10)
