@@ -6,7 +6,8 @@ import Testing
 @testable import HTTP2
 
 /// The memory that a session of nghttp2 gets.
-@Suite struct BlockCacheTests {
+@Suite(.enabled(if: BlockCache.limit > 0, "the address sanitizer looks at freed memory"))
+struct BlockCacheTests {
     @Test(arguments: [1, 24, 25, 100, 504])
     func aFreedBlockServesTheNextOfItsSize(_ size: Int) throws {
         let cache = BlockCache()
@@ -88,7 +89,7 @@ import Testing
         cache.releaseFrames()
     }
 
-    @Test func aSessionAtRestKeepsNothing() throws {
+    @Test func anIdleSessionKeepsNothing() throws {
         let pair = try Pair()
         for _ in 0..<3 {
             let stream = try #require(pair.client.session.submitRequest(request(), hasBody: false))
