@@ -152,30 +152,29 @@ import Testing
             "pins:null\n",
             """
             1:1: error: the file must be a mapping (key: value), not "pins:null"; there is no space after the colon: \
-            write pins: null
+            write pins: …
             """
         ),
         (
             "proxy:\n  listen:127.0.0.1\n",
             """
             2:3: error: "proxy" must be a mapping (key: value), not "listen:127.0.0.1"; there is no space after the \
-            colon: write listen: 127.0.0.1
+            colon: write listen: …
             """
         ),
         (
             "proxy: {listen:127.0.0.1:0}\n",
             """
-            1:9: error: unknown key "listen:127.0.0.1:0" in "proxy"; there is no space after the colon: write listen: \
-            127.0.0.1:0
+            1:9: error: unknown key "listen:127.0.0.1:0" in "proxy"; there is no space after the colon: write listen: …
             """
         ),
         (
             "proxy:\n  listen:\n    -127.0.0.1:0\n    -127.0.0.1:1\n",
-            "3:5: error: listen: there is no space after the dash: write - 127.0.0.1:0"
+            "3:5: error: listen: there is no space after the dash that begins an element"
         ),
         (
             "upstream:\n  trust:\n    -system\n",
-            "3:5: error: trust: there is no space after the dash: write - system"
+            "3:5: error: trust: there is no space after the dash that begins an element"
         ),
         ("proxy:\n  workers: many\n", "2:12: error: workers: \"many\" is not a whole number, or auto for one a core"),
         (

@@ -82,7 +82,7 @@ import Testing
             "hosts:\n  -match: a.test\n",
             """
             :2:3: error: \"hosts\" takes a list of entries (\"- match: …\"), not a mapping; there is no space after \
-            the dash: write - match:
+            the dash that begins an element
             """
         ),
         ("host: []\n", ":1:1: error: unknown key \"host\"; did you mean \"hosts\"?"),

@@ -88,11 +88,11 @@ import Testing
         ("a: \"b\nc: 1\n", "f:3:1: error: the quotation mark in line 1 isn't closed"),
         (
             "hosts:\n  - match:api.test\n    pinning: none\n",
-            "f:3:12: error: there is no space after the colon in line 2: write match: api.test"
+            "f:3:12: error: there is no space after the colon in line 2: write match: …"
         ),
         (
             "listen:127.0.0.1\nworkers: 1\n",
-            "f:2:8: error: there is no space after the colon in line 1: write listen: 127.0.0.1"
+            "f:2:8: error: there is no space after the colon in line 1: write listen: …"
         ),
         (
             "hosts:\n  -match: api.test\n    pinning: none\n",

@@ -26,6 +26,7 @@ final class HTTP2Server: HTTP2ConnectionOwner {
     private let session: LoopSession
     private let settings: ServerSettings
     /// Kept until its last call, ``HTTP2ServerOwner/ended(_:_:)``.
+    // Unchecked: stored whole.
     @exclusivity(unchecked) private var owner: (any HTTP2ServerOwner)?
     // Unchecked: changed by code that calls nobody.
     @exclusivity(unchecked) private var serving: [Serving] = []

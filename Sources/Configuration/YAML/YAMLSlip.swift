@@ -38,10 +38,8 @@ struct YAMLSlip {
         else { return nil }
         let candidates = [context?.line, line - 1, line].compactMap(\.self).filter { $0 > 0 }
         for number in candidates {
-            if let (key, value) = Self.spaceless(text.line(number)) {
-                return
-                    "there is no space after the colon\(number == line ? "" : " in line \(number)"): "
-                    + "write \(key): \(value)"
+            if let key = Self.spaceless(text.line(number)) {
+                return "there is no space after the colon\(number == line ? "" : " in line \(number)"): write \(key): …"
             }
         }
         guard problem.contains("could not find expected ':'") else { return nil }
@@ -62,21 +60,20 @@ struct YAMLSlip {
         return nil
     }
 
-    /// The key and the value of `KEY:VALUE`, after the indentation and the dashes of lists. A URL is not one.
-    static func spaceless(_ line: String) -> (key: Substring, value: Substring)? {
-        guard let match = line.wholeMatch(of: /[ -]*([a-z_0-9]+):(?!\/\/)([^\s:].*)/) else { return nil }
-        return (match.output.1, match.output.2)
+    /// The key of `KEY:VALUE`, after the indentation and the dashes of lists. A URL is not one. The value may be a
+    /// secret: no message quotes it.
+    private static func spaceless(_ line: String) -> Substring? {
+        line.wholeMatch(of: /[ -]*([a-z_0-9]+):(?!\/\/)[^\s:].*/)?.output.1
     }
 
     /// What to write for a word that was to be a mapping, or for its key without a value; nil: it is no such slip.
     static func colonHint(_ word: String) -> String? {
-        spaceless(word).map { "there is no space after the colon: write \($0.key): \($0.value)" }
+        spaceless(word).map { "there is no space after the colon: write \($0): …" }
     }
 
     /// What to write for a word that was to be an element, or several, of a list; nil: it is no such slip.
     static func dashHint(_ word: String) -> String? {
-        guard let match = word.prefixMatch(of: /-([^\s-]\S*)/) else { return nil }
-        return "there is no space after the dash: write - \(match.output.1)"
+        word.prefixMatch(of: /-[^\s-]/).map { _ in "there is no space after the dash that begins an element" }
     }
 
     private var unclosed: String? {

@@ -10,8 +10,9 @@ package final class HTTP2Connection {
     package let session: HTTP2Session
     package let slabs: SlabPool
     /// Kept from ``start(for:)`` to its last call: its streams may have been all that kept it.
+    // Unchecked: stored whole.
     @exclusivity(unchecked) private var owner: (any HTTP2ConnectionOwner)?
-    // Unchecked, as the owner is: each is stored whole, or changed by code that calls nobody, as the map is.
+    // Unchecked below: each is stored whole, or changed by code that calls nobody, as the map is.
     @exclusivity(unchecked) private(set) var streams = StreamMap()
     /// It has no streams any more, and gets none. What is queued may still be written (``part()``).
     @exclusivity(unchecked) package private(set) var isClosed = false

@@ -70,6 +70,7 @@ package final class HTTP2Upstream: UpstreamConnection {
     package var isSettled: Bool { connection.hasSettings }
     /// They may still come: until then it serves one exchange (RFC 9113 section 3.4).
     var awaitsSettings: Bool { !isSettled && !hasWaitedForSettings }
+    // Unchecked: stored whole.
     @exclusivity(unchecked) private var hasWaitedForSettings = false
     private var settled: [() -> Void] = []
     private let settingsDeadline: Deadline
