@@ -25,13 +25,7 @@ struct BlockCache: ~Copyable {
     /// Bytes that are kept.
     var kept: Int { lists.pointee.kept }
 
-    /// Whether nghttp2 has asked for its buffer for frames.
-    var hasFrames: Bool { lists.pointee.hasFrames }
-
     func trim() { lists.pointee.release() }
-
-    /// Gives the pages of the buffer for frames back to the kernel. Nothing may be in it.
-    func releaseFrames() { lists.pointee.releaseFrames() }
 
     /// nghttp2 copies it.
     var functions: nghttp2_mem {
@@ -55,10 +49,6 @@ private struct FreeLists {
     /// Bytes in the lists.
     private(set) var kept = 0
     private let limit = BlockCache.limit
-    /// The buffer for frames, which a session has as long as it lives: whole pages, and what is beyond them.
-    private var frames: UnsafeMutableRawPointer?
-    var hasFrames: Bool { frames != nil }
-    private static let framesLength = 16 << 10
 
     static func at(_ user: UnsafeMutableRawPointer?) -> UnsafeMutablePointer<FreeLists>? {
         user?.assumingMemoryBound(to: FreeLists.self)
@@ -68,24 +58,10 @@ private struct FreeLists {
     mutating func allocate(_ size: Int) -> UnsafeMutableRawPointer? {
         // Blocks of a list have at least its size.
         let list = size <= Self.least ? 0 : (size - Self.least + Self.step - 1) / Self.step
-        guard list < Self.count, let block = heads[list] else {
-            let isForFrames = frames == nil && size >= Self.framesLength && size < Self.framesLength + 256
-            return isForFrames ? allocateFrames(size) : malloc(size)
-        }
+        guard list < Self.count, let block = heads[list] else { return malloc(size) }
         heads[list] = block.load(as: UnsafeMutableRawPointer?.self)
         kept -= Self.size(of: list)
         return block
-    }
-
-    private mutating func allocateFrames(_ size: Int) -> UnsafeMutableRawPointer? {
-        guard posix_memalign(&frames, Int(getpagesize()), size) == 0 else { return nil }
-        return frames
-    }
-
-    mutating func releaseFrames() {
-        // On machines with pages of 64 KiB there is none.
-        let whole = Self.framesLength & ~(Int(getpagesize()) - 1)
-        if let frames, whole > 0 { madvise(frames, whole, MADV_DONTNEED) }
     }
 
     mutating func allocateZeroed(_ count: Int, _ size: Int) -> UnsafeMutableRawPointer? {
@@ -98,13 +74,11 @@ private struct FreeLists {
 
     mutating func reallocate(_ block: UnsafeMutableRawPointer?, _ size: Int) -> UnsafeMutableRawPointer? {
         guard let block else { return allocate(size) }
-        if block == frames { frames = nil }
         return realloc(block, size)
     }
 
     mutating func free(_ block: UnsafeMutableRawPointer?) {
         guard let block else { return }
-        if block == frames { frames = nil }
         let usable = malloc_usable_size(block)
         let list = (usable - Self.least) / Self.step
         guard usable >= Self.least, list < Self.count, kept + Self.size(of: list) <= limit else {

@@ -156,8 +156,6 @@ extension HTTP2Session {
         if streams.openCount == 0 { streams = StreamTable() }
         if schedule.isEmpty { schedule = StreamSchedule() }
         handle.cache.trim()
-        // nghttp2 holds no frame.
-        if nghttp2_session_want_write(handle.pointer) == 0 { handle.cache.releaseFrames() }
     }
 
     /// Sends a PING. Its answer is a `pong` with the same number.
