@@ -3,5 +3,5 @@
 
 #include <nghttp2/nghttp2.h>
 
-// malloc_usable_size(3), of a header of its own.
+// malloc_usable_size(3), which <stdlib.h> lacks.
 size_t malloc_usable_size(void *block);

@@ -3,7 +3,7 @@ import HTTPWire
 
 /// A reusable array of `nghttp2_nv`. nghttp2 copies names and values.
 struct FieldVector {
-    /// Those of the longest block so far, of which a shorter one uses the first.
+    /// Room for the longest block so far; a shorter one uses the first entries.
     private var entries: [nghttp2_nv] = []
 
     /// Calls `body` with a block's fields.

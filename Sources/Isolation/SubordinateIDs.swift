@@ -88,9 +88,7 @@ package struct SubordinateIDs: Sendable, Equatable {
         start.descriptors = [(STDIN_FILENO, .nothing), (STDOUT_FILENO, .descriptor(STDERR_FILENO))]
         start.closesFrom = STDERR_FILENO + 1
         // The terminal's keys end it.
-        var none = sigset_t()
-        sigemptyset(&none)
-        start.blockedSignals = none
+        start.blockedSignals = .empty
         guard let child = try? start.start() else { return false }
         var status: CInt = 0
         while waitpid(child, &status, 0) < 0 { guard errno == EINTR else { return false } }

@@ -6,6 +6,6 @@ package enum OpenSSLLibrary {
         OpenSSL_version(OPENSSL_VERSION_STRING).map { String(cString: $0) } ?? "unknown"
     }
 
-    /// Since 3.2 it reads one record at a time in a handshake, header and contents apart, whatever it was told.
+    /// Since 3.2 OpenSSL ignores read-ahead in a handshake: it reads one record at a time, header and contents apart.
     static let readsAheadAfterHandshakes = OpenSSL_version_num() >= 0x3020_0000
 }

@@ -35,16 +35,8 @@ package struct SHA256Digest: Sendable, Hashable {
         bytes.withUnsafeBytes { of($0) }
     }
 
-    /// Of no bytes: known without OpenSSL, whose start takes a sixth of a short command's instructions.
-    private static let ofNothing = SHA256Digest(
-        raw: [
-            UInt64(bigEndian: 0xe3b0_c442_98fc_1c14), UInt64(bigEndian: 0x9afb_f4c8_996f_b924),
-            UInt64(bigEndian: 0x27ae_41e4_649b_934c), UInt64(bigEndian: 0xa495_991b_7852_b855),
-        ].span.bytes)
-
     static func of(_ bytes: UnsafeRawBufferPointer) -> SHA256Digest {
-        if bytes.isEmpty { return ofNothing }
-        return withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { output in
+        withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { output in
             let done = EVP_Digest(
                 bytes.baseAddress, bytes.count, output.baseAddress, nil, Algorithm.sha256.pointer, nil)
             precondition(done == 1, "SHA-256 is not available in OpenSSL")

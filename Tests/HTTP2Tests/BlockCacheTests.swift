@@ -88,7 +88,7 @@ struct BlockCacheTests {
             side.session.trim()
             #expect(side.session.handle.cache.kept == 0)
         }
-        // It goes on after that.
+        // Streams open and end after that, too.
         let stream = try #require(pair.client.session.submitRequest(request(), hasBody: false))
         pair.exchange()
         pair.server.session.submitResponse(stream, response(), hasBody: false)

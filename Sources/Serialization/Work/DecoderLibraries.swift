@@ -2,7 +2,6 @@ internal import CBrotli
 internal import CXML2
 internal import CZlib
 internal import CZstd
-internal import Glibc
 
 /// The libraries that decode documents and images, loaded at first use, or all before a process is confined.
 package enum DecoderLibraries {
@@ -11,15 +10,6 @@ package enum DecoderLibraries {
         package let format: String
         /// Debian's.
         package let package: String
-    }
-
-    /// - Returns: the functions of a library; nil if it isn't installed.
-    package static func load<Functions>(
-        _ file: String, _ none: Functions, _ load: (UnsafeMutableRawPointer?, UnsafeMutablePointer<Functions>?) -> Bool
-    ) -> Functions? {
-        var functions = none
-        guard let handle = dlopen(file, RTLD_NOW | RTLD_LOCAL), load(handle, &functions) else { return nil }
-        return functions
     }
 
     package static func load() { _ = missing() }

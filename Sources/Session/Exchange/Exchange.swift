@@ -180,21 +180,13 @@ package final class Exchange: UpstreamReceiver {
 
     func connect(fresh: Bool) -> ExchangeState.Event? {
         guard let destination else { return nil }
-        if atHand != nil, let upstream = atHand.take(), upstream.facts.connection?.isOver != true {
-            return start(on: upstream)
-        }
+        if let upstream = atHand.take(), upstream.facts.connection?.isOver != true { return start(on: upstream) }
         if !fresh,
             let idle = destination.origin.lease(
                 for: method, at: session.unixTime(), within: destination.target.reach, connectionNeed)
         {
             return start(on: idle)
         }
-        obtain()
-        return nil
-    }
-
-    private func obtain() {
-        guard let destination else { return }
         attempt = session.connector.obtain(
             to: destination.target, timeouts: destination.terms.timeouts, dscp: rules?.session.serviceType.dscp ?? 0,
             connectionNeed
@@ -202,6 +194,7 @@ package final class Exchange: UpstreamReceiver {
             guard let self else { return }
             whileHeld { self.attempted(result, isFirst: isFirst, to: destination) }
         }
+        return nil
     }
 
     private func attempted(

@@ -84,7 +84,7 @@ final class ConnectionState {
         readsFirst = true
     }
 
-    /// Puts a ``RecordInput`` in the place of what is read from, with what that holds.
+    /// Replaces what OpenSSL reads from by a ``RecordInput`` with the bytes that it holds.
     /// - Returns: nil: there is no memory for it, and nothing changes.
     func readAhead() -> RecordInput? {
         let input = RecordInput(descriptor)

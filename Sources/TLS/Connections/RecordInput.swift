@@ -1,16 +1,16 @@
 import COpenSSL
 import Glibc
 
-/// What OpenSSL reads records from: a socket, through memory that is lent for a read, so that one system call brings
-/// many records. If OpenSSL reads ahead itself, it moves all that is left to the front of its buffer for each record.
+/// The source of OpenSSL's records: a socket, read into the caller's memory, so that one system call brings many
+/// records. If OpenSSL reads ahead itself, it moves all that is left to the front of its buffer for each record.
 ///
-/// Without lent memory, bytes go from the socket to OpenSSL.
+/// Without such memory, bytes go from the socket to OpenSSL.
 final class RecordInput {
     private let descriptor: CInt
     private var lent: UnsafeMutableRawBufferPointer?
-    /// Bytes that OpenSSL hasn't taken, in lent memory or in `kept`.
+    /// Bytes that OpenSSL hasn't taken, in the caller's memory or in `kept`.
     private var unread = UnsafeRawBufferPointer(start: nil, count: 0)
-    /// What was left when lent memory was taken back.
+    /// A copy of what was left when the caller took its memory back.
     private var kept: UnsafeMutableRawPointer?
     private var hasEnded = false
 

@@ -102,19 +102,18 @@ package struct TLSConnection: ~Copyable {
         recv(SSL_get_fd(ssl), nil, ContextHandle.readAhead, CInt(MSG_DONTWAIT | MSG_TRUNC))
     }
 
-    /// From here on a system call brings as many records as the memory holds that is lent (``lend(_:)``): for peers
-    /// that send many small ones. OpenSSL, which reads ahead otherwise, moves all that is left to the front of its
-    /// buffer for each record.
+    /// Reads many records by one system call, into the caller's memory (``lend(_:)``): for peers that send small ones.
+    /// OpenSSL's own buffer moves all that is left to its front for each record.
     ///
     /// Call it after the handshake. Without memory for it nothing changes.
     package mutating func readAhead() {
         if input == nil { input = state.readAhead() }
     }
 
-    /// Whether reads take lent memory.
+    /// Whether reads use the caller's memory.
     package var readsAhead: Bool { input != nil }
 
-    /// Lends memory for reads, until ``takeBackMemory()``.
+    /// Sets the memory for reads, until ``takeBackMemory()``.
     package mutating func lend(_ memory: UnsafeMutableRawBufferPointer) { input?.lend(memory) }
 
     /// Keeps a copy of what wasn't read, which is nothing unless the memory that it was to be read into is full.

@@ -32,7 +32,7 @@ struct CommandTrust {
     /// A name or a path.
     let command: String
     var isRoot = geteuid() == 0
-    /// Finds those of this user; nil: there are none, or they can't be mapped.
+    /// Finds this user's; nil: the user has no such numbers, or they can't be mapped.
     var findSubordinates: () -> SubordinateIDs? = {
         ChildCommand.path(of: "newuidmap") == nil ? nil : SubordinateIDs.own()
     }

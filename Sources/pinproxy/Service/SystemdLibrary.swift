@@ -5,7 +5,7 @@ internal import Serialization
 /// libsystemd, loaded at first use: only services need it, and it makes the start of each command longer.
 enum SystemdLibrary {
     /// Nil if it isn't installed.
-    static let functions = DecoderLibraries.load(SHIM_SYSTEMD_FILE, shim_systemd(), shim_systemd_load)
+    static let functions = OptionalLibrary.load(SHIM_SYSTEMD_FILE, shim_systemd(), shim_systemd_load)
 
     /// For a process that systemd has started as a service; nil for others: there is nobody to tell.
     static let ofService: shim_systemd? = {

@@ -7,7 +7,7 @@ enum AVIFImage {
     /// Debian's.
     static let package = SHIM_AVIF_PACKAGE
 
-    private static let library = DecoderLibraries.load(SHIM_AVIF_FILE, shim_avif(), shim_avif_load)
+    private static let library = OptionalLibrary.load(SHIM_AVIF_FILE, shim_avif(), shim_avif_load)
 
     static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
         try body.withUnsafeBufferPointer { bytes throws(ImageDefect) in try decode(bytes, limits) }

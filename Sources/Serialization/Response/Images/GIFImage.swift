@@ -6,7 +6,7 @@ enum GIFImage {
 
     static var isAvailable: Bool { library != nil }
 
-    private static let library = DecoderLibraries.load(SHIM_GIF_FILE, shim_gif(), shim_gif_load)
+    private static let library = OptionalLibrary.load(SHIM_GIF_FILE, shim_gif(), shim_gif_load)
 
     private final class Reader {
         let bytes: [UInt8]

@@ -9,7 +9,7 @@ enum JPEGImage {
 
     static var isAvailable: Bool { library != nil }
 
-    private static let library = DecoderLibraries.load(SHIM_JPEG_FILE, shim_jpeg(), shim_jpeg_load)
+    private static let library = OptionalLibrary.load(SHIM_JPEG_FILE, shim_jpeg(), shim_jpeg_load)
 
     static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
         guard let library else {

@@ -9,7 +9,7 @@ enum PNGImage {
 
     static var isAvailable: Bool { library != nil }
 
-    private static let library = DecoderLibraries.load(SHIM_PNG_FILE, shim_png(), shim_png_load)
+    private static let library = OptionalLibrary.load(SHIM_PNG_FILE, shim_png(), shim_png_load)
 
     static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
         guard let library else {

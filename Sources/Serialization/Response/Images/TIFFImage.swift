@@ -10,7 +10,7 @@ struct TIFFImage {
 
     static var isAvailable: Bool { library != nil }
 
-    private static let library = DecoderLibraries.load(SHIM_TIFF_FILE, shim_tiff(), shim_tiff_load)
+    private static let library = OptionalLibrary.load(SHIM_TIFF_FILE, shim_tiff(), shim_tiff_load)
 
     /// The file in memory, and what libtiff says of it.
     private final class File {

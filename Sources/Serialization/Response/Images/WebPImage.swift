@@ -4,7 +4,7 @@ internal import CWebP
 enum WebPImage {
     static var isAvailable: Bool { library != nil }
 
-    private static let library = DecoderLibraries.load(SHIM_WEBP_FILE, shim_webp(), shim_webp_load)
+    private static let library = OptionalLibrary.load(SHIM_WEBP_FILE, shim_webp(), shim_webp_load)
 
     static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
         try body.withUnsafeBufferPointer { bytes throws(ImageDefect) in try decode(bytes, limits) }

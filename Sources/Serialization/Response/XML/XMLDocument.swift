@@ -33,7 +33,7 @@ enum XMLDocument {
 
     /// Nil if the library isn't there. Initialised once for the process; libxml2 wants it before threads use it.
     private static let library: shim_xml? = {
-        let functions = DecoderLibraries.load(SHIM_XML_FILE, shim_xml(), shim_xml_load)
+        let functions = OptionalLibrary.load(SHIM_XML_FILE, shim_xml(), shim_xml_load)
         functions?.initParser()
         return functions
     }()
