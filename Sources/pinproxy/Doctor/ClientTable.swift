@@ -323,7 +323,8 @@ extension ClientProgram {
                 sandbox=; [ "$(id -u)" != 0 ] || sandbox=--no-sandbox
                 said=$(chromium --headless $sandbox --disable-gpu --disable-dev-shm-usage \
                 --user-data-dir="$PWD/profile" \
-                --dump-dom "$SITE/" 2>&1); echo "$said"; case $said in *"answers for this host"*) ;; *) exit 1 ;; esac
+                --dump-dom "$SITE/" 2>&1); echo "$said"; case $said in *"answers for this host"*) exit ;; esac
+                echo "$said" | grep -o 'ERR_CERT[A-Z_]*' | sed 's/^/certificate not trusted: /;q'; exit 1
                 """,
             remedy: Remedy(text: "`pinproxy ca install --nss`")),
         ClientProgram(

@@ -83,8 +83,8 @@ struct Examination {
 
     private func both(_ call: String, of program: ClientProgram) throws -> (right: ClientCall, wrong: ClientCall) {
         let right = try self.call(call, of: program, for: .right)
-        // What doesn't come to the proxy with the one host doesn't with the other.
-        if !right.succeeded, right.requests == 0 { return (right, right) }
+        // What sends nothing within TLS to the one host, for want of proxy or trust, sends nothing to the other.
+        if !right.succeeded, right.inside == 0 { return (right, right) }
         return (right, try self.call(call, of: program, for: .wrong))
     }
 
