@@ -2,7 +2,7 @@
 # make install  the release, its configuration and its systemd units below $(DESTDIR)$(PREFIX), /usr if nothing
 #             else is said, and $(DESTDIR)$(SYSCONFDIR), /etc
 # make deb    the Debian package, in .build/deb
-# make unit   the tests of the rooms below the commands, which start no proxy
+# make unit   the tests of the rooms below the commands, which start no proxy; RELEASE=trixie: inside a Debian 13
 # make test   every test, and test-system of this release where that can be done; ONLY=StreamingTests: that suite alone;
 #             with RELEASE=trixie inside a Debian 13 that is made for it; with SANITIZE=address under the address
 #             sanitizer, with CONFINED=yes under the unit's filter of system calls (docs/testing.md)
@@ -184,11 +184,17 @@ endif
 # What depends on the program or starts it is left out.
 ROOMS := Addresses EventLoop TLS HTTPWire HTTP2 Security Serialization Reachability LocalPeers Transport Isolation \
 	Session Configuration Records Clients Daemon
+ifneq ($(filter-out $(HERE),$(RELEASE)),)
+unit:
+	@.ci/install-packages python3 debootstrap
+	$(call in,$(RELEASE))make unit
+else
 unit: export PINPROXY_TESTS := $(ROOMS:%=%Tests)
 unit:
 	@.ci/install-packages $(TO_BUILD)
 	swift build --build-tests $(CHECKED)
 	swift test --skip-build --experimental-maximum-parallelization-width $(AT_ONCE)
+endif
 
 # Without the booted machine; SKIP=IntegrationTests leaves those out.
 ifneq ($(filter-out $(HERE),$(RELEASE)),)
