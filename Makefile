@@ -108,8 +108,8 @@ RELEASES := bookworm trixie
 in = $(if $(filter-out $(HERE),$(1)),python3 -B Tests/System/release.py $(1) )
 folder = $(if $(filter-out $(HERE),$(1)),.build-$(1),.build)
 
-.PHONY: suite run release install manual deb test test-clients test-system bench bench-many soak bench-check faults \
-	fuzz fuzz-minimize desync lint format unit
+.PHONY: suite run release install manual packages deb test test-clients test-system bench bench-many soak bench-check \
+	faults fuzz fuzz-minimize desync lint format unit
 
 run: release
 	@.ci/first-steps
@@ -196,6 +196,10 @@ unit:
 	swift test --skip-build --experimental-maximum-parallelization-width $(AT_ONCE)
 endif
 
+# What the release and its package are built with.
+packages:
+	@.ci/install-packages $(TO_BUILD) $(TO_RUN) $(TO_PACKAGE)
+
 # Without the booted machine; SKIP=IntegrationTests leaves those out.
 ifneq ($(filter-out $(HERE),$(RELEASE)),)
 suite:
@@ -223,14 +227,15 @@ test-clients: $(CLIENTS)/installed $(PYTHON)/installed
 	@git diff --stat -- docs/clients.md
 
 # Style: Swift by .swift-format, Python by .ruff.toml, shell by shellcheck, and 120 columns.
-WITH_COLUMNS := --include=*.swift --include=*.c --include=*.h --include=*.py --include=*.sh Sources Tests Benchmarks docs
+WITH_COLUMNS := --include=*.swift --include=*.c --include=*.h --include=*.py --include=*.sh
 lint: $(PYTHON)/installed
 	@.ci/install-packages shellcheck
 	swift format lint --recursive --parallel --strict Package.swift Sources Tests Benchmarks
 	$(PYTHON)/bin/ruff check --no-cache --quiet .
 	$(PYTHON)/bin/ruff format --no-cache --quiet --check .
 	shellcheck --severity=warning $$(grep -rlE '^#!/bin/(ba)?sh' .ci debian Tests)
-	@! LC_ALL=C.UTF-8 grep -rnE '^.{121,}' $(WITH_COLUMNS) Package.swift Makefile .ci/[a-z]* debian/rules || \
+	@! { LC_ALL=C.UTF-8 grep -rnE '^.{121,}' $(WITH_COLUMNS) Sources Tests Benchmarks docs; \
+		LC_ALL=C.UTF-8 grep -nE -d skip '^.{121,}' Package.swift Makefile .ci/* debian/rules; } | grep . || \
 		{ echo "More than 120 columns."; exit 1; }
 
 # Writes what `make lint` asks for, as far as the formatters know it.
