@@ -60,6 +60,7 @@ def lane(number, options, go, queue):
                 if proxy.poll() is not None:
                     trial.report(f"the proxy has ended: {proxy.returncode}\n{last_words(programs.folder)}")
                     break
+                programs.check()
                 if time.monotonic() - told > 60:
                     told = time.monotonic()
                     print(

@@ -33,6 +33,12 @@ class Programs:
         self.all.append(process)
         return process
 
+    def check(self):
+        """The trial shows nothing without one of them."""
+        for process in self.all:
+            if process.poll() is not None:
+                raise SystemExit(f"{process.args[0]} has ended: {process.returncode}")
+
     def stop(self):
         for process in self.all:
             process.kill()

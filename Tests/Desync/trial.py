@@ -1,6 +1,7 @@
 """What is sent in batches, what the model expects of it, and how that compares with what came."""
 
 import collections
+import itertools
 import random
 import re
 
@@ -238,9 +239,9 @@ class Trial:
         return faults
 
     def narrow(self, faults, inputs, run, name):
-        """Finds the input that a fault comes from, by sending each alone."""
-        alone = [(input, found) for input in inputs if (found := run(input))]
-        for input, found in alone[:3]:
+        """Finds inputs that a fault comes from, by sending each alone."""
+        alone = list(itertools.islice(((input, found) for input in inputs if (found := run(input))), 3))
+        for input, found in alone:
             self.report(
                 f"{name}: {input.data!r}\n    model: {[m[:2] + (len(m.body),) for m in input.messages]} "
                 f"{input.ending}\n    " + "\n    ".join(found)
