@@ -102,7 +102,7 @@ struct PinCommandTests {
     }
 
     @Test(arguments: [
-        ("nowhere.test", "nowhere.test: no such host"),
+        ("nowhere.onion", "nowhere.onion: no such host"),
         ("origin.test:1", "Connection refused"),
         ("[::1]:1", "Connection refused"),
         ("::1", "[::1]:443"),
