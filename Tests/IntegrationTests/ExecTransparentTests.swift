@@ -314,7 +314,7 @@ struct ExecTransparentTests {
         let answer = try await ask(question)
         #expect(answer.status == 200 && answer.description.contains("\"\(IsolationBed.address)\""), "\(answer)")
         #expect(
-            try await ask(question.replacingOccurrences(of: "right.", with: "nowhere.")).description.contains(
+            try await ask(question.replacingOccurrences(of: "right.test", with: "nowhere.onion")).description.contains(
                 "\"exists\":false"))
     }
 

@@ -126,8 +126,8 @@ struct PinCommandTests {
     }
 
     @Test func takesANameInAnyLanguage() async throws {
-        let run = try await pin("Bücher.test")
+        let run = try await pin("Bücher.onion")
         #expect(run.ending == .exited(1), "\(run)")
-        #expect(run.errors.contains("xn--bcher-kva.test: no such host"), "\(run)")
+        #expect(run.errors.contains("xn--bcher-kva.onion: no such host"), "\(run)")
     }
 }
