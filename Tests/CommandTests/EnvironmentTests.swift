@@ -245,7 +245,9 @@ import Testing
     }
 
     /// Programs of root's don't take orders from a service.
-    @Test(.enabled(if: geteuid() == 0)) func programFilesAreInADirectoryOfOnesOwn() throws {
+    @Test(.enabled(if: geteuid() == 0, "needs root, to give files away")) func programFilesAreInADirectoryOfOnesOwn()
+        throws
+    {
         let bed = try CommandBed()
         #expect(try bed.configured("ca", "create").code == 0)
         for name in ["", "/authority.pem", "/authority.key"] {

@@ -30,7 +30,7 @@ import Testing
 
     // MARK: Root and a service
 
-    @Test(.enabled(if: isRoot)) func whatRootMakesForAServiceIsTheServices() throws {
+    @Test(.enabled(if: isRoot, "needs root, to give files away")) func whatRootMakesForAServiceIsTheServices() throws {
         let (bed, _) = try serviceBed()
         for name in ["authority.pem", "authority.key"] { #expect(owner(bed.path("service/" + name)) == Self.nobody) }
         let mode = try FileManager.default.attributesOfItem(atPath: bed.path("service/authority.key"))[
@@ -43,7 +43,7 @@ import Testing
     }
 
     /// A rotation by root leaves nothing that the service can't read.
-    @Test(.enabled(if: isRoot)) func aRotationByRootIsTheServices() throws {
+    @Test(.enabled(if: isRoot, "needs root, to give files away")) func aRotationByRootIsTheServices() throws {
         let (bed, options) = try serviceBed()
         func names() throws -> [String] {
             try FileManager.default.contentsOfDirectory(atPath: bed.path("service")).sorted()
@@ -64,7 +64,7 @@ import Testing
 
     /// Root's commands take what is private to the service's user, or to root; nobody else's, and nothing open.
     @Test(
-        .enabled(if: isRoot),
+        .enabled(if: isRoot, "needs root, to give files away"),
         arguments: [(uid_t(65534), 0o600, true), (0, 0o600, true), (12345, 0o600, false), (65534, 0o640, false)])
     func aTokenOfTheServiceIsNoHindranceToRoot(_ user: uid_t, _ mode: Int, _ isAccepted: Bool) throws {
         let (bed, options) = try serviceBed()
@@ -84,7 +84,7 @@ import Testing
     }
 
     /// The service has replaced every written file by a link.
-    @Test(.enabled(if: isRoot)) func rootWritesNothingWhereAServiceLeads() throws {
+    @Test(.enabled(if: isRoot, "needs root, to give files away")) func rootWritesNothingWhereAServiceLeads() throws {
         let (bed, options) = try serviceBed()
         let victim = bed.path("victim")
         try FileManager.default.createDirectory(atPath: victim, withIntermediateDirectories: true)
@@ -112,7 +112,7 @@ import Testing
         #expect(try bed.read("victim/kept") == "secret")
     }
 
-    @Test(.enabled(if: isRoot)) func whatRootLearnsIsTheServices() throws {
+    @Test(.enabled(if: isRoot, "needs root, to give files away")) func whatRootLearnsIsTheServices() throws {
         let (bed, options) = try serviceBed()
         try bed.write("service/chains.json", "{\"hosts\": {}, \"learnsUntil\": 4102444800}")
         #expect(chown(bed.path("service/chains.json"), Self.nobody, Self.nobody) == 0)

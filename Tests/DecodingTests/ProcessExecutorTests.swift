@@ -81,7 +81,8 @@ import Testing
     // MARK: What it is
 
     /// Who isn't root can't look into a process that may not be looked into.
-    @Test(.enabled(if: getuid() == 0)) func itHasNothingButItsSocket() async throws {
+    @Test(.enabled(if: getuid() == 0, "needs root, whose process has something to give up"))
+    func itHasNothingButItsSocket() async throws {
         let bench = try DecoderBench()
         #expect(try await bench.judge() == "pass")
         let process = "/proc/\(try #require(bench.executor.counts.processes.first))"

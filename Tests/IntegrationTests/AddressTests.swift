@@ -137,7 +137,7 @@ struct AddressTests {
             #expect(parent.events.all("connect").isEmpty && parent.events.all("request").isEmpty)
             #expect(try await Self.status(proxy, "both.test:443") == 200)
             // Not known here: the parent decides.
-            #expect(try await Self.status(proxy, "nowhere.test:443") == 200)
+            #expect(try await Self.status(proxy, "nowhere.onion:443") == 200)
         }
     }
 

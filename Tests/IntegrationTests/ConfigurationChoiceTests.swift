@@ -56,7 +56,8 @@ struct ConfigurationChoiceTests {
         }
     }
 
-    @Test(.enabled(if: isServiceMissing)) func withoutAProxyItIsTheDirectorys() async throws {
+    @Test(.enabled(if: isServiceMissing, "a pinproxy of this machine would be found"))
+    func withoutAProxyItIsTheDirectorys() async throws {
         try await withTestBed { bed in
             let check = try await command(bed, in: foreign(bed), "check")
             #expect(check.succeeded && check.output.hasPrefix("config/pinproxy.yaml: "), "\(check)")
@@ -69,7 +70,8 @@ struct ConfigurationChoiceTests {
     }
 
     /// A proxy without a control socket prevents nothing, and a line says so.
-    @Test(.enabled(if: isServiceMissing)) func aProxyThatCannotBeAskedIsToldOf() async throws {
+    @Test(.enabled(if: isServiceMissing, "a pinproxy of this machine would be found"))
+    func aProxyThatCannotBeAskedIsToldOf() async throws {
         try await withTestBed { bed in
             let proxy = try await ProxyProcess(in: bed, trust: nil)
             try FileManager.default.removeItem(atPath: bed.path("proxy/state/pinproxy/control.sock"))

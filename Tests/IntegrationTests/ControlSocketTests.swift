@@ -210,7 +210,7 @@ struct ControlSocketTests {
     }
 
     /// The socket's permissions keep others out, and where somebody has opened them, the kernel's word does.
-    @Test(.enabled(if: getuid() == 0)) func othersAreRefused() async throws {
+    @Test(.enabled(if: getuid() == 0, "needs root, to be another user")) func othersAreRefused() async throws {
         try await withTestBed { bed in
             let proxy = try await ProxyProcess(in: bed, trust: nil)
             let tasks = TaskControl(bed: bed, proxy: proxy)

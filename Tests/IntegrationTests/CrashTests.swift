@@ -70,7 +70,7 @@ struct CrashTests {
     /// A core holds keys, passwords and what clients send. Who wants one has to ask for it.
     @Test(
         .disabled(if: Sanitizer.isOn, "the sanitizer reports these signals"),
-        .enabled(if: isNamedCore && geteuid() == 0),
+        .enabled(if: isNamedCore && geteuid() == 0, "needs root, and cores that the kernel writes to files"),
         arguments: [false, true])
     func noCoreIsLeftUnlessItIsAskedFor(_ isAskedFor: Bool) async throws {
         try await withTestBed { bed in

@@ -63,7 +63,7 @@ struct DescriptorTests {
                 "POST \(shared.plainURL)/echo HTTP/1.1\r\nHost: origin.test:\(shared.secondOriginPort)\r\n"
                     + "Content-Length: 50000000\r\n\r\n" + String(repeating: "x", count: 100_000))
         case .isRefused:
-            try await connection.send("CONNECT nowhere.test:1 HTTP/1.1\r\nHost: nowhere.test:1\r\n\r\n")
+            try await connection.send("CONNECT nowhere.onion:1 HTTP/1.1\r\nHost: nowhere.onion:1\r\n\r\n")
             #expect(try await connection.response().status == 502)
         case .isTruncated:
             _ = try await shared.curl(shared.url + "/truncated/length")

@@ -152,7 +152,9 @@ struct ExecAskingTests {
     }
 
     /// Not even of its own processes that have become another user's: nobody learns of others' connections.
-    @Test(.enabled(if: getuid() == 0)) func anotherUsersConnectionIsNotToldOf() async throws {
+    @Test(.enabled(if: getuid() == 0, "needs root, to be another user")) func anotherUsersConnectionIsNotToldOf()
+        async throws
+    {
         let stranger = IsolationBed.asNobody.joined(separator: " ")
         let run = try await bed.exec("sh", "-c", "\(stranger) \(plainCurl(wrongURL)); true")
         #expect(run.succeeded && run.told.count == 1, "\(run)")

@@ -148,7 +148,7 @@ struct ExecChildTests {
     @Test(arguments: ["2>&-", "2>/dev/full", "0<&- 1>&- 2>&-", "2>&1 | true"])
     func standardErrorIsClosed(redirection: String) async throws {
         let mark = bed.path("ran-\(UUID())")
-        let command = bed.execArguments([], ["sh", "-c", "curl -s https://nowhere.test/; touch \(mark); exit 6"])
+        let command = bed.execArguments([], ["sh", "-c", "curl -s https://nowhere.onion/; touch \(mark); exit 6"])
             .joined(separator: "' '")
         let run = try await bed.run(
             ["bash", "-c", "set -o pipefail; '\(command)' \(redirection)"],
@@ -159,7 +159,7 @@ struct ExecChildTests {
 
     /// A command of its own standard error's: closing it takes nothing from what is told.
     @Test func theCommandClosesItsStandardError() async throws {
-        let run = try await bed.exec("sh", "-c", "exec 2>&-; curl -s https://nowhere.test/; true")
+        let run = try await bed.exec("sh", "-c", "exec 2>&-; curl -s https://nowhere.onion/; true")
         #expect(run.succeeded && run.told.count == 1, "\(run)")
     }
 

@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// Programs that make namespaces of several users, run by an ordinary user with `--isolated`.
-@Suite(.enabled(if: IsolationBed.isNestableForUsers), .timeLimit(.minutes(5)))
+@Suite(.enabled(if: IsolationBed.isNestableForUsers, "needs root, buildah and uidmap"), .timeLimit(.minutes(5)))
 struct ExecNamespacesTests {
     /// Gives nobody other numbers, seen by what follows alone.
     private func withNumbers(_ bed: TestBed) throws -> [String] {

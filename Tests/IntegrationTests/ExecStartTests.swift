@@ -84,7 +84,7 @@ struct ExecStartTests {
     @Test func theOneThatRunsIsUsed() async throws {
         try await withTestBed { bed in
             let proxy = try await ProxyProcess(in: bed, trust: nil)
-            let run = try await bed.exec(options: ["--start"], "curl", "-s", "http://nowhere.test/its-own")
+            let run = try await bed.exec(options: ["--start"], "curl", "-s", "http://nowhere.onion/its-own")
             #expect(run.succeeded, "\(run)")
             _ = try await proxy.events.first("exchange") { $0["path"] == "/its-own" }
             #expect(try await isRunning(bed))

@@ -6,7 +6,9 @@ import Testing
 
 /// Under `pinproxy exec` programs that read the system's trust stores trust the proxy's authority, and nothing else
 /// changes.
-@Suite(.sharedBed(ExecRefusalBed.prepare), .enabled(if: IsolationBed.isMountable), .timeLimit(.minutes(5)))
+@Suite(
+    .sharedBed(ExecRefusalBed.prepare), .enabled(if: IsolationBed.isMountable, "needs mount namespaces"),
+    .timeLimit(.minutes(5)))
 struct ExecSystemTrustTests {
     let shared: SharedBed
     var bed: TestBed { shared.bed }
@@ -86,7 +88,7 @@ struct ExecSystemTrustTests {
         #expect(certificates.output.hasPrefix("\(outside + 2)\n"), "\(certificates)")
     }
 
-    @Test(.enabled(if: IsolationBed.isAvailableToUsers))
+    @Test(.enabled(if: IsolationBed.isAvailableToUsers, "needs root, to be an ordinary user"))
     func anOrdinaryUser() async throws {
         let environment = try IsolationBed.openToUsers(bed)
         let options = ["--state-directory", bed.path("proxy/state/pinproxy")]
@@ -114,30 +116,32 @@ struct ExecSystemTrustTests {
     }
 
     /// The other distributions' places, as their links lead to one another.
-    @Test(arguments: [
-        // Fedora
-        """
-        rm -r /etc/ssl/certs; mkdir -p /etc/pki/ca-trust/extracted/pem /etc/pki/tls/certs; ln -s ../pki/tls/certs \
-        /etc/ssl/certs
-        cp $1 /etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem
-        ln -s /etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem /etc/pki/tls/certs/ca-bundle.crt
-        ln -s certs/ca-bundle.crt /etc/pki/tls/cert.pem
-        ln -s /etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem /etc/pki/tls/certs/ca-certificates.crt
-        files='/etc/pki/tls/certs/ca-bundle.crt /etc/pki/tls/cert.pem /etc/ssl/certs/ca-certificates.crt'
-        """,
-        // Alpine
-        """
-        ln -s certs/ca-certificates.crt /etc/ssl/cert.pem; files='/etc/ssl/cert.pem /etc/ssl/certs/ca-certificates.crt'
-        """,
-        // openSUSE
-        """
-        rm -r /etc/ssl/certs; mkdir -p /etc/var/pem /etc/var/openssl; cp $1 /etc/ssl/ca-bundle.pem; ln -s ../var/pem \
-        /etc/ssl/certs
-        cp $1 /etc/var/pem/One.pem; files=/etc/ssl/ca-bundle.pem
-        """,
-    ])
+    @Test(
+        .enabled(if: getuid() == 0, "needs root, to mount over /etc"),
+        arguments: [
+            // Fedora
+            """
+            rm -r /etc/ssl/certs; mkdir -p /etc/pki/ca-trust/extracted/pem /etc/pki/tls/certs; ln -s ../pki/tls/certs \
+            /etc/ssl/certs
+            cp $1 /etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem
+            ln -s /etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem /etc/pki/tls/certs/ca-bundle.crt
+            ln -s certs/ca-bundle.crt /etc/pki/tls/cert.pem
+            ln -s /etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem /etc/pki/tls/certs/ca-certificates.crt
+            files='/etc/pki/tls/certs/ca-bundle.crt /etc/pki/tls/cert.pem /etc/ssl/certs/ca-certificates.crt'
+            """,
+            // Alpine
+            """
+            ln -s certs/ca-certificates.crt /etc/ssl/cert.pem
+            files='/etc/ssl/cert.pem /etc/ssl/certs/ca-certificates.crt'
+            """,
+            // openSUSE
+            """
+            rm -r /etc/ssl/certs; mkdir -p /etc/var/pem /etc/var/openssl; cp $1 /etc/ssl/ca-bundle.pem
+            ln -s ../var/pem /etc/ssl/certs
+            cp $1 /etc/var/pem/One.pem; files=/etc/ssl/ca-bundle.pem
+            """,
+        ])
     func otherDistributions(arrangement: String) async throws {
-        guard getuid() == 0 else { return }
         let script = """
             set -e; cp -a /etc $2; mount --bind $2 /etc; cp /etc/ssl/certs/ca-certificates.crt $2.crt; set -- $2.crt \
             "$@"
@@ -153,7 +157,10 @@ struct ExecSystemTrustTests {
     }
 
     /// ssh takes included settings from root or its user, and in a namespace of users root is nobody.
-    @Test(.enabled(if: IsolationBed.isAvailableToUsers && FileManager.default.fileExists(atPath: "/usr/bin/ssh")))
+    @Test(
+        .enabled(
+            if: IsolationBed.isAvailableToUsers && FileManager.default.fileExists(atPath: "/usr/bin/ssh"),
+            "needs root, to be an ordinary user, and ssh"))
     func sshReadsItsSettings() async throws {
         let environment = try IsolationBed.openToUsers(bed)
         let script = """
@@ -174,7 +181,7 @@ struct ExecSystemTrustTests {
 
     /// Without the namespaces the variables are all there is, which is said once. Who asks for the stores isn't served
     /// without.
-    @Test func namespacesAreForbidden() async throws {
+    @Test(.enabled(if: getuid() == 0, IsolationBed.whyRoot)) func namespacesAreForbidden() async throws {
         try await withTestBed { bed in
             _ = try await ProxyProcess(in: bed, trust: nil, sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())"]])
             let forbid =

@@ -29,7 +29,7 @@ struct ExecTokenTests {
             let script =
                 """
                 echo $http_proxy; curl -s \(shared.plainURL)/echo; curl -s \(shared.url)/echo; curl -s \
-                https://nowhere.test/
+                https://nowhere.onion/
                 """
             let run = try await bed.exec("sh", "-c", script)
             let url = try #require(
@@ -38,7 +38,7 @@ struct ExecTokenTests {
             #expect(run.output.matches(of: /"method": "GET"/).count == 2, "\(run)")
             #expect(run.output.components(separatedBy: url.output.1).count == 2, "\(run)")
             #expect(!run.output.lowercased().contains("proxy-authorization"), "\(run)")
-            let event = try await shared.proxy.events.first("exchange") { $0["host"] == "nowhere.test" }
+            let event = try await shared.proxy.events.first("exchange") { $0["host"] == "nowhere.onion" }
             #expect(!event.description.contains(url.output.1))
             let encoded = Data("pinproxy-run:\(url.output.1)".utf8).base64EncodedString()
             for line in shared.proxy.process.output.lines {
@@ -95,7 +95,7 @@ struct ExecTokenTests {
 
     /// Another user's run is told what is refused, and opens nothing: it takes a user's name and password, which the
     /// command doesn't get to see.
-    @Test(.enabled(if: getuid() == 0)) func anotherUserNeedsAPassword() async throws {
+    @Test(.enabled(if: getuid() == 0, "needs root, to be another user")) func anotherUserNeedsAPassword() async throws {
         try await withTestBed { bed in
             try await AuthenticationBed.usersFile(in: bed, folder: "proxy")
             let port = try bed.port()
@@ -252,7 +252,7 @@ struct ExecTokenTests {
                 #expect(try await connection.response().status == 200)
                 held.append(connection)
             }
-            let run = try await bed.exec("curl", "-s", "https://nowhere.test/")
+            let run = try await bed.exec("curl", "-s", "https://nowhere.onion/")
             #expect(run.ending == .exited(56), "\(run)")
             #expect(
                 run.told.count == 1 && run.told[0].contains("256 runs of pinproxy exec are under way already"), "\(run)"
@@ -260,7 +260,7 @@ struct ExecTokenTests {
             _ = try await proxy.events.first("runs.limit")
             held = []
             try await eventually("room") {
-                try await bed.exec("curl", "-s", "https://nowhere.test/").errors.contains("Cannot resolve")
+                try await bed.exec("curl", "-s", "https://nowhere.onion/").errors.contains("Cannot resolve")
             }
         }
     }

@@ -96,7 +96,7 @@ struct ExecTrustTests {
         #expect(try await ca("remove", "--nss", "--all").output == "not installed")
     }
 
-    @Test(.enabled(if: JVMCopy.isAvailable)) func aJVMsStore() async throws {
+    @Test(.enabled(if: JVMCopy.isAvailable, "needs a JDK")) func aJVMsStore() async throws {
         let bed = shared.bed
         let jvm = try await JVMCopy(bed, trusting: shared.proxy.authority)
         func ca(_ arguments: String...) async throws -> Run {

@@ -32,7 +32,7 @@ struct ExplainCommandTests {
 
     /// The proxy's own words, whatever keeps a host from being reached.
     @Test(arguments: [
-        "wrong.test", "stranger.test", "denied.test", "nowhere.test", "metadata.test", "closed.test", "plain.test",
+        "wrong.test", "stranger.test", "denied.test", "nowhere.onion", "metadata.test", "closed.test", "plain.test",
         "expired-pins.test", "unchecked.test",
     ]) func itsTextIsTheOneThatAClientGets(_ name: String) async throws {
         let port =

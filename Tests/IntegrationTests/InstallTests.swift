@@ -6,7 +6,7 @@ import Testing
 struct InstallTests {
     private func install(_ bed: TestBed) async throws -> Run {
         try await bed.run([
-            "make", "-C", Documentation.repository, "-o", "release", "install", "RELEASE=\(ProxyProcess.executable)",
+            "make", "-C", Documentation.repository, "-o", "release", "install", "PROGRAM=\(ProxyProcess.executable)",
             "DESTDIR=\(bed.path("root"))", "PREFIX=/opt/proxy", "SYSCONFDIR=/opt/etc",
         ])
     }
@@ -78,7 +78,9 @@ struct InstallTests {
     }
 
     /// How much of the machine the service may touch; 0 is nothing (systemd-analyze(1)). NotifyAccess=all counts 0.2.
-    @Test(.enabled(if: IsolationBed.isMountable), arguments: ["pinproxy.service", "pinproxy-signer.service"])
+    @Test(
+        .enabled(if: IsolationBed.isMountable, "needs mount namespaces"),
+        arguments: ["pinproxy.service", "pinproxy-signer.service"])
     func theServiceIsConfined(unit: String) async throws {
         try await withTestBed { bed in
             // It makes /run/systemd where there is none, which is root's to do.

@@ -42,7 +42,7 @@ struct LintCommandTests {
             rules("place.test") == [
                 "warning refused-now", "warning pin-out-of-position", "warning pin-out-of-position",
             ])
-        #expect(rules("nowhere.test") == ["note not-checked"])
+        #expect(rules("nowhere.onion") == ["note not-checked"])
         #expect(rules("tunnel.test") == [])
         #expect(rules("listed.test") == ["note no-revocation-list"])
         #expect(rules("unlisted.test") == ["warning no-revocation-list"])
@@ -137,7 +137,7 @@ private enum LintBed {
             "hosts:\n" + entry("right.test:\(port)", pins) + entry("backup.test:\(port)", [pins[0], other])
                 + entry("wrong.test:\(port)", [.wrongPin, other])
                 + entry("report.test:\(port)", [.wrongPin, other], ", enforcement: report")
-                + entry("place.test:\(port)", pins, ", position: root") + entry("nowhere.test", pins)
+                + entry("place.test:\(port)", pins, ", position: root") + entry("nowhere.onion", pins)
                 + "  - {match: \"short.test:\(port)\", max_leaf_lifetime: 7d}\n"
                 + "  - {match: \"plain.test:\(port)\", pinning: none}\n"
                 + "  - {match: \"*.seen.test\", max_leaf_lifetime: 7d, record: true}\n"

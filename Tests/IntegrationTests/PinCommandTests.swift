@@ -102,7 +102,7 @@ struct PinCommandTests {
     }
 
     @Test(arguments: [
-        ("nowhere.test", "nowhere.test: no such host"),
+        ("nowhere.onion", "nowhere.onion: no such host"),
         ("origin.test:1", "Connection refused"),
         ("[::1]:1", "Connection refused"),
         ("::1", "[::1]:443"),
@@ -126,8 +126,8 @@ struct PinCommandTests {
     }
 
     @Test func takesANameInAnyLanguage() async throws {
-        let run = try await pin("Bücher.test")
+        let run = try await pin("Bücher.onion")
         #expect(run.ending == .exited(1), "\(run)")
-        #expect(run.errors.contains("xn--bcher-kva.test: no such host"), "\(run)")
+        #expect(run.errors.contains("xn--bcher-kva.onion: no such host"), "\(run)")
     }
 }

@@ -4,7 +4,7 @@ import Testing
 
 /// Plain HTTP inside CONNECT: what the client sends first tells, and its requests are decided about like `http://`
 /// URLs. Port 80 is taken for plain HTTP before the client speaks; any other port when its server doesn't speak TLS.
-@Suite(.timeLimit(.minutes(5)), .enabled(if: geteuid() == 0))
+@Suite(.timeLimit(.minutes(5)), .enabled(if: geteuid() == 0, "needs root, to listen on port 80"))
 struct PlainConnectTests {
     /// Two origins on port 80, plain and with TLS, and the usual ones.
     private struct Bed {
@@ -176,9 +176,9 @@ struct PlainConnectTests {
 
     /// The host needn't exist: its base is connected to.
     @Test func aBaseHolds() async throws {
-        let pins = "hosts: [{match: nowhere.test, session: {base_url: \"http://plain.test/received/\"}}]\n"
+        let pins = "hosts: [{match: nowhere.onion, session: {base_url: \"http://plain.test/received/\"}}]\n"
         try await withBed(pins: pins) { bed in
-            let run = try await bed.shared.curl("--proxytunnel", "http://nowhere.test/here")
+            let run = try await bed.shared.curl("--proxytunnel", "http://nowhere.onion/here")
             let received = try ReceivedRequest(run)
             #expect(received.target == "/received/here" && received.values("Host") == ["plain.test"], "\(received)")
             #expect(bed.plain.events.all("request").count == 1)

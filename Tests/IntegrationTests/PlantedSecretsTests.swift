@@ -164,7 +164,7 @@ struct PlantedSecretsTests {
             shared.url + "/echo", shared.url + "/login/Basic", shared.url + "/die", plain + "/echo",
             plain + "/login/Basic",
             plain + "/truncated/length", "https://wrong.test:\(shared.originPort)/echo", "http://denied.test/echo",
-            "https://nowhere.test/echo",
+            "https://nowhere.onion/echo",
         ]
         for url in urls {
             let parts = url.components(separatedBy: "://")

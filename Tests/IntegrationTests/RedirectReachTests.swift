@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// A redirect from an internet address reaches no internal address, judged by the addresses dialled.
-@Suite(.enabled(if: NetworkBed.isAvailable), .timeLimit(.minutes(5)))
+@Suite(.enabled(if: NetworkBed.isAvailable, "needs root, to make network namespaces"), .timeLimit(.minutes(5)))
 struct RedirectReachTests {
     private static let pins = """
         hosts:

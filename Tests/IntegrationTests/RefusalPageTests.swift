@@ -84,7 +84,7 @@ struct RefusalPageTests {
         #expect(try await shared.proxy.connect(to: "plain.test:\(shared.originPort)").status == 502)
         let unreachable = try await shared.proxy.connect(to: "page.test:1")
         #expect(unreachable.status == 502 && unreachable.reason.contains("Cannot connect"), "\(unreachable)")
-        #expect(try await shared.proxy.connect(to: "nowhere.test:443").status == 502)
+        #expect(try await shared.proxy.connect(to: "nowhere.onion:443").status == 502)
     }
 
     @Test func execTellsOnce() async throws {

@@ -12,8 +12,8 @@ struct RefusalTests {
     }
 
     @Test func aNameThatDoesNotExist() async throws {
-        let answer = try await shared.proxy.connect(to: "nowhere.test:443")
-        Expected.refused(502, "dns_error").check(answer, host: "nowhere.test")
+        let answer = try await shared.proxy.connect(to: "nowhere.onion:443")
+        Expected.refused(502, "dns_error").check(answer, host: "nowhere.onion")
     }
 
     @Test func aPortThatNobodyListensOn() async throws {
@@ -164,8 +164,8 @@ struct RefusalTests {
             #expect(line["method"] == "CONNECT" && line["host"] == "slow.test", "\(line)")
             #expect(line["cause"]?.contains("client: Connection reset by peer") == true, "\(line)")
             // The next line is another exchange's.
-            _ = try await proxy.connect(to: "nowhere.test:1")
-            _ = try await proxy.events.first("exchange") { $0["host"] == "nowhere.test" }
+            _ = try await proxy.connect(to: "nowhere.onion:1")
+            _ = try await proxy.events.first("exchange") { $0["host"] == "nowhere.onion" }
             #expect(proxy.events.all("exchange").count == 2, "\(proxy.events.all("exchange"))")
         }
     }

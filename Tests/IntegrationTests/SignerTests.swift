@@ -198,7 +198,7 @@ struct SignerTests {
     /// Else any client could use up what the signer may issue.
     @Test func noCertificateIsAskedForAHostThatCannotBeReached() async throws {
         try await withSigner { shared, _, events in
-            for host in ["nowhere.test", "127.0.0.1"] {
+            for host in ["nowhere.onion", "127.0.0.1"] {
                 let answer = try await shared.proxy.connect(to: "\(host):\(shared.originPort)")
                 #expect(answer.status == 502, "\(answer)")
             }
@@ -215,7 +215,9 @@ struct SignerTests {
     }
 
     /// Port 80 is taken for plain HTTP, which needs no certificate, until the client speaks TLS.
-    @Test(.enabled(if: geteuid() == 0)) func aClientThatSpeaksTLSOnPort80IsServed() async throws {
+    @Test(.enabled(if: geteuid() == 0, "needs root, to listen on port 80")) func aClientThatSpeaksTLSOnPort80IsServed()
+        async throws
+    {
         try await withTestBed { bed in
             try ProxyProcess.write(to: bed, folder: "proxy", pins: Self.pins, trust: nil, sections: Self.section)
             let (signer, events) = try await startSigner(bed)

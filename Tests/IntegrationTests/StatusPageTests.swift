@@ -139,7 +139,7 @@ struct StatusPageTests {
                 _ = try await connection.response()
                 let plain = try RawConnection(to: shared.proxy)
                 try await plain.send(
-                    "<b>X</b> http://nowhere.test/<svg/onload=hacked=1> HTTP/1.1\r\nHost: nowhere.test\r\n\r\n")
+                    "<b>X</b> http://nowhere.onion/<svg/onload=hacked=1> HTTP/1.1\r\nHost: nowhere.onion\r\n\r\n")
                 _ = try await plain.receiveUntilCut()
             }
             #expect(try await shared.proxy.connect(to: "pinned.test:\(shared.originPort)").status == 502)

@@ -205,7 +205,8 @@ import Testing
         let whole = ProcessTable.holders(of: Set(inodes))
         #expect(Set(whole.processes.keys) == Set(inodes) && whole.overlooked.isEmpty)
         let part = ProcessTable.holders(of: Set(inodes), limit: 100)
-        #expect(Set(part.processes.keys) == [inodes[0]] && part.overlooked == [65533])
+        // Other users of this machine may have as many.
+        #expect(Set(part.processes.keys) == [inodes[0]] && part.overlooked.contains(65533))
     }
 
     @Test(arguments: [

@@ -101,7 +101,7 @@ import Testing
         #expect(untrusted { _ = try state.read("file") }?.contains("can be written by others") == true)
     }
 
-    @Test(.enabled(if: isRoot)) func whatBelongsToAnotherIsNotRead() throws {
+    @Test(.enabled(if: isRoot, "needs root, to give files away")) func whatBelongsToAnotherIsNotRead() throws {
         _ = try bed.write("x", "state/file")
         give("state/file")
         #expect(untrusted { _ = try state.read("file") }?.contains("belongs to user 65534") == true)
@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: isRoot)) func aGroupMayWriteIfItIsTheOwnersOwn() throws {
+    @Test(.enabled(if: isRoot, "needs root, to give files away")) func aGroupMayWriteIfItIsTheOwnersOwn() throws {
         try FileManager.default.setAttributes([.posixPermissions: 0o775], ofItemAtPath: path("state"))
         for (user, group, isTaken) in [(0, 0, true), (0, 50, false), (65534, 65534, true), (65534, 50, false)]
             as [(uid_t, gid_t, Bool)]
@@ -130,7 +130,7 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: isRoot)) func rootKeepsNothingInAnothersDirectory() throws {
+    @Test(.enabled(if: isRoot, "needs root, to give files away")) func rootKeepsNothingInAnothersDirectory() throws {
         _ = try bed.write("x", "state/file")
         give("state/file")
         give("state")
@@ -146,7 +146,7 @@ import Testing
     }
 
     /// The owner of a directory on the path could replace root's.
-    @Test(.enabled(if: isRoot)) func pastAnothersDirectoryAllIsThatUsers() throws {
+    @Test(.enabled(if: isRoot, "needs root, to give files away")) func pastAnothersDirectoryAllIsThatUsers() throws {
         let inner = TrustedDirectory(path("state/inner"))
         try inner.create()
         give("state")
@@ -160,7 +160,7 @@ import Testing
         #expect(owner(of: "state/inner/a") == Self.nobody)
     }
 
-    @Test(.enabled(if: isRoot)) func aLinkOnTheWayIsFollowedIfItIsOurs() throws {
+    @Test(.enabled(if: isRoot, "needs root, to give files away")) func aLinkOnTheWayIsFollowedIfItIsOurs() throws {
         try FileManager.default.createSymbolicLink(atPath: path("way"), withDestinationPath: "state/./../state")
         let through = TrustedDirectory(path("way"))
         try through.write([1], to: "a", mode: 0o600)
@@ -182,7 +182,8 @@ import Testing
     // MARK: Races
 
     /// Somebody swaps the directory for a link to one of root's, again and again, while root writes.
-    @Test(.enabled(if: isRoot), .timeLimit(.minutes(2))) func nothingIsWrittenWhereASwapLeads() throws {
+    @Test(.enabled(if: isRoot, "needs root, to give files away"), .timeLimit(.minutes(2)))
+    func nothingIsWrittenWhereASwapLeads() throws {
         try FileManager.default.createDirectory(atPath: path("victim"), withIntermediateDirectories: true)
         try FileManager.default.createDirectory(
             atPath: path("anothers/state/folder"), withIntermediateDirectories: true)

@@ -139,11 +139,11 @@ import Testing
         }
     }
 
-    /// A process that was taken over may say anything.
+    /// A process that was taken over may say anything. Other answers each time: the fuzzer's target `decoder-frame`.
     @Test func noAnswerIsBelieved() throws {
         var random = SeededGenerator(seed: 5)
         var understood = 0
-        for round in 0..<20_000 {
+        for round in 0..<4_000 {
             let answer = Self.answers[round % Self.answers.count].mutated(by: &random)
             guard let verdict = try? judgement([.json]).outcome(told: answer, []), case .refuse(let error) = verdict
             else {
@@ -156,7 +156,7 @@ import Testing
                         && text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control })
             }
         }
-        #expect(understood > 1_000)
+        #expect(understood > 200)
     }
 
     /// Nobody asked for another body, or for one so long.

@@ -46,16 +46,17 @@ import Testing
     }
 
     @Test(arguments: methods) func rightSignaturesVerify(_ method: Method) throws {
-        let key = try TestKey(method.key)
+        let key = try TestKey.shared(method.key)
         let signature = try Self.sign(Self.message, with: key, method)
         let held = try PublicKey(der: key.publicKeyDER)
         #expect(throws: Never.self) { try held.verify(signature, of: Self.message, scheme: method.scheme) }
     }
 
     @Test(arguments: methods) func otherBytesOtherKeysAndBrokenSignaturesDoNot(_ method: Method) throws {
-        let key = try TestKey(method.key)
+        let key = try TestKey.shared(method.key)
         let signature = try Self.sign(Self.message, with: key, method)
-        let (held, other) = (try PublicKey(der: key.publicKeyDER), try PublicKey(der: TestKey(method.key).publicKeyDER))
+        let another = try TestKey.shared(method.key, number: 1)
+        let (held, other) = (try PublicKey(der: key.publicKeyDER), try PublicKey(der: another.publicKeyDER))
         let wrong = HandshakeSignatureError.signature
         #expect(throws: wrong) { try other.verify(signature, of: Self.message, scheme: method.scheme) }
         #expect(throws: wrong) { try held.verify(signature, of: Self.message + [0], scheme: method.scheme) }
@@ -67,7 +68,7 @@ import Testing
 
     /// The padding and the hash are part of what was agreed on.
     @Test func anotherSchemeOfTheSameKeyDoesNot() throws {
-        let key = try TestKey(.rsa(2048))
+        let key = try TestKey.shared(.rsa(2048))
         let held = try PublicKey(der: key.publicKeyDER)
         for method in Self.methods where method.key == .rsa(2048) {
             let signature = try Self.sign(Self.message, with: key, method)
@@ -94,14 +95,14 @@ import Testing
 
     /// A key that isn't marked as one for PSS alone.
     @Test func aKeyForPSSAloneIsAnotherKind() throws {
-        let held = try PublicKey(der: TestKey(.rsa(2048)).publicKeyDER)
+        let held = try PublicKey(der: TestKey.shared(.rsa(2048)).publicKeyDER)
         #expect(throws: HandshakeSignatureError.key("RSA 2048")) { try held.verify([1], of: [], scheme: 0x0809) }
     }
 
     /// MD5, SHA-1 and SHA-224, DSA, none, schemes of TLS 1.3 alone, GREASE.
     @Test(arguments: [0x0101, 0x0201, 0x0203, 0x0301, 0x0303, 0x0402, 0x0400, 0x081A, 0x0A0A, 0, 0xFFFF])
     func weakAndUnknownSchemesAreTold(_ scheme: UInt16) throws {
-        let held = try PublicKey(der: TestKey(.rsa(2048)).publicKeyDER)
+        let held = try PublicKey(der: TestKey.shared(.rsa(2048)).publicKeyDER)
         #expect(throws: HandshakeSignatureError.scheme(scheme)) { try held.verify([1], of: [], scheme: scheme) }
     }
 }

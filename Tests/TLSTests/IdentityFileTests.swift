@@ -70,7 +70,7 @@ import Testing
 
     @Test(arguments: [TestKey.Kind.p256, .p384, .rsa(2048), .ed25519])
     func privateKeys(_ kind: TestKey.Kind) throws {
-        let key = try TestKey(kind)
+        let key = try TestKey.shared(kind)
         let der = try OpenSSLCommand.run(["pkey", "-outform", "DER"], input: Array(key.privateKeyPEM.utf8))
         var forms = [Array(key.privateKeyPEM.utf8), der, key.privateKeyDER]
         if kind != .ed25519 {

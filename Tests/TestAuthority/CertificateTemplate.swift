@@ -9,8 +9,9 @@ public struct CertificateTemplate: Sendable {
     /// Unix seconds.
     public var notBefore: Int64
     public var notAfter: Int64
+    /// RSA keys are ``TestKey/shared(_:number:)``; others are new.
     public var key: TestKey.Kind = .p256
-    /// A key pair to be used instead of a new one, as when a certificate is renewed.
+    /// A key pair to be used instead, as when a certificate is renewed.
     public var keyPair: TestKey?
     /// Digest of the issuer's signature.
     public var digest: TestKey.Digest = .sha256

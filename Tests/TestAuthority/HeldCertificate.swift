@@ -25,7 +25,7 @@ public final class HeldCertificate: Sendable {
 
     /// A self-signed certificate of any kind.
     public static func selfSigned(_ template: CertificateTemplate) throws -> HeldCertificate {
-        let key = try template.keyPair ?? TestKey(template.key)
+        let key = try template.keyPair ?? .shared(template.key)
         let name = CertificateEncoding.name(template.subject)
         let der = try CertificateEncoding.certificate(template, key: key, issuerName: name, issuerKey: key)
         return HeldCertificate(der: der, key: key, issuers: [], subjectName: name)
@@ -38,7 +38,8 @@ public final class HeldCertificate: Sendable {
 
     /// A certificate signed by this one's key, whether this one may do so or not.
     public func issue(_ template: CertificateTemplate) throws -> HeldCertificate {
-        let key = try template.keyPair ?? TestKey(template.key)
+        // No two keys of a chain are the same.
+        let key = try template.keyPair ?? .shared(template.key, number: issuers.count + 1)
         let der = try CertificateEncoding.certificate(
             template, key: key, issuerName: subjectName, issuerKey: self.key)
         return HeldCertificate(

@@ -1,5 +1,6 @@
 import COpenSSL
 import CShims
+import Synchronization
 
 /// A key pair for tests.
 public final class TestKey: @unchecked Sendable {
@@ -58,6 +59,26 @@ public final class TestKey: @unchecked Sendable {
     }
 
     deinit { EVP_PKEY_free(pointer) }
+
+    private struct Numbered: Hashable {
+        let kind: Kind
+        let number: Int
+    }
+
+    private static let kept = Mutex<[Numbered: TestKey]>([:])
+
+    /// A key for a test that needs no new one. A process makes one RSA key for each size and number, which takes long.
+    /// Keys of other kinds are new.
+    public static func shared(_ kind: Kind, number: Int = 0) throws -> TestKey {
+        guard case .rsa = kind else { return try TestKey(kind) }
+        return try kept.withLock { kept in
+            let place = Numbered(kind: kind, number: number)
+            if let key = kept[place] { return key }
+            let key = try TestKey(kind)
+            kept[place] = key
+            return key
+        }
+    }
 
     /// SubjectPublicKeyInfo.
     public var publicKeyDER: [UInt8] { Self.encoded { i2d_PUBKEY(self.pointer, $0) } }

@@ -1,4 +1,5 @@
 import Foundation
+import Testing
 
 /// What tests of `pinproxy exec --isolated` and `--transparent` need of this machine, and share.
 enum IsolationBed {
@@ -10,6 +11,8 @@ enum IsolationBed {
         getuid() == 0 ? ["unshare", "--mount", "true"] : ["unshare", "--user", "--mount", "true"])
     /// Whether origins can listen on ports 443 and 80.
     static let isTransparencyAvailable = isAvailable && getuid() == 0
+    /// Why only root can try what happens without namespaces.
+    static let whyRoot: Comment = "needs root: in the namespace that forbids them, root's directories are nobody's"
     /// Whether somebody who isn't root may make them, and can be had here.
     static let isAvailableToUsers =
         getuid() == 0

@@ -272,7 +272,8 @@ import Testing
         for end in body.indices { feed(Array(body[..<end])) }
         var random = SeededGenerator(seed: 6)
         let bytes = Array("[]{}<>&=%\"\\+/!?x0\u{0}\u{FF}".utf8) + [0x80, 0xC3, 0xED, 0xF4, 0xFF]
-        for _ in 0..<10_000 {
+        // The same each time; `make fuzz TARGET=body-conversion` looks for others.
+        for _ in 0..<2_000 {
             var mutant = body
             for _ in 0..<Int.random(in: 1...4, using: &random) {
                 let at = Int.random(in: 0..<mutant.count, using: &random)
@@ -287,6 +288,6 @@ import Testing
         }
         // The mutants reach both sides.
         #expect(outcomes.refused > 1000)
-        if from != .propertyList { #expect(outcomes.converted > 500) }
+        if from != .propertyList { #expect(outcomes.converted > 100) }
     }
 }

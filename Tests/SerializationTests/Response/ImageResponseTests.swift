@@ -22,7 +22,8 @@ import Testing
         var random = SeededGenerator(seed: 8)
         let limits = ImageLimits(pixels: 1 << 16, memory: 4 << 20)
         var refused = 0
-        for _ in 0..<10_000 where defect(in: seed.bytes.mutated(by: &random), limits) != nil { refused += 1 }
+        // The same each time; `make fuzz TARGET=image` looks for others.
+        for _ in 0..<2_000 where defect(in: seed.bytes.mutated(by: &random), limits) != nil { refused += 1 }
         #expect(refused > 10)
     }
 
