@@ -55,18 +55,33 @@ package struct SystemTrust: Sendable {
             for directory in Self.real(Self.directories) where Self.kind(of: directory) == S_IFDIR {
                 try cover(directory: directory)
             }
-            for file in Self.real(Self.files + bundled) { try cover(file: file, with: bundle) }
-            if let javaStore { for file in Self.real(Self.javaStores) { try cover(file: file, with: javaStore) } }
+            try coverFiles()
             try SSHSettings.cover()
         } catch {
             throw IsolationError("\(error.path) can't be covered: \(error.reason)")
         }
     }
 
-    private func cover(file: String, with source: String) throws(MountError) {
-        guard Self.kind(of: file) == S_IFREG, file != source else { return }
-        try Mount.bind(source, to: file)
-        try Mount.protect(file)
+    /// By copies in memory. A file that has been replaced while it covers another can't be covered by a run within the
+    /// run: mount(2) then says ENOENT.
+    private func coverFiles() throws(MountError) {
+        let bytes = (bundle: try PlainFile.read(bundle), store: try javaStore.map(Self.read))
+        // Nothing that is covered is there, and it is seen again afterwards.
+        let stage = String(bundle[..<(bundle.lastIndex(of: "/") ?? bundle.startIndex)])
+        try Mount.memory(at: stage)
+        defer { Mount.remove(at: stage) }
+        try cover(Self.files + bundled, with: bytes.bundle, by: "\(stage)/bundle")
+        if let store = bytes.store { try cover(Self.javaStores, with: store, by: "\(stage)/store") }
+    }
+
+    private static func read(_ path: String) throws(MountError) -> [UInt8] { try PlainFile.read(path) }
+
+    private func cover(_ files: [String], with bytes: [UInt8], by copy: String) throws(MountError) {
+        try PlainFile.write(bytes, to: copy)
+        for file in Self.real(files) where Self.kind(of: file) == S_IFREG {
+            try Mount.bind(copy, to: file)
+            try Mount.protect(file)
+        }
     }
 
     /// Its entries stay, and the authority joins them.
@@ -116,7 +131,7 @@ package struct SystemTrust: Sendable {
         }
         for authority in authorities {
             let file = free { "pinproxy-\($0).pem" }
-            try DirectoryCopy.write(authority.pem, to: "\(directory)/\(file)")
+            try PlainFile.write(Array(authority.pem.utf8), to: "\(directory)/\(file)")
             let link = free { "\(authority.hash).\($0)" }
             guard symlink(file, "\(directory)/\(link)") == 0 else { throw MountError(at: "\(directory)/\(link)") }
         }

@@ -1,5 +1,6 @@
 internal import CSystemd
 internal import Daemon
+internal import EventLoop
 internal import Glibc
 
 /// Tells systemd what the daemon is doing (sd_notify(3)); without systemd nothing happens.
@@ -9,9 +10,7 @@ enum ServiceNotifier {
     private static func tell(_ state: String) { _ = SystemdLibrary.ofService?.notify(0, state) }
 
     static func reloading() {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        tell("RELOADING=1\nMONOTONIC_USEC=\(Int(time.tv_sec) * 1_000_000 + Int(time.tv_nsec) / 1000)")
+        tell("RELOADING=1\nMONOTONIC_USEC=\(MonotonicTime.now().nanoseconds / 1000)")
     }
 
     static func stopping() { tell("STOPPING=1") }
