@@ -58,12 +58,4 @@ final class DirectoryCopy {
         let length = readlinkat(descriptor, name, &text, text.count)
         return length > 0 ? String(decoding: text[..<length].map(UInt8.init(bitPattern:)), as: UTF8.self) : nil
     }
-
-    /// Makes a file that others may read.
-    static func write(_ text: String, to path: String) throws(MountError) {
-        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
-        guard file >= 0 else { throw MountError(at: path) }
-        defer { close(file) }
-        guard Glibc.write(file, text, text.utf8.count) == text.utf8.count else { throw MountError(at: path) }
-    }
 }
