@@ -21,7 +21,8 @@ mount -t tmpfs -o mode=755 tmpfs /run
 mkdir -p /run/user /run/lock && install -d -o person -g person -m 700 /run/user/1000
 cd /home/person
 shift
-exec "$@"
+"$@"
+exit $?
 """
 
 

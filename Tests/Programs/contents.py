@@ -176,7 +176,7 @@ if has darcs; then (cd work && darcs init -q && darcs record -q -l -a -m a -A a 
     mkdir tree/darcs && cp -r work/_darcs tree/darcs/; fi
 if has ostree; then
     ostree --repo=tree/ostree init --mode=archive && mkdir files && printf '%s\\n' "$1" > files/document.txt
-    ostree --repo=tree/ostree commit -q -b main -s "$1" files && ostree --repo=tree/ostree summary -u
+    ostree --repo=tree/ostree commit -b main -s "$1" files && ostree --repo=tree/ostree summary -u
 fi
 """
 

@@ -84,5 +84,6 @@ class Origin:
                 if name.startswith("/hg"):
                     kind = "application/mercurial-0.1"
                 data = self.files[name]
-                return data, kind or ("application/json" if data[:1] == b"{" else "application/octet-stream")
+                kinds = {b"{": "application/json", b"<": "text/html"}
+                return data, kind or kinds.get(data[:1], "application/octet-stream")
         return None, "text/plain"

@@ -4,12 +4,14 @@ import table
 
 HEAD = """# Programs that work with one command
 
-{works} of {all} programs work by `pinproxy exec -- PROGRAM` as an ordinary user, {transparent} more with
-`pinproxy exec --transparent -- PROGRAM`, and {none} with neither. With a wrong pin {passed} reached the origin.
+{works} of {all} programs work by `pinproxy exec -- PROGRAM` as an ordinary user ({after} of them, browsers, once
+`pinproxy ca install --nss` has been run), {transparent} more with `pinproxy exec --transparent -- PROGRAM`, and {none}
+with neither. With a wrong pin {passed} reached the origin.
 
 `make test-programs` writes this page ([testing.md](testing.md#the-programs-of-a-whole-system)): each of them fetches a
 document by HTTPS from an origin of which the proxy alone knows address and authority, on Debian 12, with nothing set
-besides what the command sets. Those that work with `exec` aren't tried with `--transparent`. What can be set for a
+besides what the command sets. A program that wants more than a document, as a registry, works if its request was
+answered. Those that work with `exec` aren't tried with `--transparent`. What can be set for a
 program that doesn't work as it is, [clients.md](clients.md) tells.
 """
 
@@ -18,7 +20,7 @@ def reason(program, result):
     """Why it doesn't work under plain `exec`, by what was said of it."""
     attempt = result["exec"]
     if attempt["works"]:
-        return program.remark if program.remark.startswith("after ") else ""
+        return program.remark if needs_more(program) else ""
     told = " ".join(attempt["told"])
     if attempt["problem"]:
         cause = attempt["problem"]
@@ -37,6 +39,11 @@ def reason(program, result):
     return f"{cause}: {program.remark}" if program.remark else cause
 
 
+def needs_more(program):
+    """Whether more than the one command was needed."""
+    return program.remark.startswith("after ")
+
+
 def works(result):
     if result["exec"]["works"]:
         return "`exec`"
@@ -45,7 +52,9 @@ def works(result):
 
 def counts(programs, results):
     found = [works(results[program.label]) for program in programs]
+    after = [program for program in programs if needs_more(program) and results[program.label]["exec"]["works"]]
     return {
+        "after": len(after),
         "all": len(found),
         "works": found.count("`exec`"),
         "transparent": found.count("`exec --transparent`"),

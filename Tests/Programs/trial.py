@@ -54,7 +54,7 @@ ip link set out1 up
 ip address add 192.0.2.2/24 dev out0
 ip link set out0 up
 ip route add default via 192.0.2.1
-echo 127.0.0.1 localhost > /etc/hosts
+echo 127.0.0.1 localhost "$(hostname)" > /etc/hosts
 echo nameserver 127.0.0.1 > /etc/resolv.conf
 useradd --create-home --shell /bin/bash --add-subids-for-system person
 ln -s /opt/pinproxy/pinproxy /usr/local/bin/pinproxy
