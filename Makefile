@@ -10,7 +10,7 @@
 #             that goes from one to the other (docs/testing.md); RELEASE=bookworm or trixie: that one alone
 # make lint   the style of Swift, Python and shell (.swift-format, .ruff.toml); make format corrects most of it
 # make test-clients  every program of docs/clients.md against the proxy; writes that page's table (docs/testing.md)
-# make test-programs  some 340 programs of a whole Debian 12 under `pinproxy exec`; writes docs/programs.md; ONLY=name:
+# make test-programs  some 320 programs of a whole Debian 12 under `pinproxy exec`; writes docs/programs.md; ONLY=name:
 #             that one, or several (docs/testing.md)
 # make fuzz   every parser and state machine that reads a peer's bytes, under libFuzzer and the address sanitizer,
 #             TIME=60 seconds each; TARGET=name: one of them. make fuzz-minimize merges what was found into

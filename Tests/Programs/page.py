@@ -28,12 +28,18 @@ def reason(program, result):
         cause = "sends nothing through the proxy"
     elif "trust the proxy's authority" in told or "ended TLS" in told or "does not trust" in told:
         cause = "doesn't trust the proxy's authority"
+    elif "TLS spoken to a plain port" in told:
+        cause = "speaks TLS with the proxy"
     elif attempt["status"] == "time-out":
         cause = "doesn't end"
     elif attempt["requests"]:
         cause = "can't use what it got"
     elif told:
-        cause = attempt["told"][0].removeprefix("pinproxy: ").partition("; pinproxy explain")[0]
+        cause = (
+            attempt["told"][0]
+            .partition("; pinproxy explain")[0]
+            .removeprefix(f"pinproxy: {program.label}.right.test: ")
+        )
     else:
         cause = "fails without a word"
     return f"{cause}: {program.remark}" if program.remark else cause
