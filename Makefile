@@ -10,6 +10,8 @@
 #             that goes from one to the other (docs/testing.md); RELEASE=bookworm or trixie: that one alone
 # make lint   the style of Swift, Python and shell (.swift-format, .ruff.toml); make format corrects most of it
 # make test-clients  every program of docs/clients.md against the proxy; writes that page's table (docs/testing.md)
+# make test-programs  some 320 programs of a whole Debian 12 under `pinproxy exec`; writes docs/programs.md; ONLY=name:
+#             that one, or several (docs/testing.md)
 # make fuzz   every parser and state machine that reads a peer's bytes, under libFuzzer and the address sanitizer,
 #             TIME=60 seconds each; TARGET=name: one of them. make fuzz-minimize merges what was found into
 #             Tests/Fuzz/Corpus (docs/testing.md)
@@ -108,8 +110,8 @@ RELEASES := bookworm trixie
 in = $(if $(filter-out $(HERE),$(1)),python3 -B Tests/System/release.py $(1) )
 folder = $(if $(filter-out $(HERE),$(1)),.build-$(1),.build)
 
-.PHONY: suite run release install manual packages deb test test-clients test-system bench bench-many soak bench-check \
-	faults fuzz fuzz-minimize desync lint format unit
+.PHONY: suite run release install manual packages deb test test-clients test-programs test-system bench bench-many \
+	soak bench-check faults fuzz fuzz-minimize desync lint format unit
 
 run: release
 	@.ci/first-steps
@@ -225,6 +227,11 @@ test-clients: $(CLIENTS)/installed $(PYTHON)/installed
 		--filter 'ClientMatrixTests|DoctorTests|HTTP2ClientTests|HTTP2OriginTests' \
 		--experimental-maximum-parallelization-width $$(expr 2 '*' $$(nproc))
 	@git diff --stat -- docs/clients.md
+
+# Each program under `pinproxy exec`, inside a Debian of its own. ONLY has names that a shell needn't quote.
+test-programs: release
+	@.ci/install-packages python3 debootstrap
+	python3 -B Tests/Programs/run.py $(PROGRAM) $(if $(ONLY),--only '$(ONLY)')
 
 # Style: Swift by .swift-format, Python by .ruff.toml, shell by shellcheck, and 120 columns.
 WITH_COLUMNS := --include=*.swift --include=*.c --include=*.h --include=*.py --include=*.sh

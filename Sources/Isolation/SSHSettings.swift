@@ -7,6 +7,7 @@ enum SSHSettings {
     private static let directory = "/etc/ssh/ssh_config.d"
     /// Included from there on Fedora.
     private static let policy = "/etc/crypto-policies/back-ends/openssh.config"
+
     private static let limit = 64 << 10
 
     /// Puts copies that are the user's own in their place.

@@ -24,11 +24,16 @@ package struct SystemTrust: Sendable {
         "/etc/pki/tls/cert.pem",
         "/etc/pki/tls/cacert.pem", "/usr/lib/ssl/cert.pem", "/usr/local/ssl/cert.pem",
     ]
-    /// Directories of hashed certificates.
+    /// Directories of hashed certificates; the last is Mono's.
     package static let directories = [
         "/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted/pem/directory-hash",
         "/var/lib/ca-certificates/openssl",
-        "/usr/lib/ssl/certs", "/usr/local/ssl/certs",
+        "/usr/lib/ssl/certs", "/usr/local/ssl/certs", "/usr/share/.mono/new-certs/Trust",
+    ]
+    /// Where p11-kit finds the certificates that an administrator has added: Fedora, openSUSE, Arch. There GnuTLS and
+    /// NSS take them from it, and read none of the files.
+    package static let anchors = [
+        "/etc/pki/ca-trust/source/anchors", "/etc/pki/trust/anchors", "/etc/ca-certificates/trust-source/anchors",
     ]
     /// Java's stores.
     package static let javaStores = [
@@ -39,24 +44,31 @@ package struct SystemTrust: Sendable {
     let javaStore: String?
     let authorities: [Authority]
     let bundled: [String]
+    let settings: [AddedSettings]
 
     /// - Parameters:
     ///   - bundle: the path of a PEM file with the system's certificates and the authority.
     ///   - javaStore: the path of the same for Java; nil: its stores stay as they are.
     ///   - bundled: files that programs bring along, which are covered as well.
-    package init(bundle: String, javaStore: String?, authorities: [Authority], bundled: [String] = []) {
-        (self.bundle, self.javaStore, self.authorities, self.bundled) = (bundle, javaStore, authorities, bundled)
+    ///   - settings: what else the command finds in files of the system.
+    package init(
+        bundle: String, javaStore: String?, authorities: [Authority], bundled: [String] = [],
+        settings: [AddedSettings] = []
+    ) {
+        (self.bundle, self.javaStore, self.authorities) = (bundle, javaStore, authorities)
+        (self.bundled, self.settings) = (bundled, settings)
     }
 
     /// Covers what this machine has of these places, in the mount namespace that this process has to itself.
     func cover() throws(IsolationError) {
         do throws(MountError) {
             // Symbolic links lead several of the names to one place.
-            for directory in Self.real(Self.directories) where Self.kind(of: directory) == S_IFDIR {
+            for directory in Self.real(Self.directories + Self.anchors) where Self.kind(of: directory) == S_IFDIR {
                 try cover(directory: directory)
             }
             try coverFiles()
             try SSHSettings.cover()
+            for added in settings { try added.cover(by: Self.stage) }
         } catch {
             throw IsolationError("\(error.path) can't be covered: \(error.reason)")
         }

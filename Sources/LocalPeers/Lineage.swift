@@ -52,9 +52,10 @@ package enum Lineage {
 
     private static func descends(_ id: Int32, from ancestor: Int32) -> Bool {
         var id = id
-        for _ in 0..<1000 where id > 1 {
+        for _ in 0..<1000 {
+            // The ancestor may be the first process, as a container's is.
             if id == ancestor { return true }
-            guard let birth = ProcFile.read("/proc/\(id)/stat").flatMap(birth) else { return false }
+            guard id > 1, let birth = ProcFile.read("/proc/\(id)/stat").flatMap(birth) else { return false }
             id = birth.parent
         }
         return false

@@ -49,7 +49,7 @@ import Testing
         let folder = try trustFolder(bed)
         for name in replaced { #expect(variables[name] == folder + "/ca-bundle.pem") }
         #expect(variables["NODE_EXTRA_CA_CERTS"] == bed.path("state/pinproxy/authority.pem"))
-        #expect(variables["NODE_USE_ENV_PROXY"] == "1")
+        #expect(variables["NODE_USE_ENV_PROXY"] == "1" && variables["MOJO_PROXY"] == "1")
         #expect(variables["JAVA_TOOL_OPTIONS"]?.contains("-Dhttps.proxyHost=::1 -Dhttps.proxyPort=4711") == true)
     }
 

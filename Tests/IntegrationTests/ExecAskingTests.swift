@@ -57,6 +57,15 @@ struct ExecAskingTests {
         #expect(told.count == 1 && told.first?.hasPrefix(refusal) == true, "\(run)")
     }
 
+    /// In a container `pinproxy exec` may be the first process.
+    @Test func asTheFirstProcess() async throws {
+        guard getuid() == 0 else { return }
+        let run = try await bed.run(
+            ["unshare", "--pid", "--fork", "--mount-proc"] + bed.execArguments([], ["sh", "-c", plainCurl(wrongURL)]),
+            environment: ProxyProcess.environment(in: bed))
+        #expect(run.told.count == 1 && run.told.first?.hasPrefix(refusal) == true, "\(run)")
+    }
+
     /// It forgets the port of a URL that has a name and a password in it.
     @Test func lynxGetsAURLThatItCanRead() async throws {
         try bed.file("bin/lynx", "#!/bin/sh\necho $https_proxy\n\(plainCurl(wrongURL))\n", mode: 0o755)

@@ -46,6 +46,14 @@ struct ExecDistrustTests {
         #expect(run.succeeded && run.errors.isEmpty, "\(run)")
     }
 
+    /// A stream that is refused for a field isn't silence, and its own reason is told.
+    @Test func whoAsksInAWayThatIsRefusedIsToldThat() async throws {
+        let run = try await leave("malformed")
+        #expect(run.succeeded && run.told.count == 1, "\(run)")
+        #expect(
+            run.told.first?.hasPrefix("pinproxy: \(host): the client sent a field that is malformed") == true, "\(run)")
+    }
+
     /// What one program of a run asks says nothing of the next.
     @Test func anotherProgramsRequestIsNoTrust() async throws {
         let run = try await leave("agent:one/1 ask agent:other/1 close")

@@ -134,7 +134,7 @@ struct ExecSystemTrustTests {
             """
             rm -r /etc/ssl/certs; mkdir -p /etc/pki/ca-trust/extracted/pem /etc/pki/tls/certs; ln -s ../pki/tls/certs \
             /etc/ssl/certs
-            cp $1 /etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem
+            cp $1 /etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem; mkdir -p /etc/pki/ca-trust/source/anchors
             ln -s /etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem /etc/pki/tls/certs/ca-bundle.crt
             ln -s certs/ca-bundle.crt /etc/pki/tls/cert.pem
             ln -s /etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem /etc/pki/tls/certs/ca-certificates.crt
@@ -147,8 +147,8 @@ struct ExecSystemTrustTests {
             """,
             // openSUSE
             """
-            rm -r /etc/ssl/certs; mkdir -p /etc/var/pem /etc/var/openssl; cp $1 /etc/ssl/ca-bundle.pem
-            ln -s ../var/pem /etc/ssl/certs
+            rm -r /etc/ssl/certs; mkdir -p /etc/var/pem /etc/var/openssl /etc/pki/trust/anchors
+            cp $1 /etc/ssl/ca-bundle.pem; ln -s ../var/pem /etc/ssl/certs
             cp $1 /etc/var/pem/One.pem; files=/etc/ssl/ca-bundle.pem
             """,
         ])
@@ -159,6 +159,8 @@ struct ExecSystemTrustTests {
             \(arrangement)
             shift 3; "$@" sh -c 'for f; do curl -sS -o /dev/null --capath /dev/null --cacert $f \(url("right.test")) \
             || exit 1; done
+            for d in /etc/pki/ca-trust/source/anchors /etc/pki/trust/anchors; do [ ! -d $d ] || \
+            cmp /etc/ssl/certs/pinproxy-0.pem $d/pinproxy-0.pem || exit 1; done
             ls /etc/ssl/certs/pinproxy-0.pem' sh $files
             """
         let run = try await bed.run(
@@ -186,6 +188,56 @@ struct ExecSystemTrustTests {
                     ["ssh", "-G", "alias.test"]),
             environment: environment)
         #expect(run.succeeded && run.output.contains("hostname meant.test"), "\(run)")
+    }
+
+    /// Subversion takes its proxy from files alone: the system's, which keeps what it has, and the user's.
+    @Test(.enabled(if: IsolationBed.isAvailableToUsers)) func subversionsSettings() async throws {
+        let environment = try IsolationBed.openToUsers(bed)
+        let script = """
+            set -e; cp -a /etc $1; mount --bind $1 /etc; mkdir -p /etc/subversion
+            printf '[global]\\nhttp-timeout = 7' > /etc/subversion/servers; shift; exec "$@"
+            """
+        func show(_ options: [String]) async throws -> String {
+            let run = try await bed.run(
+                ["unshare", "--mount", "sh", "-c", script, "sh", bed.path("etc-\(UUID())")] + IsolationBed.asNobody
+                    + bed.execArguments(
+                        ["--state-directory", bed.path("proxy/state/pinproxy"), "--explain-refusals=off"] + options,
+                        ["cat", "/etc/subversion/servers"]), environment: environment)
+            #expect(run.succeeded, "\(run)")
+            return run.output
+        }
+        let given = try await show([])
+        #expect(
+            given.hasPrefix(
+                "[global]\nhttp-timeout = 7\n[global]\nhttp-proxy-host = 127.0.0.1\nhttp-proxy-port = "
+                    + "\(shared.proxy.port)\n"), "\(given)")
+        #expect(try await show(["--no-trust"]) == "[global]\nhttp-timeout = 7")
+    }
+
+    private static let hasSubversion = ["/usr/bin/svn", "/etc/subversion/servers"].allSatisfy {
+        FileManager.default.fileExists(atPath: $0)
+    }
+
+    @Test(.enabled(if: hasSubversion)) func subversionTakesTheProxy() async throws {
+        func ask(_ host: String, _ settings: String) async throws -> Run {
+            let home = bed.path("svn-\(UUID())")
+            try FileManager.default.createDirectory(
+                atPath: home + "/.subversion", withIntermediateDirectories: true)
+            try settings.write(toFile: home + "/.subversion/servers", atomically: true, encoding: .utf8)
+            return try await exec(
+                environment: ProxyProcess.environment(in: bed).merging(["HOME": home]) { $1 },
+                ["svn", "info", "--non-interactive", url(host)])
+        }
+        // It has read an answer of a server that is no Subversion.
+        let right = try await ask("right.test", "")
+        #expect(right.errors.contains("does not support the HTTP/DAV"), "\(right)")
+        let wrong = try await ask("wrong.test", "")
+        #expect(
+            !wrong.errors.contains("HTTP/DAV") && wrong.told.count == 1
+                && wrong.told[0].contains("Certificate pinning failure"), "\(wrong)")
+        // What the user has set counts.
+        let elsewhere = try await ask("right.test", "[global]\nhttp-proxy-host = none.test\nhttp-proxy-port = 1\n")
+        #expect(!elsewhere.errors.contains("HTTP/DAV"), "\(elsewhere)")
     }
 
     // MARK: Where it can't be had

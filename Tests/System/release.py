@@ -23,30 +23,45 @@ AUTHORITIES = pathlib.Path("/usr/local/share/ca-certificates")
 # namespace.
 ENTER = """
 set -e
-root=$1 repository=$2 build=$3 toolchain=$4
-shift 4
+root=$1 directory=$2
+shift 2
 mount --bind "$root" "$root"
 mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
 mount -t tmpfs -o mode=755 tmpfs "$root/run"
-mkdir -p "$root$repository" "$root$toolchain" "$repository/.build"
-mount --bind "$repository" "$root$repository"
-mount --bind "$build" "$root$repository/.build"
-mount --bind "$toolchain" "$root$toolchain"
-mount -o remount,bind,ro "$root$toolchain"
+while [ "$1" != -- ]; do
+    mkdir -p "$root$2"
+    mount --bind "$1" "$root$2"
+    [ "$3" = rw ] || mount -o remount,bind,ro "$root$2"
+    shift 3
+done
+shift
 cd "$root"
 pivot_root . .
 umount -l .
-cd "$repository"
+cd "$directory"
 exec "$@"
 """
 
 
-def prepared(suite):
-    """The folder of the system that things are built in."""
-    root = machine.CACHE / f"{suite}-build"
+def entered(root, binds, command, environment, directory="/", namespaces=("--mount", "--pid")):
+    """The exit status of a command whose root is that folder. It ends with this process.
+
+    - binds: directories of this machine, where they are seen inside, and "rw" or "ro".
+    - namespaces: which it has to itself; without --net it has this machine's network.
+    """
+    enter = ["setpriv", "--pdeathsig", "KILL", "unshare", *namespaces, "--fork", "--kill-child"]
+    enter += ["--propagation", "private", "/bin/sh", "-c", ENTER, "sh", str(root), str(directory)]
+    places = [str(word) for bind in binds for word in bind]
+    return subprocess.run(enter + places + ["--"] + command, env=environment).returncode
+
+
+def prepared(suite, purpose="build"):
+    """The folder of the system for that purpose, and whether this machine has other authorities than at the last
+    time."""
+    root = machine.CACHE / f"{suite}-{purpose}"
     with machine.locked(root.name):
         return root, prepare(suite, root)
 
@@ -54,7 +69,7 @@ def prepared(suite):
 def prepare(suite, root):
     """Whether this machine has other authorities than at the last time."""
     if not root.exists():
-        new = pathlib.Path(tempfile.mkdtemp(prefix=f"{suite}-build.", dir=machine.CACHE))
+        new = pathlib.Path(tempfile.mkdtemp(prefix=f"{root.name}.", dir=machine.CACHE))
         try:
             subprocess.run(["cp", "-a", "--reflink=auto", f"{machine.bootstrapped(suite)}/.", str(new)], check=True)
             new.chmod(0o755)
@@ -109,31 +124,12 @@ def inside(suite, command):
         "DEBIAN_FRONTEND": "noninteractive",
     }
 
+    # The repository's folder of builds is another one inside.
+    (REPOSITORY / ".build").mkdir(exist_ok=True)
+    binds = [(REPOSITORY, REPOSITORY, "rw"), (build, REPOSITORY / ".build", "rw"), (tools, tools, "ro")]
+
     def run(command):
-        return subprocess.run(
-            [
-                "setpriv",
-                "--pdeathsig",
-                "KILL",
-                "unshare",
-                "--mount",
-                "--pid",
-                "--fork",
-                "--kill-child",
-                "--propagation",
-                "private",
-                "/bin/sh",
-                "-c",
-                ENTER,
-                "sh",
-                str(root),
-                str(REPOSITORY),
-                str(build),
-                str(tools),
-            ]
-            + command,
-            env=environment,
-        ).returncode
+        return entered(root, binds, command, environment, REPOSITORY)
 
     if has_news:
         run(["update-ca-certificates"])

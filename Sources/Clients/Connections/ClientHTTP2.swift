@@ -37,6 +37,11 @@ extension ClientConnection: HTTP2ServerOwner {
         }
     }
 
+    func refusedStream(_ cause: String) {
+        showedTrust()
+        run?.refused(cause, asking: tunnel?.route.authority)
+    }
+
     func noticed(_ notice: HTTP2Notice, on server: HTTP2Server) {
         worker.report(
             notice, by: source, peer.traits, asking: tunnel?.route.authority, requests: server.connection.streamCount)

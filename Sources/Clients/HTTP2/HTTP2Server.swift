@@ -11,6 +11,9 @@ protocol HTTP2ServerOwner: AnyObject {
     /// Fills in the client.
     func note(_ record: inout TaskRecord)
     func noticed(_ notice: HTTP2Notice, on server: HTTP2Server)
+    /// A stream was refused that is no request.
+    /// - Parameter cause: for people.
+    func refusedStream(_ cause: String)
     /// The connection has ended. Called once.
     func ended(_ server: HTTP2Server, _ cause: String)
 }
@@ -175,8 +178,10 @@ final class HTTP2Server: HTTP2ConnectionOwner {
         var record = TaskRecord()
         record.began(number: session.takeNumber(), at: session.now, on: id.rawValue)
         owner?.note(&record)
-        record.failed("the client sent \(defect)")
+        let cause = "the client sent \(defect)"
+        record.failed(cause)
         session.complete(&record)
+        owner?.refusedStream(cause)
     }
 
     func connectionEnded(_ connection: HTTP2Connection, _ cause: String) {

@@ -75,10 +75,7 @@ extension ClientProgram {
         ClientProgram(
             name: "svn", package: "subversion", version: "svn --version",
             call: reaching(
-                "does not support the HTTP/DAV",
-                #"""
-                cp "$HOME/.subversion/servers" . 2>/dev/null; svn info --non-interactive --config-dir . "$SITE/svn"
-                """#),
+                "does not support the HTTP/DAV", #"svn info --non-interactive --no-auth-cache "$SITE/svn""#),
             remedy: Remedy(
                 text: "`http-proxy-host`, `http-proxy-port` and `ssl-authority-files` in `~/.subversion/servers`",
                 call: """

@@ -98,7 +98,8 @@ struct Examination {
             snapshot, session: session, isPlain: ProxyURL.mustBePlain(for: program.name))
         var surroundings = CommandSurroundings()
         surroundings.keepsRights = true
-        surroundings.trust = CommandTrust(wish: .unasked, command: program.name).stores(client.trust, own)
+        surroundings.trust = CommandTrust(wish: .unasked, command: program.name).stores(
+            client.trust, own, settings: client.systemSettings)
         if isTransparent, let ip = IPAddress(client.proxy.host) {
             surroundings.network = IsolatedNetwork(
                 proxy: SocketAddress(ip: ip, port: client.proxy.port), isTransparent: true)

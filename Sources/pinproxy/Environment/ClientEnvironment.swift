@@ -7,6 +7,8 @@ struct ClientEnvironment {
     let proxy: ProxyURL
     let trust: TrustFiles
     let variables: [Variable]
+    /// The hosts that are reached without the proxy: those that the user has named, and this machine.
+    let direct: [String]
 
     /// Programs on this machine are reached without the proxy.
     static let direct = ["localhost", "127.0.0.1", "::1"]
@@ -16,13 +18,13 @@ struct ClientEnvironment {
         self.proxy = proxy
         self.trust = trust
         let url = proxy.description
-        let direct = Self.direct(present)
+        direct = Self.direct(present)
         var variables: [Variable] = []
         // Some programs know only the one spelling, some only the other.
         for name in Self.proxyNames { variables += [(name, url), (name.lowercased(), url)] }
         for name in ["NO_PROXY", "no_proxy"] { variables.append((name, direct.joined(separator: ","))) }
         variables += Self.bundleNames.map { ($0, trust.bundle) } + Self.authorityNames.map { ($0, trust.authority) }
-        variables.append(("NODE_USE_ENV_PROXY", "1"))
+        variables += Self.switches.map { ($0, "1") }
         let java = JavaOptions(proxy: proxy, store: trust.javaStore, direct: direct)
         variables.append((JavaOptions.variable, java.merged(with: present[JavaOptions.variable])))
         if let files = trust.configuration {
@@ -49,8 +51,9 @@ struct ClientEnvironment {
     ]
     /// Programs that add the authority to their own.
     private static let authorityNames = ["NODE_EXTRA_CA_CERTS", "DENO_CERT"]
+    /// Programs that take the proxy from the environment if they are told to: Node, and Perl's Mojolicious.
+    private static let switches = ["NODE_USE_ENV_PROXY", "MOJO_PROXY"]
 
-    /// The hosts that are reached without the proxy: those that the user has named, and this machine.
     private static func direct(_ present: [String: String]) -> [String] {
         var hosts: [String] = []
         let written = [present["NO_PROXY"], present["no_proxy"]].compactMap { $0 }.flatMap { $0.split(separator: ",") }
@@ -83,7 +86,7 @@ struct ClientEnvironment {
             lines.append(value.map { shell.set(name, $0) } ?? shell.unset(name))
         }
         let proxies = proxyNames.flatMap { [$0, $0.lowercased()] }
-        for name in proxies + bundleNames + authorityNames + ["NODE_USE_ENV_PROXY", gitName] { restore(name, nil) }
+        for name in proxies + bundleNames + authorityNames + switches + [gitName] { restore(name, nil) }
         for name in ["NO_PROXY", "no_proxy"] {
             let rest = (present[name] ?? "").split(separator: ",").filter { !direct.contains(String($0)) }
             restore(name, rest.isEmpty ? nil : rest.joined(separator: ","))

@@ -30,8 +30,8 @@ struct JavaOptions {
         self.options = options
     }
 
-    /// What NO_PROXY means by a name, Java has as patterns.
-    private static func patterns(_ direct: [String]) -> [String] {
+    /// What NO_PROXY means by a name, Java has as patterns, and so has Subversion.
+    static func patterns(_ direct: [String]) -> [String] {
         var patterns: [String] = []
         for host in direct {
             switch host {

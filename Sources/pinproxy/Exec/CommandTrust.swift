@@ -67,7 +67,9 @@ struct CommandTrust {
     }
 
     /// Nil: the trust stores stay as they are.
-    func stores(_ trust: TrustFiles, _ environment: [String: String]) -> SystemTrust? {
+    func stores(
+        _ trust: TrustFiles, _ environment: [String: String], settings: [AddedSettings] = []
+    ) -> SystemTrust? {
         let name = PathText.name(of: command)
         return switch wish {
         case .refused: nil
@@ -75,7 +77,7 @@ struct CommandTrust {
         case .unasked, .required:
             SystemTrust(
                 bundle: trust.bundle, javaStore: trust.javaStore, authorities: trust.hashed,
-                bundled: BundledTrust.files(for: command, environment))
+                bundled: BundledTrust.files(for: command, environment), settings: settings)
         }
     }
 

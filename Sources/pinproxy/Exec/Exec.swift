@@ -167,7 +167,8 @@ struct Exec: ParsableCommand {
     ) throws -> (ChildCommand, ExecDoor?) {
         let commandTrust = CommandTrust(wish: trust.map { $0 ? .required : .refused } ?? .unasked, command: command[0])
         var surroundings = CommandSurroundings()
-        surroundings.trust = commandTrust.stores(environment.trust, StartEnvironment.variables)
+        surroundings.trust = commandTrust.stores(
+            environment.trust, StartEnvironment.variables, settings: environment.systemSettings)
         surroundings.keepsRights = trust == nil
         surroundings.subordinates = commandTrust.subordinates
         let network = try network(environment.proxy)

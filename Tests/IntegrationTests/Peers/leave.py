@@ -3,6 +3,7 @@
 leave.py HOST:PORT STEP... with the steps
     notify, close, reset    connects, ends the handshake, and leaves: with close_notify, without, or with a reset
     ask                     connects and asks for something
+    malformed               asks over HTTP/2 with a field that ends with a space, and leaves
     vanish                  leaves within the handshake, once the certificate has come
 and before them, for all that follow
     tls1.2, h2
@@ -67,6 +68,20 @@ for step in sys.argv[2:]:
         assert connection.recv(4096).startswith(b"HTTP/1.1 200")
         while connection.recv(4096):
             pass
+    elif step == "malformed":
+        context.set_alpn_protocols(["h2"])
+        with secured() as connection:
+            fields = {":method": "GET", ":scheme": "https", ":authority": target, ":path": "/", "user-agent": "one/1 "}
+            # Literals without indexing (RFC 7541 section 6.2.2); HEADERS with END_STREAM and END_HEADERS.
+            texts = [text.encode() for field in fields.items() for text in field]
+            block = b"".join((b"" if n % 2 else b"\0") + bytes([len(text)]) + text for n, text in enumerate(texts))
+            headers = len(block).to_bytes(3) + b"\1\5" + (1).to_bytes(4) + block
+            connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\4\0" + bytes(4) + headers)
+            answer, reset = b"", (4).to_bytes(3) + b"\3\0" + (1).to_bytes(4)
+            while reset not in answer:
+                received = connection.recv(4096)
+                assert received, answer
+                answer += received
     elif step == "vanish":
         raw = tunnel()
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
