@@ -234,7 +234,22 @@ if Context.environment["PINPROXY_FUZZ"] != nil {
             swiftSettings: settings))
 }
 
-// Some test targets alone, so that the others aren't compiled and linked (`make unit`, `make test ONLY=…`).
-if let wanted = Context.environment["PINPROXY_TESTS"]?.split(separator: " ") {
-    package.targets.removeAll { $0.type == .test && !wanted.contains(Substring($0.name)) }
+// Some test targets alone, with what they are made of: nothing else is compiled and linked (`make unit`, `make test
+// ONLY=…`).
+if let wanted = Context.environment["PINPROXY_TESTS"]?.split(separator: " ").map(String.init) {
+    var needed = Set(wanted)
+    var waiting = wanted
+    while let name = waiting.popLast() {
+        let dependencies = package.targets.first { $0.name == name }?.dependencies ?? []
+        for dependency in dependencies {
+            let names: [String] =
+                switch dependency {
+                case .targetItem(let name, _), .byNameItem(let name, _): [name]
+                default: []
+                }
+            waiting += names.filter { needed.insert($0).inserted }
+        }
+    }
+    package.targets.removeAll { !needed.contains($0.name) }
+    package.products = []
 }
