@@ -44,6 +44,8 @@ TO_BUILD := git pkg-config libevent-dev libssl-dev libc-ares-dev libsystemd-dev 
 # A machine without a toolchain needs the libraries of these packages (those without -dev) and the next. The
 # package's dependencies are found while it is built (debian/rules).
 TO_RUN := ca-certificates publicsuffix
+# The rooms' tests start these.
+TO_TEST_ROOMS := ca-certificates curl dnsmasq-base git iproute2 nodejs openssl publicsuffix python3
 TO_TEST := nginx lighttpd lighttpd-mod-openssl openssl curl wget python3 python3-venv nodejs dnsmasq-base patch \
 	ca-certificates publicsuffix iproute2 faketime libnss3-tools fish zsh tcsh libwww-perl liblwp-protocol-https-perl \
 	prometheus chromium chromium-driver haproxy socat groff-base nghttp2-client nghttp2-server proxychains4 \
@@ -193,14 +195,14 @@ unit:
 else
 unit: export PINPROXY_TESTS := $(ROOMS:%=%Tests)
 unit:
-	@.ci/install-packages $(TO_BUILD)
+	@.ci/install-packages $(TO_BUILD) $(TO_TEST_ROOMS)
 	swift build --build-tests $(CHECKED)
 	swift test --skip-build --experimental-maximum-parallelization-width $(AT_ONCE)
 endif
 
-# What the release and its package are built with.
+# What the release, its package and the rooms' tests need.
 packages:
-	@.ci/install-packages $(TO_BUILD) $(TO_RUN) $(TO_PACKAGE)
+	@.ci/install-packages $(TO_BUILD) $(TO_RUN) $(TO_PACKAGE) $(TO_TEST_ROOMS)
 
 # Without the booted machine; SKIP=IntegrationTests leaves those out.
 ifneq ($(filter-out $(HERE),$(RELEASE)),)

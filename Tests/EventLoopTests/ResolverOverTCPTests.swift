@@ -98,6 +98,8 @@ private final class Dnsmasq {
     }
 
     deinit {
+        // An init that throws comes here too, and 0 is this process's own group.
+        guard process.processIdentifier > 0 else { return }
         // Not SIGTERM: the child inherits the signal mask of the test's thread, in which that is blocked.
         kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
