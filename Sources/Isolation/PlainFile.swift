@@ -31,6 +31,9 @@ enum PlainFile {
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
         guard file >= 0 else { throw MountError(at: path) }
         defer { close(file) }
-        guard Glibc.write(file, bytes, bytes.count) == bytes.count else { throw MountError(at: path) }
+        let count = Glibc.write(file, bytes, bytes.count)
+        // A part is written where there is no room for more.
+        if count >= 0, count < bytes.count { errno = ENOSPC }
+        guard count == bytes.count else { throw MountError(at: path) }
     }
 }

@@ -68,7 +68,6 @@ package struct SystemTrust: Sendable {
             }
             try coverFiles()
             try SSHSettings.cover()
-            for added in settings { try added.cover(by: Self.stage) }
         } catch {
             throw IsolationError("\(error.path) can't be covered: \(error.reason)")
         }
@@ -84,6 +83,11 @@ package struct SystemTrust: Sendable {
         defer { Mount.remove(at: stage) }
         try cover(Self.files + bundled, with: bytes.bundle, by: "\(stage)/bundle")
         if let store = bytes.store { try cover(Self.javaStores, with: store, by: "\(stage)/store") }
+        for (number, added) in settings.enumerated() {
+            guard let text = try? PlainFile.read(added.path) else { continue }
+            let lines = Array("\n\(added.lines)".utf8)
+            try cover([added.path], with: text + lines, by: "\(stage)/settings-\(number)")
+        }
     }
 
     private static func read(_ path: String) throws(MountError) -> [UInt8] { try PlainFile.read(path) }

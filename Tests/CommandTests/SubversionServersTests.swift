@@ -28,6 +28,7 @@ import Testing
     @Test(arguments: [
         ("pinproxy-run:0a1b", "pinproxy-run", "0a1b"), ("a%20b:c%3Ad:e", "a b", "c:d:e"), ("a:%25(x", nil, nil),
         ("a:x%0Ay", nil, nil), ("a:%20b", nil, nil), ("a:", nil, nil), ("%ff:b", nil, nil),
+        ("a:b,c", "a", "b,c"), ("a:b%00c", nil, nil), ("a:b%09", nil, nil),
     ])
     func nameAndPassword(credentials: String, user: String?, password: String?) throws {
         let lines = try #require(try lines { $0.credentials = credentials })
@@ -35,7 +36,7 @@ import Testing
         #expect(lines == "[global]\nhttp-proxy-host = 127.0.0.1\nhttp-proxy-port = 7467\n" + expected)
     }
 
-    /// No name of NO_PROXY becomes a line or a pattern of its own.
+    /// No name of NO_PROXY adds a line or a pattern.
     @Test func unfitExceptions() throws {
         #expect(try lines(direct: ["a\nhttp-proxy-host = b", "c,d", "%(e)s"]) == lines())
     }

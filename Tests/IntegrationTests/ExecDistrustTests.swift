@@ -46,7 +46,7 @@ struct ExecDistrustTests {
         #expect(run.succeeded && run.errors.isEmpty, "\(run)")
     }
 
-    /// A stream that is refused for a field isn't silence, and its own reason is told.
+    /// A stream that is refused for a field isn't silence. The run learns the reason.
     @Test func whoAsksInAWayThatIsRefusedIsToldThat() async throws {
         let run = try await leave("malformed")
         #expect(run.succeeded && run.told.count == 1, "\(run)")

@@ -83,7 +83,7 @@ struct Examination {
 
     private func both(_ call: String, of program: ClientProgram) throws -> (right: ClientCall, wrong: ClientCall) {
         let right = try self.call(call, of: program, for: .right)
-        // What sends nothing within TLS to the one host, for want of proxy or trust, sends nothing to the other.
+        // A program that sends nothing within TLS to one host lacks proxy or trust: the other host gets nothing either.
         if !right.succeeded, right.inside == 0 { return (right, right) }
         return (right, try self.call(call, of: program, for: .wrong))
     }

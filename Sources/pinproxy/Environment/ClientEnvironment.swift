@@ -51,7 +51,7 @@ struct ClientEnvironment {
     ]
     /// Programs that add the authority to their own.
     private static let authorityNames = ["NODE_EXTRA_CA_CERTS", "DENO_CERT"]
-    /// Programs that take the proxy from the environment if they are told to: Node, and Perl's Mojolicious.
+    /// Make programs take the proxy from the environment: Node, and Perl's Mojolicious.
     private static let switches = ["NODE_USE_ENV_PROXY", "MOJO_PROXY"]
 
     private static func direct(_ present: [String: String]) -> [String] {

@@ -22,14 +22,14 @@ enum SubversionServers {
         if parts.count == 2, parts.allSatisfy(isText) {
             lines += ["http-proxy-username = \(parts[0])", "http-proxy-password = \(parts[1])"]
         }
-        let exceptions = JavaOptions.patterns(direct).filter(isText)
+        let exceptions = JavaOptions.patterns(direct).filter { isText($0) && !$0.contains(",") }
         if !exceptions.isEmpty { lines.append("http-proxy-exceptions = \(exceptions.joined(separator: ", "))") }
         return AddedSettings(path: path, lines: lines.map { $0 + "\n" }.joined())
     }
 
     /// What isn't text of a line, or refers to other lines, can't be said there.
     private static func isText(_ value: String) -> Bool {
-        !value.isEmpty && value.first != " " && value.last != " " && !value.contains("%(")
-            && !value.contains { $0.isNewline || $0 == "," }
+        !value.isEmpty && value.first?.isWhitespace == false && value.last?.isWhitespace == false
+            && !value.contains("%(") && !value.unicodeScalars.contains { $0.properties.generalCategory == .control }
     }
 }

@@ -116,7 +116,7 @@ import Testing
         ) -> String? {
             begin(event, before, state)
             if let problem = problem(with: action, after: event, before) ?? problem(of: state) { return problem }
-            // Of an exchange that is over nothing matters any more: the next one begins anew.
+            // Nothing of an ended exchange matters to the next one.
             if !isOpen { self = Observer() }
             return nil
         }
@@ -299,7 +299,7 @@ import Testing
                 let event = alphabet[index]
                 let step = steps[index]
                 index += 1
-                // An exchange that is over, and ignores the event.
+                // An ended exchange ignores the event.
                 if !before.isUnderWay, step.next == place.state, step.action == .none { continue }
                 var follower = place.observer
                 if let problem = follower.take(event, giving: step.action, from: before, to: states.moments[step.next])
