@@ -91,11 +91,12 @@ struct HeadText: ~Copyable {
         cookies.clear()
     }
 
-    /// Adds a field. Fields over the limits are dropped.
+    /// Adds a field, without the blanks around its value. Fields over the limits are dropped.
     mutating func add(
         _ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>, isNeverIndexed: Bool
     ) -> HTTP2Defect? {
         guard isBegun, name.count > 0 else { return nil }
+        let value = UnsafeBufferPointer(rebasing: value[value.span.trimmed(ByteRange(0, value.count)).offsets])
         size += name.count + value.count + 32
         // Up to here a refusal can still be sent. nghttp2 checks every byte of what it decodes, so it mustn't go on.
         if size > 4 * sizeLimit { return .headTooLong }

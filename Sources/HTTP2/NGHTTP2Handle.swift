@@ -22,6 +22,8 @@ struct NGHTTP2Handle: ~Copyable {
         nghttp2_option_set_max_outbound_ack(options, limits.unreadAcknowledgements)
         nghttp2_option_set_max_send_header_block_length(options, limits.sentHead)
         nghttp2_option_set_builtin_recv_extension_type(options, UInt8(NGHTTP2_PRIORITY_UPDATE.rawValue))
+        // Blanks around a value are removed instead (`HeadText`): programs send them, as zypper in User-Agent.
+        nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(options, 1)
         // FloodGuard counts resets instead, and credits streams that end normally.
         nghttp2_option_set_stream_reset_rate_limit(options, UInt64(UInt32.max), UInt64(UInt32.max))
 

@@ -90,7 +90,7 @@ extension Span<UInt8> {
     }
 
     /// The range without the spaces and tabs at both its ends (OWS, RFC 9110 section 5.6.3).
-    func trimmed(_ range: ByteRange) -> ByteRange {
+    package func trimmed(_ range: ByteRange) -> ByteRange {
         var lower = range.start
         var upper = range.end
         while lower < upper, self[lower].isBlank { lower += 1 }
