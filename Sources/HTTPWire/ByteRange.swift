@@ -32,7 +32,7 @@ extension Span<UInt8> {
     package var array: [UInt8] { unsafe withUnsafeBufferPointer { unsafe Array($0) } }
 
     /// Whether the range holds exactly `lowercase`, in either case of ASCII.
-    func equals(_ range: ByteRange, ignoringCase lowercase: String) -> Bool {
+    package func equals(_ range: ByteRange, ignoringCase lowercase: String) -> Bool {
         let expected = lowercase.utf8
         guard range.count == expected.count else { return false }
         var offset = range.start

@@ -6,6 +6,8 @@ package struct HeadEdits: Sendable {
         /// The field has this value, whatever the message said.
         case set(String)
         case addIfAbsent(String)
+        /// Another line of the field.
+        case add(String)
         case remove
     }
 
@@ -27,9 +29,18 @@ package struct HeadEdits: Sendable {
 
     package mutating func append(_ others: HeadEdits) { list += others.list }
 
+    /// Whether the field is another one than in the message, or may be.
+    package func changes(_ name: String) -> Bool {
+        let name = name.lowercased()
+        return list.contains { $0.lowercase == name }
+    }
+
     func drops(_ name: ByteRange, in bytes: Span<UInt8>) -> Bool {
         for edit in list {
-            if case .addIfAbsent = edit.action { continue }
+            switch edit.action {
+            case .addIfAbsent, .add: continue
+            case .set, .remove: break
+            }
             if bytes.equals(name, ignoringCase: edit.lowercase) { return true }
         }
         return false
@@ -41,7 +52,7 @@ package struct HeadEdits: Sendable {
             let value: String
             switch edit.action {
             case .remove: continue
-            case .set(let text): value = text
+            case .set(let text), .add(let text): value = text
             case .addIfAbsent(let text):
                 if fields.contains(where: { bytes.equals($0.name, ignoringCase: edit.lowercase) }) { continue }
                 value = text

@@ -101,7 +101,7 @@ package struct HeadField: Sendable {
     package let id: FieldName
 
     /// Whether it speaks of the body's bytes, so that it holds for no other body (RFC 9530, RFC 3230, RFC 1864).
-    func isDigest(in bytes: Span<UInt8>) -> Bool {
+    package func isDigest(in bytes: Span<UInt8>) -> Bool {
         id == .other && Self.digests.contains(name.text(in: bytes).lowercased())
     }
 

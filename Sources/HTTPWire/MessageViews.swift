@@ -27,7 +27,7 @@ package struct ResponseView: ~Escapable {
 /// A head with its bytes: for a message that begins here, and for one that must be sent again.
 package struct OwnedMessage<Head: Sendable>: Sendable {
     package let head: Head
-    fileprivate let bytes: [UInt8]
+    let bytes: [UInt8]
 
     fileprivate init(
         _ head: Head, _ bytes: [UInt8], _ progress: HeadProgress, defect: WireError.Code
@@ -40,7 +40,7 @@ package struct OwnedMessage<Head: Sendable>: Sendable {
         self.init(head: head, bytes: bytes)
     }
 
-    private init(head: Head, bytes: [UInt8]) {
+    init(head: Head, bytes: [UInt8]) {
         self.head = head
         self.bytes = bytes
     }
@@ -110,6 +110,8 @@ extension OwnedRequest {
 }
 
 extension OwnedResponse {
+    package var message: [UInt8] { bytes }
+
     package init(_ view: borrowing ResponseView) { self.init(view.head, of: view.head.length, in: view.bytes) }
 
     package var view: ResponseView {
@@ -155,7 +157,9 @@ extension OwnedResponse {
         return try? OwnedResponse(out, version: head.version)
     }
 
-    private init(_ bytes: [UInt8], version: HTTPVersion) throws(WireError) {
+    package var length: Int { bytes.count }
+
+    init(_ bytes: [UInt8], version: HTTPVersion) throws(WireError) {
         var head = try OwnedResponse(bytes).head
         head.version = version
         self.init(head: head, bytes: bytes)

@@ -40,6 +40,7 @@ package enum WantedPart: Sendable, Hashable {
             switch edit.action {
             case .set(let value): self = WantedPart(value)
             case .addIfAbsent(let value): if self == .whole { self = WantedPart(value) }
+            case .add: self = .other
             case .remove: self = .whole
             }
         }

@@ -315,6 +315,51 @@ for number, text in enumerate(
 ):
     write("field-value", number, text)
 
+plain = ("GET / HTTP/1.1", "Host: a.test")
+dated = "Date: Fri, 15 Jan 2027 08:00:00 GMT"
+for number, (request, response, choices) in enumerate(
+    [
+        (
+            head(*plain),
+            head("HTTP/1.1 200 OK", dated, "Cache-Control: max-age=60", 'ETag: "1"', "Age: 5, 6"),
+            b"\x0a\1\0",
+        ),
+        (
+            head(*plain, "Cache-Control: max-age=5, max-stale=3, min-fresh=1", "Pragma: no-cache"),
+            head("HTTP/1.1 200 OK", "Expires: 0", 'Cache-Control: private="a, b", s-maxage=1', "Set-Cookie: a=b"),
+            b"\x0a\2\1",
+        ),
+        (
+            head(*plain, "Range: bytes=2-5", 'If-Range: "1"'),
+            head("HTTP/1.1 206 Part", dated, 'ETag: "1"', "Content-Range: bytes 0-9/20", "Content-Length: 10"),
+            b"\x0a\0\0",
+        ),
+        (
+            head(*plain, "Range: bytes=-3", 'If-None-Match: "2", W/"1,2"', f"If-Modified-Since: {dated[6:]}"),
+            head("HTTP/1.1 200 OK", dated, 'ETag: W/"1,2"', f"Last-Modified: {dated[6:]}", "Content-Length: 10"),
+            b"\x0a\3\0",
+        ),
+        (
+            head(*plain, "Accept: a, b", "Accept: c", "X-A: 1", "Cache-Control: only-if-cached"),
+            head("HTTP/1.1 404 No", "Vary: accept, X-A", "Cache-Control: max-age=9, stale-while-revalidate=9"),
+            b"\x05\4\1",
+        ),
+        (
+            head("POST /x HTTP/1.1", "Host: a.test", "Content-Length: 0", "Authorization: Basic YTpi"),
+            head("HTTP/1.1 303 See", "Location: /y", "Content-Location: https://a.test/z", "Vary: *"),
+            b"\x00\0\0",
+        ),
+        (
+            head("HEAD / HTTP/1.1", "Host: a.test"),
+            head("HTTP/1.1 200 OK", "Connection: X, close", "X: y", "Content-Length: 10, 10", "Pragma: no-cache"),
+            b"\x0a\7\0",
+        ),
+        ('"a,", W/"b"', "", b"\0\0\0"),
+        ('no-store; max-age=1, x="a\\"b", private max-stale=, must-understand', "", b"\0\0\0"),
+    ]
+):
+    write("cache-fields", number, request + response, choices)
+
 for number, text in enumerate(
     [
         '{"a": null, "b": [1, -2.5e+3, null, "\\ud83d\\ude00\\n"], "a": {"c": true}}',

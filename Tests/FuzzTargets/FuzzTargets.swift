@@ -13,6 +13,7 @@ extension FuzzTarget {
         FuzzTarget("challenge", FieldValues.challenge),
         FuzzTarget("content-range", FieldValues.contentRange),
         FuzzTarget("field-value", FieldValues.others),
+        FuzzTarget("cache-fields", CacheFields.fields),
         FuzzTarget("json", Bodies.json),
         FuzzTarget("xml", Bodies.xml),
         FuzzTarget("property-list", Bodies.propertyList),

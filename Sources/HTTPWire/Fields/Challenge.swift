@@ -21,7 +21,7 @@ package struct Challenge: Sendable, Hashable {
     /// A challenge with a repeated parameter, more than ``AuthParameters/most``, or parameters besides an opaque text
     /// is skipped. At an ambiguity (an unclosed quote, a value without a name) the rest of the field is, too.
     package static func append(of value: Span<UInt8>, to list: inout [Challenge]) {
-        var scanner = AuthScanner(value)
+        var scanner = ElementScanner(value)
         var current: Challenge?
         var isWhole = true
         func finish(_ challenge: Challenge?) {

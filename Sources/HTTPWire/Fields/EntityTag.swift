@@ -15,12 +15,36 @@ package struct EntityTag: Sendable, Hashable {
         }
         return EntityTag(isWeak: isWeak, opaque: range.copy(of: value))
     }
+
+    /// As in a field.
+    package var text: [UInt8] { isWeak ? Array("W/".utf8) + opaque : opaque }
+
+    /// The tags of If-None-Match (RFC 9110 section 13.1.2), but for `*`. Nil if it isn't such a list. A comma may stand
+    /// within a tag.
+    package static func list(_ value: Span<UInt8>) -> [EntityTag]? {
+        let (quote, comma) = (UInt8(ascii: "\""), UInt8(ascii: ","))
+        var tags: [EntityTag] = []
+        var next = 0
+        while true {
+            while next < value.count, value[next].isBlank || value[next] == comma { next += 1 }
+            if next == value.count { return tags }
+            var close = next
+            while close < value.count, value[close] != quote { close += 1 }
+            close += 1
+            while close < value.count, value[close] != quote { close += 1 }
+            guard close < value.count, let tag = parse(value.extracting(next..<close + 1)) else { return nil }
+            tags.append(tag)
+            next = close + 1
+            while next < value.count, value[next].isBlank { next += 1 }
+            guard next == value.count || value[next] == comma else { return nil }
+        }
+    }
 }
 
 /// What tells one state of a resource from another, byte for byte.
 package enum StrongValidator {
     /// Seconds between a modification and the response that make a date strong (RFC 9110 section 8.8.2.2, RFC 7232).
-    static let leastAge: Int64 = 60
+    package static let leastAge: Int64 = 60
 
     /// The If-Range value (RFC 9110 section 13.1.5) for a response; nil if none is reliable. A weak entity tag says
     /// that the bytes may differ, whatever the date.

@@ -12,6 +12,23 @@ package enum HTTPDate {
         return asctime(&reader)
     }
 
+    /// The preferred form.
+    /// - Parameter time: Unix seconds; years beyond 1 to 9999 become the nearest of these.
+    package static func text(_ time: Int64) -> String {
+        var seconds = time_t(min(max(time, -62_135_596_800), 253_402_300_799))
+        var parts = unsafe tm()
+        unsafe gmtime_r(&seconds, &parts)
+        func two(_ number: CInt) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        let year = String(unsafe parts.tm_year + 1900)
+        let date = unsafe two(parts.tm_mday) + " " + names[Int(parts.tm_mon)] + " "
+        let clock = unsafe two(parts.tm_hour) + ":" + two(parts.tm_min) + ":" + two(parts.tm_sec)
+        return unsafe weekdays[Int(parts.tm_wday)] + ", " + date + String(repeating: "0", count: 4 - year.count) + year
+            + " " + clock + " GMT"
+    }
+
+    private static let weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
+    private static let names = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
     private static func current(_ reader: inout DecimalReader) -> Int64? {
         guard reader.take(.space), let day = reader.digits(2), reader.take(.space), let month = month(&reader),
             reader.take(.space), let year = reader.digits(4), reader.take(.space), let time = time(&reader),
@@ -38,7 +55,7 @@ package enum HTTPDate {
         return seconds(year, month, day, time)
     }
 
-    private static let months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+    private static let months = names.map { $0.lowercased() }
 
     private static func month(_ reader: inout DecimalReader) -> Int? {
         months.firstIndex(of: reader.word()).map { $0 + 1 }
