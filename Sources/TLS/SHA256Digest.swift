@@ -71,5 +71,6 @@ struct Algorithm: @unchecked Sendable {
     let pointer: OpaquePointer
 
     static let sha256 = Algorithm(pointer: EVP_MD_fetch(nil, "SHA256", nil) ?? EVP_sha256())
+    static let aes128GCM = Algorithm(pointer: EVP_CIPHER_fetch(nil, "AES-128-GCM", nil) ?? EVP_aes_128_gcm())
     static let aes256CBC = Algorithm(pointer: EVP_CIPHER_fetch(nil, "AES-256-CBC", nil) ?? EVP_aes_256_cbc())
 }
