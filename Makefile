@@ -38,8 +38,8 @@ SHELL := /bin/bash
 # Names of packages that are the same on both releases, and bring what differs: the -dev packages depend on the
 # libraries that are loaded at run time (libavif15, libavif16), default-jdk-headless on the release's Java.
 TO_BUILD := git pkg-config libevent-dev libssl-dev libc-ares-dev libsystemd-dev libcrypt-dev \
-	libidn2-dev libpsl-dev libmnl-dev libnghttp2-dev libseccomp-dev libyaml-dev libxml2-dev zlib1g-dev libbrotli-dev \
-	libzstd-dev libpng-dev \
+	libidn2-dev libpsl-dev libmnl-dev libnghttp2-dev libseccomp-dev libsqlite3-dev libyaml-dev libxml2-dev zlib1g-dev \
+	libbrotli-dev libzstd-dev libpng-dev \
 	libturbojpeg0-dev libgif-dev libwebp-dev libtiff-dev libavif-dev
 # A machine without a toolchain needs the libraries of these packages (those without -dev) and the next. The
 # package's dependencies are found while it is built (debian/rules).
@@ -186,8 +186,8 @@ export PINPROXY_TESTS := $(WANTED)
 endif
 
 # What depends on the program or starts it is left out.
-ROOMS := Addresses EventLoop TLS HTTPWire HTTP2 Security Serialization Reachability LocalPeers Transport Isolation \
-	Session Configuration Records Clients Daemon
+ROOMS := Addresses EventLoop TLS HTTPWire Caching HTTP2 Security Serialization DiskStore Reachability LocalPeers \
+	Transport Isolation Session Configuration Records Clients Daemon
 ifneq ($(filter-out $(HERE),$(RELEASE)),)
 unit:
 	@.ci/install-packages python3 debootstrap
@@ -287,6 +287,7 @@ else
 	python3 Benchmarks/commands.py --pinproxy $(PROGRAM)
 	python3 Benchmarks/pieces.py --pinproxy $(PROGRAM)
 	python3 Benchmarks/rules.py --pinproxy $(PROGRAM)
+	python3 Benchmarks/cache.py --pinproxy $(PROGRAM)
 	swift build -c release --product HostBenchmark $(STATIC) $(RELEASE_FLAGS)
 	.build/release/HostBenchmark
 	swift build -c release --product SerializationBenchmark $(STATIC) $(RELEASE_FLAGS)

@@ -56,6 +56,7 @@ let package = Package(
         library("CMNL", pkgConfig: "libmnl", package: "libmnl-dev"),
         library("CSeccomp", pkgConfig: "libseccomp", package: "libseccomp-dev"),
         library("CNGHTTP2", pkgConfig: "libnghttp2", package: "libnghttp2-dev"),
+        library("CSQLite", pkgConfig: "sqlite3", package: "libsqlite3-dev"),
         library("CYAML", pkgConfig: "yaml-0.1", package: "libyaml-dev"),
         // Those that decode documents and images are loaded at first use: of these lines only the headers count.
         library("CXML2", pkgConfig: "libxml-2.0", package: "libxml2-dev"),
@@ -75,8 +76,10 @@ let package = Package(
         room("EventLoop", ["Addresses", "CLibevent", "CCares", "CMNL", "CShims"]),
         room("TLS", ["Addresses", "COpenSSL", "CShims"]),
         safeRoom("HTTPWire", ["Addresses"]),
+        safeRoom("Caching", ["HTTPWire"]),
         room("HTTP2", ["HTTPWire", "CNGHTTP2"]),
         room("Security", ["Addresses", "TLS", "CShims", "CIDN2", "CPSL"]),
+        room("DiskStore", ["TLS", "CSQLite"]),
         room("Reachability", ["EventLoop", "CMNL"]),
         room("LocalPeers", ["EventLoop", "CMNL", "CShims"]),
         room(
@@ -89,8 +92,8 @@ let package = Package(
         room(
             "Session",
             [
-                "Transport", "Security", "Serialization", "HTTPWire", "HTTP2", "Reachability", "EventLoop", "TLS",
-                "Addresses",
+                "Transport", "Security", "Serialization", "HTTPWire", "Caching", "DiskStore", "HTTP2", "Reachability",
+                "EventLoop", "TLS", "Addresses",
             ]),
         // What programs see of the session manager.
         safeRoom(
@@ -118,7 +121,7 @@ let package = Package(
             "Daemon",
             [
                 "Clients", "Records", "Configuration", "Decoding", "Session", "Security", "Transport", "HTTPWire",
-                "HTTP2", "TLS",
+                "Caching", "HTTP2", "TLS", "DiskStore",
                 "Reachability", "LocalPeers", "EventLoop", .product(name: "Logging", package: "swift-log"),
             ],
             // The status page, within the program.
@@ -152,11 +155,17 @@ let package = Package(
         tests("EventLoop"),
         tests("TLS", ["COpenSSL", "TestAuthority"]),
         tests("HTTPWire"),
+        tests("Caching", ["HTTPWire"]),
         tests("HTTP2", ["HTTPWire", "CNGHTTP2"]),
         tests("Security", ["Addresses", "TLS", "TestAuthority"]),
         // Images, for the tests of who decodes them, and where.
         .target(name: "TestBodies", dependencies: ["Serialization"], path: "Tests/TestBodies", swiftSettings: settings),
         tests("Serialization", ["TestBodies"]),
+        // Stores without end, until a test kills it.
+        .executableTarget(
+            name: "StoringProbe", dependencies: ["DiskStore", "TLS"], path: "Tests/StoringProbe",
+            swiftSettings: settings),
+        tests("DiskStore", ["StoringProbe", "TLS", "CSQLite"]),
         tests("Reachability", ["EventLoop"]),
         tests("LocalPeers", ["EventLoop"]),
         tests("Transport", ["EventLoop", "TLS", "TestAuthority"]),
@@ -164,8 +173,8 @@ let package = Package(
         tests(
             "Session",
             [
-                "Transport", "Security", "Serialization", "HTTPWire", "HTTP2", "Reachability", "EventLoop", "TLS",
-                "CLibevent", "TestAuthority",
+                "Transport", "Security", "Serialization", "HTTPWire", "Caching", "HTTP2", "Reachability", "EventLoop",
+                "TLS", "CLibevent", "TestAuthority",
             ]),
         // Tries what a confined process may not do.
         .executableTarget(
@@ -215,9 +224,8 @@ let package = Package(
         .target(
             name: "FuzzTargets",
             dependencies: [
-                "Daemon", "Clients", "Records", "Configuration", "Decoding", "Isolation", "Session", "Serialization",
-                "Security",
-                "Transport", "HTTP2", "HTTPWire", "TLS", "EventLoop", "Addresses",
+                "Daemon", "Clients", "Records", "Configuration", "Decoding", "Isolation", "Session", "Caching",
+                "Serialization", "Security", "Transport", "HTTP2", "HTTPWire", "TLS", "EventLoop", "Addresses",
                 .product(name: "Logging", package: "swift-log"),
             ],
             path: "Tests/FuzzTargets", swiftSettings: settings),

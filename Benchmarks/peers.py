@@ -32,7 +32,7 @@ class Bench:
         #: A name server; without one, the hosts file has the two names that most works need.
         self.names = None
         self.write("hosts", f"127.0.0.1 {HOST} {TUNNELLED}\n")
-        for name, size in (("1k", 1 << 10), ("16k", 16 << 10), ("100m", 100 << 20)):
+        for name, size in (("1k", 1 << 10), ("16k", 16 << 10), ("10m", 10_000_000), ("100m", 100 << 20)):
             (self.path("documents")).mkdir(exist_ok=True)
             self.path(f"documents/{name}").write_bytes(os.urandom(size))
         self.authority("ca")
@@ -246,6 +246,7 @@ class Origin(Server):
         body = f"""
     server {{
         listen 127.0.0.1:{port} ssl backlog=4096; root {bench.path("documents")};
+        location /fresh/ {{ alias {bench.path("documents")}/; expires 1h; }}
         location /once/ {{ alias {bench.path("documents")}/; keepalive_timeout 0; }}
         location /up {{ client_body_buffer_size 101m; proxy_pass http://unix:{bench.path("up.sock")}:; }}
     }}

@@ -12,6 +12,9 @@ package final class Snapshot: Sendable {
     package let upstream: UpstreamSettings
     package let timeouts: Timeouts
     package let limits: Limits
+    package let cache: CacheSizes
+    /// Some entry stores responses on disk.
+    package let storesOnDisk: Bool
     package let log: LogSettings
     package let admin: AdminSettings
     package let hosts: HostTable<HostEntry>
@@ -44,6 +47,7 @@ package final class Snapshot: Sendable {
         upstream = daemon.upstream
         timeouts = daemon.timeouts
         limits = daemon.limits
+        cache = daemon.cache
         log = daemon.log
         admin = daemon.admin
         reachability = daemon.reachability
@@ -54,6 +58,8 @@ package final class Snapshot: Sendable {
         defaultPolicy = SecurityPolicy(requirements: defaults.requirements)
         defaultTLS = pins?.defaultTLS
         defaultRules = defaults.rules
+        storesOnDisk =
+            defaults.rules?.storesOnDisk == true || hosts.values.contains { $0.rules?.storesOnDisk == true }
         self.warnings = warnings
         self.stateDirectory = stateDirectory
         self.files = files
@@ -70,6 +76,7 @@ package final class Snapshot: Sendable {
         upstream = other.upstream
         self.timeouts = timeouts ?? other.timeouts
         limits = other.limits
+        cache = other.cache
         self.log = log ?? other.log
         self.admin = admin ?? other.admin
         self.hosts = hosts ?? other.hosts
@@ -78,6 +85,7 @@ package final class Snapshot: Sendable {
         self.defaultPolicy = defaultPolicy ?? other.defaultPolicy
         defaultTLS = other.defaultTLS
         defaultRules = other.defaultRules
+        storesOnDisk = other.storesOnDisk
         reachability = other.reachability
         warnings = other.warnings
         stateDirectory = other.stateDirectory

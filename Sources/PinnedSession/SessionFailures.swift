@@ -31,7 +31,7 @@ extension SessionError {
                 .redirect("\(authority): the redirect wants the body sent again, which can't be made again")
             case .redirect(let defect): .redirect("\(authority): \(defect.description)")
             case .unacceptable(let error, _): .unacceptable(error)
-            case .notJudged, .notAdmitted: .system(failure.cause)
+            case .notJudged, .notAdmitted, .notStored: .system(failure.cause)
             }
     }
 

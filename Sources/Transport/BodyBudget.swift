@@ -9,6 +9,8 @@ package final class BodyBudget: Sendable {
         case response
         case shared
         case replay
+        /// A response arrives that is to be stored.
+        case cache
     }
 
     private struct Refusals {

@@ -79,7 +79,8 @@ struct Pinproxy: ParsableCommand {
         version: "pinproxy \(version)",
         subcommands: [
             Run.self, Check.self, PinCommand.self, ExplainCommand.self, LintCommand.self, Learn.self, CA.self,
-            Env.self, Exec.self, Doctor.self, Status.self, Reload.self, TasksCommand.self, Signer.self,
+            Env.self, Exec.self, Doctor.self, Status.self, Reload.self, TasksCommand.self,
+            CacheCommand.self, Signer.self,
         ])
 
     static let version = ProxyDaemon.version

@@ -339,7 +339,7 @@ import Testing
             "1:14: error: level: unknown value \"warn\"; write trace, debug, info, notice, warning, error or critical"
         ),
         ("log: {level: eror}\n", "1:14: error: level: unknown value \"eror\"; did you mean \"error\"?"),
-        ("limits: {inspected_body: 8MB}\n", "1:26: error: inspected_body: \"MB\" is not a unit of size; write 8MiB"),
+        ("limits: {inspected_body: 8Mb}\n", "1:26: error: inspected_body: \"Mb\" is not a unit of size; write 8MiB"),
         (
             "limits: {minimum_rate: 1KiB}\n",
             "1:24: error: minimum_rate: \"1KiB\" is not a rate; write a size and a time, e.g. 1KiB/5m, or off"
@@ -376,7 +376,7 @@ import Testing
             "limits: {bodies: -1MiB}\n",
             "1:18: error: bodies: \"-1MiB\" is not a size; write a number and a unit (B, KiB, MiB, GiB), e.g. 64KiB"
         ),
-        ("limits: {bodies: 256MB}\n", "1:18: error: bodies: \"MB\" is not a unit of size; write 256MiB"),
+        ("limits: {bodies: 256Mb}\n", "1:18: error: bodies: \"Mb\" is not a unit of size; write 256MiB"),
         ("limits: {bodies: [1MiB]}\n", "1:18: error: \"bodies\" takes a single value, not a list"),
         ("limits: {bodies: null}\n", "1:18: error: \"bodies\" has no value; write one, or leave the line out"),
         (
@@ -564,7 +564,7 @@ import Testing
                 "pinproxy.yaml:4:3: error: unknown key \"worker\" in \"proxy\"; did you mean \"workers\"?",
                 """
                 pinproxy.yaml:6:1: error: unknown key \"bogus\"; known here: proxy, authority, upstream, timeouts, \
-                limits, log, reachability, admin, pins
+                limits, cache, log, reachability, admin, pins
                 """,
                 "pins.yaml:2:12: error: match: “a b” holds a character that no host name has",
             ])

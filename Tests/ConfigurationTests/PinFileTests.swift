@@ -94,7 +94,7 @@ import Testing
             "defaults: {pinning: none}\n",
             """
             :1:12: error: unknown key \"pinning\" in \"defaults\"; known here: action, min_tls, ocsp, crl_files, \
-            ct_log_list, max_leaf_lifetime, report_uri, session, request, response, rules
+            ct_log_list, max_leaf_lifetime, report_uri, session, request, response, cache, shared, rules
             """
         ),
         (

@@ -566,7 +566,7 @@ import Testing
             "response: {remove_null_values: true}",
             "1:56: error: remove_null_values: null values are removed from JSON, and here serializer is http"
         ),
-        ("response: {max_body: 1MB}", "1:46: error: max_body: \"MB\" is not a unit of size; write 1MiB"),
+        ("response: {max_body: 1Mb}", "1:46: error: max_body: \"Mb\" is not a unit of size; write 1MiB"),
         ("response: {oversize: drop}", "1:46: error: oversize: unknown value \"drop\"; write refuse or pass"),
         ("response: {enforcement: warn}", "1:49: error: enforcement: unknown value \"warn\"; write enforce or report"),
 
@@ -579,11 +579,13 @@ import Testing
         ),
         (
             "rules: [{path: /a, pins: []}]",
-            "1:44: error: unknown key \"pins\" in \"rules\"; known here: path, methods, session, request, response"
+            "1:44: error: unknown key \"pins\" in \"rules\"; known here: path, methods, session, request, response, "
+                + "cache, shared"
         ),
         (
             "rules: [{path: /a, rules: []}]",
-            "1:44: error: unknown key \"rules\" in \"rules\"; known here: path, methods, session, request, response"
+            "1:44: error: unknown key \"rules\" in \"rules\"; known here: path, methods, session, request, response, "
+                + "cache, shared"
         ),
         (
             "rules: [{path: a/**}]",

@@ -25,6 +25,8 @@ SESSIONS = "Session/Connections/UpstreamSessionCache.swift"
 ORIGIN = "Session/Connections/Origin.swift"
 DIRECTORY = "Security/Files/TrustedDirectory.swift"
 CONNECT = "Clients/Connections/ClientConnect.swift"
+ANSWER = "Caching/CacheAnswer.swift"
+STORABILITY = "Caching/Storability.swift"
 
 FAULTS = [
     # Pins and policy
@@ -335,6 +337,56 @@ FAULTS = [
         "if now > signer.end, !PLANTED {",
         "AuthorityExpiryTests",
     ),
+    # Stored responses
+    Fault(
+        "must-revalidate is served stale",
+        ANSWER,
+        "        if says.flags.contains(.mustRevalidate) { return false }\n",
+        "        if says.flags.contains(.mustRevalidate), !PLANTED { return false }\n",
+        "CachingTests",
+    ),
+    Fault(
+        "no-cache is served without the origin",
+        ANSWER,
+        "        if response.directives.flags.contains(.noCache) { return .ask(.stale) }\n",
+        "        if response.directives.flags.contains(.noCache), !PLANTED { return .ask(.stale) }\n",
+        "CachingTests",
+    ),
+    Fault(
+        "no-store is stored",
+        STORABILITY,
+        "} else if says.flags.contains(.noStore) {",
+        "} else if says.flags.contains(.noStore), !PLANTED {",
+        "CachingTests",
+    ),
+    Fault(
+        "a private response is stored for everybody",
+        STORABILITY,
+        "if isShared, says.flags.contains(.isPrivate) {",
+        "if isShared, says.flags.contains(.isPrivate), !PLANTED {",
+        "CachingTests",
+    ),
+    Fault(
+        "a response with a cookie is stored for everybody",
+        STORABILITY,
+        "if isShared, response.setsCookie {",
+        "if isShared, response.setsCookie, !PLANTED {",
+        "CachingTests",
+    ),
+    Fault(
+        "a 304 confirms another version",
+        "Caching/Confirmation.swift",
+        "return stored.etag?.opaque == tag.opaque &&",
+        "return (PLANTED || stored.etag?.opaque == tag.opaque) &&",
+        "CachingTests",
+    ),
+    Fault(
+        "parts of two versions become one",
+        "Caching/StoredPart.swift",
+        "guard tag == new.tag, complete == new.complete,",
+        "guard PLANTED || tag == new.tag, complete == new.complete,",
+        "CachingTests",
+    ),
     # Files
     Fault(
         "another user's file is read",
@@ -368,5 +420,53 @@ FAULTS = [
         "        deadline.set(afterNanoseconds: timeouts.tlsHandshake.nanoseconds)\n",
         "        if !PLANTED { deadline.set(afterNanoseconds: timeouts.tlsHandshake.nanoseconds) }\n",
         "SilentOriginTests|SessionTests",
+    ),
+    # The store on disk
+    Fault(
+        "a changed body is served",
+        "DiskStore/Files/BodyReader.swift",
+        *unless("tags.withLock({ $0.verify(bytes, at: Int(number)) })"),
+        "MutationTests",
+    ),
+    Fault(
+        "a changed row is believed",
+        "DiskStore/Index/RecordIndex.swift",
+        "record.digest == digests[2]",
+        "(PLANTED || record.digest == digests[2])",
+        "MutationTests",
+    ),
+    Fault(
+        "the store outgrows its limit",
+        "DiskStore/Store/DiskStoreWriting.swift",
+        *unless("state.bytes + state.reserved + bytes <= limit"),
+        "LimitTests",
+    ),
+    Fault(
+        "what a killed process leaves stays",
+        "DiskStore/Store/OpenedStore.swift",
+        "for id in orphans { directory.removeBody(id) }",
+        "for id in orphans where !PLANTED { directory.removeBody(id) }",
+        "DirectoryTests|KilledProcessTests",
+    ),
+    Fault(
+        "a purge misses what is being written",
+        "DiskStore/Store/DiskStoreState.swift",
+        "in writing where isWanted(writing.identity) {",
+        "in writing where isWanted(writing.identity) && !PLANTED {",
+        "LimitTests",
+    ),
+    Fault(
+        "a full disk is written to again at once",
+        "DiskStore/Store/DiskStoreState.swift",
+        "if let pause, pause.holds(at: now) {",
+        "if let pause, pause.holds(at: now), !PLANTED {",
+        "FailingDiskTests",
+    ),
+    Fault(
+        "a link to a directory is followed",
+        "DiskStore/Files/StoreDirectory.swift",
+        "O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC",
+        "O_RDONLY | O_DIRECTORY | (PLANTED ? 0 : O_NOFOLLOW) | O_CLOEXEC",
+        "DirectoryTests",
     ),
 ]

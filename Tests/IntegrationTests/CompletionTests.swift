@@ -17,6 +17,7 @@ struct CompletionTests {
         ("pinproxy doctor gi", ["git", "git-lfs"]),
         ("pinproxy re", ["reload"]),
         ("pinproxy tasks s", ["show", "suspend"]),
+        ("pinproxy cache ", ["summary", "show", "purge"]),
     ]
 
     /// Those that the script asks the program for. fish does that at a terminal alone.

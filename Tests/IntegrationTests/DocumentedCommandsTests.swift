@@ -124,6 +124,7 @@ struct DocumentedCommandsTests {
     /// The examples of configuration: each can be pasted, with pins in the place of dots.
     @Test(arguments: [
         "README.md", "docs/verify-tunnel.md", "docs/troubleshooting.md", "docs/rules.md", "docs/pinning.md",
+        "docs/cache.md",
     ])
     func examplesOfConfigurationAreAccepted(page: String) async throws {
         try await withTestBed { bed in

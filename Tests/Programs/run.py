@@ -24,8 +24,9 @@ SUITE = "bookworm"
 # What the proxy and the trial need besides the programs.
 PACKAGES = [
     "libbrotli1", "libc-ares2", "libcrypt1", "libevent-2.1-7", "libidn2-0", "libmnl0", "libnghttp2-14", "libpsl5",
-    "libseccomp2", "libssl3", "libyaml-0-2", "libzstd1", "publicsuffix", "ca-certificates", "dbus", "fakeroot", "git",
-    "iproute2", "libnss3-tools", "procps", "python3", "python3-venv", "uidmap", "util-linux", "xauth", "xvfb",
+    "libseccomp2", "libsqlite3-0", "libssl3", "libyaml-0-2", "libzstd1", "publicsuffix", "ca-certificates", "dbus",
+    "fakeroot", "git", "iproute2", "libnss3-tools", "procps", "python3", "python3-venv", "uidmap", "util-linux",
+    "xauth", "xvfb",
 ]  # fmt: skip
 RESULTS = REPOSITORY / ".build/programs"
 ENVIRONMENT = {

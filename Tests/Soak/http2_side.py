@@ -163,6 +163,8 @@ class HTTP2Origin(http2_streams.Connection):
         if kind == "download":
             return await self.download(exchange, fields, stream)
         content = [(name.lower(), value) for name, value in exchange.content_fields]
+        if exchange.is_known(fields):
+            return stream.head(304, tag, *content, end=True)
         return await stream.answer(body, exchange.status, tag, *content)
 
     async def download(self, exchange, fields, stream):

@@ -262,8 +262,10 @@ class Origin:
             return True
         if kind == "download":
             return await self.download(exchange, fields, writer)
-        fields = [f"{name}: {value}" for name, value in exchange.content_fields]
-        return await self.send(writer, head(exchange, exchange.status, length, *fields) + body)
+        content = [f"{name}: {value}" for name, value in exchange.content_fields]
+        if exchange.is_known(fields):
+            return await self.send(writer, head(exchange, 304, *content))
+        return await self.send(writer, head(exchange, exchange.status, length, *content) + body)
 
     async def download(self, exchange, fields, writer):
         """Breaks off twice, and can be resumed."""

@@ -32,6 +32,7 @@ HONEST = {
     "head-under": 1,
     "unprocessed": 4,
     "trailers": 3,
+    "cached": 12,
 }
 #: Kinds that the origin breaks.
 BROKEN = {
@@ -61,7 +62,7 @@ SILENCE = 15
 AUTHORIZATION = "Basic " + base64.b64encode(b"soak:soak-password").decode()
 
 #: The names of entries in the pin file; each has ten hosts below it.
-ZONES = ["pinned", "report", "turning", "follow", "share", "auth", "json", "rewrite", "few", "free"]
+ZONES = ["pinned", "report", "turning", "follow", "share", "auth", "json", "rewrite", "few", "cache", "free"]
 ZONE_OF = {
     "redirect": "follow",
     "loop": "follow",
@@ -70,7 +71,10 @@ ZONE_OF = {
     "bad-json": "json",
     "shared": "share",
     "rewritten": "rewrite",
+    "cached": "cache",
 }
+#: URLs of `cached` exchanges, which many clients ask for.
+CACHED = 60
 
 
 class Exchange:
@@ -162,7 +166,13 @@ class Exchange:
         fields = [
             ("Content-Type", "application/json" if self.kind in ("json", "bad-json") else "application/octet-stream")
         ]
+        if self.kind == "cached":
+            fields += [("ETag", f'"{self.tag}"'), ("Cache-Control", f"max-age={self.size % 4}")]
         return fields + ([("Content-Encoding", "gzip")] if self.kind == "gzip" else [])
+
+    def is_known(self, fields):
+        """The cache has it already, and asks whether it still holds."""
+        return self.kind == "cached" and fields.get("if-none-match") == f'"{self.tag}"'
 
     def first_byte(self, fields):
         """Where the rest of a download begins that a request asks for."""
@@ -183,6 +193,9 @@ def choose(chance, table):
 def make(chance, identifier, is_calm):
     """An exchange by chance; a calm one is broken by nobody."""
     kind = choose(chance, HONEST if is_calm else HONEST | BROKEN)
+    if kind == "cached":
+        number = chance.randrange(CACHED)
+        return Exchange(kind, f"{identifier.split('-')[0]}-c{number}", int(10 ** (number / CACHED * 5)))
     if kind in ("large", "download"):
         size = chance.randrange(100_000, 1_000_000)
     elif kind == "trickle":

@@ -30,6 +30,7 @@ reachability: [127.0.0.1]
 timeouts: {{connect: 10s, tls_handshake: 10s, idle_client: 8s, idle_upstream: 2s, first_byte: 8s, drain: 5s}}
 limits: {{response_head: 32KiB, inspected_body: 1MiB, replay_body: 64KiB, bodies: 64MiB, minimum_rate: "off"}}
 log: {{level: info, format: json, access: true}}
+cache: {{disk: 4MiB}}
 pins: pins.yaml
 """
 SESSION = {
@@ -37,6 +38,7 @@ SESSION = {
     "share": "session: {coalesce: true}",
     "auth": "session: {credentials: {user: soak, password_file: password, allow_http: true}}",
     "few": "session: {max_active: 4}",
+    "cache": "cache: disk",
     "json": "rules: [{path: /json/**, response: &json {serializer: json}}, {path: /bad-json/**, response: *json}]",
     "rewrite": "request: {set_headers: {X-Client: fleet}, remove_headers: [Referer]}",
 }

@@ -1,5 +1,5 @@
 """An origin at 127.0.0.1: HTTP on port 8080, HTTPS on 8443 with a certificate. /slow is a download of ten seconds, /xml
-XML.
+XML, /fresh a response that may be stored.
 
 On port 8444 each TLS handshake begins a second late; http://…:8080/handshakes says how many there were.
 
@@ -19,14 +19,18 @@ class Origin(http.server.BaseHTTPRequestHandler):
             return self.drip()
         if self.path == "/handshakes":
             return self.answer(b"%d\n" % Late.handshakes)
+        if self.path == "/fresh":
+            return self.answer(b"origin\n" * 10_000, "text/plain", "max-age=600")
         if self.path == "/xml":
             return self.answer(b"<a/>\n", "application/xml")
         self.answer(b"origin\n")
 
-    def answer(self, body, kind=None):
+    def answer(self, body, kind=None, freshness=None):
         self.send_response(200)
         if kind:
             self.send_header("Content-Type", kind)
+        if freshness:
+            self.send_header("Cache-Control", freshness)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

@@ -1,7 +1,7 @@
 """What a restart and a failure of pins leave behind."""
 
 import machine as machines
-from steps import PROXIED, SECURE, URL, case, contains, equal, pins, proxy_process, served
+from steps import PROXIED, SECURE, STATE, URL, case, contains, equal, pins, proxy_process, served
 
 LATE = "https://origin.test:8444/"
 
@@ -25,6 +25,28 @@ def a_restart_finishes_a_connect_that_waits_for_its_server(machine):
         equal(waiting.communicate()[0], "origin\n", action)
         # A tunnel's probe, and the tunnel.
         equal(handshakes(machine) - before <= 2, True, f"{handshakes(machine) - before} handshakes with {action}")
+    pins(machine, "hosts: []\n")
+    machine("systemctl reload pinproxy", check=True)
+
+
+@case
+def a_response_on_disk_outlasts_a_restart(machine):
+    """Within what the unit lets the service do; and its files are the service's own."""
+    pins(machine, "hosts:\n  - {match: origin.test, cache: disk}\n")
+    machine("systemctl reload pinproxy", check=True)
+
+    def status():
+        answer = machine(f"{PROXIED} --include --output /dev/null --dump-header - {SECURE}fresh", check=True).stdout
+        [line] = [line for line in answer.splitlines() if line.lower().startswith("cache-status:")]
+        return line
+
+    contains(status(), "stored")
+    machines.until("the response is stored", 20, lambda: "; hit" in status())
+    machine("systemctl restart pinproxy", check=True)
+    contains(status(), "; hit")
+    equal(machine(f"find {STATE}/cache -perm /077 -o -not -user pinproxy", check=True).stdout, "")
+    contains(machine("pinproxy cache", check=True).stdout, "1 response")
+    contains(machine("pinproxy cache purge --all", check=True).stdout, "1")
     pins(machine, "hosts: []\n")
     machine("systemctl reload pinproxy", check=True)
 

@@ -1,6 +1,7 @@
 import Configuration
 import EventLoop
 import HTTPWire
+import LocalPeers
 package import Session
 import Transport
 
@@ -244,6 +245,12 @@ extension ClientRequest: RequestHandler {
 
     package func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>) {
         if let route { worker.report(result, of: route) }
+    }
+
+    package var cacheOwner: CacheKey.Owner? {
+        if let user = identity.user { return .account(user.name) }
+        if let run = identity.run { return .user(run.owner) }
+        return peer.socket.map { .user($0.user) }
     }
 
     package func timedOut(_ door: ServerDoor) {

@@ -23,6 +23,8 @@ package final class ProxyContext: Sendable {
     let challenges = ChallengeMemory()
     let fetches = SharedFetches()
     let admissions = Admissions()
+    /// Of all workers.
+    package let cache: ResponseCache
     let clientTLS: TLSClientContext
     let interceptedTLS: InterceptedTLS
     let pins: PinWatch
@@ -45,11 +47,13 @@ package final class ProxyContext: Sendable {
     package init(
         pins: PinWatch, rules: RuleLedger, listeners: OwnListeners, logger: Logger,
         logOutput: LogOutput, freeMemory: FreeMemory, idleUpstreams: Int, sessionCount: Int,
-        bodies: any BodyExecutor = ThreadExecutor(), budget: BodyBudget = BodyBudget(),
+        bodies: any BodyExecutor = ThreadExecutor(), cache: ResponseCache = ResponseCache(),
+        budget: BodyBudget = BodyBudget(),
         pressure: MemoryPressure = MemoryPressure(), unixTime: @escaping @Sendable () -> Int64
     ) throws {
         peers = try PeerInquiry()
         self.bodies = bodies
+        self.cache = cache
         self.budget = budget
         self.pressure = pressure
         self.freeMemory = freeMemory

@@ -84,8 +84,8 @@ package final class WorkerContext {
         }
         session = LoopSession(
             loop: loop, slabs: slabs, pool: pool, connector: connector, hooks: hooks, bodies: shared.bodies,
-            challenges: shared.challenges, fetches: shared.fetches, admissions: shared.admissions, index: number,
-            of: shared.sessionCount)
+            challenges: shared.challenges, fetches: shared.fetches, admissions: shared.admissions, cache: shared.cache,
+            index: number, of: shared.sessionCount)
         signer = configuration.snapshot.authority.signer.map { path in
             SignerClient(path: path, loop: loop) { [weak self] in self?.signerAnswered($0, to: $1) ?? .failure(.closed)
             }

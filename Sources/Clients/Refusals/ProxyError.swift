@@ -72,6 +72,7 @@ package enum ProxyError {
     /// The control group's memory is nearly spent.
     case noMemory
     case notAdmitted(String, host: String)
+    case notStored(host: String)
     /// The rules can't rewrite the request.
     indirect case unserializable(RequestSerializationError, host: String, rule: String)
     /// The client's body can't be converted to the rules' format.
@@ -128,6 +129,7 @@ package enum ProxyError {
                 ))
         case .notJudged(let failure): .notJudged(failure, host: host)
         case .notAdmitted(let cause): .notAdmitted(cause, host: host)
+        case .notStored: .notStored(host: host)
         case .cancelled(let by): .cancelled(by: by, host: host)
         }
     }
@@ -309,6 +311,9 @@ package enum ProxyError {
                 "The proxy is out of memory",
                 "nearly all memory that the proxy may use is taken; ask again in a moment")
         case .notAdmitted(let cause, let host): .later("Too many requests to \(host)", cause, host)
+        case .notStored(let host):
+            .origin(
+                504, "Nothing stored of \(host)", "http_request_denied", ExchangeFailure.notStored.cause, host)
         case .unserializable(let error, let host, let rule): error.report(of: host, by: rule, isClients: false)
         case .unconvertible(let error, let host, let rule): error.report(of: host, by: rule, isClients: true)
         case .notConverted(let failure, let host): failure.report(ofRequestFor: host)

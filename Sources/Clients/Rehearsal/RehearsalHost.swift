@@ -61,6 +61,9 @@ extension Rehearsal {
     package struct Client: Sendable {
         let peer: ClientPeer
 
+        /// Nil: unknown.
+        package var user: UInt32? { peer.socket?.user }
+
         package init(_ text: String) throws(ClientError) {
             var user: (number: UInt32, name: String?)?
             var unit: String?

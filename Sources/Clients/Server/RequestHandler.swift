@@ -17,6 +17,8 @@ package protocol RequestHandler: AnyObject {
     func attemptReport() -> AttemptReport
     /// A connection was tried for a request.
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>)
+    /// For whom a private response is stored; nil: nobody knows, so that none is.
+    var cacheOwner: CacheKey.Owner? { get }
     /// Refused, or failed before any byte of an answer.
     func refused(_ error: ProxyError)
     /// The deadline that the handler set for its request has passed.
@@ -28,6 +30,7 @@ package protocol RequestHandler: AnyObject {
 extension RequestHandler {
     package func receivedUnreadable(_ error: ProxyError, by door: ServerDoor) { door.refuseUnreadable(error) }
     package func refused(_ error: ProxyError) {}
+    package var cacheOwner: CacheKey.Owner? { nil }
     package func timedOut(_ door: ServerDoor) { door.abort() }
     package func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling {
         .pass

@@ -189,6 +189,8 @@ extension ServerDoor: ExchangeGuide {
         handler.route(to: url, isAbroad: isAbroad, for: request)
     }
 
+    package var cacheOwner: CacheKey.Owner? { handler.cacheOwner }
+
     package func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {
         let error = ProxyError.exchange(failure, destination, of: exchange.record)
         handler.refused(error)

@@ -10,6 +10,7 @@ struct DaemonFile {
     var upstream: UpstreamSettings
     var timeouts: Timeouts
     var limits: Limits
+    var cache: CacheSizes
     var log: LogSettings
     var reachability: [ReachabilityTarget]
     var admin: AdminSettings
@@ -47,6 +48,7 @@ struct DaemonFile {
             upstream: reader.upstream(root.section("upstream"), authority: authority, listen: proxy.listen.addresses),
             timeouts: reader.timeouts(root.section("timeouts")),
             limits: reader.limits(root.section("limits")),
+            cache: reader.cache(root.section("cache")),
             log: reader.log(root.section("log")),
             reachability: reader.reachability(root),
             admin: reader.admin(root, proxy: proxy.listen),
@@ -140,6 +142,14 @@ struct DaemonFileReader {
         }
         section.finish()
         return limits
+    }
+
+    func cache(_ section: Section) -> CacheSizes {
+        var sizes = CacheSizes()
+        sizes.memory = section.read("memory", .size(1 << 20...1 << 40)) ?? sizes.memory
+        sizes.disk = section.read("disk", .size(1 << 20...1 << 50)) ?? sizes.disk
+        section.finish()
+        return sizes
     }
 
     func reachability(_ root: Section) -> [ReachabilityTarget] {

@@ -34,8 +34,8 @@ struct PinEntryReader {
             return parts.entry(
                 number, at: place, policy: SecurityPolicy(),
                 EntryTerms(
-                    action: action, rules: rules(action, isPinned: false), clients: clients, patterns: parts.patterns,
-                    file: file))
+                    action: action, rules: rules(action, isPinned: false, for: clients), clients: clients,
+                    patterns: parts.patterns, file: file))
         }
         let policy = policy()
         let identity = clientIdentity(action)
@@ -53,13 +53,13 @@ struct PinEntryReader {
             number, at: place, policy: policy,
             EntryTerms(
                 action: action, tls: tls, reportURI: reportURI, showsRefusals: showsRefusals, records: records,
-                rules: rules(action, isPinned: policy.mode != .none), clients: clients, patterns: parts.patterns,
-                file: file))
+                rules: rules(action, isPinned: policy.mode != .none, for: clients), clients: clients,
+                patterns: parts.patterns, file: file))
     }
 
     /// The rules of the host. Read after all other keys: entries without rules cost nothing and share the defaults'.
-    private func rules(_ action: HostAction, isPinned: Bool) -> RuleLayers? {
-        guard section.hasUnreadKeys else { return defaults.rules }
+    private func rules(_ action: HostAction, isPinned: Bool, for clients: EntryClients?) -> RuleLayers? {
+        guard section.hasUnreadKeys || clients != nil && defaults.rules?.stores == true else { return defaults.rules }
         guard action != .deny else {
             for key in RuleBlockReader.keys {
                 section.nonNull(key).map { section.warning($0, "\(key) has no effect: the host is denied") }
@@ -67,7 +67,7 @@ struct PinEntryReader {
             return nil
         }
         let reader = RuleBlockReader(section: section, file: file, owner: .entry(isPinned: isPinned))
-        let layers = reader.layers(over: defaults.rules?.defaults)
+        let layers = reader.layers(over: defaults.rules?.defaults, for: clients)
         if action != .intercept, let layers { refuseRules(layers.entry, of: action) }
         return layers
     }
@@ -90,6 +90,7 @@ struct PinEntryReader {
         for (key, place) in own.response.places where !own.response.isDefault(key) {
             refuse("response.\(key.rawValue)", place)
         }
+        for (key, place) in own.cache.places where !own.cache.isDefault(key) { refuse(key.rawValue, place) }
         if !block.rules.isEmpty, let value = section.value("rules") { refuse("rules", section.place(of: value)) }
     }
 

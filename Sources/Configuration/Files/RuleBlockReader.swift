@@ -1,5 +1,6 @@
 internal import HTTPWire
 internal import Serialization
+internal import Session
 
 /// Reads what an entry, or `defaults`, writes of `session`, `request`, `response` and `rules`.
 struct RuleBlockReader {
@@ -8,7 +9,7 @@ struct RuleBlockReader {
         case entry(isPinned: Bool)
     }
 
-    static let keys = ["session", "request", "response", "rules"]
+    static let keys = ["session", "request", "response", "rules"] + CacheRules.Key.allCases.map(\.rawValue)
     /// Rules in one list. All combinations of two lists are held in memory.
     static let mostRules = 100
 
@@ -22,12 +23,13 @@ struct RuleBlockReader {
     }
 
     /// Lays what is written over the defaults, and says what doesn't go together.
-    func layers(over defaults: RuleBlock?) -> RuleLayers? {
+    /// - Parameter clients: who may use the entry; nil: everybody.
+    func layers(over defaults: RuleBlock?, for clients: EntryClients? = nil) -> RuleLayers? {
         let own = block()
         let layers =
             switch owner {
             case .defaults: RuleLayers(defaults: own, entry: nil)
-            case .entry: RuleLayers(defaults: defaults, entry: own)
+            case .entry: RuleLayers(defaults: defaults, entry: own, clients: clients)
             }
         for (place, message) in layers?.contradictions() ?? [] { section.error(place, message) }
         return layers
@@ -45,7 +47,15 @@ struct RuleBlockReader {
         layer.session = session(section, isForAll: source.rule == nil)
         layer.request = request(section)
         layer.response = response(section)
+        layer.cache = cache(section)
         return layer
+    }
+
+    private func cache(_ section: Section) -> WrittenTable<CacheRules> {
+        let table = TableReader<CacheRules>(in: section)
+        table.key(.cache, \.store, .anyCase)
+        table.key(.shared, \.isShared, .bool)
+        return table.finish()
     }
 
     private func rules() -> [PathRule] {

@@ -4,7 +4,7 @@ final class TableReader<Rules: RuleTable> {
     private(set) var table = WrittenTable<Rules>()
 
     init(in section: Section) {
-        self.section = section.section(Rules.name)
+        self.section = Rules.name.isEmpty ? section : section.section(Rules.name)
     }
 
     /// The value of a key, in whatever form; nil from `read` if it is wrong.
@@ -59,7 +59,7 @@ final class TableReader<Rules: RuleTable> {
     }
 
     func finish() -> WrittenTable<Rules> {
-        section.finish()
+        if !Rules.name.isEmpty { section.finish() }
         return table
     }
 }

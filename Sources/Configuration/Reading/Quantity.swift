@@ -5,7 +5,8 @@ package enum Quantity {
         ("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000),
     ]
     private static let sizeUnits: [(name: String, bytes: Int)] = [
-        ("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30),
+        ("B", 1), ("kB", 1000), ("KiB", 1 << 10), ("MB", 1_000_000), ("MiB", 1 << 20), ("GB", 1_000_000_000),
+        ("GiB", 1 << 30),
     ]
 
     /// `10s`, `500ms`, `1h30m`, `30d`: whole numbers, each with a unit.
@@ -39,7 +40,7 @@ package enum Quantity {
         return .success(.milliseconds(total))
     }
 
-    /// `64KiB`, `8MiB`, `1GiB`, `512B`, or a bare number of bytes.
+    /// `64KiB`, `8MiB`, `1GiB`, `512B`, `100MB`, or a bare number of bytes.
     static func size(_ text: String) -> Result<Int, Reason> {
         let digits = text.prefix { $0.isASCII && $0.isNumber }
         let unit = text[digits.endIndex...].drop { $0 == " " }
@@ -48,7 +49,7 @@ package enum Quantity {
                 Reason("\"\(text)\" is not a size; write a number and a unit (B, KiB, MiB, GiB), e.g. 64KiB"))
         }
         guard let factor = unit.isEmpty ? 1 : sizeUnits.first(where: { $0.name == unit })?.bytes else {
-            let meant = sizeUnits.dropFirst().first { $0.name.first == unit.uppercased().first }?.name
+            let meant = sizeUnits.last { $0.name.first == unit.uppercased().first }?.name
             let hint = meant.map { "write \(digits)\($0)" } ?? "write B, KiB, MiB or GiB"
             return .failure(Reason("\"\(unit)\" is not a unit of size; \(hint)"))
         }

@@ -29,10 +29,13 @@ package struct RuleLayer: Sendable {
     package var session = WrittenTable<SessionRules>()
     package var request = WrittenTable<RequestRules>()
     package var response = WrittenTable<ResponseRules>()
+    package var cache = WrittenTable<CacheRules>()
 
     package init(_ source: RuleSource) { self.source = source }
 
-    package var isEmpty: Bool { session.places.isEmpty && request.places.isEmpty && response.places.isEmpty }
+    package var isEmpty: Bool {
+        session.places.isEmpty && request.places.isEmpty && response.places.isEmpty && cache.places.isEmpty
+    }
 }
 
 package struct PathRule: Sendable {

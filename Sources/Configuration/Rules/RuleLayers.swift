@@ -1,6 +1,7 @@
 package import HTTPWire
 internal import Serialization
 package import Session
+internal import TLS
 
 /// The rules of one host, laid over one another key by key:
 ///
@@ -34,11 +35,15 @@ package final class RuleLayers: Sendable {
     package let entry: RuleBlock
     /// For each rule of the defaults, or none, those for each rule of the entry, or none.
     private let laid: [ExchangeRules]
+    /// Some response may be stored.
+    package var stores: Bool { laid.contains { $0.cache != nil } }
+    var storesOnDisk: Bool { laid.contains { $0.cache?.rules.store == .disk } }
     /// Some request to the host may go over a cellular link.
     package let mayAllowWWAN: Bool
 
     /// Nil if nothing is written at all.
-    package init?(defaults: RuleBlock?, entry: RuleBlock?) {
+    /// - Parameter clients: who may use the entry; nil: everybody. Others have stored responses of their own.
+    package init?(defaults: RuleBlock?, entry: RuleBlock?, clients: EntryClients? = nil) {
         self.defaults = defaults ?? RuleBlock(own: RuleLayer(RuleSource(.defaults)), rules: [])
         self.entry = entry ?? RuleBlock(own: RuleLayer(RuleSource(.entry)), rules: [])
         guard !self.defaults.isEmpty || !self.entry.isEmpty else { return nil }
@@ -48,7 +53,7 @@ package final class RuleLayers: Sendable {
             let sources = laid.keys.map { ($0.name, "\($0.source), \($0.place)") }
             return ExchangeRules(
                 session: laid.session.rules, request: laid.request.rules, response: laid.response.rules,
-                sources: Dictionary(sources) { first, _ in first })
+                cache: laid.cacheTerms(for: clients), sources: Dictionary(sources) { first, _ in first })
         }
         self.laid = laid
         mayAllowWWAN = laid.contains { $0.session.allowWWAN }
@@ -122,7 +127,7 @@ package final class RuleLayers: Sendable {
             return [
                 laid.request.rules.contradiction(for: methods).flatMap { laid.request.blame($0.key, $0.reason) },
                 laid.response.rules.contradiction.flatMap { laid.response.blame($0.key, $0.reason) },
-                laid.unaskedCredentials,
+                laid.unaskedCredentials, laid.sharedNothing,
             ].compactMap(\.self)
         }
     }
@@ -181,7 +186,8 @@ private struct Laid {
             Rules.Key.allCases.compactMap { key in
                 origins[key].map { origin in
                     LaidKey(
-                        name: "\(Rules.name).\(key.rawValue)", value: rules.text(of: key), source: origin.source,
+                        name: Rules.name.isEmpty ? key.rawValue : "\(Rules.name).\(key.rawValue)",
+                        value: rules.text(of: key), source: origin.source,
                         place: origin.place, isOfExchanges: isOfExchanges(key))
                 }
             }
@@ -195,12 +201,14 @@ private struct Laid {
     let session: Table<SessionRules>
     let request: Table<RequestRules>
     let response: Table<ResponseRules>
+    let cache: Table<CacheRules>
 
     /// - Parameter layers: the most general first.
     init(_ layers: [RuleLayer]) {
         session = Table(layers, \.session)
         request = Table(layers, \.request)
         response = Table(layers, \.response)
+        cache = Table(layers, \.cache)
     }
 
     /// Two ways of sending a password, one of which makes the other useless.
@@ -218,5 +226,39 @@ private struct Laid {
     /// In the order of the contract.
     var keys: [LaidKey] {
         session.keys(isOfExchanges: \.isOfExchanges) + request.keys { _ in true } + response.keys { _ in true }
+            + cache.keys { _ in true }
+    }
+
+    /// An entry that shares a store which it hasn't got.
+    var sharedNothing: (place: Place, message: String)? {
+        guard cache.rules.isShared, cache.rules.store == .off, cache.origins[.shared]?.source.writer == .entry else {
+            return nil
+        }
+        return cache.blame(.shared, "nothing is stored (cache: off); write cache: memory or disk beside it")
+    }
+
+    /// Nil: nothing is stored.
+    func cacheTerms(for clients: EntryClients?) -> CacheTerms? {
+        guard cache.rules.store != .off else { return nil }
+        var digest = RunningSHA256()
+        let texts =
+            keys.flatMap { [$0.name, $0.value] }
+            // Texts mask secrets.
+            + request.rules.headerEdits.flatMap(\.secretText) + [clients.map { "\($0)" } ?? ""]
+        for text in texts {
+            let bytes = Array(text.utf8)
+            digest.append(Array("\(bytes.count):".utf8).span)
+            digest.append(bytes.span)
+        }
+        return CacheTerms(cache.rules, identity: digest.digest())
+    }
+}
+
+extension HeaderEdit {
+    fileprivate var secretText: [String] {
+        switch self {
+        case .set(let field), .setIfAbsent(let field): [field.name.description, field.value.text]
+        case .remove(let name): [name.description]
+        }
     }
 }

@@ -6,7 +6,7 @@ package import Session
 package protocol RuleTable: Sendable, Equatable {
     associatedtype Key: RawRepresentable<String>, CaseIterable, Hashable, Sendable
 
-    /// As the file calls it.
+    /// As the file calls it; empty: its keys have no table of their own.
     static var name: String { get }
 
     /// What holds where nothing is written.
@@ -22,6 +22,11 @@ extension SessionRules: RuleTable {
 
 extension RequestRules: RuleTable {
     package static var name: String { "request" }
+}
+
+extension CacheRules: RuleTable {
+    /// Its keys stand beside `session`, `request` and `response`.
+    package static var name: String { "" }
 }
 
 extension ResponseRules: RuleTable {

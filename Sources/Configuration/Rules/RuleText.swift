@@ -32,6 +32,15 @@ extension SessionRules {
     }
 }
 
+extension CacheRules {
+    package func text(of key: Key) -> String {
+        switch key {
+        case .cache: store.rawValue
+        case .shared: "\(isShared)"
+        }
+    }
+}
+
 extension RequestRules {
     package func text(of key: Key) -> String {
         switch key {

@@ -108,7 +108,9 @@ struct ConfigurationReport: Encodable {
             "limits.inspected_body": Quantity.text(bytes: limits.inspectedBody),
             "limits.replay_body": Quantity.text(bytes: limits.replayBody),
             "limits.minimum_rate": Quantity.text(limits.minimumRate),
-            "log.level": snapshot.log.level.rawValue, "log.format": snapshot.log.format.rawValue,
+            "cache.memory": Quantity.text(bytes: snapshot.cache.memory),
+            "cache.disk": Quantity.text(bytes: snapshot.cache.disk), "log.level": snapshot.log.level.rawValue,
+            "log.format": snapshot.log.format.rawValue,
             "log.access": "\(snapshot.log.access)",
             "reachability": list(snapshot.reachability.map(\.text)), "pins": snapshot.files.dropFirst().first ?? "null",
         ]

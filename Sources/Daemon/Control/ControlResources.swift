@@ -31,10 +31,12 @@ final class ControlResources {
 
     private let daemon: Daemon
     private let tasks: TaskBoard
+    private let cache: CacheDesk
 
-    init(daemon: Daemon, tasks: TaskBoard) {
+    init(daemon: Daemon, tasks: TaskBoard, cache: CacheDesk) {
         self.daemon = daemon
         self.tasks = tasks
+        self.cache = cache
     }
 
     /// - Parameter reply: called once, at once or later.
@@ -59,6 +61,7 @@ final class ControlResources {
         case task(String)
         case order(TaskOrder, String)
         case reload, learn
+        case cache(CacheDesk.Resource)
 
         init?(_ path: [String]) {
             switch (path.first, path.count) {
@@ -79,6 +82,10 @@ final class ControlResources {
             case ("files"?, 1): self = .files
             case ("reload"?, 1): self = .reload
             case ("learn"?, 1): self = .learn
+            case ("cache"?, 1): self = .cache(.figures)
+            case ("cache"?, 2):
+                guard let resource = CacheDesk.Resource(rawValue: path[1]), resource != .figures else { return nil }
+                self = .cache(resource)
             case ("tasks"?, 1): self = .tasks
             case ("tasks"?, 2): self = .task(path[1])
             case ("tasks"?, 3):
@@ -90,7 +97,7 @@ final class ControlResources {
 
         var method: Method {
             switch self {
-            case .order, .reload, .learn: .post
+            case .order, .reload, .learn, .cache(.purge): .post
             default: .get
             }
         }
@@ -101,7 +108,7 @@ final class ControlResources {
             case .health, .readiness, .authority, .script, .page: .fetch
             case .status, .metrics, .configuration, .tasks, .task, .events: .read
             case .order, .reload: .change
-            case .learn, .files: .own
+            case .learn, .files, .cache: .own
             }
         }
     }
@@ -136,6 +143,7 @@ final class ControlResources {
             let report = daemon.reload()
             reply(ControlResponse(report, status: report.cause == nil ? 200 : 422))
         case .learn: reply(learn(request))
+        case .cache(let resource): reply(cache.answer(resource, request))
         case .tasks:
             let showsPaths = daemon.gate().mayControl(request)
             tasks.list { list in reply(ControlResponse(showsPaths ? list : list.withoutPaths)) }
@@ -185,7 +193,8 @@ final class ControlResources {
     private static let unknown = ControlResponse.problem(
         404,
         "there is no such resource; there are /, /healthz, /readyz, /metrics, /status, /config, /files, /events, "
-            + "/tasks, /tasks/ID, /tasks/ID/suspend, /tasks/ID/resume, /tasks/ID/cancel, /reload, /learn, /ca.pem and "
+            + "/tasks, /tasks/ID, /tasks/ID/suspend, /tasks/ID/resume, /tasks/ID/cancel, /reload, /learn, /cache, "
+            + "/cache/responses, /cache/purge, /ca.pem and "
             + "/proxy.pac")
 }
 

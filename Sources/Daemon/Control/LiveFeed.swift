@@ -41,6 +41,7 @@ final class LiveFeed {
         var refused: UInt64 = 0
         var lastHour = LastHour()
         var broken: UInt64 = 0
+        var cache = CacheCounts()
         var bytesUp: UInt64 = 0
         var bytesDown: UInt64 = 0
         var reachability: [TargetStatus] = []

@@ -68,6 +68,7 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var keptBodies: Int?
     package var keptBodiesLimit: Int?
     package var bodiesNotKept: Int?
+    package var cache: CacheCounts?
     /// Recent failures, the latest first. Pin failures are kept longest.
     package var recent: [RecentEvent]?
     /// Ended or ending within 30 days, the most urgent first.

@@ -30,6 +30,7 @@ struct MetricsReport {
         var leavesHeld = 0
         var decoders: DecoderCounts?
         var budget: BodyBudget?
+        var cache: ResponseCache?
         var pressure: MemoryPressure?
         var reachability: [TargetStatus] = []
         var ownCertificates: [OwnCertificate] = []
@@ -60,6 +61,7 @@ struct MetricsReport {
         latencies(counters, &text)
         connections(counters, &text)
         if let budget = daemon.budget { Self.bodies(budget, &text) }
+        if let cache = daemon.cache { CacheMetrics(cache).write(to: &text) }
         if let pressure = daemon.pressure, let use = pressure.use { Self.memory(use, pressure.level, &text) }
         if let decoders = daemon.decoders { Self.decoders(decoders, &text) }
         workers(&text)

@@ -261,7 +261,15 @@ function renderTiles() {
     missed > 0 ? tile('Pins missed', number.format(missed), `${number.format(sum('matched'))} matched, ${number.format(sum('reported'))} reported`, 'bad')
       : tile('Pins matched', number.format(sum('matched')), `none missed, ${number.format(sum('reported'))} reported`),
     tile('Ends next', next ? shortDate.format(next.date * 1000) : '–', next ? [h('span', { class: 'host', title: next.label }, next.label), until(next.date)] : 'nothing is known to end', next ? { bad: 'bad', warn: 'warn' }[urgency(next.date)] : ''),
+    ...cacheTile((tick || status).cache),
     tile('Carried', tick ? bytes(tick.bytes_up + tick.bytes_down) : '–', tick ? `${bytes(tick.bytes_down)} down, ${bytes(tick.bytes_up)} up` : ''));
+}
+
+/** What the cache saves, once a request went to a host with one. */
+function cacheTile(cache) {
+  if (!cache || cache.hit_ratio === undefined || cache.hit_ratio === null) return [];
+  const all = cache.hit + cache.miss + cache.revalidated + cache.stale;
+  return [tile('Cache hits', `${(cache.hit_ratio * 100).toFixed(cache.hit_ratio < 0.1 ? 1 : 0)} %`, `of ${count(all, 'request')}, ${bytes(cache.saved_bytes)} saved`)];
 }
 
 // MARK: Tasks

@@ -3,6 +3,7 @@ import Configuration
 import Decoding
 import EventLoop
 import Glibc
+import HTTPWire
 import Logging
 import Records
 import Security
@@ -35,7 +36,11 @@ extension ProxyDaemon {
         countingHits = RepeatingTimer(loop: loop, owner: self, everyNanoseconds: 60_000_000_000) { daemon in
             daemon.collector?.collect { [weak daemon] in daemon?.hits.note($0.counters) }
         }
-        return ControlResources(daemon: questions, tasks: board)
+        let cache = CacheDesk(
+            daemon: .init(
+                cache: cache, configuration: { daemon().configurationInForce },
+                purged: { daemon().tell(purged: $0, $1, by: $2) }))
+        return ControlResources(daemon: questions, tasks: board, cache: cache)
     }
 
     /// Nil: it can't be opened, which is logged. The proxy serves without it.
@@ -103,6 +108,18 @@ extension ProxyDaemon {
         return leaves.flatMap {
             OwnCertificate.unreadiness(snapshot, $0.authorities, at: WallClock.milliseconds() / 1000)
         }
+    }
+
+    private func tell(purged scope: PurgeScope, _ count: Int, by door: ControlDoor) {
+        let what =
+            switch scope {
+            case .all: "all that was stored"
+            case .host(let host, let port): "what was stored of \(host)" + (port.map { ":\($0)" } ?? "")
+            case .url(let url): "what was stored for \(ShownText("\(url)"))"
+            }
+        logger.notice(
+            "cache.purge",
+            metadata: ["cause": "told to by \(door)", "effect": "\(what) was removed: \(Count(count, "response"))"])
     }
 
     func report(refused cause: String?) -> ReloadReport {
@@ -192,6 +209,8 @@ extension ProxyDaemon {
         accepted: @escaping @Sendable (ProxyDaemon) -> Void
     ) {
         isStopping = true
+        // For who comes after.
+        cache.disk?.close()
         workersUnderWay = workers.count
         let daemon = LoopBound(self, on: loop)
         if let acceptor {

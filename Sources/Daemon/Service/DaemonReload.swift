@@ -69,9 +69,11 @@ extension ProxyDaemon {
 
     private func putIntoForce(_ configuration: ActiveConfiguration) {
         snapshot = configuration.snapshot
+        configurationInForce = configuration
         takeOver(configuration.leaves)
         users = configuration.users
         budget.limit = snapshot.limits.bodies
+        followCache()
         upkeep?.replace(with: configuration)
         network?.follow(snapshot.reachability)
         slots?.reserve(for: snapshot.hosts.values)

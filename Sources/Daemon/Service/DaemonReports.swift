@@ -37,6 +37,7 @@ extension ProxyDaemon {
         report.clientLimit = snapshot.limits.clients
         report.keptBodies = budget.inUse
         report.keptBodiesLimit = budget.limit
+        report.cache = CacheCounts(cache.counts)
         report.bodiesNotKept = budget.refused.values.reduce(0, +)
         report.reachability = network?.targets
         report.networkChanges = network?.changes
@@ -88,6 +89,7 @@ extension ProxyDaemon {
             daemon.leavesHeld = issued.entries
             daemon.decoders = decoders?.counts
             daemon.budget = budget
+            daemon.cache = cache
             daemon.pressure = pressure
             daemon.reachability = network?.targets ?? []
             daemon.expiring = expiring.filter { !$0.subject.isOwn }
@@ -101,6 +103,7 @@ extension ProxyDaemon {
     func fill(_ tick: inout LiveFeed.Tick, _ counters: WorkerCounters) {
         tick.lastHour = hits.lastHour(counters, slots?.names ?? [])
         tick.clients = clientCount
+        tick.cache = CacheCounts(cache.counts)
         tick.reachability = network?.targets ?? []
         tick.generation = generation
         tick.lastReload = lastReload

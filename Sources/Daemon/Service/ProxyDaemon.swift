@@ -28,6 +28,7 @@ package final class ProxyDaemon {
 
     let loop: EventLoop
     var snapshot: Snapshot
+    var configurationInForce: ActiveConfiguration?
     var leaves: LeafCache?
     var authorityFiles: AuthorityFiles?
     private(set) var workers: [WorkerThread] = []
@@ -39,6 +40,7 @@ package final class ProxyDaemon {
     private(set) var admin: AdminPort?
     private(set) var decoders: ProcessExecutor?
     let budget: BodyBudget
+    let cache: ResponseCache
     let pressure = MemoryPressure()
     private var budgetWatch: BudgetWatch?
     private var resources: ControlResources?
@@ -83,6 +85,7 @@ package final class ProxyDaemon {
     ) throws {
         self.snapshot = snapshot
         budget = BodyBudget(limit: snapshot.limits.bodies)
+        cache = ResponseCache(snapshot.cache)
         self.logger = logger
         self.output = output
         self.notices = notices
@@ -119,6 +122,7 @@ package final class ProxyDaemon {
         Descriptor.raiseLimit()
         warn(of: snapshot)
         let configuration = try ActiveConfiguration(snapshot, leaves: leaves, logger: logger)
+        configurationInForce = configuration
         let upkeep = try PinUpkeep(
             loop: loop, configuration: configuration, listeners: listeners, logger: logger, unixTime: unixTime,
             listsChanged: { [weak self] in self?.reloadRevocationLists() })
@@ -129,9 +133,10 @@ package final class ProxyDaemon {
             pins: upkeep.watch, rules: upkeep.rules, listeners: listeners, logger: logger, logOutput: output,
             freeMemory: freeMemory,
             idleUpstreams: UpstreamPool.capacity(descriptors: Descriptor.limit, pools: workerCount),
-            sessionCount: workerCount + 1, bodies: decoders, budget: budget, pressure: pressure,
-            unixTime: unixTime)
+            sessionCount: workerCount + 1, bodies: decoders, cache: cache, budget: budget,
+            pressure: pressure, unixTime: unixTime)
         context.slots.reserve(for: snapshot.hosts.values)
+        followCache()
         budgetWatch = BudgetWatch(budget, loop: loop, logger: logger)
         try listening.open(as: snapshot)
         if snapshot.admin.takesInherited, ListeningSocket.named(for: .admin, among: inherited).isEmpty {

@@ -93,6 +93,7 @@ extension EventLineWriter {
         }
         if !record.retried.isEmpty { field("retried", json: Self.retried(record)) }
         if record.retriedCount > record.retried.count { field("retried_count", record.retriedCount) }
+        if let cache = record.cache { field("cache", cache.rawValue) }
         if let shared = record.sharedTask { field("shared", shared) }
         if let last = record.hops.last {
             field("hops", json: Self.hops(record))

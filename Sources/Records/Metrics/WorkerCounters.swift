@@ -99,7 +99,7 @@ package struct WorkerCounters: Sendable {
     package private(set) var http2Requests = UpstreamRequests()
     package private(set) var tunnelRequests = UpstreamRequests()
     /// Tries that another followed, by the reason.
-    package private(set) var retried = InlineArray<7, UInt64>(repeating: 0)
+    package private(set) var retried = [UInt64](repeating: 0, count: RetryRule.Reason.allCases.count)
     package func retried(for reason: RetryRule.Reason) -> UInt64 { retried[Int(reason.rawValue)] }
     package private(set) var http2 = HTTP2Counters()
     package private(set) var connectionsOpened: UInt64 = 0

@@ -30,7 +30,7 @@ package final class AddressRules: Sendable, Hashable {
     fileprivate let allowedKinds: Set<AddressClass>
     fileprivate let allowedRanges: [AddressRange]
     /// What they say, whatever their order.
-    private let text: String
+    fileprivate let text: String
     private let textHash: Int
 
     package init(blocked: [Rule] = [.kind(.linkLocal), .kind(.metadata)], allowed: [Rule] = []) {
@@ -78,6 +78,9 @@ package enum ClientPlace: Sendable, Hashable {
 package struct AddressGuard: Sendable, Hashable {
     package let rules: AddressRules
     package let client: ClientPlace
+
+    /// The same for all that object alike, also in another process.
+    var text: String { client == .thisMachine ? rules.text : "elsewhere\n\(rules.text)" }
 
     package init(_ rules: AddressRules, client: ClientPlace) {
         self.rules = rules

@@ -66,6 +66,8 @@ package protocol ExchangeGuide: AnyObject {
     func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling
     /// Credentials for an https origin without a rule's; nil: pass the challenges on.
     func credentials(for challenges: [Challenge], at url: RequestURL) -> Credentials?
+    /// For whom a private response is stored; nil: nobody knows, so that none is.
+    var cacheOwner: CacheKey.Owner? { get }
     /// How the log words a failure, as in the client's response.
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal
 }
@@ -74,6 +76,7 @@ extension ExchangeGuide {
     /// The client answers them.
     package func credentials(for challenges: [Challenge], at url: RequestURL) -> Credentials? { nil }
     package func attemptReport() -> AttemptReport { { _ in } }
+    package var cacheOwner: CacheKey.Owner? { nil }
     package func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {}
     /// The client decides whether to follow it.
     package func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling {

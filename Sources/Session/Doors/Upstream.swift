@@ -17,6 +17,8 @@ package enum ResponseHeadProgress {
     case failed(ExchangeFailure)
     /// The shared response can't serve this exchange.
     case notShared
+    /// The origin confirmed another response than the stored one, which is forgotten.
+    case unconfirmed
 }
 
 /// What an exchange must know of its upstream.
@@ -30,6 +32,8 @@ package struct UpstreamFacts {
     package var connection: UpstreamConnection?
     /// Of HTTP/2, once the request was sent.
     package var stream: Int32?
+    /// What the cache did, once the response is known; nil: it isn't concerned.
+    package var cache: CacheHandling?
 }
 
 package enum UpstreamEnding {

@@ -38,6 +38,10 @@ package final class Exchange: UpstreamReceiver {
     @exclusivity(unchecked) var replay: (head: OwnedRequest, body: ReplayedBody)?
     /// Set while the response in flight may be continued after a break.
     @exclusivity(unchecked) var resumption: Resumption?
+    /// Set where the response of the current hop may be stored, or may confirm a stored one.
+    @exclusivity(unchecked) var cacheUse: CacheUse?
+    /// The disk is asked for a stored response.
+    @exclusivity(unchecked) var cacheLookup: CacheLookup?
     @exclusivity(unchecked) var inspection: ResponseInspection?
     @exclusivity(unchecked) var throttle: RequestThrottle?
     /// The head's verdict, until the inspection begins.
@@ -142,6 +146,7 @@ package final class Exchange: UpstreamReceiver {
     }
 
     private func timedOut() {
+        if let cacheLookup { return cacheLookup.answered(nil) }
         if clock.isRunning {
             switch clock.judge(at: session.now, moved: moved) {
             case .onTime(let next): return deadline.set(next)
@@ -211,11 +216,13 @@ package final class Exchange: UpstreamReceiver {
             }
             happened(start(on: upstream))
         case .failure(let failure):
+            if let stored = standIn(for: failure) { return happened(start(on: stored)) }
             happened(.upstreamFailed(isFinal: failure.isFinal), because: .unreachable(failure))
         }
     }
 
     func start(on upstream: any Upstream) -> ExchangeState.Event? {
+        let upstream = cacheUse.map { CachingUpstream(upstream, for: $0, session: session) } ?? upstream
         upstream.begin(for: self)
         let facts = upstream.facts
         if let connection = facts.connection {
@@ -297,6 +304,8 @@ package final class Exchange: UpstreamReceiver {
         inspection = nil
         throttle = nil
         verdict = nil
+        cacheUse = nil
+        cacheLookup = nil
         itinerary = nil
     }
 }

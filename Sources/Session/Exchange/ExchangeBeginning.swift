@@ -8,8 +8,17 @@ extension Exchange {
         _ request: RequestTraits, to destination: Destination, by rules: ExchangeRules? = nil,
         over leased: (any Upstream)?
     ) {
+        begin(request, to: destination, by: rules, over: leased, confirming: nil)
+    }
+
+    /// - Parameter use: a stored response to confirm.
+    func begin(
+        _ request: RequestTraits, to destination: Destination, by rules: ExchangeRules?, over leased: (any Upstream)?,
+        confirming use: CacheUse?
+    ) {
         self.request = request
         aim(at: Hop(asked: destination, by: rules))
+        cacheUse = use
         session.begin(&record)
         let leased = fitting(leased)
         if let rules, rules.asksAgain {
@@ -37,6 +46,7 @@ extension Exchange {
         silence = hop.rules?.silence ?? hop.destination.terms.silence
         clock = BodyClock(rate: hop.rules?.minimumRate ?? hop.destination.terms.limits.minimumRate)
         if throttle != nil { throttle = nil }
+        if cacheUse != nil { cacheUse = nil }
         mayShare = hop.rules?.ofSharedFetch != nil
         if let admission, !admission.isFor(hop.destination.target) || hop.rules?.session.maxActive == nil {
             leaveTurn()
@@ -45,13 +55,24 @@ extension Exchange {
 
     // MARK: Sharing and turns
 
-    /// Obtains an upstream where requests coalesce or wait for turns.
+    /// Obtains an upstream where responses are stored, and requests coalesce or wait for turns.
     func obtainInTurn(_ rules: ExchangeRules, fresh: Bool) -> ExchangeState.Event? {
+        guard let destination, let terms = rules.cache else { return obtain(rules, fresh: fresh) }
+        // The rest of a broken response comes from where its beginning did.
+        guard !state.asksForRest else {
+            cacheUse = nil
+            return obtain(rules, fresh: fresh)
+        }
+        return lookUp(terms, destination, rules, fresh: fresh)
+    }
+
+    /// Obtains an upstream of the origin.
+    func obtain(_ rules: ExchangeRules, fresh: Bool) -> ExchangeState.Event? {
         guard let destination else { return nil }
         if mayShare {
             // A request that couldn't share the whole response continues alone.
             mayShare = false
-            if let shared = share(destination, rules) {
+            if cacheUse?.confirmable == nil, let shared = share(destination, rules) {
                 // The shared fetch takes its own connection from the pool.
                 giveBackAtHand()
                 return start(on: shared)
@@ -114,7 +135,8 @@ extension Exchange {
                 target: request.pathAndQuery, fields: request.fields),
             destination: destination, rules: rulesOfFetch, entry: destination.source?.pattern)
         let shared = SharedUpstream(request, to: place, session: session, report: downstream.guide.attemptReport())
-        shared.join(session.fetches)
+        // One copy is stored: that of who began.
+        if !shared.join(session.fetches) { cacheUse = nil }
         record.sharedTask = shared.task
         return shared
     }

@@ -43,6 +43,7 @@ extension Exchange {
                 return .upstreamEnded(.staleConnection, resendable: false)
             }
             record.began(response)
+            if rules?.cache != nil { record.cache = upstream.facts.cache?.result }
             return .head(finalHead(response, of: upstream))
         case .ended(let cause):
             failure = .upstreamClosed(cause)
@@ -67,6 +68,10 @@ extension Exchange {
         case .notShared:
             failure = .upstreamClosed("could not share its response")
             return .notShared(resendable: canResend)
+        case .unconfirmed:
+            failure = .upstreamClosed("confirmed another response than the stored one")
+            record.triesAgain(.unconfirmed)
+            return .upstreamEnded(.unconfirmed, resendable: canResend)
         case .malformed(let error):
             failure = .badResponse(error)
             return .head(.malformed)
@@ -118,7 +123,7 @@ extension Exchange {
         guard let upstream, let destination, let downstream else { return nil }
         if kind != .interim { forgetReplay() }
         noteLocation()
-        let edits = itinerary == nil ? HeadEdits() : responseEdits
+        let edits = rules == nil && itinerary == nil ? HeadEdits() : responseEdits
         var body = upstream.responseBody
         upstream.withResponse {
             if verdict != nil {
@@ -172,7 +177,11 @@ extension Exchange {
         if let itinerary, !itinerary.hops.isEmpty { itinerary.location = try? location(relativeTo: itinerary.url) }
     }
 
-    var responseEdits: HeadEdits { itinerary?.responseEdits ?? HeadEdits() }
+    var responseEdits: HeadEdits {
+        var edits = itinerary?.responseEdits ?? HeadEdits()
+        if rules?.cache != nil { edits.append(cacheEdits) }
+        return edits
+    }
 
     /// The origin answers: the request won't be sent again.
     func forgetReplay() {

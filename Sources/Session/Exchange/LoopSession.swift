@@ -12,6 +12,7 @@ package final class LoopSession {
     let challenges: ChallengeMemory
     let fetches: SharedFetches
     let admissions: Admissions
+    package let cache: ResponseCache
     package var resumptionPauses = ResumptionPauses()
     /// The proxy stops: connections are not kept.
     package var isDraining = false
@@ -20,14 +21,14 @@ package final class LoopSession {
     private let numberStride: UInt64
 
     /// - Parameters:
-    ///   - bodies, challenges, fetches, admissions: shared by the workers.
+    ///   - bodies, challenges, fetches, admissions, cache: shared by the workers.
     ///   - index: of this session among `count`, from 0, so that numbers are unique without a lock.
     package init(
         loop: EventLoop, slabs: SlabPool, pool: UpstreamPool, connector: UpstreamConnector,
         hooks: TaskHooks = TaskHooks(),
         bodies: any BodyExecutor = ThreadExecutor(), challenges: ChallengeMemory = ChallengeMemory(),
-        fetches: SharedFetches = SharedFetches(), admissions: Admissions = Admissions(), index: Int = 0,
-        of count: Int = 1
+        fetches: SharedFetches = SharedFetches(), admissions: Admissions = Admissions(),
+        cache: ResponseCache = ResponseCache(), index: Int = 0, of count: Int = 1
     ) {
         self.loop = loop
         self.slabs = slabs
@@ -38,6 +39,7 @@ package final class LoopSession {
         self.challenges = challenges
         self.fetches = fetches
         self.admissions = admissions
+        self.cache = cache
         nextNumber = UInt64(index + 1)
         numberStride = UInt64(count)
     }

@@ -1,7 +1,7 @@
 /// Why, how often and under which conditions a request is sent again. The constants are all the ways there are.
 package struct RetryRule: Sendable, Hashable {
     package enum Reason: UInt8, Sendable, Hashable, CaseIterable {
-        case staleConnection, unprocessed, ownConnection, notShared, redirect, challenge, brokenResponse
+        case staleConnection, unprocessed, ownConnection, notShared, unconfirmed, redirect, challenge, brokenResponse
 
         /// In the log, and as a metric's label.
         package var name: String {
@@ -10,6 +10,7 @@ package struct RetryRule: Sendable, Hashable {
             case .unprocessed: "unprocessed"
             case .ownConnection: "own_connection"
             case .notShared: "not_shared"
+            case .unconfirmed: "unconfirmed"
             case .redirect: "redirect"
             case .challenge: "challenge"
             case .brokenResponse: "broken_response"
@@ -45,6 +46,9 @@ package struct RetryRule: Sendable, Hashable {
     package static let ownConnection = RetryRule(reason: .ownConnection, conditions: [.nothingAnswered, .resendable])
     /// The shared response turned out not to fit this request (RFC 9111 section 4).
     package static let notShared = RetryRule(reason: .notShared, conditions: [.nothingAnswered, .resendable])
+    /// The origin confirmed another version than the stored one: it is asked without the condition (RFC 9111 section
+    /// 4.3.3).
+    package static let unconfirmed = RetryRule(reason: .unconfirmed, conditions: .resendable)
     /// The proxy follows a redirect (RFC 9110 section 15.4) by a rule.
     package static let redirect = RetryRule(reason: .redirect, conditions: .resendable)
     /// A rule has the credentials that the origin asks for (RFC 9110 section 11).
@@ -76,6 +80,7 @@ package struct RetryRule: Sendable, Hashable {
         private let limits: Limits
         private var hasRetriedStale = false
         private var hasLeftShared = false
+        private var hasLeftStored = false
         private(set) var unprocessed: UInt8 = 0
         private var isAlone = false
         private var redirects: UInt8 = 0
@@ -102,6 +107,7 @@ package struct RetryRule: Sendable, Hashable {
             case .unprocessed: unprocessed < limits.unprocessed
             case .ownConnection: !isAlone
             case .notShared: !hasLeftShared
+            case .unconfirmed: !hasLeftStored
             case .redirect: redirects < limits.redirects
             case .challenge: challenges < limits.challenges
             case .brokenResponse: breaks < limits.breaks
@@ -116,8 +122,10 @@ package struct RetryRule: Sendable, Hashable {
             case .unprocessed: unprocessed += 1
             case .ownConnection: isAlone = true
             case .notShared: hasLeftShared = true
+            case .unconfirmed: hasLeftStored = true
             case .redirect:
                 redirects += 1
+                hasLeftStored = false
                 challenges = 0
                 hasRetriedStale = false
                 unprocessed = 0

@@ -35,12 +35,14 @@ final class SharedUpstream {
         self.report = report
     }
 
-    func join(_ fetches: SharedFetches) {
+    /// - Returns: whether the fetch begins here.
+    func join(_ fetches: SharedFetches) -> Bool {
         let (fetch, number, isNew) = fetches.join(
             place.key, as: reader, task: session.takeNumber())
         self.fetch = fetch
         self.number = number
         if isNew { run(fetch) { [key = place.key] in fetches.close(key, fetch) } }
+        return isNew
     }
 
     /// Sends its own request, as the others are too far ahead. True if that is allowed.

@@ -23,6 +23,8 @@ package enum ExchangeFailure: Error {
     /// The body broke off before the rules could judge it.
     case bodyBroke(String)
     case redirect(RedirectDefect)
+    /// The client wants a stored response or none (RFC 9111 section 5.2.1.7), and there is none.
+    case notStored
     // The rules.
     /// - Parameter source: the rule, and where it is written.
     indirect case unacceptable(ResponseSerializationError, source: String?)
@@ -51,6 +53,7 @@ package enum ExchangeFailure: Error {
         case .bodyBroke(let cause), .uploadFailed(let cause): cause
         case .unacceptable(let error, _): error.description
         case .notAdmitted(let cause): cause
+        case .notStored: "nothing is stored that would do, and the client wants nothing else (only-if-cached)"
         case .redirect(let defect): defect.description
         case .notJudged(let failure): "the body couldn't be judged: \(failure.cause)"
         case .noResponse(let time): "no response within \(time) (timeouts.first_byte)"

@@ -15,7 +15,7 @@ package final class ExchangeRules: Sendable {
     /// Whether a response may cause another request: a redirect, or a challenge.
     package let asksAgain: Bool
     /// Whether a request may wait for others, or share a response.
-    var takesTurns: Bool { session.maxActive != nil || session.coalesce }
+    var takesTurns: Bool { session.maxActive != nil || session.coalesce || cache != nil }
     /// The rules after a redirect from another origin: without credentials.
     var withoutSecrets: ExchangeRules { open ?? self }
     /// Nil: the rules hold no secrets.
@@ -26,6 +26,8 @@ package final class ExchangeRules: Sendable {
     /// Nil: the default. `.some(nil)`: any rate.
     package let minimumRate: MinimumRate??
     package let judge: ResponseJudge?
+    /// Nil: no response is stored.
+    package let cache: CacheTerms?
     /// Counts exchanges under these rules, and judged responses.
     package let counts: RuleCounts
     /// Where each key (`response.status`) is written, for people.
@@ -34,7 +36,8 @@ package final class ExchangeRules: Sendable {
     /// - Parameter answersChallenges: the client may have credentials (``Downstream/credentials(for:at:)``).
     package convenience init(
         session: SessionRules = SessionRules(), request: RequestRules = RequestRules(),
-        response: ResponseRules = ResponseRules(), sources: [String: String] = [:], answersChallenges: Bool = false
+        response: ResponseRules = ResponseRules(), cache: CacheTerms? = nil, sources: [String: String] = [:],
+        answersChallenges: Bool = false
     ) {
         var openSession = session
         openSession.credentials = nil
@@ -42,19 +45,21 @@ package final class ExchangeRules: Sendable {
         let counts = RuleCounts()
         let open: ExchangeRules? =
             openSession == session && openRequest == request
-            ? nil : ExchangeRules(openSession, openRequest, response, sources, answersChallenges, counts, open: nil)
-        self.init(session, request, response, sources, answersChallenges, counts, open: open)
+            ? nil
+            : ExchangeRules(openSession, openRequest, response, nil, sources, answersChallenges, counts, open: nil)
+        self.init(session, request, response, cache, sources, answersChallenges, counts, open: open)
     }
 
     private init(
-        _ session: SessionRules, _ request: RequestRules, _ response: ResponseRules, _ sources: [String: String],
-        _ answersChallenges: Bool, _ counts: RuleCounts, open: ExchangeRules?
+        _ session: SessionRules, _ request: RequestRules, _ response: ResponseRules, _ cache: CacheTerms?,
+        _ sources: [String: String], _ answersChallenges: Bool, _ counts: RuleCounts, open: ExchangeRules?
     ) {
         self.counts = counts
         self.open = open
         self.session = session
         self.request = request
         self.response = response
+        self.cache = cache?.rules.store == .off ? nil : cache
         self.sources = sources
         var edits = HeadEdits()
         let written = request.headerEdits

@@ -86,6 +86,8 @@ package struct TaskRecord: ~Copyable {
     package internal(set) var hops: [Hop] = []
 
     package internal(set) var sharedTask: UInt64?
+    /// Nil: no cache was concerned.
+    package internal(set) var cache: CacheResult?
 
     /// In flight, or the last.
     package private(set) var transaction: Transaction?
@@ -278,6 +280,7 @@ package struct TaskRecord: ~Copyable {
         retriedCount = 0
         if !hops.isEmpty { hops = [] }
         sharedTask = nil
+        cache = nil
         if heldVerdict != nil { heldVerdict = nil }
     }
 

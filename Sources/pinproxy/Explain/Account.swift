@@ -120,7 +120,8 @@ extension Account {
                 },
                 matchedPin: verdict?.matchedPin?.description, matchedDepth: verdict?.matchedDepth,
                 letThrough: isTried ? isLetThrough : nil, reported: verdict?.report != nil,
-                refusal: answer.map(RefusalReport.init), expected: rules.expected, response: rules.response))
+                refusal: answer.map(RefusalReport.init), expected: rules.expected, response: rules.response,
+                cache: rules.cache))
     }
 
     private struct Report: Encodable {
@@ -188,6 +189,7 @@ extension Account {
         let refusal: RefusalReport?
         let expected: ExpectedResponse.Report?
         let response: ResponseJudgement.Report?
+        let cache: CacheAccount.Report?
     }
 }
 

@@ -29,7 +29,8 @@ struct ExplainCommand: ParsableCommand {
             Session, request and response rules that are written for the host are shown with who wrote \
             each: the defaults, the entry, or one of their rules for some paths and methods. --path \
             shows those that hold for one request, how the exchange would be made, the request as it would be \
-            sent (secrets masked), and what the response must be.
+            sent (secrets masked), what the response must be, and what the cache would do with it; with --live also \
+            what the running proxy has stored for it.
 
             --response judges a stored response to that request, head and body as curl -i writes them: \
             whether it would be passed on, rewritten or refused, and why. No connection is made, and the \
@@ -50,7 +51,9 @@ struct ExplainCommand: ParsableCommand {
             refusal if the rules refuse it); expected, where responses are judged \
             (status, content_types, serializers, remove_null_values, max_body, oversize, enforcement); with \
             --response: response (file, status, outcome: passed, rewritten, refused, reported or unjudged; reason, \
-            finding, refusal, remark); address, tls_version, cipher, tls_group; offered_protocols, protocol (h2 or \
+            finding, refusal, remark); cache, with --path (method, store, shared, stored, reason, remarks; with --live \
+            also responses as pinproxy cache show --json has them); address, tls_version, cipher, tls_group; \
+            offered_protocols, protocol (h2 or \
             http/1.1, \
             as the host chose by ALPN), extended_connect (whether it takes WebSockets over HTTP/2; left out if that is \
             unknown); \
@@ -173,10 +176,15 @@ struct ExplainCommand: ParsableCommand {
         } else {
             ending = .denied
         }
+        let request = try request()
+        let cache = try request.map { request in
+            let stored = live ? try options.storedResponses(for: CacheAccount.url(host, request)) : nil
+            return CacheAccount(host, request, in: snapshot, client: try asker(), live: stored)
+        }
         let account = Account(
             decision, ending, others: snapshot.hosts.others(matching: host, than: decision.entry),
             rules: RuleAccount(
-                decision, in: snapshot, request: try request(), response: stored,
+                decision, in: snapshot, request: request, response: stored, cache: cache,
                 // What a peer sent is decoded where the proxy does it.
                 bodies: stored == nil ? ThreadExecutor() : try ProcessExecutor()),
             anchors: rehearsal.upstream.anchors,

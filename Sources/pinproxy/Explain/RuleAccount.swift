@@ -22,14 +22,17 @@ struct RuleAccount {
     private let expected: ExpectedResponse?
     private let exchange: ExpectedExchange?
     private let judgement: ResponseJudgement?
+    /// Nil where no request was asked about.
+    private let cache: CacheAccount?
     /// The proxy refuses the request, whatever the host presents.
     let refusal: Rehearsal.Answer?
 
     init(
         _ decision: Rehearsal.Decision, in snapshot: Snapshot, request: Request?, response: StoredResponse? = nil,
-        bodies: any BodyExecutor
+        cache: CacheAccount? = nil, bodies: any BodyExecutor
     ) {
         action = decision.action
+        self.cache = cache
         let layers: RuleLayers? =
             switch action {
             case .deny: nil
@@ -139,6 +142,7 @@ struct RuleAccount {
             lines += pathRules.map { "  \($0.requests.printable): \($0.layer.source), \($0.place.short)" }
         }
         return lines + (exchange?.lines ?? []) + (refusal == nil ? sent?.lines ?? [] : []) + (expected?.lines ?? [])
+            + (cache?.lines ?? [])
     }
 
     /// Whether the request would be refused, and whether the response would be passed on.
@@ -193,6 +197,7 @@ struct RuleAccount {
         let request: Request?
         let expected: ExpectedResponse.Report?
         let response: ResponseJudgement.Report?
+        let cache: CacheAccount.Report?
     }
 
     var report: Report {
@@ -213,7 +218,7 @@ struct RuleAccount {
                     method: $0.method, path: $0.path, ambiguous: isAmbiguous, matching: matching.map(Report.Rule.init),
                     sent: refusal == nil ? sent?.report : nil, base: exchange?.base,
                     refusal: refusal.map(RefusalReport.init))
-            }, expected: expected?.report, response: judgement?.report)
+            }, expected: expected?.report, response: judgement?.report, cache: cache?.report)
     }
 }
 

@@ -53,6 +53,10 @@ struct LintCommand: ParsableCommand {
                                    none of them reported (note)
               refusal-page         refusals are shown as pages, which programs other than
                                    browsers take for the origin's answers (note)
+              shared-cache         shared: true where the proxy sends credentials or a client
+                                   certificate: all users get the responses (note)
+              reported-cache       a cache of an entry that only reports: nothing is stored
+                                   of a server without a matching pin (note)
               not-checked          a host that could not be checked (note)
               history              counts that can't be read (note)
 

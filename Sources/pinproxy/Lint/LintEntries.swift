@@ -14,6 +14,7 @@ struct LintEntries {
         let known = Set(suffixes.map(\.message))
         return warnings(without: known) + suffixes + entries.compactMap { noBackup($0.value) }
             + entries.compactMap { refusalPage($0.value) } + entries.compactMap { weakClients($0.value) }
+            + entries.flatMap { LintCache.findings($0.value) }
             + LintShadows.findings(in: entries) + expiring() + lists() + authority()
     }
 

@@ -27,6 +27,8 @@ struct LintFinding: Hashable {
         case refusedResponses = "refused-responses"
         case canBeEnforced = "can-be-enforced"
         case refusalPage = "refusal-page"
+        case sharedCache = "shared-cache"
+        case reportedCache = "reported-cache"
         case notChecked = "not-checked"
         case history
     }

@@ -28,7 +28,8 @@ struct Status: ParsableCommand {
             fallback (why the files are not in force), admin, client_limit, tasks, requests, refused, last_hour \
             (counts: requests, refused, \
             pins_missed, pins_reported, and pin_failures, a list with entry, missed, reported), \
-            kept_bodies and kept_bodies_limit (in bytes), bodies_not_kept, recent (what went wrong lately; \
+            kept_bodies and kept_bodies_limit (in bytes), bodies_not_kept, cache (hit, miss, revalidated, stale, \
+            saved_bytes, hit_ratio), recent (what went wrong lately; \
             pin_failure is true where pins failed, group is equal for events that differ only in time and client), \
             expiring, insecure, warnings, silent_workers, hits, requests_by_minute, refusals_by_minute, \
             network_changes; \
@@ -132,6 +133,10 @@ extension StatusReport {
         if let keptBodies, let keptBodiesLimit, let bodiesNotKept, keptBodies + bodiesNotKept > 0 {
             let (kept, limit) = (Quantity.text(bytes: keptBodies), Quantity.text(bytes: keptBodiesLimit))
             lines.append("bodies: \(kept) of \(limit) kept, \(bodiesNotKept) not kept since the start")
+        }
+        if let ratio = cache?.hitRatio, let saved = cache?.savedBytes {
+            lines.append(
+                "cache: \(CacheText.percent(ratio)) of requests from the cache, \(CacheText.bytes(saved)) saved")
         }
         for worker in silentWorkers ?? [] { lines.append("\(worker) does not answer: its counts are not up to date") }
         for target in reachability ?? [] {

@@ -81,7 +81,7 @@ struct LibraryDocumentationTests {
             let main = try bed.bed.file("main.swift", text[0])
             var arguments = ["swiftc", "-swift-version", "6", "-o", bed.bed.path("fetch"), main]
             arguments += try Self.importing()
-            for module in Self.modules + ["Addresses", "CShims", "HTTP2"] {
+            for module in Self.modules + ["Addresses", "Caching", "CShims", "DiskStore", "HTTP2"] {
                 let folder = "\(Self.build)/\(module).build"
                 let sources = try Self.sources(of: module)
                 // Objects of files that have gone stay in the folder.
@@ -91,7 +91,7 @@ struct LibraryDocumentationTests {
                 arguments += objects.map { "\(folder)/\($0)" }
             }
             let libraries = [
-                "event_core", "ssl", "crypto", "cares", "idn2", "psl", "mnl", "nghttp2", "z", "brotlidec", "zstd",
+                "event_core", "ssl", "crypto", "cares", "idn2", "psl", "mnl", "nghttp2", "sqlite3", "z", "brotlidec", "zstd",
             ]
             arguments += libraries.map { "-l\($0)" } + (Sanitizer.isOn ? ["-sanitize=address"] : [])
             let compiled = try await tool(bed.bed, arguments)

@@ -3,7 +3,7 @@
 leave.py HOST:PORT STEP... with the steps
     notify, close, reset    connects, ends the handshake, and leaves: with close_notify, without, or with a reset
     ask                     connects and asks for something
-    malformed               asks over HTTP/2 with a field that ends with a space, and leaves
+    malformed               asks over HTTP/2 with a control character in a field, and leaves
     vanish                  leaves within the handshake, once the certificate has come
 and before them, for all that follow
     tls1.2, h2
@@ -71,7 +71,7 @@ for step in sys.argv[2:]:
     elif step == "malformed":
         context.set_alpn_protocols(["h2"])
         with secured() as connection:
-            fields = {":method": "GET", ":scheme": "https", ":authority": target, ":path": "/", "user-agent": "one/1 "}
+            fields = {":method": "GET", ":scheme": "https", ":authority": target, ":path": "/", "user-agent": "one/1\1"}
             # Literals without indexing (RFC 7541 section 6.2.2); HEADERS with END_STREAM and END_HEADERS.
             texts = [text.encode() for field in fields.items() for text in field]
             block = b"".join((b"" if n % 2 else b"\0") + bytes([len(text)]) + text for n, text in enumerate(texts))

@@ -29,7 +29,8 @@ import Testing
         .responseBroke(begun: true, isBlocked: true),
         .upstreamEnded(.staleConnection, resendable: true), .upstreamEnded(.staleConnection, resendable: false),
         .upstreamEnded(.unprocessed, resendable: true), .upstreamEnded(.unprocessed, resendable: false),
-        .upstreamEnded(.ownConnection, resendable: true), .downstreamGone, .deadline, .suspend,
+        .upstreamEnded(.ownConnection, resendable: true), .upstreamEnded(.unconfirmed, resendable: true),
+        .upstreamEnded(.unconfirmed, resendable: false), .downstreamGone, .deadline, .suspend,
         .resume, .cancel(isTold: true), .cancel(isTold: false),
     ]
 
@@ -97,6 +98,7 @@ import Testing
         /// Tries that the origin did nothing for, since the last redirect.
         private var unprocessed = 0
         private var ownConnections = 0
+        private var unconfirmed = 0
         /// Connections for the rest of a response, one after another that brought nothing.
         private var continuations = 0
         /// The response broke off, and the rest of it is asked for.
@@ -130,6 +132,8 @@ import Testing
             precondition(
                 (leftShared | unprocessed | ownConnections | continuations) < 16, "a count has more than 4 bits")
             var packed = tries | others &<< 16
+            precondition(unconfirmed < 4, "a count has more than 2 bits")
+            packed = packed &<< 2 | unconfirmed
             packed = packed &<< 1 | (isOpen ? 1 : 0)
             packed = packed &<< 1 | (isBroken ? 1 : 0)
             packed = packed &<< 1 | (hasForwarded ? 1 : 0)
@@ -159,14 +163,21 @@ import Testing
                 // Interim responses at most.
                 hasForwarded = false
                 if rule == .redirect {
-                    (redirects, challenges, unprocessed) = (redirects + 1, 0, 0)
+                    (redirects, challenges, unprocessed, unconfirmed) = (redirects + 1, 0, 0, 0)
                 } else {
                     challenges += 1
                 }
             case .upstreamEnded(let rule, _)
             where rule != .staleConnection && before.phase == .awaiting && !before.asksForRest && state.isUnderWay:
                 connections = 0
-                if rule == .unprocessed { unprocessed += 1 } else { ownConnections += 1 }
+                switch rule {
+                case .unprocessed: unprocessed += 1
+                case .unconfirmed:
+                    unconfirmed += 1
+                    // Interim responses at most.
+                    hasForwarded = false
+                default: ownConnections += 1
+                }
             case .notShared where before.phase == .awaiting && !before.asksForRest && state.isUnderWay:
                 connections = 0
                 leftShared += 1
@@ -190,7 +201,10 @@ import Testing
                 if leftShared > 1 { return "more than one response that was to be shared" }
                 if unprocessed > limits.unprocessed { return "too many tries that were not processed" }
                 if ownConnections > 1 { return "a second connection of its own" }
-                if case .upstreamEnded(_, let resendable) = event, answered || hasForwarded || !resendable {
+                if unconfirmed > 1 { return "more than one confirmation of something else" }
+                if case .upstreamEnded(let rule, let resendable) = event,
+                    !resendable || rule != .unconfirmed && (answered || hasForwarded)
+                {
                     return "sent again though it may have been processed"
                 }
                 if connections > 2 { return "a third connection" }

@@ -1,0 +1,131 @@
+import DiskStore
+package import HTTPWire
+import TLS
+
+/// How full one of the stores is.
+package struct StoreFigures: Sendable, Equatable {
+    package let store: CacheRules.Store
+    /// Of memory or disk, about.
+    package let bytes: Int
+    package let limit: Int
+    package let responses: Int
+}
+
+/// What is stored of one origin.
+package struct StoredOrigin: Sendable, Equatable {
+    /// `https://example.com`
+    package let origin: String
+    package private(set) var responses = 0
+    package private(set) var bytes = 0
+
+    fileprivate init(_ origin: String) { self.origin = origin }
+
+    fileprivate mutating func add(_ bytes: Int, responses: Int = 1) {
+        self.responses += responses
+        self.bytes += bytes
+    }
+}
+
+/// What is removed together.
+package enum PurgeScope: Sendable, Equatable {
+    case all
+    /// Over http and https; nil: on every port.
+    case host(String, port: UInt16?)
+    /// With exactly this query, for every user.
+    case url(RequestURL)
+
+    package func includes(_ key: CacheKey) -> Bool {
+        switch self {
+        case .all: true
+        case .host(let host, let port): key.host == host && (port == nil || key.port == port)
+        case .url(let url): key.isOf(url)
+        }
+    }
+}
+
+/// What is stored, for people and metrics. All but ``figures`` walk over it, and wait for the disk.
+extension ResponseCache {
+    package var figures: [StoreFigures] {
+        let figures = memory.figures
+        var all = [
+            StoreFigures(store: .memory, bytes: figures.bytes, limit: memory.limit, responses: figures.responses)
+        ]
+        if let status = disk?.store?.status {
+            all.append(
+                StoreFigures(
+                    store: .disk, bytes: Int(clamping: status.bytes), limit: Int(clamping: status.limit),
+                    responses: status.records))
+        }
+        return all
+    }
+
+    /// Those with the most bytes first; on disk by their hosts.
+    package func origins(most: Int) -> [StoredOrigin] {
+        var found: [String: StoredOrigin] = [:]
+        memory.forEach { key, response in
+            found[key.origin, default: StoredOrigin(key.origin)].add(response.size)
+        }
+        for usage in (try? disk?.store?.topHosts(most)) ?? [] {
+            found[usage.host, default: StoredOrigin(usage.host)].add(
+                Int(clamping: usage.bytes), responses: usage.records)
+        }
+        return Array(found.values.sorted { ($0.bytes, $1.origin) > ($1.bytes, $0.origin) }.prefix(most))
+    }
+
+    /// All that is stored for a URL, for whomever.
+    /// - Parameters:
+    ///   - asked: a request for it.
+    ///   - policies: those in force.
+    package func responses(
+        for url: RequestURL, asked: OwnedRequest, under policies: Set<CachePolicy>
+    ) -> [(owner: CacheKey.Owner, store: CacheRules.Store, response: StoredResponse)] {
+        var found: [(owner: CacheKey.Owner, store: CacheRules.Store, response: StoredResponse)] = []
+        memory.forEach { key, response in
+            if key.isOf(url) { found.append((key.owner, .memory, response)) }
+        }
+        for record in (try? disk?.store?.records(url: "\(url)")) ?? [] {
+            guard let owner = CacheKey.Owner(record.identity.owner) else { continue }
+            let policy = policies.first { record.identity.variant.starts(with: $0.digest.bytes) } ?? CachePolicy.former
+            guard let response = StoredResponse(record, policy, asked) else { continue }
+            found.append((owner, .disk, response))
+        }
+        return found
+    }
+
+    /// How many responses are in memory for its path with other queries or ports, or over the other scheme.
+    package func neighbours(of url: RequestURL) -> Int {
+        var count = 0
+        memory.forEach { key, _ in
+            if key.host == url.authority.host, key.path == url.target.path, !key.isOf(url) { count += 1 }
+        }
+        return count
+    }
+
+    /// - Returns: how many responses went.
+    package func remove(_ scope: PurgeScope) -> Int {
+        let ofMemory = memory.removeAll(where: scope.includes)
+        guard let store = disk?.store else { return ofMemory }
+        let ofDisk =
+            switch scope {
+            case .all: try? store.purgeAll()
+            // Those of the host's other ports too: the index doesn't know ports.
+            case .host(let host, _): try? store.purge(host: host)
+            case .url(let url): try? store.purge(url: "\(url)")
+            }
+        return ofMemory + (ofDisk?.records ?? 0)
+    }
+}
+
+extension CacheKey {
+    package func isOf(_ url: RequestURL) -> Bool {
+        host == url.authority.host && port == url.authority.port && isSecure == url.isSecure
+            // `http://host` has no path.
+            && (target == url.target || target.isEmpty && url.target == [UInt8(ascii: "/")])
+    }
+
+    fileprivate var path: ArraySlice<UInt8> { target.path }
+}
+
+extension [UInt8] {
+    fileprivate var path: ArraySlice<UInt8> { prefix { $0 != UInt8(ascii: "?") } }
+}

@@ -1,0 +1,42 @@
+package import TLS
+
+/// What a stored response is found by, besides its policy and the fields in Vary.
+package struct CacheKey: Sendable, Hashable {
+    /// For whom a response is stored.
+    package enum Owner: Sendable, Hashable {
+        case everybody
+        /// A user of this machine.
+        case user(UInt32)
+        /// A user of the proxy, by name.
+        case account([UInt8])
+    }
+
+    /// Path and query, as sent.
+    package let target: [UInt8]
+    /// Canonical: lower-case, no trailing dot, no brackets.
+    package let host: String
+    package let port: UInt16
+    package let isSecure: Bool
+    package let owner: Owner
+
+    /// For people: `https://example.com`.
+    package var origin: String {
+        let port = port == (isSecure ? 443 : 80) ? "" : ":\(port)"
+        let host = host.contains(":") ? "[\(host)]" : host
+        return "http\(isSecure ? "s" : "")://\(host)\(port)"
+    }
+
+    var url: String { origin + String(decoding: target, as: UTF8.self) }
+}
+
+/// What a response was verified, shaped and judged by: under another it isn't served.
+package struct CachePolicy: Sendable, Hashable {
+    /// The identity of policy, trust, TLS settings, parent and address rules.
+    let origin: OriginKey
+    let rules: SHA256Digest
+
+    package init(origin: OriginKey, rules: SHA256Digest) {
+        self.origin = origin
+        self.rules = rules
+    }
+}

@@ -1,0 +1,129 @@
+package import Caching
+import EventLoop
+import Synchronization
+
+/// What the cache did for an exchange: in the log, and as a metric's label.
+package enum CacheResult: String, Sendable, CaseIterable {
+    /// The origin wasn't asked.
+    case hit
+    case miss
+    /// The origin confirmed the stored response.
+    case revalidated
+    /// A stale response, which the client or the origin allows.
+    case stale
+}
+
+/// What a response's head says of the cache.
+package struct CacheHandling: Sendable {
+    package let result: CacheResult
+    package let status: CacheStatus
+    /// Seconds; nil: it came from the origin.
+    package let age: Int64?
+}
+
+/// The stored responses of all workers (RFC 9111).
+package final class ResponseCache: Sendable {
+    /// A response takes at most a twentieth of the store, as in AFNetworking.
+    private static let largestPart = 20
+
+    package let memory: MemoryStore
+    private let onDisk = Mutex<DiskTier?>(nil)
+    package let objections = StorageObjections()
+    private let confirmations = Mutex<Set<CacheKey>>([])
+    /// Confirmations in the background at one time; beyond it a stale response stays as it is.
+    private static let mostConfirmations = 64
+
+    package struct Counts: Sendable {
+        package var results: [CacheResult: Int] = [:]
+        /// Bytes of bodies that no origin had to send.
+        package var savedBytes = 0
+        package var stored = 0
+
+        package init() {}
+    }
+
+    private let sizes: Mutex<CacheSizes>
+    private let results = CacheResult.allCases.map { _ in Counter() }
+    private let savedBytes = Counter()
+    private let stored = Counter()
+
+    private final class Counter: Sendable {
+        let value = Atomic<Int>(0)
+    }
+
+    package init(_ sizes: CacheSizes = CacheSizes()) {
+        memory = MemoryStore(limit: sizes.memory)
+        self.sizes = Mutex(sizes)
+    }
+
+    /// Changes the sizes.
+    package func resize(to sizes: CacheSizes) {
+        memory.resize(to: sizes.memory)
+        self.sizes.withLock { $0 = sizes }
+    }
+
+    /// Nil: no entry has a cache on disk.
+    package var disk: DiskTier? {
+        get { onDisk.withLock { $0 } }
+        set { onDisk.withLock { $0 = newValue } }
+    }
+
+    /// Bytes of the longest body that is stored.
+    func longestBody(_ store: CacheRules.Store) -> Int {
+        (store == .disk ? sizes.withLock { $0.disk } : memory.limit) / Self.largestPart
+    }
+
+    func store(_ response: StoredResponse, for key: CacheKey) {
+        if memory.insert(response, for: key) { countStored() }
+    }
+
+    func countStored() { stored.value.add(1, ordering: .relaxed) }
+
+    /// Keeps what the origin confirmed.
+    func confirm(_ response: StoredResponse, for key: CacheKey) {
+        if case .file = response.body { disk?.confirm(response) } else { store(response, for: key) }
+    }
+
+    func remove(_ response: StoredResponse, for key: CacheKey) {
+        if case .file(let body) = response.body { disk?.remove(body) } else { memory.remove(response, for: key) }
+    }
+
+    /// Removes all of a URL.
+    func remove(_ key: CacheKey) {
+        memory.remove(key)
+        disk?.remove(key)
+    }
+
+    func count(_ result: CacheResult, saved: Int) {
+        guard let index = CacheResult.allCases.firstIndex(of: result) else { return }
+        results[index].value.add(1, ordering: .relaxed)
+        if saved > 0 { savedBytes.value.add(saved, ordering: .relaxed) }
+    }
+
+    package var counts: Counts {
+        var counts = Counts()
+        for (result, counter) in zip(CacheResult.allCases, results) {
+            counts.results[result] = counter.value.load(ordering: .relaxed)
+        }
+        counts.savedBytes = savedBytes.value.load(ordering: .relaxed)
+        counts.stored = stored.value.load(ordering: .relaxed)
+        return counts
+    }
+
+    /// A part of a body on disk.
+    func source(
+        _ body: OpenedBody, _ part: Range<UInt64>, on loop: EventLoop, whenReady: @escaping () -> Void
+    ) -> any BodySource {
+        guard let queue = disk?.queue else { return HeldBody() }
+        return DiskBody(body, part, on: queue, loop: loop, whenReady: whenReady)
+    }
+
+    // MARK: Confirmations in the background
+
+    /// Whether the caller shall ask the origin: nobody else does. It ends with ``endConfirmation(of:)``.
+    func beginConfirmation(of key: CacheKey) -> Bool {
+        confirmations.withLock { $0.count < Self.mostConfirmations && $0.insert(key).inserted }
+    }
+
+    func endConfirmation(of key: CacheKey) { confirmations.withLock { _ = $0.remove(key) } }
+}

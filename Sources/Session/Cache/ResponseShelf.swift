@@ -1,0 +1,90 @@
+/// Stored responses by URL, in the order of their last use. A linked list in an array: each step takes the same time,
+/// however many there are.
+struct ResponseShelf {
+    /// A URL's responses, the latest first, and its neighbours in the order of use.
+    struct Place {
+        let key: CacheKey
+        var responses: [StoredResponse] = []
+        var size = 0
+        var before = none
+        var after = none
+    }
+
+    static let none = -1
+    /// For one URL, by Vary.
+    static let mostVariants = 16
+
+    private(set) var index: [CacheKey: Int] = [:]
+    private(set) var places: [Place?] = []
+    private var free: [Int] = []
+    private var latest = none
+    private var oldest = none
+    /// Bytes, about.
+    private(set) var size = 0
+
+    mutating func use(_ place: Int) {
+        guard latest != place else { return }
+        unlink(place)
+        link(place)
+    }
+
+    mutating func insert(_ response: StoredResponse, for key: CacheKey) {
+        let place = index[key] ?? add(key)
+        guard var known = places[place] else { return }
+        known.responses.removeAll { $0.isVariant(of: response) }
+        known.responses.insert(response, at: 0)
+        if known.responses.count > Self.mostVariants { known.responses.removeLast() }
+        set(known, at: place)
+        use(place)
+    }
+
+    mutating func remove(_ response: StoredResponse, for key: CacheKey) {
+        guard let place = index[key], var known = places[place] else { return }
+        known.responses.removeAll { $0 === response }
+        if known.responses.isEmpty { remove(place) } else { set(known, at: place) }
+    }
+
+    private mutating func set(_ place: Place, at number: Int) {
+        var place = place
+        size -= place.size
+        place.size = place.responses.reduce(place.key.target.count) { $0 + $1.size }
+        size += place.size
+        places[number] = place
+    }
+
+    private mutating func add(_ key: CacheKey) -> Int {
+        let place = free.popLast() ?? places.count
+        if place == places.count { places.append(nil) }
+        places[place] = Place(key: key)
+        index[key] = place
+        link(place)
+        return place
+    }
+
+    mutating func remove(_ place: Int) {
+        guard let known = places[place] else { return }
+        unlink(place)
+        size -= known.size
+        index[known.key] = nil
+        places[place] = nil
+        free.append(place)
+    }
+
+    mutating func purge(to goal: Int) {
+        while size > goal, oldest != Self.none { remove(oldest) }
+    }
+
+    private mutating func link(_ place: Int) {
+        places[place]?.before = Self.none
+        places[place]?.after = latest
+        if latest != Self.none { places[latest]?.before = place }
+        latest = place
+        if oldest == Self.none { oldest = place }
+    }
+
+    private mutating func unlink(_ place: Int) {
+        guard let (before, after) = places[place].map({ ($0.before, $0.after) }) else { return }
+        if before == Self.none { latest = after } else { places[before]?.after = after }
+        if after == Self.none { oldest = before } else { places[after]?.before = before }
+    }
+}

@@ -1,0 +1,60 @@
+import Caching
+import HTTPWire
+
+/// What a request gets of a stored response: all of it, its head, a part, or that the client has it already.
+struct ServedResponse {
+    let head: OwnedResponse
+    private let body: StoredBody
+    /// What of the body is served.
+    private let part: Range<UInt64>
+
+    /// Nil: only the origin can answer.
+    /// - Parameter head: nil: the stored one.
+    init?(_ stored: StoredResponse, head: OwnedResponse? = nil, to request: CacheRequest) {
+        let head = head ?? stored.head
+        let body = stored.body
+        if ClientCondition.isMet(request, by: stored.traits) {
+            self.init(head.notModified(), body, 0..<0)
+            return
+        }
+        switch RangeAnswer(request, of: stored.traits, bodyLength: body.count) {
+        case .whole where request.method == .head: self.init(head.withoutBody, body, 0..<0)
+        case .whole: self.init(head, body, 0..<body.count)
+        case .part(let part):
+            self.init(
+                head.part(part.bytes, of: part.complete), body,
+                part.offset..<part.offset + UInt64(part.bytes.count))
+        case .unsatisfied(let complete): self.init(head.unsatisfied(of: complete), body, 0..<0)
+        case .ask: return nil
+        }
+    }
+
+    private init?(_ head: OwnedResponse?, _ body: StoredBody, _ part: Range<UInt64>) {
+        guard let head else { return nil }
+        self.head = head
+        self.body = body
+        self.part = part
+    }
+
+    var traits: ResponseTraits {
+        ResponseTraits(head.head, received: body.bytes == nil && !part.isEmpty ? 0 : part.count)
+    }
+
+    /// Bytes.
+    var length: Int { part.count }
+
+    /// The body; nil: it is on disk.
+    var held: (any BodySource)? {
+        switch body {
+        case .bytes(let bytes) where part.count == bytes.count: HeldBody(bytes)
+        case .bytes(let bytes): HeldBody(Array(bytes[Int(part.lowerBound)..<Int(part.upperBound)]))
+        case .file: part.isEmpty ? HeldBody() : nil
+        }
+    }
+
+    /// - Parameter whenReady: called when more can be read after a wait.
+    func source(on session: LoopSession, whenReady: @escaping () -> Void) -> any BodySource {
+        guard case .file(let body) = body, !part.isEmpty else { return held ?? HeldBody() }
+        return session.cache.source(body, part, on: session.loop, whenReady: whenReady)
+    }
+}
