@@ -1,25 +1,5 @@
-package import Caching
 import EventLoop
 import Synchronization
-
-/// What the cache did for an exchange: in the log, and as a metric's label.
-package enum CacheResult: String, Sendable, CaseIterable {
-    /// The origin wasn't asked.
-    case hit
-    case miss
-    /// The origin confirmed the stored response.
-    case revalidated
-    /// A stale response, which the client or the origin allows.
-    case stale
-}
-
-/// What a response's head says of the cache.
-package struct CacheHandling: Sendable {
-    package let result: CacheResult
-    package let status: CacheStatus
-    /// Seconds; nil: it came from the origin.
-    package let age: Int64?
-}
 
 /// The stored responses of all workers (RFC 9111).
 package final class ResponseCache: Sendable {

@@ -1,4 +1,5 @@
 import Caching
+import EventLoop
 import HTTPWire
 
 /// What a request gets of a stored response: all of it, its head, a part, or that the client has it already.
@@ -53,8 +54,10 @@ struct ServedResponse {
     }
 
     /// - Parameter whenReady: called when more can be read after a wait.
-    func source(on session: LoopSession, whenReady: @escaping () -> Void) -> any BodySource {
+    func source(
+        from cache: ResponseCache, on loop: EventLoop, whenReady: @escaping () -> Void
+    ) -> any BodySource {
         guard case .file(let body) = body, !part.isEmpty else { return held ?? HeldBody() }
-        return session.cache.source(body, part, on: session.loop, whenReady: whenReady)
+        return cache.source(body, part, on: loop, whenReady: whenReady)
     }
 }

@@ -91,7 +91,8 @@ struct LibraryDocumentationTests {
                 arguments += objects.map { "\(folder)/\($0)" }
             }
             let libraries = [
-                "event_core", "ssl", "crypto", "cares", "idn2", "psl", "mnl", "nghttp2", "sqlite3", "z", "brotlidec", "zstd",
+                "event_core", "ssl", "crypto", "cares", "idn2", "psl", "mnl", "nghttp2", "sqlite3", "z", "brotlidec",
+                "zstd",
             ]
             arguments += libraries.map { "-l\($0)" } + (Sanitizer.isOn ? ["-sanitize=address"] : [])
             let compiled = try await tool(bed.bed, arguments)

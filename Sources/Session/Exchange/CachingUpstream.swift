@@ -110,7 +110,9 @@ final class CachingUpstream: Upstream {
     private func serve(
         _ response: ServedResponse, _ stored: StoredResponse, _ result: CacheResult, forwardStatus: Int?, at now: Int64
     ) -> ResponseHeadProgress {
-        let body = response.source(on: session) { [weak receiver] in receiver?.upstreamIsReadable() }
+        let body = response.source(from: session.cache, on: session.loop) { [weak receiver] in
+            receiver?.upstreamIsReadable()
+        }
         served = (response, stored.scope, body)
         var status = use.status
         status.forwardStatus = forwardStatus
