@@ -79,8 +79,8 @@ package struct RetryRule: Sendable, Hashable {
     struct Progress: Sendable, Hashable {
         private let limits: Limits
         private var hasRetriedStale = false
-        private var hasLeftShared = false
-        private var hasLeftStored = false
+        /// A shared or stored response didn't fit, at this hop. One or the other: what is shared confirms nothing.
+        private var hasLeftOthers = false
         private(set) var unprocessed: UInt8 = 0
         private var isAlone = false
         private var redirects: UInt8 = 0
@@ -106,8 +106,7 @@ package struct RetryRule: Sendable, Hashable {
             case .staleConnection: !hasRetriedStale
             case .unprocessed: unprocessed < limits.unprocessed
             case .ownConnection: !isAlone
-            case .notShared: !hasLeftShared
-            case .unconfirmed: !hasLeftStored
+            case .notShared, .unconfirmed: !hasLeftOthers
             case .redirect: redirects < limits.redirects
             case .challenge: challenges < limits.challenges
             case .brokenResponse: breaks < limits.breaks
@@ -121,11 +120,10 @@ package struct RetryRule: Sendable, Hashable {
             case .staleConnection: hasRetriedStale = true
             case .unprocessed: unprocessed += 1
             case .ownConnection: isAlone = true
-            case .notShared: hasLeftShared = true
-            case .unconfirmed: hasLeftStored = true
+            case .notShared, .unconfirmed: hasLeftOthers = true
             case .redirect:
                 redirects += 1
-                hasLeftStored = false
+                hasLeftOthers = false
                 challenges = 0
                 hasRetriedStale = false
                 unprocessed = 0

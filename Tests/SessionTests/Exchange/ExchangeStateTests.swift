@@ -94,11 +94,10 @@ import Testing
         private var sends = 0
         private var redirects = 0
         private var challenges = 0
-        private var leftShared = 0
+        private var leftOthers = 0
         /// Tries that the origin did nothing for, since the last redirect.
         private var unprocessed = 0
         private var ownConnections = 0
-        private var unconfirmed = 0
         /// Connections for the rest of a response, one after another that brought nothing.
         private var continuations = 0
         /// The response broke off, and the rest of it is asked for.
@@ -127,13 +126,11 @@ import Testing
         /// flag.
         var packed: Int {
             let tries = connections | sends &<< 4 | redirects &<< 8 | challenges &<< 12
-            let others = leftShared | unprocessed &<< 4 | ownConnections &<< 8 | continuations &<< 12
+            let others = leftOthers | unprocessed &<< 4 | ownConnections &<< 8 | continuations &<< 12
             precondition((connections | sends | redirects | challenges) < 16, "a count has more than 4 bits")
             precondition(
-                (leftShared | unprocessed | ownConnections | continuations) < 16, "a count has more than 4 bits")
+                (leftOthers | unprocessed | ownConnections | continuations) < 16, "a count has more than 4 bits")
             var packed = tries | others &<< 16
-            precondition(unconfirmed < 4, "a count has more than 2 bits")
-            packed = packed &<< 2 | unconfirmed
             packed = packed &<< 1 | (isOpen ? 1 : 0)
             packed = packed &<< 1 | (isBroken ? 1 : 0)
             packed = packed &<< 1 | (hasForwarded ? 1 : 0)
@@ -163,7 +160,7 @@ import Testing
                 // Interim responses at most.
                 hasForwarded = false
                 if rule == .redirect {
-                    (redirects, challenges, unprocessed, unconfirmed) = (redirects + 1, 0, 0, 0)
+                    (redirects, challenges, unprocessed, leftOthers) = (redirects + 1, 0, 0, 0)
                 } else {
                     challenges += 1
                 }
@@ -173,14 +170,14 @@ import Testing
                 switch rule {
                 case .unprocessed: unprocessed += 1
                 case .unconfirmed:
-                    unconfirmed += 1
+                    leftOthers += 1
                     // Interim responses at most.
                     hasForwarded = false
                 default: ownConnections += 1
                 }
             case .notShared where before.phase == .awaiting && !before.asksForRest && state.isUnderWay:
                 connections = 0
-                leftShared += 1
+                leftOthers += 1
             case .head where before.phase == .awaiting: answered = true
             case .responseBroke(_, _, .possible(true)) where [.responding, .holding].contains(before.phase):
                 continuations = 0
@@ -198,10 +195,9 @@ import Testing
                 if hasForwarded, before.phase != .awaiting { return "asked again after an answer" }
                 if redirects > limits.redirects { return "too many redirects" }
                 if challenges > limits.challenges { return "too many challenges" }
-                if leftShared > 1 { return "more than one response that was to be shared" }
+                if leftOthers > 1 { return "more than one response that was to be shared, or confirmed" }
                 if unprocessed > limits.unprocessed { return "too many tries that were not processed" }
                 if ownConnections > 1 { return "a second connection of its own" }
-                if unconfirmed > 1 { return "more than one confirmation of something else" }
                 if case .upstreamEnded(let rule, let resendable) = event,
                     !resendable || rule != .unconfirmed && (answered || hasForwarded)
                 {
