@@ -127,9 +127,10 @@ struct ExecSystemTrustTests {
         #expect(run.succeeded && !run.errors.contains("can't be covered"), "\(run)")
     }
 
-    /// The other distributions' places, as their links lead to one another.
+    /// The other distributions' places, as their links lead to one another. One after the other: each has another bundle,
+    /// and a run removes the Java stores of others.
     @Test(
-        .enabled(if: getuid() == 0, "needs root, to mount over /etc"),
+        .enabled(if: getuid() == 0, "needs root, to mount over /etc"), .serialized,
         arguments: [
             // Fedora
             """
