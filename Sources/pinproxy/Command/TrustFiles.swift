@@ -129,10 +129,25 @@ struct TrustFiles: Equatable {
             let store = try? JavaTrustStore.encode(certificates),
             (try? directory.write(store, to: "\(folder)/\(name)", mode: 0o644)) != nil
         else { return nil }
-        for old in directory.names(in: folder) where old.hasPrefix("java-") && old.hasSuffix(".p12") && old != name {
-            directory.remove("\(folder)/\(old)")
+        let others = directory.names(in: folder).filter { $0.hasPrefix("java-") && $0.hasSuffix(".p12") && $0 != name }
+        // Runs that see another bundle may be about to use theirs.
+        for old in others.map({ "\(folder)/\($0)" }).sorted(by: { age($0, in: directory) < age($1, in: directory) })
+            .dropFirst(keptJavaStores)
+        {
+            directory.remove(old)
         }
         return path
+    }
+
+    /// Of other bundles than this run's.
+    private static let keptJavaStores = 8
+
+    /// Seconds; that of a file which can't be read is the greatest.
+    private static func age(_ name: String, in directory: TrustedDirectory) -> Int {
+        guard let file = try? directory.openForReading(name) else { return .max }
+        defer { close(file) }
+        var status = stat()
+        return fstat(file, &status) == 0 ? -status.st_mtim.tv_sec : .max
     }
 
     private static func programFiles(
