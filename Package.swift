@@ -245,6 +245,8 @@ if Context.environment["PINPROXY_FUZZ"] != nil {
 // Some test targets alone, with what they are made of: nothing else is compiled and linked (`make unit`, `make test
 // ONLY=…`).
 if let wanted = Context.environment["PINPROXY_TESTS"]?.split(separator: " ").map(String.init) {
+    let unknown = wanted.filter { name in !package.targets.contains { $0.name == name } }
+    precondition(unknown.isEmpty, "PINPROXY_TESTS names no target: \(unknown); names are separated by blanks")
     var needed = Set(wanted)
     var waiting = wanted
     while let name = waiting.popLast() {
