@@ -1,4 +1,4 @@
-/// A file of the system's settings that a command sees with more at its end. Where there is none, nothing is added.
+/// A file of the system's settings, and lines that a command sees at its end. A missing file stays missing.
 package struct AddedSettings: Sendable, Equatable {
     package let path: String
     package let lines: String

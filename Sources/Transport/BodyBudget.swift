@@ -9,7 +9,7 @@ package final class BodyBudget: Sendable {
         case response
         case shared
         case replay
-        /// A response arrives that is to be stored.
+        /// A response that will be stored.
         case cache
     }
 

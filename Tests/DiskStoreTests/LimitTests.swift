@@ -69,7 +69,7 @@ import Testing
         var writers = try (0..<20).map { Kept(try store.writer(Sample(number: $0).identity)) }
         let body = Sample(number: 1, length: 65536).body
         for writer in writers { try writer.append(body) }
-        // What was stored has made room for them. There is no more.
+        // Everything stored was evicted for them.
         #expect(store.status.records == 0)
         #expect(throws: StoringFailure.noRoom) { try Sample(number: 101).store(in: store) }
         #expect(throws: StoringFailure.noRoom) { try writers[0].commit() }

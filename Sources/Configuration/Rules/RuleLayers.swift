@@ -42,7 +42,7 @@ package final class RuleLayers: Sendable {
     package let mayAllowWWAN: Bool
 
     /// Nil if nothing is written at all.
-    /// - Parameter clients: who may use the entry; nil: everybody. Others have stored responses of their own.
+    /// - Parameter clients: who may use the entry; nil: everybody. Part of the identity of stored responses.
     package init?(defaults: RuleBlock?, entry: RuleBlock?, clients: EntryClients? = nil) {
         self.defaults = defaults ?? RuleBlock(own: RuleLayer(RuleSource(.defaults)), rules: [])
         self.entry = entry ?? RuleBlock(own: RuleLayer(RuleSource(.entry)), rules: [])

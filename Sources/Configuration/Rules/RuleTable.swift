@@ -6,7 +6,7 @@ package import Session
 package protocol RuleTable: Sendable, Equatable {
     associatedtype Key: RawRepresentable<String>, CaseIterable, Hashable, Sendable
 
-    /// As the file calls it; empty: its keys have no table of their own.
+    /// The key of its mapping; empty: its keys stand in the entry itself.
     static var name: String { get }
 
     /// What holds where nothing is written.

@@ -49,7 +49,7 @@ package struct StoredRecord: Sendable {
         return body + UInt64(row * 3 / 2 + 512)
     }
 
-    /// Small bodies are in their row: there they cost less than in files of their own.
+    /// Small bodies are in their row, where they cost less than in a file.
     var hasFile: Bool { length > Piece.inlineLimit }
 
     var pieceCount: Int { Self.pieceCount(length) }

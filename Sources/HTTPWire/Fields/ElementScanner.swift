@@ -52,7 +52,7 @@ struct ElementScanner {
         return nil
     }
 
-    /// `name = value`; nil if there is none or it is malformed.
+    /// `name = value`; nil if it is missing or malformed.
     mutating func parameter(in bytes: Span<UInt8>) -> (name: String, value: [UInt8])? {
         guard let name = token(in: bytes) else { return nil }
         skipBlanks(in: bytes)

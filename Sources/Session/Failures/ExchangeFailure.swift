@@ -23,7 +23,7 @@ package enum ExchangeFailure: Error {
     /// The body broke off before the rules could judge it.
     case bodyBroke(String)
     case redirect(RedirectDefect)
-    /// The client wants a stored response or none (RFC 9111 section 5.2.1.7), and there is none.
+    /// Nothing fitting is stored, and the client accepts nothing else (RFC 9111 section 5.2.1.7).
     case notStored
     // The rules.
     /// - Parameter source: the rule, and where it is written.

@@ -150,7 +150,7 @@ struct CacheCommandTests {
         }
     }
 
-    /// Targets whose responses aren't stored, and why.
+    /// Targets with responses that aren't stored, and why.
     @Test(arguments: [
         ("field=Cache-Control:no-store", [String](), "the response said no-store"),
         ("\(fresh)&field=Vary:*", [], "(Vary: *)"), ("", [], "said nothing of its freshness"),
