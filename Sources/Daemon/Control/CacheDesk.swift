@@ -25,17 +25,25 @@ struct CacheDesk {
     let daemon: Daemon
 
     func answer(_ resource: Resource, _ request: ControlRequest) -> ControlResponse {
+        do throws(CacheProblem) {
+            return try answer(resource, to: request)
+        } catch {
+            return .problem(503, "\(error)")
+        }
+    }
+
+    private func answer(_ resource: Resource, to request: ControlRequest) throws(CacheProblem) -> ControlResponse {
         guard let configuration = daemon.configuration() else { return .problem(503, "the proxy is just starting") }
         switch resource {
-        case .figures: return ControlResponse(figures(configuration.snapshot))
+        case .figures: return ControlResponse(try figures(configuration.snapshot))
         case .responses:
             guard let url = request.url else { return Self.noURL }
-            return ControlResponse(responses(url, configuration))
+            return ControlResponse(try responses(url, configuration))
         case .purge:
             guard let scope = PurgeScope(request) else {
                 return .problem(400, "the parameters of /cache/purge are url=URL, host=HOST or all, percent-encoded")
             }
-            let count = daemon.cache.remove(scope)
+            let count = try daemon.cache.remove(scope)
             daemon.purged(scope, count, request.door)
             return ControlResponse(CachePurge(removed: count))
         }
@@ -44,7 +52,7 @@ struct CacheDesk {
     private static let noURL = ControlResponse.problem(
         400, "the parameter of /cache/responses is url=URL, percent-encoded: http or https, without a fragment")
 
-    private func figures(_ snapshot: Snapshot) -> CacheReport {
+    private func figures(_ snapshot: Snapshot) throws(CacheProblem) -> CacheReport {
         let entries = snapshot.hosts.values.lazy.filter { $0.action == .intercept && $0.rules?.stores == true }.count
         let others = snapshot.defaultAction == .intercept && snapshot.defaultRules?.stores == true ? 1 : 0
         return CacheReport(
@@ -53,7 +61,7 @@ struct CacheDesk {
                 CacheReport.Store(
                     store: $0.store.rawValue, bytes: $0.bytes, limit: $0.limit, responses: $0.responses)
             },
-            origins: daemon.cache.origins(most: CacheReport.originLimit).map {
+            origins: try daemon.cache.origins(most: CacheReport.originLimit).map {
                 CacheReport.Origin(origin: $0.origin, responses: $0.responses, bytes: $0.bytes)
             }, entries: entries + others)
     }
@@ -65,18 +73,21 @@ struct CacheDesk {
         return (one.user ?? 0, other.age) < (other.user ?? 0, one.age)
     }
 
-    private func responses(_ url: RequestURL, _ configuration: ActiveConfiguration) -> StoredResponses {
+    private func responses(
+        _ url: RequestURL, _ configuration: ActiveConfiguration
+    ) throws(CacheProblem) -> StoredResponses {
         let ruling = CacheRuling(url, in: configuration.snapshot)
         let policies = ruling.policies(upstream: configuration.upstream)
         let now = WallClock.milliseconds() / 1000
-        let stored = OwnedRequest.plainGet(of: url).map { asked in
-            daemon.cache.responses(for: url, asked: asked, under: policies).map {
+        var stored: [StoredResponseReport] = []
+        if let asked = OwnedRequest.plainGet(of: url) {
+            stored = try daemon.cache.responses(for: url, asked: asked, under: policies).map {
                 StoredResponseReport(
                     $0.owner, $0.store, $0.response, under: policies, for: CacheRequest(asked.view), at: now)
             }
         }
         var answer = StoredResponses(
-            url: ShownText("\(url)").description, responses: (stored ?? []).sorted(by: Self.isBefore),
+            url: ShownText("\(url)").description, responses: stored.sorted(by: Self.isBefore),
             others: daemon.cache.neighbours(of: url))
         switch ruling.outcome {
         case .stores(let terms, _): (answer.store, answer.shared) = (terms.rules.store.rawValue, terms.rules.isShared)

@@ -49,7 +49,9 @@ extension DiskStore {
         }
     }
 
-    private func purge(_ matches: (_ host: String, _ url: String) -> Bool) throws(StoringFailure) -> Purged {
+    /// Removes what matches.
+    @discardableResult
+    package func purge(where matches: (_ host: String, _ url: String) -> Bool) throws(StoringFailure) -> Purged {
         // What is stored from here on came after the purge.
         let last = try locked { state throws(StoringFailure) in
             try state.requireUsable()

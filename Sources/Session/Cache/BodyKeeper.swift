@@ -13,15 +13,23 @@ protocol BodyKeeper: AnyObject {
 
 /// Keeps a body in memory.
 final class MemoryKeeper: BodyKeeper {
+    let arrival = Arrival()
+    private let key: CacheKey
+    private let memory: MemoryStore
     private let limit: Int
     private let reservation: BodyReservation
     private(set) var bytes: [UInt8] = []
 
     /// - Parameter limit: bytes.
-    init(limit: Int, from budget: BodyBudget) {
+    init(for key: CacheKey, in memory: MemoryStore, limit: Int, from budget: BodyBudget) {
+        self.key = key
+        self.memory = memory
         self.limit = limit
         reservation = BodyReservation(of: budget, for: .cache)
+        memory.begin(arrival, of: key)
     }
+
+    deinit { memory.end(arrival, of: key) }
 
     func append(_ piece: RawSpan) -> Bool {
         let length = bytes.count + piece.byteCount
@@ -36,26 +44,35 @@ final class DiskKeeper: BodyKeeper {
     /// Bytes that may wait for the disk. A slower disk stores nothing: no client waits for it.
     private static let mostWaiting = 8 << 20
 
+    /// Kept by the works that wait for the disk, so that what they hold stays counted.
     private final class Writing: Sendable {
         let waiting = Atomic<Int>(0)
         let hasFailed = Atomic(false)
         // Of the queue alone, which runs one work at a time.
         let place = Mutex<BodyWriter?>(nil)
+        let reservation: BodyReservation
+        private let tier: DiskTier
+
+        init(_ tier: DiskTier, _ budget: BodyBudget) {
+            self.tier = tier
+            reservation = BodyReservation(of: budget, for: .cache)
+        }
+
+        deinit { tier.endWriting() }
 
         /// Ends the writing on the queue: it may wait for the disk.
         func drop() { place.withLock { $0 = nil } }
     }
 
-    private let tier: DiskTier
     private let queue: WorkQueue
-    private let writing = Writing()
-    private let reservation: BodyReservation
+    private let writing: Writing
     private(set) var length = 0
 
-    init(_ identity: StoredRecord.Identity, in tier: DiskTier, from budget: BodyBudget) {
-        self.tier = tier
-        queue = tier.queue
-        reservation = BodyReservation(of: budget, for: .cache)
+    /// Nil: too many bodies wait for the disk.
+    init?(_ identity: StoredRecord.Identity, in tier: DiskTier, from budget: BodyBudget) {
+        guard tier.beginWriting() else { return nil }
+        queue = tier.bodyQueue
+        writing = Writing(tier, budget)
         queue.async { [tier, writing] in
             do throws(StoringFailure) {
                 guard let store = tier.opened() else { throw .closed }
@@ -72,7 +89,7 @@ final class DiskKeeper: BodyKeeper {
     func append(_ piece: RawSpan) -> Bool {
         let waiting = writing.waiting.add(piece.byteCount, ordering: .relaxed).newValue
         guard !writing.hasFailed.load(ordering: .relaxed), waiting <= Self.mostWaiting,
-            reservation.resize(to: waiting)
+            writing.reservation.resize(to: waiting)
         else { return false }
         length += piece.byteCount
         let bytes = [UInt8](copying: piece)

@@ -43,8 +43,27 @@ package enum PurgeScope: Sendable, Equatable {
     }
 }
 
+/// The cache on disk can't be asked, or didn't do what it was asked for.
+package struct CacheProblem: Error, CustomStringConvertible {
+    package let description: String
+
+    fileprivate static let closed = CacheProblem(
+        description: "the cache on disk isn't open (cache.failed in the log says why)")
+    fileprivate init(description: String) { self.description = description }
+    fileprivate init(_ failure: StoringFailure) { description = "the cache on disk: \(failure)" }
+}
+
 /// What is stored, for people and metrics. All but ``figures`` walk over it, and wait for the disk.
 extension ResponseCache {
+    /// Asks the store on disk; nil: there is none.
+    private func onDisk<Answer>(
+        _ ask: (DiskStore) throws(StoringFailure) -> Answer
+    ) throws(CacheProblem) -> Answer? {
+        guard let disk else { return nil }
+        guard let store = disk.store else { throw .closed }
+        do throws(StoringFailure) { return try ask(store) } catch { throw CacheProblem(error) }
+    }
+
     package var figures: [StoreFigures] {
         let figures = memory.figures
         var all = [
@@ -60,12 +79,13 @@ extension ResponseCache {
     }
 
     /// Those with the most bytes first; on disk by their hosts.
-    package func origins(most: Int) -> [StoredOrigin] {
+    package func origins(most: Int) throws(CacheProblem) -> [StoredOrigin] {
         var found: [String: StoredOrigin] = [:]
         memory.forEach { key, response in
             found[key.origin, default: StoredOrigin(key.origin)].add(response.size)
         }
-        for usage in (try? disk?.store?.topHosts(most)) ?? [] {
+        let usages = try onDisk { store throws(StoringFailure) in try store.topHosts(most) }
+        for usage in usages ?? [] {
             found[usage.host, default: StoredOrigin(usage.host)].add(
                 Int(clamping: usage.bytes), responses: usage.records)
         }
@@ -78,12 +98,13 @@ extension ResponseCache {
     ///   - policies: those in force.
     package func responses(
         for url: RequestURL, asked: OwnedRequest, under policies: Set<CachePolicy>
-    ) -> [(owner: CacheKey.Owner, store: CacheRules.Store, response: StoredResponse)] {
+    ) throws(CacheProblem) -> [(owner: CacheKey.Owner, store: CacheRules.Store, response: StoredResponse)] {
         var found: [(owner: CacheKey.Owner, store: CacheRules.Store, response: StoredResponse)] = []
         memory.forEach { key, response in
             if key.isOf(url) { found.append((key.owner, .memory, response)) }
         }
-        for record in (try? disk?.store?.records(url: "\(url)")) ?? [] {
+        let records = try onDisk { store throws(StoringFailure) in try store.records(url: "\(url)") }
+        for record in records ?? [] {
             guard let owner = CacheKey.Owner(record.identity.owner) else { continue }
             let policy = policies.first { record.identity.variant.starts(with: $0.digest.bytes) } ?? CachePolicy.former
             guard let response = StoredResponse(record, policy, asked) else { continue }
@@ -102,18 +123,23 @@ extension ResponseCache {
     }
 
     /// - Returns: how many responses went.
-    package func remove(_ scope: PurgeScope) -> Int {
+    package func remove(_ scope: PurgeScope) throws(CacheProblem) -> Int {
         let ofMemory = memory.removeAll(where: scope.includes)
-        guard let store = disk?.store else { return ofMemory }
-        let ofDisk =
+        let ofDisk = try onDisk { store throws(StoringFailure) in
             switch scope {
-            case .all: try? store.purgeAll()
-            // Those of the host's other ports too: the index doesn't know ports.
-            case .host(let host, _): try? store.purge(host: host)
-            case .url(let url): try? store.purge(url: "\(url)")
+            case .all: try store.purgeAll()
+            case .host(let host, nil): try store.purge(host: host)
+            case .host(let host, let port?): try store.purge { $0 == host && RequestURL.port(of: $1) ?? port == port }
+            case .url(let url): try store.purge(url: "\(url)")
             }
+        }
         return ofMemory + (ofDisk?.records ?? 0)
     }
+}
+
+extension RequestURL {
+    /// Nil: it is no URL.
+    fileprivate static func port(of url: String) -> UInt16? { (try? RequestURL(url))?.authority.port }
 }
 
 extension CacheKey {

@@ -38,16 +38,17 @@ final class CacheUse {
     func forgetStored() {
         if let stored { cache.remove(stored, for: key) }
         stored = nil
+        confirmable = nil
     }
 
     /// A stored response that the origin is asked to confirm; nil: the request goes as it is.
-    var confirmable: StoredResponse? {
+    private(set) lazy var confirmable: StoredResponse? = {
         guard request.method == .get, !request.asksForState, !request.hasContent,
             !request.directives.flags.contains(.noStore), let stored, stored.traits.hasValidator,
             ServedResponse(stored, to: request) != nil
         else { return nil }
         return stored
-    }
+    }()
 
     /// A stored response to serve when the origin fails (RFC 5861 section 4).
     func standIn(at now: Int64) -> StoredResponse? {

@@ -5,7 +5,6 @@ import Transport
 /// A part of a stored body on disk, read ahead of the client by a piece.
 final class DiskBody: BodySource {
     private let body: OpenedBody
-    private let queue: WorkQueue
     private let loop: EventLoop
     /// Called when bytes are ready after a wait.
     private let whenReady: () -> Void
@@ -23,11 +22,9 @@ final class DiskBody: BodySource {
     }
 
     init(
-        _ body: OpenedBody, _ range: Range<UInt64>, on queue: WorkQueue, loop: EventLoop,
-        whenReady: @escaping () -> Void
+        _ body: OpenedBody, _ range: Range<UInt64>, on loop: EventLoop, whenReady: @escaping () -> Void
     ) {
         self.body = body
-        self.queue = queue
         self.loop = loop
         self.whenReady = whenReady
         unread = range
@@ -73,7 +70,7 @@ final class DiskBody: BodySource {
         guard !isReading, next == nil, !unread.isEmpty else { return }
         isReading = true
         let (source, offset, body) = (LoopBound(self, on: loop), unread.lowerBound, body)
-        queue.async {
+        body.queue.async {
             let piece = body.piece(from: offset).mapError { ReadFailure(cause: "the stored body: \($0)") }
             source.post { $0.arrived(piece) }
         }

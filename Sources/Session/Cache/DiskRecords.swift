@@ -104,7 +104,7 @@ extension StoredResponse {
             (0..<8).reduce(0) { $0 | Int64(bytes[offset + $1]) << (8 * Int64($1)) }
         }
         self.init(
-            head, body: .bytes([]), times: ResponseTimes(requested: number(3), received: number(11)),
+            head, body: .closed, times: ResponseTimes(requested: number(3), received: number(11)),
             for: asked.view, by: policy, isShared: bytes[1] == 1, validUntil: number(19),
             from: bytes[2] == 1 ? .inside : bytes[2] == 2 ? .outside : nil, record: record)
     }

@@ -5,7 +5,7 @@ import HTTPWire
 import Synchronization
 import TLS
 
-/// The stored responses on disk, for loops. Two threads wait for the disk.
+/// The stored responses on disk, for loops. Threads of the tier wait for the disk.
 package final class DiskTier: Sendable {
     /// An event for the log.
     package enum Notice: Sendable {
@@ -17,7 +17,11 @@ package final class DiskTier: Sendable {
 
     /// After a failure to open it, as when another process still has it.
     private static let pauseNanoseconds: UInt64 = 5_000_000_000
-    private static let threads = 2
+    private static let bodyThreads = 2
+    /// Look-ups and changes that wait for the disk. Beyond it a look-up is a miss.
+    private static let mostWaiting = 1024
+    /// Bodies that are being written.
+    private static let mostWritings = 256
 
     private struct State {
         var store: DiskStore?
@@ -28,11 +32,17 @@ package final class DiskTier: Sendable {
         var failures = 0
         var isTold = false
         var isClosed = false
+        /// Something that had to be removed couldn't be: nothing is found until all is.
+        var mustBeEmptied = false
     }
 
     private let directory: String
-    private let queues: [WorkQueue]
+    /// Look-ups and changes in their order: a look-up sees all removals before it.
+    private let index: WorkQueue
+    private let bodies: [WorkQueue]
     private let turn = Atomic<Int>(0)
+    private let waiting = Atomic<Int>(0)
+    private let writings = Atomic<Int>(0)
     private let state: Mutex<State>
     private let notify: @Sendable (Notice) -> Void
 
@@ -45,13 +55,36 @@ package final class DiskTier: Sendable {
         self.directory = directory
         self.notify = notify
         state = Mutex(State(limit: UInt64(limit)))
-        var queues: [WorkQueue] = []
-        for _ in 0..<Self.threads { queues.append(try WorkQueue("cache")) }
-        self.queues = queues
+        index = try WorkQueue("cache index")
+        var bodies: [WorkQueue] = []
+        for _ in 0..<Self.bodyThreads { bodies.append(try WorkQueue("cache body")) }
+        self.bodies = bodies
     }
 
-    /// For the works of one response, which follow each other.
-    var queue: WorkQueue { queues[turn.add(1, ordering: .relaxed).newValue & (Self.threads - 1)] }
+    /// For the works of one body, which follow each other.
+    var bodyQueue: WorkQueue { bodies[turn.add(1, ordering: .relaxed).newValue & (Self.bodyThreads - 1)] }
+
+    /// False: too many wait.
+    private func perform(_ work: @escaping @Sendable (DiskTier) -> Void) -> Bool {
+        guard waiting.add(1, ordering: .relaxed).oldValue < Self.mostWaiting else {
+            waiting.subtract(1, ordering: .relaxed)
+            return false
+        }
+        index.async { [self] in
+            work(self)
+            waiting.subtract(1, ordering: .relaxed)
+        }
+        return true
+    }
+
+    /// Whether another body may be written. It ends with ``endWriting()``.
+    func beginWriting() -> Bool {
+        if writings.add(1, ordering: .relaxed).oldValue < Self.mostWritings { return true }
+        endWriting()
+        return false
+    }
+
+    func endWriting() { writings.subtract(1, ordering: .relaxed) }
 
     // MARK: The store
 
@@ -62,7 +95,7 @@ package final class DiskTier: Sendable {
             state.limit = UInt64(limit)
             return state.store.take()
         }
-        queue.async { [self] in
+        index.async { [self] in
             old?.close()
             _ = opened()
         }
@@ -74,7 +107,7 @@ package final class DiskTier: Sendable {
             state.isClosed = true
             return state.store.take()
         }
-        queue.async { store?.close() }
+        index.async { store?.close() }
     }
 
     /// Nil: it can't be opened now. Waits for the disk.
@@ -113,6 +146,17 @@ package final class DiskTier: Sendable {
     /// The store, if it is open; costs nothing.
     package var store: DiskStore? { state.withLock { $0.store } }
 
+    /// The store, without anything that had to be removed. Nil: it can't be used now. Waits for the disk.
+    private func usable() -> DiskStore? {
+        guard let store = opened() else { return nil }
+        guard state.withLock({ $0.mustBeEmptied }) else { return store }
+        guard (try? store.purgeAll()) != nil else { return nil }
+        state.withLock { $0.mustBeEmptied = false }
+        return store
+    }
+
+    private func mustBeEmptied() { state.withLock { $0.mustBeEmptied = true } }
+
     // MARK: Responses
 
     /// What is stored for a request.
@@ -121,46 +165,63 @@ package final class DiskTier: Sendable {
         let response: StoredResponse?
         /// Others of the URL are there.
         let hasOthers: Bool
+
+        static let nothing = Found(response: nil, hasOthers: false)
     }
 
-    /// - Parameter answer: called once, on the loop.
+    /// - Parameter answer: called once, on any thread.
     func find(
         _ asked: OwnedRequest, _ key: CacheKey, _ policy: CachePolicy, at now: Int64,
         answer: @escaping @Sendable (Found) -> Void
     ) {
-        queue.async { [self] in
-            guard let store = opened() else { return answer(Found(response: nil, hasOthers: false)) }
-            let request = asked.view
-            let mark = policy.digest.bytes
-            var hasOthers = false
-            var best: StoredResponse?
-            for record in store.records(of: key.digest) where record.identity.variant.starts(with: mark) {
-                guard let response = StoredResponse(record, policy, asked), response.validUntil > now else { continue }
-                hasOthers = true
-                guard record.identity.variant == response.variant, response.matches(request),
-                    response.times.received >= best?.times.received ?? .min
-                else { continue }
-                best = response
-            }
-            // Opened before the answer: a body that can't be read is a miss.
-            guard let best, let record = best.record, let body = OpenedBody(of: record, in: store) else {
-                return answer(Found(response: nil, hasOthers: hasOthers))
-            }
-            store.touch(record)
-            let response = best.opened(body)
-            answer(Found(response: response, hasOthers: hasOthers))
-        }
+        if !perform({ answer($0.found(asked, key, policy, at: now)) }) { answer(.nothing) }
     }
 
+    private func found(_ asked: OwnedRequest, _ key: CacheKey, _ policy: CachePolicy, at now: Int64) -> Found {
+        guard let store = usable() else { return .nothing }
+        let request = asked.view
+        let mark = policy.digest.bytes
+        var hasOthers = false
+        var best: StoredResponse?
+        for record in store.records(of: key.digest) where record.identity.variant.starts(with: mark) {
+            guard let response = StoredResponse(record, policy, asked), response.validUntil > now else { continue }
+            hasOthers = true
+            guard record.identity.variant == response.variant, response.matches(request),
+                response.times.received >= best?.times.received ?? .min
+            else { continue }
+            best = response
+        }
+        // Opened before the answer: a body that can't be read is a miss.
+        guard let best, let record = best.record, let body = OpenedBody(of: record, in: store, on: bodyQueue) else {
+            return Found(response: nil, hasOthers: hasOthers)
+        }
+        store.touch(record)
+        return Found(response: best.opened(body), hasOthers: hasOthers)
+    }
+
+    /// Where it fails, what was stored stays stale.
     func confirm(_ response: StoredResponse) {
         guard case .file(let body) = response.body else { return }
-        queue.async { [self] in
-            guard let store = opened() else { return }
-            _ = try? store.update(body.record, head: response.head.message, metadata: response.metadata)
+        _ = perform { tier in
+            _ = try? tier.usable()?.update(body.record, head: response.head.message, metadata: response.metadata)
         }
     }
 
-    func remove(_ body: OpenedBody) { queue.async { [self] in try? store?.remove(body.record) } }
+    func remove(_ body: OpenedBody) {
+        change { store throws(StoringFailure) in try store.remove(body.record) }
+    }
 
-    func remove(_ key: CacheKey) { queue.async { [self] in _ = try? opened()?.purge(key: key.digest) } }
+    func remove(_ key: CacheKey) {
+        change { store throws(StoringFailure) in try store.purge(key: key.digest) }
+    }
+
+    /// Removes something that mustn't be found again, not even if the disk fails.
+    private func change(_ work: @escaping @Sendable (DiskStore) throws(StoringFailure) -> Void) {
+        let isWaiting = perform { tier in
+            // What can't be opened is asked for again later.
+            guard let store = tier.usable() else { return tier.mustBeEmptied() }
+            do throws(StoringFailure) { try work(store) } catch { tier.mustBeEmptied() }
+        }
+        if !isWaiting { mustBeEmptied() }
+    }
 }

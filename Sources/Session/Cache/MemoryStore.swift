@@ -14,6 +14,8 @@ package final class MemoryStore: Sendable {
 
     private let all = (0..<parts).map { _ in Part() }
     private let partLimit: Atomic<Int>
+    /// Of all bodies that aren't released yet.
+    let account = MemoryAccount()
 
     /// - Parameter limit: bytes of memory.
     package init(limit: Int) { partLimit = Atomic(limit / Self.parts) }
@@ -35,19 +37,30 @@ package final class MemoryStore: Sendable {
     }
 
     /// Stores a response, and replaces the one for the same requests.
-    /// - Returns: false: it is too large.
-    func insert(_ response: StoredResponse, for key: CacheKey) -> Bool {
+    /// - Parameter arrival: of its body.
+    /// - Returns: false: it is too large; the URL was removed meanwhile; or slow clients hold as much as the store may.
+    func insert(_ response: StoredResponse, for key: CacheKey, from arrival: Arrival) -> Bool {
         let limit = partLimit.load(ordering: .relaxed)
-        guard response.size <= limit else { return false }
-        part(of: key).state.withLock { state in
+        guard response.size <= limit, account.bytes <= 2 * self.limit else { return false }
+        return part(of: key).state.withLock { state in
+            guard arrival.isWanted else { return false }
             state.insert(response, for: key)
             if state.size > limit { state.purge(to: limit / 100 * Self.keptPercent) }
+            return true
         }
-        return true
     }
+
+    func replace(_ old: StoredResponse, with response: StoredResponse, for key: CacheKey) {
+        part(of: key).state.withLock { $0.replace(old, with: response, for: key) }
+    }
+
+    /// Begins to store a response. It ends with ``end(_:of:)``.
+    func begin(_ arrival: Arrival, of key: CacheKey) { part(of: key).state.withLock { $0.begin(arrival, of: key) } }
+    func end(_ arrival: Arrival, of key: CacheKey) { part(of: key).state.withLock { $0.end(arrival, of: key) } }
 
     func remove(_ key: CacheKey) {
         part(of: key).state.withLock { state in
+            state.abandonArrivals(of: key)
             if let place = state.index[key] { state.remove(place) }
         }
     }
@@ -62,7 +75,8 @@ package final class MemoryStore: Sendable {
         all.reduce(0) { count, part in
             count
                 + part.state.withLock { state in
-                    state.index.values.sorted().reduce(0) { count, place in
+                    state.abandonArrivals(where: isMeant)
+                    return state.index.values.sorted().reduce(0) { count, place in
                         guard let known = state.places[place], isMeant(known.key) else { return count }
                         state.remove(place)
                         return count + known.responses.count
@@ -82,7 +96,7 @@ package final class MemoryStore: Sendable {
     package var figures: (bytes: Int, responses: Int) {
         all.reduce((0, 0)) { sum, part in
             part.state.withLock { state in
-                (sum.0 + state.size, sum.1 + state.places.reduce(0) { $0 + ($1?.responses.count ?? 0) })
+                (sum.0 + state.size, sum.1 + state.count)
             }
         }
     }

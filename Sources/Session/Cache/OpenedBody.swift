@@ -1,19 +1,23 @@
 import DiskStore
+import EventLoop
 
-/// A stored body on disk, open: it stays readable if it is replaced or purged meanwhile.
+/// A stored body on disk, open: it stays readable if it is replaced or purged meanwhile, or the store is closed.
 final class OpenedBody: Sendable {
     let record: StoredRecord
+    /// Where it is read.
+    let queue: WorkQueue
     private let reader: BodyReader
     /// Of the body's first piece, verified.
     let beginning: ArraySlice<UInt8>
 
     /// Nil: it can't be read, or isn't what was stored. Waits for the disk.
-    init?(of record: StoredRecord, in store: DiskStore) {
+    init?(of record: StoredRecord, in store: DiskStore, on queue: WorkQueue) {
         do throws(ReadingFailure) {
             let reader = try store.reader(of: record)
             beginning = try reader.piece(from: 0)
             self.reader = reader
             self.record = record
+            self.queue = queue
         } catch {
             return nil
         }
@@ -25,20 +29,4 @@ final class OpenedBody: Sendable {
     func piece(from offset: UInt64) -> Result<ArraySlice<UInt8>, ReadingFailure> {
         Result { () throws(ReadingFailure) in try reader.piece(from: offset) }
     }
-}
-
-/// A stored body, in memory or on disk.
-enum StoredBody: Sendable {
-    case bytes([UInt8])
-    case file(OpenedBody)
-
-    var count: UInt64 {
-        switch self {
-        case .bytes(let bytes): UInt64(bytes.count)
-        case .file(let body): body.count
-        }
-    }
-
-    /// Nil: it is on disk.
-    var bytes: [UInt8]? { if case .bytes(let bytes) = self { bytes } else { nil } }
 }

@@ -1,4 +1,3 @@
-import EventLoop
 import Synchronization
 
 /// The stored responses of all workers (RFC 9111).
@@ -53,15 +52,20 @@ package final class ResponseCache: Sendable {
         (store == .disk ? sizes.withLock { $0.disk } : memory.limit) / Self.largestPart
     }
 
-    func store(_ response: StoredResponse, for key: CacheKey) {
-        if memory.insert(response, for: key) { countStored() }
+    /// - Parameter arrival: of its body.
+    func store(_ response: StoredResponse, for key: CacheKey, from arrival: Arrival) {
+        if memory.insert(response, for: key, from: arrival) { countStored() }
     }
 
     func countStored() { stored.value.add(1, ordering: .relaxed) }
 
-    /// Keeps what the origin confirmed.
-    func confirm(_ response: StoredResponse, for key: CacheKey) {
-        if case .file = response.body { disk?.confirm(response) } else { store(response, for: key) }
+    /// Puts what the origin confirmed in the place of what was stored, if that is still there.
+    func confirm(_ response: StoredResponse, insteadOf old: StoredResponse, for key: CacheKey) {
+        if case .file = response.body {
+            disk?.confirm(response)
+        } else {
+            memory.replace(old, with: response, for: key)
+        }
     }
 
     func remove(_ response: StoredResponse, for key: CacheKey) {
@@ -88,14 +92,6 @@ package final class ResponseCache: Sendable {
         counts.savedBytes = savedBytes.value.load(ordering: .relaxed)
         counts.stored = stored.value.load(ordering: .relaxed)
         return counts
-    }
-
-    /// A part of a body on disk.
-    func source(
-        _ body: OpenedBody, _ part: Range<UInt64>, on loop: EventLoop, whenReady: @escaping () -> Void
-    ) -> any BodySource {
-        guard let queue = disk?.queue else { return HeldBody() }
-        return DiskBody(body, part, on: queue, loop: loop, whenReady: whenReady)
     }
 
     // MARK: Confirmations in the background

@@ -26,29 +26,33 @@ final class ResponseRecording {
         scope = facts.scope
         guard use.terms.rules.store == .disk else {
             body = StoringBody(
-                origin.responseBody, to: MemoryKeeper(limit: use.cache.longestBody(.memory), from: budget))
+                origin.responseBody,
+                to: MemoryKeeper(
+                    for: use.key, in: use.cache.memory, limit: use.cache.longestBody(.memory), from: budget))
             return
         }
         guard let disk = use.cache.disk else { return nil }
         // A copy, since the view borrows from it.
         let asked = use.asked
         let response = StoredResponse(
-            head, body: .bytes([]), times: times, for: asked.view, by: use.policy,
+            head, body: .closed, times: times, for: asked.view, by: use.policy,
             isShared: use.isShared, validUntil: validUntil, from: scope)
         let identity = StoredRecord.Identity(
             key: use.key.digest, variant: response.variant, owner: use.key.ownerBytes, host: use.key.host,
             url: use.key.url)
-        body = StoringBody(origin.responseBody, to: DiskKeeper(identity, in: disk, from: budget))
+        guard let keeper = DiskKeeper(identity, in: disk, from: budget) else { return nil }
+        body = StoringBody(origin.responseBody, to: keeper)
     }
 
     /// Stores the response. False: its body is incomplete.
     func commit() -> Bool {
         switch body.whole {
         case let kept as MemoryKeeper:
-            guard let fresh = response(.bytes(kept.bytes), length: kept.bytes.count) else { return false }
-            use.cache.store(fresh.traits.status == 206 ? combined(fresh) : fresh, for: use.key)
+            let bytes = StoredBytes(kept.bytes, in: use.cache.memory.account)
+            guard let fresh = response(.bytes(bytes), length: kept.bytes.count) else { return false }
+            use.cache.store(fresh.traits.status == 206 ? combined(fresh) : fresh, for: use.key, from: kept.arrival)
         case let kept as DiskKeeper:
-            guard let fresh = response(.bytes([]), length: kept.length) else { return false }
+            guard let fresh = response(.closed, length: kept.length) else { return false }
             kept.commit(head: fresh.head.message, metadata: fresh.metadata) { [cache = use.cache] in
                 cache.countStored()
             }
@@ -74,7 +78,8 @@ final class ResponseRecording {
     /// The part with what is stored of the same representation.
     private func combined(_ part: StoredResponse) -> StoredResponse {
         for known in use.cache.memory.responses(for: use.key) {
-            if let both = known.combined(with: part, limit: use.cache.longestBody(.memory)) { return both }
+            let limit = use.cache.longestBody(.memory)
+            if let both = known.combined(with: part, limit: limit, in: use.cache.memory.account) { return both }
         }
         return part
     }

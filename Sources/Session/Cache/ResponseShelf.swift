@@ -21,6 +21,10 @@ struct ResponseShelf {
     private var oldest = none
     /// Bytes, about.
     private(set) var size = 0
+    /// Responses.
+    private(set) var count = 0
+    /// Responses whose bodies arrive, by URL.
+    private var arrivals: [CacheKey: [Arrival]] = [:]
 
     mutating func use(_ place: Int) {
         guard latest != place else { return }
@@ -44,8 +48,36 @@ struct ResponseShelf {
         if known.responses.isEmpty { remove(place) } else { set(known, at: place) }
     }
 
+    /// Puts a response in the place of another one, if that is still there.
+    mutating func replace(_ old: StoredResponse, with response: StoredResponse, for key: CacheKey) {
+        guard let place = index[key], places[place]?.responses.contains(where: { $0 === old }) == true else { return }
+        insert(response, for: key)
+        // Vary may name other fields now.
+        if response.isVariant(of: old) { return }
+        remove(old, for: key)
+    }
+
+    // MARK: Arrivals
+
+    mutating func begin(_ arrival: Arrival, of key: CacheKey) { arrivals[key, default: []].append(arrival) }
+
+    mutating func end(_ arrival: Arrival, of key: CacheKey) {
+        arrivals[key]?.removeAll { $0 === arrival }
+        if arrivals[key]?.isEmpty == true { arrivals[key] = nil }
+    }
+
+    /// What arrives isn't stored: the URL was removed meanwhile.
+    mutating func abandonArrivals(where isMeant: (CacheKey) -> Bool) {
+        for (key, list) in arrivals where isMeant(key) { for arrival in list { arrival.abandon() } }
+    }
+
+    mutating func abandonArrivals(of key: CacheKey) { for arrival in arrivals[key] ?? [] { arrival.abandon() } }
+
+    // MARK: Places
+
     private mutating func set(_ place: Place, at number: Int) {
         var place = place
+        count += place.responses.count - (places[number]?.responses.count ?? 0)
         size -= place.size
         place.size = place.responses.reduce(place.key.target.count) { $0 + $1.size }
         size += place.size
@@ -65,6 +97,7 @@ struct ResponseShelf {
         guard let known = places[place] else { return }
         unlink(place)
         size -= known.size
+        count -= known.responses.count
         index[known.key] = nil
         places[place] = nil
         free.append(place)

@@ -44,20 +44,12 @@ struct ServedResponse {
     /// Bytes.
     var length: Int { part.count }
 
-    /// The body; nil: it is on disk.
-    var held: (any BodySource)? {
+    /// - Parameter whenReady: makes what is called when more can be read after a wait.
+    func source(on loop: EventLoop, whenReady: () -> () -> Void) -> any BodySource {
         switch body {
-        case .bytes(let bytes) where part.count == bytes.count: HeldBody(bytes)
-        case .bytes(let bytes): HeldBody(Array(bytes[Int(part.lowerBound)..<Int(part.upperBound)]))
-        case .file: part.isEmpty ? HeldBody() : nil
+        case .bytes(let stored): MemoryBody(stored, Int(part.lowerBound)..<Int(part.upperBound))
+        case .file(let body) where !part.isEmpty: DiskBody(body, part, on: loop, whenReady: whenReady())
+        case .file, .closed: HeldBody()
         }
-    }
-
-    /// - Parameter whenReady: called when more can be read after a wait.
-    func source(
-        from cache: ResponseCache, on loop: EventLoop, whenReady: @escaping () -> Void
-    ) -> any BodySource {
-        guard case .file(let body) = body, !part.isEmpty else { return held ?? HeldBody() }
-        return cache.source(body, part, on: loop, whenReady: whenReady)
     }
 }

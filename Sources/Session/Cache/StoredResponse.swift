@@ -77,7 +77,10 @@ package final class StoredResponse: Sendable {
 
     /// One response of this one and a newer one, which are parts of the same representation (RFC 9111 section 3.4).
     /// Nil: they can't be combined.
-    func combined(with new: StoredResponse, limit: Int) -> StoredResponse? {
+    /// - Parameters:
+    ///   - limit: bytes.
+    ///   - account: counts them.
+    func combined(with new: StoredResponse, limit: Int, in account: MemoryAccount) -> StoredResponse? {
         guard policy == new.policy, selected == new.selected, let own = body.bytes, let others = new.body.bytes,
             let known = StoredPart(traits, bodyLength: body.count),
             let part = StoredPart(new.traits, bodyLength: new.body.count),
@@ -92,7 +95,8 @@ package final class StoredResponse: Sendable {
             bytes += (piece.isNew ? others : own)[Int(piece.bytes.lowerBound)..<Int(piece.bytes.upperBound)]
         }
         return StoredResponse(
-            new, head: head, body: .bytes(bytes), times: new.times, validUntil: min(validUntil, new.validUntil))
+            new, head: head, body: .bytes(StoredBytes(bytes, in: account)), times: new.times,
+            validUntil: min(validUntil, new.validUntil))
     }
 
     /// The same with its body open.

@@ -42,3 +42,22 @@ extension HoldsRequest {
     package var requestBody: any BodySource { held }
     package func wantsRead(_ wanted: Bool) {}
 }
+
+/// A downstream that no client gets the answer of directly. Those concerned have tasks of their own, or none.
+protocol ActsForClients: HoldsRequest, ExchangeGuide {
+    /// Reports connection attempts on behalf of the client that caused them.
+    var report: AttemptReport { get }
+}
+
+extension ActsForClients {
+    var guide: any ExchangeGuide { self }
+    func attemptReport() -> AttemptReport { report }
+    func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {
+        report(result)
+    }
+
+    /// For the log alone.
+    func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {
+        TaskRecord.Refusal(status: 502, cause: failure.cause, errorType: "proxy_internal_response")
+    }
+}

@@ -9,7 +9,7 @@ final class BackgroundConfirmation {
     let held = HeldBody()
     private let exchange: Exchange
     /// Reports connection attempts on behalf of the client that caused it.
-    private let report: AttemptReport
+    let report: AttemptReport
     private var selfWhileRunning: BackgroundConfirmation?
     private(set) var carried: UInt64 = 0
 
@@ -24,16 +24,12 @@ final class BackgroundConfirmation {
     /// - Parameter entry: the pattern of the matched entry.
     func start(to destination: Destination, by rules: ExchangeRules, entry: String?) {
         selfWhileRunning = self
-        // A copy, since the view borrows from it.
-        let request = request
-        exchange.record.began(request.view, number: session.takeNumber(), at: session.now)
-        exchange.record.authority = destination.authority
-        exchange.record.entry = entry
-        exchange.begin(RequestTraits(madeHere: request.head), to: destination, by: rules, over: nil, confirming: use)
+        exchange.begin(
+            request, number: session.takeNumber(), to: destination, by: rules, entry: entry, confirming: use)
     }
 }
 
-extension BackgroundConfirmation: HoldsRequest, ExchangeGuide {
+extension BackgroundConfirmation: ActsForClients {
     var request: OwnedRequest { use.asked }
 
     func respond(
@@ -41,18 +37,7 @@ extension BackgroundConfirmation: HoldsRequest, ExchangeGuide {
         edits: HeadEdits, from body: any BodySource
     ) -> any BodySink { self }
 
-    var guide: any ExchangeGuide { self }
     var cacheOwner: CacheKey.Owner? { use.key.owner }
-    func attemptReport() -> AttemptReport { report }
-    func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {
-        report(result)
-    }
-
-    func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {
-        // No client gets it.
-        TaskRecord.Refusal(status: 502, cause: failure.cause, errorType: "proxy_internal_response")
-    }
-
     func exchangeEnded(_ ending: ExchangeEnding) {
         switch ending {
         case .finished(let kept): kept?.close()

@@ -14,7 +14,8 @@ final class CachingUpstream: Upstream {
     private var authority: Authority?
     /// A stored response, served instead of the origin's.
     private var served: (response: ServedResponse, scope: AddressScope?, body: any BodySource)?
-    private weak var receiver: (any UpstreamReceiver)?
+    // unowned: the receiver keeps its upstream from begin(for:) to end(_:), which clears it.
+    private unowned var receiver: (any UpstreamReceiver)?
     /// The origin's response isn't passed on, and has a body.
     private var leavesBody = false
     private var recording: ResponseRecording?
@@ -49,7 +50,8 @@ final class CachingUpstream: Upstream {
         return origin.send(request, to: destination, edits: edits, from: body)
     }
 
-    func wantsRead(_ wanted: Bool) { origin.wantsRead(wanted) }
+    /// What the origin still sends isn't read once something else is served.
+    func wantsRead(_ wanted: Bool) { if served == nil { origin.wantsRead(wanted) } }
 
     // MARK: The response
 
@@ -100,7 +102,7 @@ final class CachingUpstream: Upstream {
         if Storability.refusal(
             of: fresh.traits, to: use.request, isShared: fresh.isShared, length: nil, mostLength: .max) == nil
         {
-            use.cache.confirm(fresh, for: use.key)
+            use.cache.confirm(fresh, insteadOf: stored, for: use.key)
         } else {
             use.cache.remove(stored, for: use.key)
         }
@@ -110,9 +112,8 @@ final class CachingUpstream: Upstream {
     private func serve(
         _ response: ServedResponse, _ stored: StoredResponse, _ result: CacheResult, forwardStatus: Int?, at now: Int64
     ) -> ResponseHeadProgress {
-        let body = response.source(from: session.cache, on: session.loop) { [weak receiver] in
-            receiver?.upstreamIsReadable()
-        }
+        origin.wantsRead(false)
+        let body = response.source(on: session.loop) { { [weak self] in self?.receiver?.upstreamIsReadable() } }
         served = (response, stored.scope, body)
         var status = use.status
         status.forwardStatus = forwardStatus
@@ -131,7 +132,7 @@ final class CachingUpstream: Upstream {
             case .updates:
                 guard let fresh = stored.confirmed(by: view, to: use.asked, times: times, validUntil: validUntil)
                 else { return }
-                use.cache.confirm(fresh, for: use.key)
+                use.cache.confirm(fresh, insteadOf: stored, for: use.key)
             case .outdates: use.cache.remove(stored, for: use.key)
             case .nothing: break
             }
@@ -200,6 +201,7 @@ final class CachingUpstream: Upstream {
     // MARK: End
 
     func end(_ ending: UpstreamEnding) -> HTTP1Upstream? {
+        receiver = nil
         guard case .finished = ending else {
             if let recording { note(.incomplete, at: recording.times.received) }
             return origin.end(ending)

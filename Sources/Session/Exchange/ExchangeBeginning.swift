@@ -11,6 +11,20 @@ extension Exchange {
         begin(request, to: destination, by: rules, over: leased, confirming: nil)
     }
 
+    /// Begins the task of a request made here.
+    /// - Parameters:
+    ///   - entry: the pattern of the matched entry.
+    ///   - use: a stored response to confirm.
+    func begin(
+        _ request: OwnedRequest, number: UInt64, to destination: Destination, by rules: ExchangeRules, entry: String?,
+        confirming use: CacheUse? = nil
+    ) {
+        record.began(request.view, number: number, at: session.now)
+        record.authority = destination.authority
+        record.entry = entry
+        begin(RequestTraits(madeHere: request.head), to: destination, by: rules, over: nil, confirming: use)
+    }
+
     /// - Parameter use: a stored response to confirm.
     func begin(
         _ request: RequestTraits, to destination: Destination, by rules: ExchangeRules?, over leased: (any Upstream)?,
@@ -132,7 +146,7 @@ extension Exchange {
         let place = SharedFetches.Place(
             key: SharedFetches.Key(
                 origin: destination.target.key, reach: destination.target.reach, rules: ObjectIdentifier(rules),
-                target: request.pathAndQuery, fields: request.fields),
+                target: request.view.pathAndQuery, fields: request.fields),
             destination: destination, rules: rulesOfFetch, entry: destination.source?.pattern)
         let shared = SharedUpstream(request, to: place, session: session, report: downstream.guide.attemptReport())
         // One copy is stored: that of who began.

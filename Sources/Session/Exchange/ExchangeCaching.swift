@@ -19,7 +19,7 @@ extension Exchange {
         }
         var asked: OwnedRequest?
         withRequest { asked = OwnedRequest($0) }
-        guard let asked else { return nil }
+        guard let asked else { return obtain(rules, fresh: fresh) }
         let lookup = CacheLookup { [weak self] lookup, found in
             guard let self, cacheLookup === lookup else { return }
             whileHeld {
@@ -134,13 +134,5 @@ extension UpstreamFailure {
         case .unresolved, .unreachable, .timedOut, .parentFailed, .noNetwork: true
         default: false
         }
-    }
-}
-
-extension RequestView {
-    /// As sent to the origin.
-    fileprivate var pathAndQuery: [UInt8] {
-        if case .absolute(let parts) = head.targetForm { return bytes.extracting(parts.pathAndQuery.offsets).array }
-        return bytes.extracting(head.target.offsets).array
     }
 }

@@ -12,7 +12,7 @@ final class FetchRunner {
     private var trailers = TrailerSection()
     private let exchange: Exchange
     /// Reports connection attempts on behalf of the first client.
-    private let report: AttemptReport
+    let report: AttemptReport
     private let closed: () -> Void
     /// Keeps itself alive while running: its readers are on other loops.
     private var selfWhileRunning: FetchRunner?
@@ -34,21 +34,16 @@ final class FetchRunner {
     /// - Parameter entry: the pattern of the matched entry.
     func start(to destination: Destination, by rules: ExchangeRules, entry: String?) {
         selfWhileRunning = self
-        // A copy, since the view borrows from it.
-        let request = request
-        exchange.record.began(request.view, number: fetch.task, at: session.now)
-        exchange.record.authority = destination.authority
-        exchange.record.entry = entry
         let runner = LoopBound(self, on: session.loop)
         let handle = session.loop.handle
         fetch.run(
             wake: { handle.post { runner.value(on: $0).exchange.downstreamIsWritable() } },
             cancel: { handle.post { runner.value(on: $0).exchange.cancel("nobody waits for it any more") } })
-        exchange.begin(RequestTraits(madeHere: request.head), to: destination, by: rules, over: nil)
+        exchange.begin(request, number: fetch.task, to: destination, by: rules, entry: entry)
     }
 }
 
-extension FetchRunner: HoldsRequest, ExchangeGuide {
+extension FetchRunner: ActsForClients {
     func respond(
         _ response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
         edits: HeadEdits, from body: any BodySource
@@ -60,17 +55,6 @@ extension FetchRunner: HoldsRequest, ExchangeGuide {
         }
         fetch.tell(.head(shared, of: request, from: exchange.upstream?.facts.scope))
         return self
-    }
-
-    var guide: any ExchangeGuide { self }
-    func attemptReport() -> AttemptReport { report }
-    func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {
-        report(result)
-    }
-
-    func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {
-        // The readers' own tasks log what their clients get.
-        TaskRecord.Refusal(status: 502, cause: failure.cause, errorType: "proxy_internal_response")
     }
 
     func exchangeEnded(_ ending: ExchangeEnding) {

@@ -13,8 +13,7 @@ final class StoredUpstream: Upstream {
     private var isCalling = false
     private var wantsCall = false
     let facts: UpstreamFacts
-    private(set) lazy var responseBody =
-        served.held ?? served.source(from: session.cache, on: session.loop) { [weak self] in self?.call() }
+    private(set) lazy var responseBody = served.source(on: session.loop) { { [weak self] in self?.call() } }
 
     init(_ served: ServedResponse, _ handling: CacheHandling, from scope: AddressScope?, session: LoopSession) {
         self.served = served

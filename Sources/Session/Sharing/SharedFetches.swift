@@ -70,6 +70,12 @@ extension RequestView {
         return true
     }
 
+    /// As sent to the origin.
+    var pathAndQuery: [UInt8] {
+        if case .absolute(let parts) = head.targetForm { return bytes.extracting(parts.pathAndQuery.offsets).array }
+        return bytes.extracting(head.target.offsets).array
+    }
+
     /// Whether the field may differ: it is the connection's, in the URL, or relevant only with Vary.
     static func isIgnored(_ field: FieldName) -> Bool {
         switch field {
@@ -81,12 +87,6 @@ extension RequestView {
 }
 
 extension OwnedRequest {
-    /// As sent to the origin.
-    var pathAndQuery: [UInt8] {
-        if case .absolute(let parts) = head.targetForm { return Array(message[parts.pathAndQuery.offsets]) }
-        return Array(message[head.target.offsets])
-    }
-
     /// Fields sent to the origin, sorted by name; those of one name keep their order.
     var fields: [SharedFetches.Key.Field] {
         let view = view

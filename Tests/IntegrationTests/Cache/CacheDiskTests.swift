@@ -85,7 +85,7 @@ struct CacheDiskTests {
         }
     }
 
-    /// The change is in a later piece: the rest comes from the origin, or the client sees that it is incomplete.
+    /// A later piece is changed: the client sees that the response is incomplete.
     @Test func aBodyThatIsChangedFurtherOnIsNotServedThere() async throws {
         try await withTestBed { bed in
             let cache = try await CacheBed(bed, entry: Self.entry)
@@ -131,6 +131,46 @@ struct CacheDiskTests {
         }
     }
 
+    /// A look-up after the response to an unsafe request never finds what was stored before it.
+    @Test func anUnsafeRequestIsHeededAtOnce() async throws {
+        try await withTestBed { bed in
+            let cache = try await CacheBed(bed, entry: Self.entry)
+            let target = "/a?\(Self.fresh)&length=20000"
+            for _ in 0..<15 {
+                _ = try await cache.get(target)
+                try await awaitHit(cache, target)
+                // Over one connection: nothing comes between.
+                let url = "https://origin.test:\(cache.origin.port)\(target)"
+                let run = try await bed.curl(
+                    via: cache.proxy,
+                    ["-o", "/dev/null", "-X", "POST", "-d", "x", url, "--next", "-sS", "-i", url])
+                #expect(try !isHit(CachedResponse(run)), "\(run)")
+            }
+        }
+    }
+
+    /// The cache is turned off while a client takes a body of it: it gets all of it.
+    @Test func aReloadDoesntCutWhatIsServed() async throws {
+        try await withTestBed { bed in
+            let cache = try await CacheBed(bed, entry: Self.entry)
+            let url = "https://origin.test:\(cache.origin.port)/a?\(Self.fresh)&length=20000000"
+            try await eventually("a hit") {
+                let arguments = ["-o", "/dev/null", "-D", "-", url]
+                return try await isHit(CachedResponse(bed.curl(via: cache.proxy, arguments)))
+            }
+            let client = try await bed.start(
+                ["curl", "-sS", "--limit-rate", "8M", "-o", bed.path("got"), url],
+                environment: cache.proxy.clientEnvironment)
+            try await eventually("a part has arrived") {
+                ((try? FileManager.default.attributesOfItem(atPath: bed.path("got"))[.size]) as? Int ?? 0) > 0
+            }
+            try await cache.reload(["cache: off"])
+            #expect(try await client.ending() == .exited(0))
+            let got = try Data(contentsOf: URL(fileURLWithPath: bed.path("got")))
+            #expect(got.count == 20_000_000 && got.starts(with: Data("/a 1 ".utf8)))
+        }
+    }
+
     /// A directory that can't be used stops storing, and nothing else.
     @Test func aDirectoryThatOthersCanWriteIsNotUsed() async throws {
         try await withTestBed { bed in
@@ -141,6 +181,12 @@ struct CacheDiskTests {
             for _ in 0..<2 { #expect(try await cache.get("/a?\(Self.fresh)").status == 200) }
             let event = try await cache.proxy.events.first("cache.failed")
             #expect(event["cause"]?.contains(cache.directory) == true, "\(event)")
+            // What can't be removed isn't said to be.
+            let purge = try await bed.run(
+                [
+                    ProxyProcess.executable, "cache", "purge", "--all", "--config", bed.path("proxy/pinproxy.yaml"),
+                ], environment: ProxyProcess.environment(in: bed))
+            #expect(!purge.succeeded && purge.errors.contains("isn't open"), "\(purge)")
             #expect(cache.requests("/a").count == 2)
         }
     }

@@ -106,7 +106,10 @@ final class MemoryUpstream: Upstream {
         return sink
     }
 
-    func wantsRead(_ wanted: Bool) {}
+    /// Whether it would be told of what can be read.
+    private(set) var isRead = true
+
+    func wantsRead(_ wanted: Bool) { isRead = wanted }
 
     func receiveHead(of method: Method, limit: Int, readable: Bool) -> ResponseHeadProgress {
         looks += 1
