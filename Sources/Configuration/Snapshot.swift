@@ -33,14 +33,16 @@ package final class Snapshot: Sendable {
     /// What is allowed but should be known, e.g. insecure switches. Said at every start and reload.
     package let warnings: [Problem]
     package let stateDirectory: String
-    /// The files that were read, the main one first.
+    /// The files that were read: pinproxy.yaml, the main pin file, the further ones.
     package let files: [String]
     /// The versions of the files that decide what is let through.
     package let sources: [FileStamp]
+    /// The files that patterns named (`pins.d/*.yaml`).
+    package let listings: [FileListing]
 
     init(
         _ daemon: DaemonFile, pins: PinFile?, warnings: [Problem], stateDirectory: String, files: [String],
-        sources: [FileStamp]
+        sources: FileSources
     ) {
         proxy = daemon.proxy
         authority = daemon.authority
@@ -63,8 +65,12 @@ package final class Snapshot: Sendable {
         self.warnings = warnings
         self.stateDirectory = stateDirectory
         self.files = files
-        self.sources = sources
+        self.sources = sources.stamps
+        listings = sources.listings
     }
+
+    /// The main pin file; nil: there is none.
+    package var pinFile: String? { files.count > 1 ? files[1] : nil }
 
     /// The same snapshot but for what is given.
     init(
@@ -91,6 +97,7 @@ package final class Snapshot: Sendable {
         stateDirectory = other.stateDirectory
         files = other.files
         sources = other.sources
+        listings = other.listings
     }
 
     /// The same for a proxy of `pinproxy exec --start`: on a port of the loopback that the system chooses, without the
@@ -155,10 +162,10 @@ extension Snapshot {
         let pinFile = readsPins ? daemon?.pins : nil
         let pins = pinFile.flatMap { PinFile.read($0.path, namedAt: $0.place, findings: findings) }
         guard let daemon, !findings.hasErrors else { throw ConfigurationProblems(findings.sorted) }
-        let files = [file] + (pinFile.map { [$0.path] } ?? [])
+        let files = [file] + (pins?.files ?? pinFile.map { [$0.path] } ?? [])
         return Snapshot(
             daemon, pins: pins, warnings: findings.sorted, stateDirectory: stateDirectory, files: files,
-            sources: findings.sources.stamps)
+            sources: findings.sources)
     }
 }
 
@@ -170,6 +177,7 @@ extension Snapshot {
     /// - Parameter limit: of all of them together, in bytes.
     package func copyFiles(limit: Int) throws(ConfigurationFilesProblem) -> ConfigurationFiles {
         guard sources.count <= Self.copiesLimit else { throw .tooMany(limit: Self.copiesLimit) }
+        if let listing = listings.first(where: { !$0.isCurrent }) { throw .changed(path: listing.directory) }
         var (contents, left) = ([ConfigurationFiles.File](), limit)
         for stamp in sources {
             let bytes: [UInt8]

@@ -10,14 +10,40 @@ struct PinFile {
     var defaultTLS: ClientTLS?
     var hosts: HostTable<HostEntry>
 
-    /// Reads the file. Whatever is wrong is among the findings.
+    /// The files that it was read from, the main one first.
+    var files: [String]
+
+    /// Reads the file, and the further ones that belong to it. Whatever is wrong is among the findings.
     /// - Parameter place: where the file is named, to be blamed if it can't be read.
     static func read(_ file: String, namedAt place: Place, findings: Findings) -> PinFile? {
+        guard let root = section(of: file, namedAt: place, "pins: ", findings) else { return nil }
+        let defaults = PinDefaults(root.section("defaults"), file: file)
+        let factory = ClientTLSFactory()
+        let defaultTLS = factory.settings(defaults.requirements, identity: nil) { problem in
+            root.start.map { root.error($0, problem) }
+        }
+        let further = FurtherPinFiles(of: file, root, namedAt: place)
+        var (sections, files) = ([(root, file)], [file])
+        for (path, place) in further.list {
+            files.append(path)
+            guard let section = section(of: path, namedAt: place, "", findings) else { continue }
+            further.refuseKeys(of: section)
+            sections.append((section, path))
+        }
+        let hosts = hosts(sections, defaults: defaults, factory: factory)
+        for (section, _) in sections { section.finish() }
+        return PinFile(defaults: defaults, defaultTLS: defaultTLS, hosts: hosts, files: files)
+    }
+
+    /// - Parameter prefix: begins what is said at the place.
+    private static func section(
+        of file: String, namedAt place: Place, _ prefix: String, _ findings: Findings
+    ) -> Section? {
         let bytes: [UInt8]
         switch FileContents.read(findings.sources.source(file)) {
         case .failure(let reason):
-            findings.error(
-                place, "pins: \(file) can't be read: \(reason.text) (write pins: null if nothing is to be pinned)")
+            let hint = prefix.isEmpty ? "" : " (write pins: null if nothing is to be pinned)"
+            findings.error(place, "\(prefix)\(file) can't be read: \(reason.text)\(hint)")
             return nil
         case .success(let read): bytes = read
         }
@@ -32,41 +58,42 @@ struct PinFile {
             }
             return nil
         }
-        let root = Section("", value, file: file, findings: findings)
-        let defaults = PinDefaults(root.section("defaults"), file: file)
-        let factory = ClientTLSFactory()
-        let defaultTLS = factory.settings(defaults.requirements, identity: nil) { root.error(value, $0) }
-        let hosts = hosts(root, file: file, defaults: defaults, factory: factory)
-        root.finish()
-        return PinFile(defaults: defaults, defaultTLS: defaultTLS, hosts: hosts)
+        return Section("", value, file: file, findings: findings)
+    }
+
+    /// The list of a file; empty (with an error) if there is none.
+    private static func list(_ root: Section) -> [YAMLValue] {
+        guard let value = root.nonNull("hosts") else { return [] }
+        if case .sequence(let list) = value.content { return list }
+        var slip: String?
+        switch value.content {
+        case .mapping(let pairs): slip = pairs.first.flatMap { YAMLSlip.dashHint("\($0.key):") }
+        case .scalar(let text): slip = YAMLSlip.dashHint(text)
+        case .null, .sequence, .set: break
+        }
+        root.error(
+            value,
+            "\"hosts\" takes a list of entries (\"- match: …\"), not \(value.kind)\(slip.map { "; \($0)" } ?? "")")
+        return []
     }
 
     private static func hosts(
-        _ root: Section, file: String, defaults: PinDefaults, factory: ClientTLSFactory
+        _ sections: [(root: Section, file: String)], defaults: PinDefaults, factory: ClientTLSFactory
     ) -> HostTable<HostEntry> {
-        guard let value = root.nonNull("hosts") else { return HostTable() }
-        guard case .sequence(let list) = value.content else {
-            var slip: String?
-            switch value.content {
-            case .mapping(let pairs): slip = pairs.first.flatMap { YAMLSlip.dashHint("\($0.key):") }
-            case .scalar(let text): slip = YAMLSlip.dashHint(text)
-            case .null, .sequence, .set: break
-            }
-            root.error(
-                value,
-                "\"hosts\" takes a list of entries (\"- match: …\"), not \(value.kind)\(slip.map { "; \($0)" } ?? "")")
-            return HostTable()
-        }
         var read: [(reader: PinEntryReader, pattern: HostPattern, place: YAMLValue)] = []
-        read.reserveCapacity(list.count)
-        for element in list {
-            let reader = PinEntryReader(root.element("hosts", element), file: file, defaults: defaults)
-            if let match = reader.match(of: element) {
-                read.append((reader, match.pattern, match.place))
-            } else {
-                reader.finish()
+        for (root, file) in sections {
+            let list = list(root)
+            read.reserveCapacity(read.count + list.count)
+            for element in list {
+                let reader = PinEntryReader(root.element("hosts", element), file: file, defaults: defaults)
+                if let match = reader.match(of: element) {
+                    read.append((reader, match.pattern, match.place))
+                } else {
+                    reader.finish()
+                }
             }
         }
+        guard let (root, _) = sections.first, !read.isEmpty else { return HostTable() }
         // The patterns of all are put together first, since each entry tells its own by them.
         let numbering = HostPatterns.number(read.map(\.pattern))
         let parts = SharedParts(patterns: numbering.patterns, tls: factory)
@@ -76,18 +103,20 @@ struct PinFile {
             let entry = reader.entry(number, at: place, parts: parts)
             // Denied hosts of strangers are what such an entry is good for.
             if entry.action != .deny, let warning = pattern.publicSuffixWarning() {
-                root.warning(place, "match: \(warning)")
+                reader.section.warning(place, "match: \(warning)")
             }
             if let host = pattern.testHost {
-                root.error(
+                reader.section.error(
                     place, "match: \(host.rawValue) is reserved: the proxy answers for it itself (pinproxy doctor)")
             }
             entries.append(entry)
         }
         for (later, first) in numbering.duplicates {
-            root.error(
-                read[later].place,
-                "match: \(read[later].pattern.inBothForms) already has the entry in line \(read[first].place.line)")
+            let (later, first) = (read[later], read[first])
+            let line = first.place.line
+            let place = first.reader.file == later.reader.file ? "line \(line)" : "\(first.reader.file):\(line)"
+            later.reader.section.error(
+                later.place, "match: \(later.pattern.inBothForms) already has the entry in \(place)")
         }
         let table = sideBySide(numbering.table(of: entries))
         BaseURLChecks(hosts: table, defaultAction: defaults.action, findings: root.findings).run()

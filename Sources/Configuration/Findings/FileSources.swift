@@ -10,8 +10,11 @@ internal import TLS
 final class FileSources {
     /// The files and what they were when they were read, in that order.
     private(set) var stamps: [FileStamp] = []
+    /// What patterns named, likewise.
+    private(set) var listings: [FileListing] = []
     private var known: Set<String> = []
     private var copies: [String: CInt] = [:]
+    private var readsCopies: Bool { !copies.isEmpty }
 
     init() {}
 
@@ -36,5 +39,23 @@ final class FileSources {
         let stamp = FileStamp(path)
         if known.insert(stamp.path).inserted { stamps.append(stamp) }
         return path
+    }
+
+    /// The files that a pattern names, in the order of their names. A path without wildcards names itself.
+    func paths(_ pattern: String) throws(Reason) -> [String] {
+        guard FileListing.hasWildcard(pattern) else { return [pattern] }
+        let (directory, name) = FileListing.split(pattern)
+        let names: [String]
+        if readsCopies {
+            let absolute = FileStamp.absolute(directory)
+            names = copies.keys.map(FileListing.split)
+                .filter { $0.directory == absolute && FileListing.fits($0.name, name) }
+                .map(\.name).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+        } else {
+            let listing = try FileListing(pattern)
+            listings.append(listing)
+            names = listing.names
+        }
+        return names.map { "\(directory)/\($0)" }
     }
 }

@@ -112,7 +112,7 @@ struct ConfigurationReport: Encodable {
             "cache.disk": Quantity.text(bytes: snapshot.cache.disk), "log.level": snapshot.log.level.rawValue,
             "log.format": snapshot.log.format.rawValue,
             "log.access": "\(snapshot.log.access)",
-            "reachability": list(snapshot.reachability.map(\.text)), "pins": snapshot.files.dropFirst().first ?? "null",
+            "reachability": list(snapshot.reachability.map(\.text)), "pins": snapshot.pinFile ?? "null",
         ]
     }
 

@@ -90,7 +90,7 @@ extension ProxyDaemon {
     private var filesReport: FilesReport {
         FilesReport(
             configuration: FileStamp.absolute(snapshot.files.first ?? ""), readAt: readAt, files: snapshot.sources,
-            fallback: fallback?.text,
+            listings: snapshot.listings, fallback: fallback?.text,
             kept: fallback != nil || keptGeneration.isOf(generation))
     }
 

@@ -154,7 +154,8 @@ package final class SignerService {
     }
 
     private static func stamps(of snapshot: Snapshot) -> [String: FileStamp] {
-        let paths = snapshot.files + snapshot.authorityFiles.paths
+        // A directory is another one once a file was added.
+        let paths = snapshot.files + snapshot.listings.map(\.directory) + snapshot.authorityFiles.paths
         return Dictionary(paths.map { ($0, FileStamp($0)) }) { first, _ in first }
     }
 

@@ -66,7 +66,7 @@ package struct ExpiryWatch {
         var found: [Finding] = []
         var known: Set<RevocationListTerm> = []
         for (lists, entry) in snapshot.revocationLists {
-            let place = entry?.place ?? Place(file: snapshot.files.last ?? "")
+            let place = entry?.place ?? Place(file: snapshot.pinFile ?? "")
             for term in lists.terms where known.insert(term).inserted {
                 let finding = finding(
                     .revocationList, entry, place, term.path, term.nextUpdate, within: notice(of: term), of: time)

@@ -103,7 +103,7 @@ package enum RevocationListReview {
         let issuers = snapshot.upstream.anchors.certificates + pinned
         var known: Set<RevocationListDefect> = []
         return snapshot.revocationLists.flatMap { lists, entry in
-            let place = entry?.place ?? Place(file: snapshot.files.last ?? "")
+            let place = entry?.place ?? Place(file: snapshot.pinFile ?? "")
             return lists.defects(among: issuers).filter { known.insert($0).inserted }.map {
                 Finding(entry: entry?.pattern, place: place, defect: $0)
             }

@@ -104,12 +104,8 @@ struct Learn: ParsableCommand {
     // MARK: The diff
 
     private func show(_ history: ChainHistory, _ snapshot: Snapshot) throws {
-        guard snapshot.files.count > 1 else {
+        guard let main = snapshot.pinFile else {
             throw CommandFailure("there is no pin file to change: name one in \(snapshot.files[0]) (pins: pins.yaml)")
-        }
-        let file = snapshot.files[1]
-        guard let bytes = FileManager.default.contents(atPath: file) else {
-            throw CommandFailure("\(file) can't be read")
         }
         let learned = LearnedPins(history, snapshot: snapshot)
         for remark in learned.remarks { Standard.error(remark) }
@@ -119,14 +115,23 @@ struct Learn: ParsableCommand {
                     ? "nothing has been recorded; see pinproxy learn --help"
                     : "\(Count(history.hosts.count, "host")) recorded; the pin file lacks nothing")
         }
-        var lines = PinFileLines(String(decoding: bytes, as: UTF8.self))
-        for addition in learned.additions { lines.add(addition) }
-        lines.append(learned.entries)
-        let (name, directory) = Self.name(of: file)
-        Standard.output(lines.text.diff(of: name))
-        Standard.error(
-            "compare the keys with a second source before you apply this: "
-                + "patch -p0\(directory.map { " -d \(ShellSyntax.sh.quoted($0))" } ?? "") < DIFF")
+        // Each entry stays in the file that has it; new ones go into the main one.
+        for file in snapshot.files.dropFirst() {
+            let additions = learned.additions.filter { $0.entry.file == file }
+            let entries = file == main ? learned.entries : []
+            guard !additions.isEmpty || !entries.isEmpty else { continue }
+            guard let bytes = FileManager.default.contents(atPath: file) else {
+                throw CommandFailure("\(file) can't be read")
+            }
+            var lines = PinFileLines(String(decoding: bytes, as: UTF8.self))
+            for addition in additions { lines.add(addition) }
+            lines.append(entries)
+            let (name, directory) = Self.name(of: file)
+            Standard.output(lines.text.diff(of: name))
+            Standard.error(
+                "compare the keys with a second source before you apply this: "
+                    + "patch -p0\(directory.map { " -d \(ShellSyntax.sh.quoted($0))" } ?? "") < DIFF")
+        }
     }
 
     /// The file as patch is to find it: below the working directory, or alone with its directory.
