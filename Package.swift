@@ -100,6 +100,7 @@ let package = Package(
             "PinnedSession",
             ["Session", "Transport", "Security", "Serialization", "HTTPWire", "EventLoop", "TLS"]),
         room("Decoding", ["Session", "Serialization", "EventLoop", "CSeccomp", "CShims"]),
+        safeRoom("Bundles", ["Serialization", "Security", "TLS"]),
         room(
             "Configuration",
             ["Security", "Serialization", "Session", "HTTPWire", "EventLoop", "TLS", "Addresses", "CYAML"]),
@@ -132,7 +133,7 @@ let package = Package(
             name: "pinproxy",
             dependencies: [
                 "Daemon", "Clients", "Records", "Isolation", "LocalPeers", "Configuration", "Decoding", "Session",
-                "Serialization", "Security",
+                "Serialization", "Security", "Bundles",
                 "HTTPWire", "EventLoop", "TLS", "CSystemd",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
@@ -187,6 +188,7 @@ let package = Package(
                 "CSeccomp",
             ],
             exclude: ["Peers"], swiftSettings: settings),
+        tests("Bundles", ["Serialization", "Security", "TLS"]),
         tests("Configuration", ["Security", "Serialization", "Session", "HTTPWire", "TLS", "TestAuthority"]),
         tests(
             "Records",
@@ -210,7 +212,7 @@ let package = Package(
             name: "CommandTests",
             dependencies: [
                 "pinproxy", "Daemon", "Clients", "Records", "Session", "Configuration", "Serialization", "Security",
-                "Isolation", "TLS", "TestAuthority",
+                "Bundles", "Isolation", "TLS", "TestAuthority",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),
@@ -224,7 +226,7 @@ let package = Package(
         .target(
             name: "FuzzTargets",
             dependencies: [
-                "Daemon", "Clients", "Records", "Configuration", "Decoding", "Isolation", "Session", "Caching",
+                "Daemon", "Clients", "Records", "Configuration", "Bundles", "Decoding", "Isolation", "Session", "Caching",
                 "Serialization", "Security", "Transport", "HTTP2", "HTTPWire", "TLS", "EventLoop", "Addresses",
                 .product(name: "Logging", package: "swift-log"),
             ],

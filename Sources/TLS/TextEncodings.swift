@@ -25,7 +25,7 @@ package enum Base64 {
     }
 
     /// Nil unless the text is whole groups of four; callers remove white space.
-    static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
+    package static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(text.underestimatedCount / 4 * 3)
         var group: UInt32 = 0

@@ -1,6 +1,6 @@
 /// Received bytes for people: whatever a terminal or a log could take for more than text is escaped.
-enum ShownBytes {
-    static func text(_ bytes: Span<UInt8>, most: Int = 100) -> String {
+package enum ShownBytes {
+    package static func text(_ bytes: Span<UInt8>, most: Int = 100) -> String {
         let shown = min(bytes.count, most)
         var copy: [UInt8] = []
         copy.reserveCapacity(shown)
@@ -20,7 +20,7 @@ enum ShownBytes {
         return text.withUTF8 { Self.text($0.span, most: 200) }
     }
 
-    static func text(_ scalar: Unicode.Scalar) -> String {
+    package static func text(_ scalar: Unicode.Scalar) -> String {
         switch scalar.properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned:
             "\\u{" + String(scalar.value, radix: 16, uppercase: true) + "}"
