@@ -1,5 +1,6 @@
 // Configuration: files in, one immutable and validated snapshot out, or every problem at once.
 
+internal import Bundles
 internal import Glibc
 package import Security
 package import Session
@@ -20,6 +21,12 @@ package final class Snapshot: Sendable {
     package let hosts: HostTable<HostEntry>
     /// An entry's `clients` ask for more than the user.
     package let asksForProcesses: Bool
+    /// Where the policy comes from; nil: from the machine's own pin file alone.
+    package let policy: PolicySettings?
+    /// Nil: none is in force.
+    package let bundle: BundleInForce?
+    /// Why every host is denied; nil: the entries decide.
+    package let denial: String?
     /// What is done with hosts that have no entry.
     package let defaultAction: HostAction
     /// The policy of hosts that have no entry: the trust anchors decide.
@@ -39,11 +46,16 @@ package final class Snapshot: Sendable {
     package let sources: [FileStamp]
     /// The files that patterns named (`pins.d/*.yaml`).
     package let listings: [FileListing]
+    /// Of pinproxy.yaml and all pin files, the bundle's included: machines with the same policy have the same.
+    package let digest: SHA256Digest
 
     init(
-        _ daemon: DaemonFile, pins: PinFile?, warnings: [Problem], stateDirectory: String, files: [String],
-        sources: FileSources
+        _ daemon: DaemonFile, pins: PinFile?, bundle: BundleInForce?, denial: String?, warnings: [Problem],
+        stateDirectory: String, files: [String], sources: FileSources
     ) {
+        policy = daemon.policy
+        self.bundle = bundle
+        self.denial = denial
         proxy = daemon.proxy
         authority = daemon.authority
         upstream = daemon.upstream
@@ -56,7 +68,7 @@ package final class Snapshot: Sendable {
         hosts = pins?.hosts ?? HostTable()
         asksForProcesses = hosts.values.contains { $0.clients?.asksForProcesses == true }
         let defaults = pins?.defaults ?? PinDefaults()
-        defaultAction = defaults.action
+        defaultAction = denial == nil ? defaults.action : .deny
         defaultPolicy = SecurityPolicy(requirements: defaults.requirements)
         defaultTLS = pins?.defaultTLS
         defaultRules = defaults.rules
@@ -67,6 +79,7 @@ package final class Snapshot: Sendable {
         self.files = files
         self.sources = sources.stamps
         listings = sources.listings
+        digest = sources.digest
     }
 
     /// The main pin file; nil: there is none.
@@ -87,6 +100,9 @@ package final class Snapshot: Sendable {
         self.admin = admin ?? other.admin
         self.hosts = hosts ?? other.hosts
         asksForProcesses = other.asksForProcesses
+        policy = other.policy
+        bundle = other.bundle
+        denial = other.denial
         defaultAction = other.defaultAction
         self.defaultPolicy = defaultPolicy ?? other.defaultPolicy
         defaultTLS = other.defaultTLS
@@ -98,6 +114,7 @@ package final class Snapshot: Sendable {
         files = other.files
         sources = other.sources
         listings = other.listings
+        digest = other.digest
     }
 
     /// The same for a proxy of `pinproxy exec --start`: on a port of the loopback that the system chooses, without the
@@ -152,20 +169,46 @@ extension Snapshot {
             findings: Findings(services: services, readsSecrets: readsSecrets))
     }
 
+    /// - Parameter candidate: a bundle, in place of the accepted one.
     static func load(
         _ file: String, stateDirectory: String, readsPins: Bool = true, at unixTime: UnixTime = UnixTime(time(nil)),
-        findings: Findings
+        candidate: KeptBundle? = nil, findings: Findings
     ) throws(ConfigurationProblems) -> Snapshot {
         let daemon = DaemonFile.read(
             file, stateDirectory: stateDirectory, at: unixTime, readsPrivateFiles: readsPins && findings.readsSecrets,
             readsAnchors: readsPins, findings: findings)
         let pinFile = readsPins ? daemon?.pins : nil
-        let pins = pinFile.flatMap { PinFile.read($0.path, namedAt: $0.place, findings: findings) }
+        var (bundle, denial): (BundleInForce?, String?)
+        if readsPins, let policy = daemon?.policy {
+            let reader = KeptBundleReader(
+                settings: policy, stateDirectory: stateDirectory, findings: findings, now: unixTime)
+            switch reader.read(candidate) {
+            case .bundle(let found): bundle = found
+            case .none: break
+            case .denied(let cause): denial = cause
+            }
+        }
+        do throws(FileProblem) {
+            if let bundle { try findings.sources.add(bundle) }
+        } catch {
+            findings.error(Place(file: BundleInForce.pinFile), "can't be read: \(error)")
+        }
+        // Where every host is denied, its mistakes don't matter.
+        let pins =
+            denial == nil && (pinFile != nil || bundle != nil)
+            ? PinFile.read(pinFile, beside: bundle, findings: findings) : nil
         guard let daemon, !findings.hasErrors else { throw ConfigurationProblems(findings.sorted) }
         let files = [file] + (pins?.files ?? pinFile.map { [$0.path] } ?? [])
         return Snapshot(
-            daemon, pins: pins, warnings: findings.sorted, stateDirectory: stateDirectory, files: files,
-            sources: findings.sources)
+            daemon, pins: pins, bundle: bundle, denial: denial, warnings: findings.sorted,
+            stateDirectory: stateDirectory, files: files, sources: findings.sources)
+    }
+
+    /// Reads the configuration with another bundle than the accepted one.
+    package static func load(
+        _ file: String, with candidate: KeptBundle, stateDirectory: String
+    ) throws(ConfigurationProblems) -> Snapshot {
+        try load(file, stateDirectory: stateDirectory, candidate: candidate, findings: Findings())
     }
 }
 

@@ -1,5 +1,7 @@
 import Foundation
 import Glibc
+import Security
+import TLS
 import Testing
 
 @testable import Configuration

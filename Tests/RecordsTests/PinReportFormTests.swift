@@ -72,8 +72,9 @@ import Testing
 
     private func request(_ uri: String, parent: ParentProxy? = nil) throws -> String {
         let upstream = UpstreamSettings(anchors: TrustAnchors([]), parent: parent)
-        let uri = try #require(try? ReportURI.parse(uri).get())
-        let request = try ReportRequest(uri, Array("{}".utf8), upstream: upstream)
+        let uri = try #require(try? ServiceURL.parse(uri, example: "", purpose: "").get())
+        let request = try ServiceRequest(
+            uri, fields: [("Content-Type", "application/json")], body: Array("{}".utf8), upstream: upstream)
         // As the connection that is made for the target says.
         let hop = request.target.key.layer == .plain ? parent.map(ParentHop.init) : nil
         var head: [UInt8] = []

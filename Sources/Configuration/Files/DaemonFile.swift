@@ -16,6 +16,7 @@ struct DaemonFile {
     var admin: AdminSettings
     /// Where the pin file is named (the whole file, if it isn't), and its path; nil for none.
     var pins: (place: Place, path: String)?
+    var policy: PolicySettings?
 
     /// Reads the file. What is wrong is among the findings, with its default in the result; nil if it isn't YAML.
     /// - Parameter unixTime: the instant when trust anchors must be valid.
@@ -31,6 +32,7 @@ struct DaemonFile {
             return nil
         case .success(let read): bytes = read
         }
+        findings.sources.note(bytes)
         let value = YAMLDocument.compose(bytes, file: file, findings: findings)
         if value == nil || value?.isNull == true {
             if findings.hasErrors { return nil }
@@ -52,7 +54,7 @@ struct DaemonFile {
             log: reader.log(root.section("log")),
             reachability: reader.reachability(root),
             admin: reader.admin(root, proxy: proxy.listen),
-            pins: reader.pins(root))
+            pins: reader.pins(root), policy: reader.policy(root))
         root.finish()
         return result
     }

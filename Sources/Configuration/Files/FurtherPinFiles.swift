@@ -1,10 +1,10 @@
-/// The pin files that belong to a main one: those that its `include` names, and those of its directory (`pins.d` beside
-/// `pins.yaml`). Teams and tools have files of their own so. They have entries alone: the main file's `defaults` hold.
+/// The pin files beside a main one: those that its `include` names, and those in its directory (`pins.d` for
+/// `pins.yaml`). Teams and tools keep theirs there. They contain entries only; the main file's `defaults` apply.
 struct FurtherPinFiles {
     /// The kept copy of a configuration has at most 256 files.
     static let limit = 200
 
-    /// Their paths, in the order in which they are read, and where each is named.
+    /// Their paths in reading order, and where each is named.
     private(set) var list: [(path: String, place: Place)] = []
     private let main: String
     private let findings: Findings
@@ -52,7 +52,7 @@ struct FurtherPinFiles {
         }
     }
 
-    /// A file whose name nobody looks for would pin nothing, and say nothing.
+    /// Such a file would pin nothing, and nobody would notice.
     private func warnOfOthers(in directory: String) {
         guard let others = try? findings.sources.paths("\(directory)/*.yml") else { return }
         for path in others {
@@ -60,7 +60,16 @@ struct FurtherPinFiles {
         }
     }
 
-    func refuseKeys(of section: Section) {
+    /// Those that can be read, with their paths.
+    func sections(_ findings: Findings) -> [(root: Section, file: String)] {
+        list.compactMap { path, place in
+            guard let section = PinFile.section(of: path, namedAt: place, "", findings) else { return nil }
+            refuseKeys(of: section)
+            return (section, path)
+        }
+    }
+
+    private func refuseKeys(of section: Section) {
         for key in ["defaults", "include"] {
             if let value = section.value(key) {
                 section.error(value, "\"\(key)\" belongs in the main pin file, \(main)")

@@ -6,7 +6,7 @@ internal import TLS
 struct PinDefaults {
     var action = HostAction.intercept
     var requirements = TrustRequirements()
-    var reportURI: ReportURI?
+    var reportURI: ServiceURL?
     /// The rules of hosts that write none themselves.
     var rules: RuleLayers?
 
@@ -16,7 +16,7 @@ struct PinDefaults {
     init(_ section: Section, file: String) {
         action = section.read("action", .anyCase) ?? .intercept
         requirements = RequirementsReader(section: section, file: file, inherited: TrustRequirements()).read()
-        reportURI = section.readOptional("report_uri", Form(read: ReportURI.parse))
+        reportURI = section.readOptional("report_uri", .collector)
         rules = RuleBlockReader(section: section, file: file, owner: .defaults).layers(over: nil)
         section.finish()
     }
@@ -74,6 +74,14 @@ struct RequirementsReader {
             section.scalar(value, "crl_files", .path).map { FileContents.resolve($0, relativeTo: file) }
         }
         guard !paths.isEmpty, let first = values.first else { return nil }
+        // They change often, and by other hands than the policy.
+        if let path = paths.first(where: { $0.hasPrefix(BundleInForce.prefix) }) {
+            section.error(
+                first,
+                "crl_files: \(path): revocation lists aren't part of a bundle; name a file of the machine, as in "
+                    + "/etc/pinproxy/issuer.crl")
+            return nil
+        }
         do {
             return try RevocationLists.load(paths)
         } catch {

@@ -44,7 +44,7 @@ struct PinEntryReader {
         }
         let reportURI =
             section.value("report_uri") == nil
-            ? defaults.reportURI : section.readOptional("report_uri", Form(read: ReportURI.parse))
+            ? defaults.reportURI : section.readOptional("report_uri", .collector)
         let showsRefusals = section.read("on_refusal", .word([("status", false), ("page", true)])) ?? false
         if showsRefusals, action != .intercept { refusePage() }
         let records = section.read("record", .bool) ?? false

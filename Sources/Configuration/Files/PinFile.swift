@@ -1,3 +1,4 @@
+internal import Bundles
 internal import EventLoop
 internal import HTTPWire
 internal import Security
@@ -10,33 +11,51 @@ struct PinFile {
     var defaultTLS: ClientTLS?
     var hosts: HostTable<HostEntry>
 
-    /// The files that it was read from, the main one first.
+    /// The machine's own files that it was read from, the main one first.
     var files: [String]
 
-    /// Reads the file, and the further ones that belong to it. Whatever is wrong is among the findings.
-    /// - Parameter place: where the file is named, to be blamed if it can't be read.
-    static func read(_ file: String, namedAt place: Place, findings: Findings) -> PinFile? {
-        guard let root = section(of: file, namedAt: place, "pins: ", findings) else { return nil }
-        let defaults = PinDefaults(root.section("defaults"), file: file)
+    /// A file, and whether it is of a bundle.
+    private typealias Part = (root: Section, file: String, isOfBundle: Bool)
+
+    /// Reads the machine's own file, and the further ones that belong to it. Whatever is wrong is among the findings.
+    /// - Parameters:
+    ///   - own: the file, and where it is named, to be blamed if it can't be read; nil: there is none.
+    ///   - bundle: its pin file is read too; its defaults hold, and what is weaker in the own files is an error.
+    static func read(
+        _ own: (place: Place, path: String)?, beside bundle: BundleInForce? = nil, findings: Findings
+    ) -> PinFile? {
+        var parts: [Part] = []
+        var files: [String] = []
+        if let own {
+            guard let root = section(of: own.path, namedAt: own.place, "pins: ", findings) else { return nil }
+            let list = FurtherPinFiles(of: own.path, root, namedAt: own.place).sections(findings)
+            parts = [(root, own.path, false)] + list.map { ($0.root, $0.file, false) }
+            files = [own.path] + list.map(\.file)
+        }
+        if let bundle {
+            let place = Place(file: BundleInForce.pinFile)
+            guard let root = section(of: place.file, namedAt: place, "", findings) else { return nil }
+            let list = FurtherPinFiles(of: place.file, root, namedAt: place).sections(findings)
+            if bundle.local == .tighten, own != nil, let value = parts.first?.root.value("defaults") {
+                parts[0].root.error(value, "defaults: the bundle's hold (version \(bundle.version))")
+            }
+            parts += [(root, place.file, true)] + list.map { ($0.root, $0.file, true) }
+        }
+        // Those of the bundle, unless the machine has its own.
+        let deciding = parts.first { $0.isOfBundle && bundle?.local != .any } ?? parts.first { $0.root.has("defaults") }
+        let main = deciding ?? parts.first
+        let defaults = main.map { PinDefaults($0.root.section("defaults"), file: $0.file) } ?? PinDefaults()
         let factory = ClientTLSFactory()
         let defaultTLS = factory.settings(defaults.requirements, identity: nil) { problem in
-            root.start.map { root.error($0, problem) }
+            main.map { main in main.root.start.map { main.root.error($0, problem) } }
         }
-        let further = FurtherPinFiles(of: file, root, namedAt: place)
-        var (sections, files) = ([(root, file)], [file])
-        for (path, place) in further.list {
-            files.append(path)
-            guard let section = section(of: path, namedAt: place, "", findings) else { continue }
-            further.refuseKeys(of: section)
-            sections.append((section, path))
-        }
-        let hosts = hosts(sections, defaults: defaults, factory: factory)
-        for (section, _) in sections { section.finish() }
+        let hosts = hosts(parts, beside: bundle, defaults: defaults, factory: factory, findings)
+        for part in parts { part.root.finish() }
         return PinFile(defaults: defaults, defaultTLS: defaultTLS, hosts: hosts, files: files)
     }
 
     /// - Parameter prefix: begins what is said at the place.
-    private static func section(
+    static func section(
         of file: String, namedAt place: Place, _ prefix: String, _ findings: Findings
     ) -> Section? {
         let bytes: [UInt8]
@@ -47,6 +66,7 @@ struct PinFile {
             return nil
         case .success(let read): bytes = read
         }
+        findings.sources.note(bytes)
         let errors = findings.errorCount
         let value = YAMLDocument.compose(bytes, file: file, findings: findings)
         guard let value, !value.isNull else {
@@ -78,29 +98,32 @@ struct PinFile {
     }
 
     private static func hosts(
-        _ sections: [(root: Section, file: String)], defaults: PinDefaults, factory: ClientTLSFactory
+        _ parts: [Part], beside bundle: BundleInForce?, defaults: PinDefaults, factory: ClientTLSFactory,
+        _ findings: Findings
     ) -> HostTable<HostEntry> {
         var read: [(reader: PinEntryReader, pattern: HostPattern, place: YAMLValue)] = []
-        for (root, file) in sections {
-            let list = list(root)
+        /// The own entries come first: they win over the bundle's for the same pattern.
+        var ownCount = 0
+        for part in parts {
+            let list = list(part.root)
             read.reserveCapacity(read.count + list.count)
             for element in list {
-                let reader = PinEntryReader(root.element("hosts", element), file: file, defaults: defaults)
+                let reader = PinEntryReader(part.root.element("hosts", element), file: part.file, defaults: defaults)
                 if let match = reader.match(of: element) {
                     read.append((reader, match.pattern, match.place))
                 } else {
                     reader.finish()
                 }
             }
+            if !part.isOfBundle { ownCount = read.count }
         }
-        guard let (root, _) = sections.first, !read.isEmpty else { return HostTable() }
         // The patterns of all are put together first, since each entry tells its own by them.
         let numbering = HostPatterns.number(read.map(\.pattern))
-        let parts = SharedParts(patterns: numbering.patterns, tls: factory)
+        let shared = SharedParts(patterns: numbering.patterns, tls: factory)
         var entries: [HostEntry] = []
         entries.reserveCapacity(read.count)
         for (number, (reader, pattern, place)) in zip(numbering.numbers, read) {
-            let entry = reader.entry(number, at: place, parts: parts)
+            let entry = reader.entry(number, at: place, parts: shared)
             // Denied hosts of strangers are what such an entry is good for.
             if entry.action != .deny, let warning = pattern.publicSuffixWarning() {
                 reader.section.warning(place, "match: \(warning)")
@@ -111,15 +134,23 @@ struct PinFile {
             }
             entries.append(entry)
         }
-        for (later, first) in numbering.duplicates {
+        for (later, first) in numbering.duplicates where (later < ownCount) == (first < ownCount) {
             let (later, first) = (read[later], read[first])
             let line = first.place.line
             let place = first.reader.file == later.reader.file ? "line \(line)" : "\(first.reader.file):\(line)"
             later.reader.section.error(
                 later.place, "match: \(later.pattern.inBothForms) already has the entry in \(place)")
         }
+        if bundle?.local == .tighten, ownCount > 0 {
+            let ofBundle = zip(read, entries).dropFirst(ownCount).map { (pattern: $0.pattern, entry: $1) }
+            let rule = LocalEntries(beside: ofBundle, defaults)
+            for ((reader, pattern, place), entry) in zip(read, entries).prefix(ownCount) {
+                guard let weakness = rule.weakness(of: entry, pattern) else { continue }
+                reader.section.error(place, "match: \(pattern.inBothForms): \(weakness)")
+            }
+        }
         let table = sideBySide(numbering.table(of: entries))
-        BaseURLChecks(hosts: table, defaultAction: defaults.action, findings: root.findings).run()
+        BaseURLChecks(hosts: table, defaultAction: defaults.action, findings: findings).run()
         return table
     }
 

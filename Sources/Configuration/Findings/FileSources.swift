@@ -1,3 +1,4 @@
+internal import Bundles
 internal import Glibc
 internal import Security
 internal import TLS
@@ -13,8 +14,12 @@ final class FileSources {
     /// What patterns named, likewise.
     private(set) var listings: [FileListing] = []
     private var known: Set<String> = []
+    /// Of the contents of pinproxy.yaml, the pin files, and those of the bundle, in reading order.
+    private var digests: [UInt8] = []
     private var copies: [String: CInt] = [:]
     private var readsCopies: Bool { !copies.isEmpty }
+    /// The files of a bundle, by path.
+    private var ofBundle: [String: CInt] = [:]
 
     init() {}
 
@@ -31,10 +36,22 @@ final class FileSources {
         }
     }
 
-    deinit { for descriptor in copies.values { close(descriptor) } }
+    deinit { for descriptor in copies.values.map(\.self) + ofBundle.values.map(\.self) { close(descriptor) } }
+
+    /// Makes the files of a bundle readable.
+    func add(_ bundle: BundleInForce) throws(FileProblem) {
+        for file in bundle.files { ofBundle[BundleInForce.prefix + file.path] = try MemoryFile.make(file.bytes) }
+    }
+
+    func note(_ contents: [UInt8]) { digests += SHA256Digest.of(contents).bytes }
+
+    /// Another one for another policy, as far as those files say.
+    var digest: SHA256Digest { SHA256Digest.of(digests) }
 
     func source(_ path: String) -> String {
         if ServiceCredential.isCredential(path) { return path }
+        // What isn't in the bundle isn't anywhere.
+        if path.hasPrefix(BundleInForce.prefix) { return ofBundle[path].map { "/proc/self/fd/\($0)" } ?? path }
         if let copy = copies[FileStamp.absolute(path)] { return "/proc/self/fd/\(copy)" }
         let stamp = FileStamp(path)
         if known.insert(stamp.path).inserted { stamps.append(stamp) }
@@ -46,9 +63,10 @@ final class FileSources {
         guard FileListing.hasWildcard(pattern) else { return [pattern] }
         let (directory, name) = FileListing.split(pattern)
         let names: [String]
-        if readsCopies {
-            let absolute = FileStamp.absolute(directory)
-            names = copies.keys.map(FileListing.split)
+        let isOfBundle = pattern.hasPrefix(BundleInForce.prefix)
+        if isOfBundle || readsCopies {
+            let absolute = isOfBundle ? directory : FileStamp.absolute(directory)
+            names = (isOfBundle ? ofBundle : copies).keys.map(FileListing.split)
                 .filter { $0.directory == absolute && FileListing.fits($0.name, name) }
                 .map(\.name).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
         } else {

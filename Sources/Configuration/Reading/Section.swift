@@ -55,6 +55,9 @@ final class Section {
         return pairs[index].value
     }
 
+    /// Whether a key is written; that alone doesn't make it known.
+    func has(_ key: String) -> Bool { pairs.contains { $0.key == key } }
+
     /// The value of a key, nil where it isn't written or is null.
     func nonNull(_ key: String) -> YAMLValue? {
         value(key).flatMap { $0.isNull ? nil : $0 }

@@ -42,7 +42,7 @@ package final class HostEntry: Sendable {
     package var action: HostAction { terms.action }
     /// How TLS is spoken with the host; nil where the action doesn't speak it.
     package var tls: ClientTLS? { terms.tls }
-    package var reportURI: ReportURI? { terms.reportURI }
+    package var reportURI: ServiceURL? { terms.reportURI }
     /// A client gets the refusal inside its TLS, as from the origin (`on_refusal: page`).
     package var showsRefusals: Bool { terms.showsRefusals }
     /// The chains seen are recorded, to make pins of them (`record: true`).
@@ -68,7 +68,7 @@ package final class HostEntry: Sendable {
 package final class EntryTerms: Sendable, Equatable {
     let action: HostAction
     let tls: ClientTLS?
-    let reportURI: ReportURI?
+    let reportURI: ServiceURL?
     let showsRefusals: Bool
     let records: Bool
     let rules: RuleLayers?
@@ -78,7 +78,7 @@ package final class EntryTerms: Sendable, Equatable {
     let file: String
 
     package init(
-        action: HostAction, tls: ClientTLS? = nil, reportURI: ReportURI? = nil, showsRefusals: Bool = false,
+        action: HostAction, tls: ClientTLS? = nil, reportURI: ServiceURL? = nil, showsRefusals: Bool = false,
         records: Bool = false, rules: RuleLayers? = nil, clients: EntryClients? = nil, patterns: HostPatterns,
         file: String
     ) {

@@ -55,6 +55,9 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var changedFiles: [String]?
     /// Why the start has refused the configuration files.
     package var fallback: String?
+    /// Of the policy: pinproxy.yaml and all pin files, the bundle's included. SHA-256, in hexadecimal.
+    package var digest: String?
+    package var policy: PolicyStatus?
     package var listen: [String]?
     package var admin: [String]?
     package var clients: Int?

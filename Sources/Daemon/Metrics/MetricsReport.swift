@@ -23,6 +23,8 @@ struct MetricsReport {
         var reloadsRefused = 0
         var lastReloadFailed = false
         var isFallback = false
+        var digest = ""
+        var policy: PolicyStatus?
         var insecureSwitches = 0
         var warnings = 0
         var leavesIssued = 0
@@ -302,6 +304,12 @@ struct MetricsReport {
             "pinproxy_config_fallback", .gauge,
             "1 if the configuration was refused at the start, and the one last in force is used.")
         text.sample([], daemon.isFallback ? 1 : 0)
+        text.family(
+            "pinproxy_config_info", .gauge,
+            "The policy in force, as labels: its digest (pinproxy.yaml and all pin files), and the bundle's version.")
+        text.sample(
+            [("digest", daemon.digest), ("bundle", daemon.policy?.version.map { "\($0)" } ?? "")], 1)
+        daemon.policy?.write(to: &text)
         text.family("pinproxy_config_generation", .gauge, "Configurations that have been in force since the start.")
         text.sample([], daemon.generation)
         text.family("pinproxy_config_read_timestamp_seconds", .gauge, "When the configuration in force was read.")

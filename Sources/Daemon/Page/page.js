@@ -210,6 +210,10 @@ function problems() {
   for (const worker of (tick.workers || []).filter(worker => !worker.up)) found.push(['bad', `Worker ${worker.worker} hangs`, 'It has not answered for two seconds.', '#tasks']);
   if (status.fallback) found.push(['bad', 'An older configuration is in force', status.fallback, '#configuration']);
   else if ((tick.last_reload || status.last_reload) === 'refused') found.push(['warn', 'The last reload was refused', 'The configuration before is in force. pinproxy check says what is wrong.', '#configuration']);
+  const policy = status.policy;
+  if (policy && policy.denial) found.push(['bad', 'Every host is denied', policy.denial, '#configuration']);
+  else if (policy && policy.expires && policy.expires < Date.now() / 1000) found.push(['bad', 'The policy has expired', `Bundle version ${policy.version} expired ${until(policy.expires)}.`, '#configuration']);
+  else if (policy && policy.failure) found.push(['warn', 'The policy is not up to date', policy.failure, '#configuration']);
   if ((status.insecure || []).length > 0) found.push(['bad', count(status.insecure.length, 'insecure setting'), status.insecure[0] + (status.insecure.length > 1 ? ' …' : ''), '#configuration']);
   if ((status.replaced_libraries || []).length > 0) found.push(['warn', 'A restart is due', `Replaced on disk since the start: ${status.replaced_libraries.join(', ')}`]);
   const ending = (status.expiring || []).filter(item => item.date < Date.now() / 1000 + 14 * day);

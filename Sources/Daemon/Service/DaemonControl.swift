@@ -262,6 +262,7 @@ extension ProxyDaemon {
         control?.stop()
         admin?.stop()
         runs?.stop()
+        policy?.stop()
         upkeep?.stop()
     }
 }

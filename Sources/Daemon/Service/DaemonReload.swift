@@ -75,6 +75,7 @@ extension ProxyDaemon {
         budget.limit = snapshot.limits.bodies
         followCache()
         upkeep?.replace(with: configuration)
+        policy?.follow(snapshot)
         network?.follow(snapshot.reachability)
         slots?.reserve(for: snapshot.hosts.values)
         for worker in workers { worker.perform { $0.replace(with: configuration) } }

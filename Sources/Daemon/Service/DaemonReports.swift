@@ -44,6 +44,8 @@ extension ProxyDaemon {
         report.lastReload = lastReload
         report.learningUntil = upkeep.learnsUntil
         report.fallback = fallback?.text
+        report.digest = snapshot.digest.hex
+        report.policy = PolicyStatus(snapshot, policy?.figures)
         report.warnings = (fallback.map { [$0.text] } ?? []) + snapshot.warnings.map(\.description)
         report.insecure = insecure
         report.expiring = expiring.prefix(StatusReport.expiringLimit).map { finding in
@@ -81,6 +83,8 @@ extension ProxyDaemon {
             daemon.reloadsRefused = reloads.refused
             daemon.lastReloadFailed = lastReload == "refused"
             daemon.isFallback = fallback != nil
+            daemon.digest = snapshot.digest.hex
+            daemon.policy = PolicyStatus(snapshot, policy?.figures)
             daemon.insecureSwitches = insecure.count
             daemon.warnings = snapshot.warnings.count
             let issued = leaves?.statistics ?? LeafCache.Statistics()

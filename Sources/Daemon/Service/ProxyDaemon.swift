@@ -36,6 +36,7 @@ package final class ProxyDaemon {
     let listeners = OwnListeners()
     private var heartbeat: Heartbeat?
     var upkeep: PinUpkeep?
+    var policy: PolicyWatch?
     var control: ControlSocket?
     private(set) var admin: AdminPort?
     private(set) var decoders: ProcessExecutor?
@@ -183,6 +184,11 @@ package final class ProxyDaemon {
         self.network = network
         try accept(vacancy)
         startHeartbeat()
+        let policy = policyWatch(
+            LoopSession(
+                loop: loop, slabs: SlabPool(budget: budget), pool: UpstreamPool(), connector: upkeep.connector))
+        self.policy = policy
+        policy.follow(snapshot)
     }
 
     private func startHeartbeat() {

@@ -11,7 +11,7 @@ import Transport
 package final class ReportDelivery {
     struct Letter: Sendable {
         let body: [UInt8]
-        let destination: ReportURI
+        let destination: ServiceURL
         let host: String
         fileprivate(set) var tries = 0
     }
@@ -26,11 +26,11 @@ package final class ReportDelivery {
     private let session: LoopSession
     private let resolver: Resolver
     private let logger: Logger
-    private let refusal: ReportRefusal
+    private let refusal: ServiceRefusal
     private var upstream: UpstreamSettings
     private var limit: Duration
     private var waiting: [Letter] = []
-    private var underWay: [ObjectIdentifier: ReportPost] = [:]
+    private var underWay: [ObjectIdentifier: ServiceExchange] = [:]
     /// Waits for second tries.
     private var pauses: [Int: Timer] = [:]
     private var pauseCount = 0
@@ -39,7 +39,7 @@ package final class ReportDelivery {
 
     package init(
         loop: EventLoop, upstream: UpstreamSettings, timeouts: Timeouts, listeners: OwnListeners, logger: Logger,
-        unixTime: @escaping @Sendable () -> UnixTime, refusal: @escaping ReportRefusal
+        unixTime: @escaping @Sendable () -> UnixTime, refusal: @escaping ServiceRefusal
     ) throws {
         self.loop = loop
         self.refusal = refusal
@@ -115,25 +115,35 @@ package final class ReportDelivery {
     private func send(_ letter: Letter) {
         var letter = letter
         letter.tries += 1
-        let post: ReportPost
+        let post: ServiceExchange
         do {
-            post = ReportPost(
-                try ReportRequest(letter.destination, letter.body, upstream: upstream), session: session, within: limit,
-                refusal: refusal)
+            let request = try ServiceRequest(
+                letter.destination, fields: [("Content-Type", "application/json")], body: letter.body,
+                upstream: upstream)
+            post = ServiceExchange(request, session: session, within: limit, bodyLimit: 0, refusal: refusal)
         } catch {
             return failed(letter, "\(error)")
         }
         let number = ObjectIdentifier(post)
         underWay[number] = post
-        post.start { [weak self] failure in
+        post.start { [weak self] result in
             guard let self else { return }
             underWay[number] = nil
+            let failure = Self.failure(of: result)
             if let failure, letter.tries < Self.tries {
                 logger.debug("pin.report.again", metadata: fields(letter, ["cause": "\(failure)"]))
                 return pause(letter)
             }
             if let failure { failed(letter, failure) } else { logger.info("pin.report.sent", metadata: fields(letter)) }
             send()
+        }
+    }
+
+    private static func failure(of result: Result<ServiceExchange.Response, ServiceFailure>) -> String? {
+        switch result {
+        case .success(let response) where (200..<300).contains(response.status): nil
+        case .success(let response): "the collector answered \(response.status)"
+        case .failure(let failure): failure.cause
         }
     }
 

@@ -25,7 +25,9 @@ struct Status: ParsableCommand {
             (accepted or refused), learning_until, \
             version, replaced_libraries (files that were replaced on disk since the start), since, read_at, \
             generation, \
-            fallback (why the files are not in force), admin, client_limit, tasks, requests, refused, last_hour \
+            fallback (why the files are not in force), digest (of the policy in force: pinproxy.yaml and all pin \
+            files), policy (the signed bundle: url, version, digest, note, expires, denial, answered, failures, \
+            failure, waiting), admin, client_limit, tasks, requests, refused, last_hour \
             (counts: requests, refused, \
             pins_missed, pins_reported, and pin_failures, a list with entry, missed, reported), \
             kept_bodies and kept_bodies_limit (in bytes), bodies_not_kept, cache (hit, miss, revalidated, stale, \
@@ -122,6 +124,7 @@ extension StatusReport {
             )
         }
         if let fallback { lines.append("WARNING: \(fallback.printable)") }
+        if let policy { lines += Self.lines(of: policy, at: now) }
         if let listen, let clients {
             lines.append("listening on \(listen.joined(separator: ", ")), \(Count(clients, "client"))")
         }
@@ -193,6 +196,25 @@ extension StatusReport {
             }
         }
         return lines.joined(separator: "\n")
+    }
+
+    private static func lines(of policy: PolicyStatus, at now: UnixTime) -> [String] {
+        let answered = policy.answered.map { ", the server answered \(TimeDistance(from: $0, to: now).span) ago" } ?? ""
+        var lines = [
+            policy.version.map { version in
+                let note = policy.note.map { " (\($0.printable))" } ?? ""
+                return "policy: bundle version \(version)\(note) from \(policy.url.printable)\(answered)"
+            } ?? "policy: no bundle is in force from \(policy.url.printable)\(answered)"
+        ]
+        if let denial = policy.denial { lines.append("WARNING: every host is denied: \(denial.printable)") }
+        if let expires = policy.expires, expires <= now {
+            lines.append("WARNING: the bundle expired at \(time(expires)), and stays in force")
+        }
+        if let failure = policy.failure { lines.append("WARNING: the policy isn't up to date: \(failure.printable)") }
+        if let waiting = policy.waiting {
+            lines.append("policy: version \(waiting) is for other machines first")
+        }
+        return lines
     }
 
     private static func lines(of hour: LastHour) -> [String] {

@@ -1,24 +1,28 @@
 internal import FoundationEssentials
 internal import HTTPWire
 
-/// Where reports of pins that don't match are sent (`report_uri`): an http:// or https:// URL.
-package struct ReportURI: Sendable, Hashable, CustomStringConvertible {
+/// A service that the proxy itself asks, by an http:// or https:// URL: a collector of reports (`report_uri`), or the
+/// server of a policy bundle.
+package struct ServiceURL: Sendable, Hashable, CustomStringConvertible {
     package let isSecure: Bool
     /// A name in lower case, or an address without brackets.
     package let host: String
     package let port: UInt16
     /// Path and query, as a request to the host has them; begins with a slash.
     package let target: String
-    /// For people: without its query, which may hold the collector's token.
+    /// For people: without its query, which may hold a token.
     package let description: String
 
-    static func parse(_ text: String) -> Result<ReportURI, Reason> {
-        let example = "write a URL such as https://reports.example.com/pins"
+    /// - Parameters:
+    ///   - example: a URL that would do.
+    ///   - purpose: what is done there, e.g. `reports can't be sent to`.
+    static func parse(_ text: String, example: String, purpose: String) -> Result<ServiceURL, Reason> {
+        let example = "write a URL such as \(example)"
         guard let parts = URLComponents(string: text), let scheme = parts.scheme?.lowercased() else {
             return .failure(Reason("\"\(text)\" is not a valid URL; \(example)"))
         }
         guard scheme == "https" || scheme == "http" else {
-            return .failure(Reason("reports can't be sent to \(scheme):; \(example)"))
+            return .failure(Reason("\(purpose) \(scheme):; \(example)"))
         }
         guard let host = parts.encodedHost?.lowercased(), !host.isEmpty else {
             return .failure(Reason("\"\(text)\" names no host; \(example)"))
@@ -32,9 +36,26 @@ package struct ReportURI: Sendable, Hashable, CustomStringConvertible {
         }
         let path = parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath
         return .success(
-            ReportURI(
+            ServiceURL(
                 isSecure: scheme == "https", host: host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host,
                 port: port, target: path + (parts.percentEncodedQuery.map { "?\($0)" } ?? ""),
                 description: ShownText(text).description))
+    }
+}
+
+extension Form where Value == ServiceURL {
+    static var collector: Form {
+        Form { ServiceURL.parse($0, example: "https://reports.example.com/pins", purpose: "reports can't be sent to") }
+    }
+
+    /// Bundles are signed, but whoever reads along would know the policy.
+    static var bundle: Form {
+        Form { text in
+            ServiceURL.parse(
+                text, example: "https://policy.example.com/policy.bundle", purpose: "a bundle can't be fetched by"
+            ).flatMap { url in
+                url.isSecure ? .success(url) : .failure(Reason("a bundle is fetched by https://, not http://"))
+            }
+        }
     }
 }

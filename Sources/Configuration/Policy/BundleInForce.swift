@@ -1,0 +1,27 @@
+package import Bundles
+
+/// The bundle that a configuration was made with.
+package struct BundleInForce: Sendable, Equatable {
+    package let version: Int
+    /// SHA-256 of its payload, in hexadecimal.
+    package let digest: String
+    package let note: String?
+    /// Unix seconds: the earliest end of its timestamp, its own, and its root's.
+    package let expires: Int64
+    package let local: LocalRule
+    let files: [BundleFile]
+
+    /// Begins the paths of its files. No path of the machine begins so.
+    static let prefix = "bundle:/"
+    static let pinFile = prefix + PolicyBundle.pinFile
+
+    init(_ verified: VerifiedBundle) {
+        let bundle = verified.bundle
+        version = bundle.version
+        digest = bundle.digest
+        note = bundle.note
+        expires = min(verified.timestampExpires, bundle.expires, verified.root.expires)
+        local = bundle.local
+        files = bundle.files
+    }
+}

@@ -1,0 +1,92 @@
+internal import Bundles
+internal import Glibc
+internal import Security
+internal import TLS
+
+/// Reads the bundle that this machine has accepted, and verifies it again: the keys of the configuration may have
+/// changed, and dates pass.
+struct KeptBundleReader {
+    let settings: PolicySettings
+    let stateDirectory: String
+    let findings: Findings
+    let now: UnixTime
+
+    /// - Parameter candidate: in place of the kept one.
+    func read(_ candidate: KeptBundle?) -> BundleReading {
+        let path = "\(stateDirectory)/\(KeptBundle.fileName)"
+        let place = Place(file: path)
+        let kept: KeptBundle
+        do throws(Reason) {
+            if let candidate {
+                kept = candidate
+            } else if let found = try Self.kept(path, in: stateDirectory, findings) {
+                kept = found
+            } else {
+                return without("no bundle was accepted yet from \(settings.bundle)", at: place)
+            }
+        } catch {
+            // Without it less could be pinned than a moment ago.
+            findings.error(place, "the bundle that was accepted last can't be read: \(error.text)")
+            return .none
+        }
+        let verified: VerifiedBundle
+        do throws(BundleError) {
+            // Its dates held when it was accepted; whether they still do is asked below.
+            verified = try settings.verifier.verify(kept.bytes, after: nil, at: kept.accepted)
+        } catch {
+            return without("the bundle that was accepted last can't be verified: \(error)", at: place)
+        }
+        let bundle = BundleInForce(verified)
+        guard bundle.expires <= now else { return .bundle(bundle) }
+        let cause = "bundle version \(bundle.version) expired at \(BundleTime.text(bundle.expires))"
+        switch settings.onExpiry {
+        case .deny: return without(cause, at: place)
+        case .keep:
+            let days = (now - bundle.expires) / 86400
+            findings.warning(
+                place,
+                "\(cause), \(days == 0 ? "less than a day" : days == 1 ? "a day" : "\(days) days") ago, and stays in "
+                    + "force (on_expiry: keep)")
+            return .bundle(bundle)
+        }
+    }
+
+    private func without(_ cause: String, at place: Place) -> BundleReading {
+        switch settings.onExpiry {
+        case .keep:
+            findings.warning(place, "\(cause); the machine's own pin file decides (on_expiry: keep)")
+            return .none
+        case .deny:
+            findings.warning(place, "\(cause); every host is denied (on_expiry: deny)")
+            return .denied(cause)
+        }
+    }
+
+    private static func kept(
+        _ path: String, in directory: String, _ findings: Findings
+    ) throws(Reason) -> KeptBundle? {
+        let source = findings.sources.source(path)
+        let bytes: [UInt8]
+        do throws(FileProblem) {
+            // A copy that was kept with the configuration, or the file itself.
+            let file =
+                source == path
+                ? try TrustedDirectory(directory).read(KeptBundle.fileName, limit: KeptBundle.limit)
+                : try SmallFile.read(source, limit: KeptBundle.limit)
+            bytes = file.bytes
+        } catch .system(ENOENT) {
+            return nil
+        } catch {
+            throw Reason("\(error)")
+        }
+        return try KeptBundle.decode(bytes)
+    }
+}
+
+enum BundleReading {
+    case bundle(BundleInForce)
+    /// The machine's own pin file decides.
+    case none
+    /// Every host is denied; says why.
+    case denied(String)
+}

@@ -1,0 +1,139 @@
+internal import Security
+internal import TLS
+
+/// Whether a machine's own entries leave a bundle's policy as strict as it is. They may add hosts and tighten: for each
+/// host that they decide about, what would hold without them is compared.
+struct LocalEntries {
+    private struct Form: Hashable {
+        let scope: HostPattern.Scope
+        let name: Substring
+    }
+
+    private let bundle: [Form: [(pattern: HostPattern, entry: HostEntry)]]
+    private let defaults: PinDefaults
+
+    init(beside bundle: [(pattern: HostPattern, entry: HostEntry)], _ defaults: PinDefaults) {
+        self.bundle = Dictionary(grouping: bundle) { Form(scope: $0.pattern.scope, name: $0.pattern.name[...]) }
+        self.defaults = defaults
+    }
+
+    /// What an own entry would weaken, for people; nil: nothing.
+    func weakness(of own: HostEntry, _ pattern: HostPattern) -> String? {
+        var isCovered = false
+        for (other, entry) in broader(than: pattern) {
+            if other.port == nil { isCovered = true }
+            let stance = Stance(entry, isOfDefaults: entry.rules === defaults.rules)
+            if let reason = stance.weakness(of: own) {
+                return "it is weaker than the bundle's entry in \(entry.location): \(reason)"
+            }
+        }
+        // Some of its hosts have no entry in the bundle.
+        if !isCovered, let reason = Stance(defaults).weakness(of: own) {
+            return "it is weaker than the bundle's defaults: \(reason)"
+        }
+        return nil
+    }
+
+    /// The bundle's entries that would decide about some of its hosts.
+    private func broader(than pattern: HostPattern) -> [(pattern: HostPattern, entry: HostEntry)] {
+        var forms: [Form] = []
+        if pattern.scope == .exact {
+            forms.append(Form(scope: .exact, name: pattern.name[...]))
+            if !pattern.isAddress, let parent = Self.parent(of: pattern.name[...]) {
+                forms.append(Form(scope: .oneLabel, name: parent))
+            }
+        }
+        if pattern.scope == .oneLabel { forms.append(Form(scope: .oneLabel, name: pattern.name[...])) }
+        if !pattern.isAddress {
+            var name: Substring? = pattern.name[...]
+            while let above = name {
+                forms.append(Form(scope: .subtree, name: above))
+                name = Self.parent(of: above)
+            }
+        }
+        return forms.flatMap { bundle[$0] ?? [] }.filter { other, _ in
+            other.port == nil || other.port == pattern.port
+                // It goes before others of its scope by its port alone.
+                || pattern.port == nil && (other.scope != pattern.scope || other.name != pattern.name)
+        }
+    }
+
+    private static func parent(of name: Substring) -> Substring? {
+        name.firstIndex(of: ".").map { name[name.index(after: $0)...] }
+    }
+}
+
+/// What an entry, or the defaults, demand of a host.
+private struct Stance {
+    let action: HostAction
+    let policy: SecurityPolicy
+    let hasRules: Bool
+    let clients: EntryClients?
+
+    init(_ entry: HostEntry, isOfDefaults: Bool) {
+        (action, policy, clients) = (entry.action, entry.policy, entry.clients)
+        hasRules = !isOfDefaults && entry.rules != nil
+    }
+
+    init(_ defaults: PinDefaults) {
+        (action, policy, clients) = (defaults.action, SecurityPolicy(requirements: defaults.requirements), nil)
+        hasRules = false
+    }
+
+    /// Nil: the entry is as strict.
+    func weakness(of own: HostEntry) -> String? {
+        // Nothing is stricter.
+        if own.action == .deny { return nil }
+        switch action {
+        case .deny: return "the host is denied there"
+        case .intercept where own.action != .intercept, .verifyTunnel where own.action == .tunnel:
+            return "action is \(action.rawValue) there, and \(own.action.rawValue) here"
+        case .tunnel, .verifyTunnel, .intercept: break
+        }
+        if hasRules { return "that has rules, and entries are not merged; only action: deny would be stricter" }
+        if let clients, own.clients != clients { return "clients are others here" }
+        return policy.weakness(of: own.policy)
+    }
+}
+
+extension SecurityPolicy {
+    /// What another policy accepts that this one refuses, as far as the keys of an entry say; nil: nothing.
+    fileprivate func weakness(of own: SecurityPolicy) -> String? {
+        if own.allowsInvalidCertificates, !allowsInvalidCertificates { return "allow_invalid_certificates" }
+        if !own.validatesDomainName, validatesDomainName { return "validates_domain_name: false" }
+        if mode != .none {
+            if own.mode != mode { return "pinning is \(mode.rawValue) there" }
+            if position != .any, own.position != position { return "position is \(position.rawValue) there" }
+            let known = Set(pins.pins)
+            if let other = own.pins.pins.first(where: { !known.contains($0) }) {
+                return "the bundle doesn't have the pin \(other.origin)"
+            }
+            if enforcement == .enforce, own.enforcement == .report { return "enforcement: report" }
+            if let expiry, own.expiry != expiry { return "expires and on_expiry are others here" }
+        }
+        return requirements.weakness(of: own.requirements)
+    }
+}
+
+extension TrustRequirements {
+    fileprivate func weakness(of own: TrustRequirements) -> String? {
+        if own.minimumTLS == .tls12, minimumTLS == .tls13 { return "min_tls: 1.2" }
+        if own.stapling.strictness < stapling.strictness { return "ocsp: \(own.stapling.rawValue)" }
+        if let lists = revocationLists, own.revocationLists?.digest != lists.digest { return "crl_files are others" }
+        if let logs = transparencyLogs, own.transparencyLogs?.digest != logs.digest { return "ct_log_list is another" }
+        if let longest = maximumLeafLifetime, own.maximumLeafLifetime ?? .max > longest {
+            return "max_leaf_lifetime is longer"
+        }
+        return nil
+    }
+}
+
+extension OCSPStapling {
+    fileprivate var strictness: Int {
+        switch self {
+        case .ignore: 0
+        case .ifStapled: 1
+        case .require: 2
+        }
+    }
+}

@@ -1,0 +1,24 @@
+package import Bundles
+
+/// Where this machine's policy comes from (`policy` in pinproxy.yaml): a signed bundle, fetched again and again.
+package struct PolicySettings: Sendable, Equatable {
+    /// What holds without a bundle whose dates hold.
+    package enum OnExpiry: String, Sendable, CaseIterable {
+        /// The last one, with warnings; the machine's own pin file until the first one comes.
+        case keep
+        /// Nothing: every host is denied.
+        case deny
+    }
+
+    package let bundle: ServiceURL
+    /// Of the root role, for the first bundle; afterwards the roots say.
+    package let keys: [BundleKey]
+    package let threshold: Int
+    /// Between two looks.
+    package let interval: Duration
+    /// Of this machine.
+    package let groups: [String]
+    package let onExpiry: OnExpiry
+
+    package var verifier: BundleVerifier { BundleVerifier(keys: keys, threshold: threshold) }
+}

@@ -1,0 +1,31 @@
+import FoundationEssentials
+import Glibc
+import TLS
+
+/// Where this machine stands in a rollout: at the same place in each, from 0 to 99. With `stage: 10` a bundle is for the
+/// places below 10.
+struct RolloutStage {
+    let place: Int
+
+    /// - Parameter machine: distinguishes it from others, and stays the same.
+    init(machine: String) {
+        // Of 2^32 values one hundredth more or less doesn't matter.
+        let digest = SHA256Digest.of(Array("pinproxy rollout \(machine)".utf8)).bytes
+        place = Int(digest.prefix(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) } % 100)
+    }
+
+    /// By machine-id(5), which images of machines must not share; else by the host's name.
+    static var ofThisMachine: RolloutStage {
+        for path in ["/etc/machine-id", "/var/lib/dbus/machine-id"] {
+            let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
+            let machine = text.prefix { !$0.isWhitespace }
+            if machine.utf8.count >= 16 { return RolloutStage(machine: String(machine)) }
+        }
+        var name = [CChar](repeating: 0, count: 256)
+        gethostname(&name, name.count - 1)
+        return RolloutStage(
+            machine: String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self))
+    }
+
+    func isReached(by stage: Int?) -> Bool { stage.map { place < $0 } ?? true }
+}
