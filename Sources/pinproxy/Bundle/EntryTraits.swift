@@ -6,16 +6,15 @@ internal import TLS
 
 /// What an entry asks for, as comparable text.
 struct EntryTraits {
-    /// By the key of the pin file that says it. Keys that have no effect with the action are left out.
+    /// By the key of the pin file that says it. Left out is what has no effect with the action, and what holds where
+    /// nothing is written.
     private(set) var values: [String: String] = [:]
     private(set) var pins: [String] = []
 
     init(_ entry: HostEntry) {
         values["action"] = entry.action.rawValue
         if entry.action.isJudged { judge(entry.policy) }
-        if entry.action == .intercept {
-            values["on_refusal"] = entry.showsRefusals ? "page" : "status"
-        }
+        values["on_refusal"] = entry.showsRefusals ? "page" : nil
         values["report_uri"] = entry.reportURI?.description
         values["record"] = entry.records ? "true" : nil
         values["clients"] = entry.clients?.description
@@ -33,10 +32,10 @@ struct EntryTraits {
         values["pinning"] = policy.mode.rawValue
         if policy.mode != .none {
             values["enforcement"] = policy.enforcement.rawValue
-            values["position"] = policy.position.rawValue
+            values["position"] = policy.position == .any ? nil : policy.position.rawValue
         }
-        values["allow_invalid_certificates"] = "\(policy.allowsInvalidCertificates)"
-        values["validates_domain_name"] = "\(policy.validatesDomainName)"
+        values["allow_invalid_certificates"] = policy.allowsInvalidCertificates ? "true" : nil
+        values["validates_domain_name"] = policy.validatesDomainName ? nil : "false"
         if let expiry = policy.expiry {
             values["expires"] = "\(CalendarDate(expiry.date))"
             values["on_expiry"] = expiry.action.rawValue
@@ -46,8 +45,8 @@ struct EntryTraits {
     }
 
     private mutating func require(_ requirements: TrustRequirements) {
-        values["min_tls"] = requirements.minimumTLS == .tls13 ? "1.3" : "1.2"
-        values["ocsp"] = requirements.stapling.rawValue
+        values["min_tls"] = requirements.minimumTLS == .tls13 ? "1.3" : nil
+        values["ocsp"] = requirements.stapling == .ifStapled ? nil : requirements.stapling.rawValue
         values["crl_files"] = requirements.revocationLists.map { "sha256 \($0.digest.hex.prefix(16))" }
         values["ct_log_list"] = requirements.transparencyLogs.map { "sha256 \($0.digest.hex.prefix(16))" }
         values["max_leaf_lifetime"] = requirements.maximumLeafLifetime.map { "\($0 / 86_400)d" }
