@@ -226,7 +226,8 @@ let package = Package(
         .target(
             name: "FuzzTargets",
             dependencies: [
-                "Daemon", "Clients", "Records", "Configuration", "Bundles", "Decoding", "Isolation", "Session", "Caching",
+                "Daemon", "Clients", "Records", "Configuration", "Bundles", "Decoding", "Isolation", "Session",
+                "Caching",
                 "Serialization", "Security", "Transport", "HTTP2", "HTTPWire", "TLS", "EventLoop", "Addresses",
                 .product(name: "Logging", package: "swift-log"),
             ],

@@ -59,7 +59,8 @@ package enum BundleKeyError: Error, Equatable, CustomStringConvertible {
         case .form(let text):
             "\"\(ShownBytes.text(Array(text.utf8).span))\" is not a key; write ed25519: and the base64 of its 32 bytes"
         case .length(let count): "the key has \(count) bytes; an Ed25519 key has 32"
-        case .kind(let kind): "it is a key of \(kind); bundles are signed with Ed25519 (openssl genpkey -algorithm ed25519)"
+        case .kind(let kind):
+            "it is a key of \(kind); bundles are signed with Ed25519 (openssl genpkey -algorithm ed25519)"
         case .unreadable(let reason): reason
         }
     }

@@ -52,32 +52,32 @@ import Testing
     @Test(arguments: [
         (
             "request: {authorization: {user: a, password_file: secret.txt}}",
-            "pins.yaml:3:53: error: password_file: secret.txt is a secret or private key, which a bundle never "
+            "error: password_file: secret.txt is a secret or private key, which a bundle never "
                 + "carries; move the entry to the pin file of the machine that has it"
         ),
         (
             "request: {headers: {X-Token: {file: secret.txt}}}",
-            "pins.yaml:3:41: error: file: secret.txt is a secret or private key, which a bundle never carries; move "
+            "error: file: secret.txt is a secret or private key, which a bundle never carries; move "
                 + "the entry to the pin file of the machine that has it"
         ),
         (
             "client_certificate: {certificate: a.pem, private_key: a.pem.key}",
-            "pins.yaml:3:59: error: private_key: a.pem.key is a secret or private key, which a bundle never carries; "
+            "error: private_key: a.pem.key is a secret or private key, which a bundle never carries; "
                 + "move the entry to the pin file of the machine that has it"
         ),
         (
             "session: {credentials: {user: a, password_file: secret.txt}}",
-            "pins.yaml:3:53: error: password_file: secret.txt is a secret or private key, which a bundle never "
+            "error: password_file: secret.txt is a secret or private key, which a bundle never "
                 + "carries; move the entry to the pin file of the machine that has it"
         ),
         (
             "{pinning: public-key, pins: [{file: ../a.pem}]}",
-            "pins.yaml:3:41: error: file: ../a.pem is a path that leads out of the bundle (\"..\"); a bundle takes "
+            "error: file: ../a.pem is a path with \"..\"; a bundle takes "
                 + "files below the directory of the pin file"
         ),
         (
             "{pinning: public-key, pins: [{file: ABSOLUTE}]}",
-            "pins.yaml:3:41: error: file: ABSOLUTE is an absolute path; a bundle takes files below the directory of "
+            "error: file: ABSOLUTE is an absolute path; a bundle takes files below the directory of "
                 + "the pin file"
         ),
     ]) func secretsAndFilesFromElsewhereAreRefused(line: String, message: String) throws {
@@ -97,12 +97,11 @@ import Testing
         #expect(outcome.code == 78)
         #expect(outcome.output == "")
         let errors = outcome.errors.replacing(bed.bed.path("a.pem"), with: "ABSOLUTE")
-        #expect(Self.withoutColumns(errors).contains(Self.withoutColumns(message)), "\(errors)")
+        #expect(errors.hasPrefix("pins.yaml:3:"))
+        #expect(errors.contains(": \(message)\n"), "\(errors)")
         #expect(!outcome.errors.contains("hidden-word"))
         #expect(!FileManager.default.fileExists(atPath: bed.bed.path("policy.bundle")))
     }
-
-    private static func withoutColumns(_ text: String) -> String { text.replacing(/:(\d+):\d+:/) { ":\($0.1):" } }
 
     @Test func whatCheckRefusesIsRefused() throws {
         let bed = try BundleBed(isSigned: false)

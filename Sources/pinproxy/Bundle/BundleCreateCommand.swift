@@ -25,7 +25,8 @@ struct BundleCreateCommand: ParsableCommand {
     @Option(
         name: .customLong("version"),
         help: ArgumentHelp(
-            "Its version.", discussion: "Without it: one more than that of the bundle in the file.", valueName: "number"))
+            "Its version.", discussion: "Without it: one more than that of the bundle in the file.",
+            valueName: "number"))
     var number: Int?
     @Option(
         help: ArgumentHelp(
@@ -106,9 +107,10 @@ struct BundleTimestampCommand: ParsableCommand {
         do throws(BundleError) {
             guard let envelope = document.bundle else { throw .missing(.bundle) }
             let former = try document.timestamp.map { envelope throws(BundleError) in try BundleTimestamp(envelope) }
-            document.timestamp = BundleTimestamp(
-                version: (former?.version ?? 0) + 1, expires: time, for: try PolicyBundle(envelope)
-            ).envelope
+            document.timestamp =
+                BundleTimestamp(
+                    version: (former?.version ?? 0) + 1, expires: time, for: try PolicyBundle(envelope)
+                ).envelope
         } catch {
             throw BundlePath.failure(path.file, error)
         }

@@ -36,10 +36,6 @@ struct BundleDiffCommand: ParsableCommand {
         } catch {
             throw BundlePath.failure(file, error)
         }
-        let place = try PolicyCollection.Materialised(bundle.files)
-        let policy = try PolicyCollection.printing(place.path, as: file) { () throws(ConfigurationProblems) in
-            try PolicyFiles.load(place.pinFile)
-        }
-        return (bundle, policy)
+        return (bundle, try PolicyCollection.policy(of: bundle.files, from: file))
     }
 }

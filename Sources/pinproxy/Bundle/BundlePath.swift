@@ -61,7 +61,9 @@ enum ExpiryArgument {
                     + "2027-06-30T12:00:00Z)")
         }
         guard time > now else { throw ValidationError("--expires: \(text.printable) is not in the future") }
-        guard time < BundleTime.end else { throw ValidationError("--expires: \(text.printable) is after the year 9999") }
+        guard time < BundleTime.end else {
+            throw ValidationError("--expires: \(text.printable) is after the year 9999")
+        }
         return time
     }
 }

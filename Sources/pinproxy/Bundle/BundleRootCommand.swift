@@ -41,7 +41,7 @@ struct BundleRootCommand: ParsableCommand {
         guard document.roots.count < BundleDocument.rootsLimit else {
             throw CommandFailure(
                 "\(path.file.printable): it has \(BundleDocument.rootsLimit) roots; take out the oldest, which no "
-                    + "machine needs any longer")
+                    + "machine needs any longer (jq 'del(.roots[0])')")
         }
         let next = BundleRoot(
             version: (former?.version ?? 0) + 1, expires: try ExpiryArgument.time(expires, from: Clock.now),

@@ -11,50 +11,46 @@ enum PolicyCollection {
     static func files(of pinFile: String) throws -> [BundleFile] {
         // A missing file is the caller's mistake, and not the configuration's.
         let bytes = try contents(pinFile)
-        let policy = try printing { () throws(ConfigurationProblems) in try PolicyFiles.load(pinFile) }
+        let policy = try load(pinFile)
         for warning in policy.warnings { Standard.error("\(warning)") }
-        let objections = policy.named.compactMap(objection)
-        guard objections.isEmpty else {
-            for problem in objections { Standard.error("\(problem)") }
-            throw CommandFailure(code: CommandFailure.configuration)
-        }
         var files = [BundleFile(path: PolicyBundle.pinFile, bytes: bytes)]
-        for file in policy.named {
-            let path = shortest(file.name)
-            guard !files.contains(where: { $0.path == path }) else { continue }
-            files.append(BundleFile(path: path, bytes: try contents(file.path)))
+        for file in policy.named where !files.contains(where: { $0.path == file.bundlePath }) {
+            files.append(BundleFile(path: file.bundlePath, bytes: try contents(file.path)))
         }
         // What a machine will read is read here: the files may have changed since.
-        let place = try Materialised(files)
-        _ = try printing(place.path, as: pinFile) { () throws(ConfigurationProblems) in
-            try PolicyFiles.load(place.pinFile)
-        }
+        _ = try policy(of: files, from: pinFile)
         return files
     }
 
-    private static func objection(to file: NamedFile) -> Problem? {
-        let reason: String
-        switch file.purpose {
-        case .secret:
-            reason =
-                "a secret or private key, which a bundle never carries; move the entry to the pin file of the machine "
-                + "that has it"
-        case .content: reason = "the contents of a request, which a bundle doesn't carry"
-        case .policy:
-            guard let objection = BundleFile.objection(to: shortest(file.name)) else {
-                guard shortest(file.name) == PolicyBundle.pinFile, file.key == "file" else { return nil }
-                reason = "the name that the pin file has in a bundle"
-                break
-            }
-            reason = "\(objection); a bundle takes files below the directory of the pin file"
-        }
-        return Problem(.error, at: file.place, "\(file.key): \(file.name.printable) is \(reason)")
+    /// What a machine makes of the files of a bundle.
+    /// - Parameter name: whose files they are, for people.
+    static func policy(of files: [BundleFile], from name: String) throws -> PolicyFiles {
+        let place = try Materialised(files)
+        return try load(place.pinFile) { $0.replacing("\(place.path)/", with: "\(name.printable): ") }
     }
 
-    /// `certs/a.pem` for `./certs//a.pem`; as it is, where it begins with a slash.
-    private static func shortest(_ name: String) -> String {
-        (name.hasPrefix("/") ? "/" : "")
-            + name.split(separator: "/").filter { $0 != "." }.joined(separator: "/")
+    /// - Parameter shown: what people know the names in a message by.
+    private static func load(_ pinFile: String, shown: (String) -> String = { $0 }) throws -> PolicyFiles {
+        let policy: PolicyFiles
+        do throws(ConfigurationProblems) { policy = try PolicyFiles.load(pinFile) } catch {
+            Standard.error(shown(error.description))
+            throw CommandFailure(code: CommandFailure.configuration)
+        }
+        let objections = policy.named.compactMap { file in
+            objection(to: file).map {
+                Problem(.error, at: file.place, "\(file.key): \(file.name.printable) is \($0)")
+            }
+        }
+        guard objections.isEmpty else {
+            for problem in objections { Standard.error(shown("\(problem)")) }
+            throw CommandFailure(code: CommandFailure.configuration)
+        }
+        return policy
+    }
+
+    private static func objection(to file: NamedFile) -> String? {
+        if let objection = file.objectionToCarrying ?? BundleFile.objection(to: file.bundlePath) { return objection }
+        return file.bundlePath == PolicyBundle.pinFile ? "the name that the pin file has in a bundle" : nil
     }
 
     private static func contents(_ path: String) throws -> [UInt8] {
@@ -62,20 +58,6 @@ enum PolicyCollection {
             return try SmallFile.read(path, limit: BundleFile.bytesLimit).bytes
         } catch {
             throw CommandFailure("\(path.printable): \(error)")
-        }
-    }
-
-    /// - Parameters:
-    ///   - directory: what is found there is told of a file that people know.
-    static func printing<Value>(
-        _ directory: String? = nil, as name: String = "", _ load: () throws(ConfigurationProblems) -> Value
-    ) throws -> Value {
-        do throws(ConfigurationProblems) {
-            return try load()
-        } catch {
-            let text = error.description
-            Standard.error(directory.map { text.replacing("\($0)/", with: "\(name.printable): ") } ?? text)
-            throw CommandFailure(code: CommandFailure.configuration)
         }
     }
 
