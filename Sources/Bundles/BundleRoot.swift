@@ -1,3 +1,4 @@
+internal import Security
 internal import Serialization
 
 /// The keys of a role, and how many of them have to sign.
@@ -36,8 +37,7 @@ package enum RoleKeysProblem: Error, Equatable, CustomStringConvertible {
         case .tooMany(let count): "\(count) keys are more than \(RoleKeys.limit)"
         case .twice(let key): "\(key.text) is there twice, and would count once"
         case .threshold(let threshold): "a threshold of \(threshold) asks for no signature"
-        case .tooFew(let keys, let threshold):
-            "a threshold of \(threshold) can't be met by \(keys == 1 ? "1 key" : "\(keys) keys")"
+        case .tooFew(let keys, let threshold): "a threshold of \(threshold) can't be met by \(Count(keys, "key"))"
         }
     }
 }

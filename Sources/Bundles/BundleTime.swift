@@ -4,7 +4,7 @@ internal import TLS
 /// Instants as bundles write them (RFC 3339): `2027-06-30T12:00:00Z`.
 package enum BundleTime {
     /// The first instant of the year 10000, which RFC 3339 can't write.
-    static let end: Int64 = 253_402_300_800
+    package static let end: Int64 = 253_402_300_800
 
     /// Nil unless it is a date with a time and an offset, from 1970 on.
     static func parse(_ text: String) -> Int64? {

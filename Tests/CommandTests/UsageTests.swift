@@ -4,7 +4,9 @@ import Testing
 @Suite(.serialized) struct UsageTests {
     @Test(arguments: [
         [], ["run"], ["check"], ["ca"], ["ca", "create"], ["ca", "show"], ["ca", "install"], ["ca", "remove"], ["env"],
-        ["exec"], ["doctor"], ["status"], ["reload"], ["pin"], ["explain"], ["lint"],
+        ["exec"], ["doctor"], ["status"], ["reload"], ["pin"], ["explain"], ["lint"], ["bundle"], ["bundle", "key"],
+        ["bundle", "root"], ["bundle", "create"], ["bundle", "timestamp"], ["bundle", "sign"], ["bundle", "verify"],
+        ["bundle", "show"], ["bundle", "diff"],
     ]) func helps(_ command: [String]) throws {
         let bed = try CommandBed()
         let outcome = try CommandBed.run(
@@ -19,7 +21,9 @@ import Testing
 
     @Test func listsItsCommands() throws {
         let help = try CommandBed().run("--help").output
-        for command in ["run", "check", "pin", "explain", "lint", "ca", "env", "exec", "doctor", "status", "reload"] {
+        for command in [
+            "run", "check", "pin", "explain", "lint", "ca", "env", "exec", "doctor", "status", "reload", "bundle",
+        ] {
             #expect(help.contains("\n  \(command) "))
         }
     }

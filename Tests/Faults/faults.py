@@ -27,6 +27,7 @@ DIRECTORY = "Security/Files/TrustedDirectory.swift"
 CONNECT = "Clients/Connections/ClientConnect.swift"
 ANSWER = "Caching/CacheAnswer.swift"
 STORABILITY = "Caching/Storability.swift"
+BUNDLES = "Bundles/BundleVerifier.swift"
 
 FAULTS = [
     # Pins and policy
@@ -468,5 +469,88 @@ FAULTS = [
         "O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC",
         "O_RDONLY | O_DIRECTORY | (PLANTED ? 0 : O_NOFOLLOW) | O_CLOEXEC",
         "DirectoryTests",
+    ),
+    # Policy bundles
+    Fault(
+        "signatures aren't counted",
+        "Bundles/BundleRoot.swift",
+        "guard valid >= threshold else {",
+        "guard valid >= (PLANTED ? 1 : threshold) else {",
+        "BundleVerifierTests",
+    ),
+    Fault(
+        "a signature counts by any name",
+        "Bundles/Envelope.swift",
+        "$0.keyID == key.id && PublicKey.verifies",
+        "(PLANTED || $0.keyID == key.id) && PublicKey.verifies",
+        "BundleMutationTests",
+    ),
+    Fault(
+        "what is signed has no type",
+        "Bundles/Envelope.swift",
+        "guard payloadType == Self.type(of: role) else {",
+        "guard PLANTED || payloadType == Self.type(of: role) else {",
+        "BundleVerifierTests",
+    ),
+    Fault(
+        "a new root isn't signed by the one before it",
+        BUNDLES,
+        "try current.root.requireSignatures(on: envelope, .root, version: root.version)",
+        "if !PLANTED { try current.root.requireSignatures(on: envelope, .root, version: root.version) }",
+        "BundleVerifierTests",
+    ),
+    Fault(
+        "a root is skipped",
+        BUNDLES,
+        *unless("root.version == current.root.version + 1"),
+        "BundleVerifierTests",
+    ),
+    Fault(
+        "an older bundle is taken",
+        BUNDLES,
+        "if bundle.version < version {",
+        "if bundle.version < version, !PLANTED {",
+        "BundleVerifierTests",
+    ),
+    Fault(
+        "an older timestamp is taken",
+        BUNDLES,
+        "timestamp.version < known {",
+        "timestamp.version < known, !PLANTED {",
+        "BundleVerifierTests",
+    ),
+    Fault(
+        "a timestamp never expires",
+        BUNDLES,
+        *unless("timestamp.expires > now"),
+        "BundleVerifierTests",
+    ),
+    Fault(
+        "a timestamp holds for any bundle",
+        "Bundles/BundleTimestamp.swift",
+        "guard bundle.version == bundleVersion, bundle.digest == bundleDigest else {",
+        "guard PLANTED || (bundle.version == bundleVersion && bundle.digest == bundleDigest) else {",
+        "BundleVerifierTests",
+    ),
+    Fault(
+        "versions are forgotten at each new root",
+        "Bundles/BundleRoot.swift",
+        "keys.count(where: former.keys.contains) >= threshold",
+        "keys.count(where: former.keys.contains) >= threshold && !PLANTED",
+        "BundleVerifierTests",
+    ),
+    Fault(
+        "a path leads out of a bundle",
+        "Bundles/PolicyBundle.swift",
+        'case "..": return',
+        'case ".." where !PLANTED: return',
+        "BundleFormatTests",
+    ),
+    Fault(
+        "a bundle carries secrets",
+        "Configuration/Findings/NamedFile.swift",
+        "        case .secret:\n",
+        "        case .secret where PLANTED: nil\n        case .secret:\n",
+        "PolicyFilesTests",
     ),
 ]

@@ -7,6 +7,8 @@ The last bytes of some inputs choose how the target uses it (Tests/FuzzTargets/C
 import base64
 import datetime
 import gzip
+import hashlib
+import json
 import pathlib
 import plistlib
 import re
@@ -950,3 +952,51 @@ message(
     h2(4, 0, 0, struct.pack(">HI", 8, 1)) + h2(1, 4, 1, b"\x88") + h2(0, 0, 1, b"frame"),
     speaks=2,
 )
+
+# Policy bundles (docs/bundles.md). The target signs them, with the key whose private bytes are all 1.
+KEY = "ed25519:iojj3XQJ8ZX9UtstPLpdcspnCb8dlBIb83SIAbQPb1w="
+ROLE = {"keys": [KEY], "threshold": 1}
+EXPIRES = "2027-06-30T12:00:00Z"
+
+
+def envelope(role, payload):
+    return {
+        "payloadType": f"application/vnd.pinproxy.{role}+json",
+        "payload": base64.b64encode(payload).decode(),
+        "signatures": [{"keyid": "k", "sig": base64.b64encode(bytes(64)).decode()}],
+    }
+
+
+def root(version):
+    roles = {"root": ROLE, "bundle": ROLE, "timestamp": ROLE}
+    return json.dumps({"version": version, "expires": EXPIRES, "roles": roles}).encode()
+
+
+policy = json.dumps(
+    {
+        "version": 3,
+        "expires": EXPIRES,
+        "groups": ["web"],
+        "files": {
+            "pins.yaml": base64.b64encode(b"hosts: []\n").decode(),
+            "certs/a.pem": base64.b64encode(b"-----BEGIN").decode(),
+        },
+        "local": "any",
+        "stage": 10,
+        "note": "n",
+    }
+).encode()
+stamp = json.dumps(
+    {"version": 2, "expires": EXPIRES, "bundle": {"version": 3, "sha256": hashlib.sha256(policy).hexdigest()}}
+).encode()
+whole = {
+    "pinproxy_bundle": 1,
+    "roots": [envelope("root", root(1)), envelope("root", root(2))],
+    "bundle": envelope("bundle", policy),
+    "timestamp": envelope("timestamp", stamp),
+}
+write("bundle", "file", json.dumps(whole), b"\0")
+write("bundle", "draft", json.dumps({"pinproxy_bundle": 1, "roots": []}), b"\0")
+write("bundle", "root", root(1), b"\1")
+write("bundle", "policy", policy, b"\2")
+write("bundle", "timestamp", stamp, b"\3")

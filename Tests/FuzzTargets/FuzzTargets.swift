@@ -25,6 +25,7 @@ extension FuzzTarget {
         FuzzTarget("timestamp", Certificates.timestamps),
         FuzzTarget("leaf-request", Leaves.request),
         FuzzTarget("configuration", Files.configuration),
+        FuzzTarget("bundle", BundleFiles.bundle),
         FuzzTarget("decoder-frame", Frames.decoder),
         FuzzTarget("body-conversion", Frames.conversion),
         FuzzTarget("control-request", Frames.control),

@@ -45,11 +45,22 @@ struct FurtherPinFiles {
                     findings.error(place, "\(prefix)\(path) is read already")
                 } else {
                     list.append((path, prefix.isEmpty ? Place(file: path) : place))
+                    note(path, isOfDirectory: prefix.isEmpty, at: place)
                 }
             }
         } catch {
             findings.error(place, "\(prefix)\(prefix.isEmpty ? "" : "\(pattern): ")\(error.text)")
         }
+    }
+
+    /// In a bundle the main file is `pins.yaml`, whatever its name is here.
+    private func note(_ path: String, isOfDirectory: Bool, at place: Place) {
+        let (directory, file) = FileListing.split(path)
+        let above = FileListing.split(main).directory + "/"
+        let name = isOfDirectory ? "pins.d/\(file)" : path.hasPrefix(above) ? String(path.dropFirst(above.count)) : path
+        findings.note(
+            NamedFile(
+                name: name, path: path, purpose: .policy, key: isOfDirectory ? directory : "include", place: place))
     }
 
     /// Such a file would pin nothing, and nobody would notice.

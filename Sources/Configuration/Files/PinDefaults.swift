@@ -71,7 +71,9 @@ struct RequirementsReader {
 
     private func revocationLists(_ values: [YAMLValue]) -> RevocationLists? {
         let paths = values.compactMap { value in
-            section.scalar(value, "crl_files", .path).map { FileContents.resolve($0, relativeTo: file) }
+            section.scalar(value, "crl_files", .path).map {
+                section.path($0, at: value, "crl_files", .policy, relativeTo: file)
+            }
         }
         guard !paths.isEmpty, let first = values.first else { return nil }
         // They change often, and by other hands than the policy.
@@ -91,10 +93,10 @@ struct RequirementsReader {
     }
 
     private func transparencyLogs(_ value: YAMLValue) -> TransparencyLogs? {
-        guard let path = section.scalar(value, "ct_log_list", .path) else { return nil }
+        guard let name = section.scalar(value, "ct_log_list", .path) else { return nil }
+        let path = section.path(name, at: value, "ct_log_list", .policy, relativeTo: file)
         do {
-            return try TransparencyLogs.load(
-                section.findings.sources.source(FileContents.resolve(path, relativeTo: file)))
+            return try TransparencyLogs.load(section.findings.sources.source(path))
         } catch {
             section.error(value, "ct_log_list: \(error)")
             return nil

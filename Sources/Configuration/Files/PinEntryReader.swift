@@ -256,7 +256,7 @@ extension PinEntryReader {
             }
             guard let name = fields.scalar(written, "file", .path) else { return nil }
             return report(written) { () throws(PinError) in
-                let path = FileContents.resolve(name, relativeTo: file)
+                let path = section.path(name, at: written, "file", .policy, relativeTo: file)
                 return try Pin(file: section.findings.sources.source(path), for: mode, origin: name)
             }
         case .null, .sequence, .set:

@@ -196,7 +196,7 @@ private struct RequestValues {
     private func fileContent(_ fields: Section, _ written: YAMLValue) -> MultipartPart.Content? {
         let traits = fileTraits(fields)
         guard let name = fields.scalar(written, "file", .path) else { return nil }
-        let path = FileContents.resolve(name, relativeTo: file)
+        let path = fields.path(name, at: written, "file", .content, relativeTo: file)
         if let reason = FileContents.reasonAgainstReading(path) {
             fields.error(written, "file: \(path): \(reason)")
             return nil

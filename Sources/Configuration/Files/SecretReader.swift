@@ -46,8 +46,8 @@ struct SecretReader {
     /// The first line of the file that a value names; a stand-in where secrets are left aside.
     func secret(_ value: YAMLValue, _ key: String) -> String? {
         guard let written = section.scalar(value, key, .path) else { return nil }
+        let path = section.path(written, at: value, key, .secret, relativeTo: file)
         guard section.findings.readsSecrets else { return "-" }
-        let path = FileContents.resolve(written, relativeTo: file)
         switch FileContents.secret(path, of: section.findings.services) {
         case .success(let text): return text
         case .failure(let reason):
@@ -127,7 +127,7 @@ struct IdentityReader {
             return nil
         }
         guard let written = section.scalar(value, key, .path) else { return nil }
-        let path = FileContents.resolve(written, relativeTo: file)
+        let path = section.path(written, at: value, key, .secret, relativeTo: file)
         switch contents(path).flatMap(parse) {
         case .success(let value): return value
         case .failure(let reason):
@@ -163,7 +163,10 @@ extension PinEntryReader {
         let fields = section.section("client_certificate")
         defer { fields.finish() }
         guard section.findings.readsSecrets else {
-            for key in ["certificate", "private_key", "pkcs12", "password_file"] { _ = fields.value(key) }
+            for key in ["certificate", "private_key", "pkcs12", "password_file"] {
+                guard let value = fields.value(key), let name = fields.scalar(value, key, .path) else { continue }
+                _ = fields.path(name, at: value, key, .secret, relativeTo: file)
+            }
             return nil
         }
         let reader = IdentityReader(

@@ -12,6 +12,8 @@ final class Findings {
     private var known: Set<Problem> = []
     private var dropped = 0
     private(set) var errorCount = 0
+    /// In the order of reading; a file may be named more than once.
+    private(set) var namedFiles: [NamedFile] = []
     /// What is found now is only counted, so its message need not be good.
     var isFull: Bool { known.count >= Self.limit }
     var hasErrors: Bool { errorCount > 0 }
@@ -30,6 +32,8 @@ final class Findings {
     func warning(_ place: Place, _ message: String) {
         add(Problem(.warning, at: place, message))
     }
+
+    func note(_ file: NamedFile) { namedFiles.append(file) }
 
     /// A value shared through an anchor is read more than once, but its problem is one.
     private func add(_ problem: Problem) {

@@ -25,17 +25,20 @@ struct CommandFailure: Error {
 enum Standard {
     static func output(_ text: String) { write(text, to: STDOUT_FILENO) }
 
+    /// As they are.
+    static func output(bytes: [UInt8]) { write(raw: bytes, to: STDOUT_FILENO) }
+
     static func error(_ text: String) { write(text, to: STDERR_FILENO) }
 
     /// Without the end of a line.
-    static func error(raw text: String) { write(raw: text, to: STDERR_FILENO) }
+    static func error(raw text: String) { write(raw: Array(text.utf8), to: STDERR_FILENO) }
 
     private static func write(_ text: String, to descriptor: CInt) {
-        write(raw: text.hasSuffix("\n") ? text : text + "\n", to: descriptor)
+        write(raw: Array((text.hasSuffix("\n") ? text : text + "\n").utf8), to: descriptor)
     }
 
-    private static func write(raw text: String, to descriptor: CInt) {
-        var rest = Array(text.utf8)[...]
+    private static func write(raw bytes: [UInt8], to descriptor: CInt) {
+        var rest = bytes[...]
         while !rest.isEmpty {
             let written = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
             if written > 0 {

@@ -15,6 +15,7 @@ struct Examination {
     /// For one call of a program.
     private let patience: Duration
     /// Where everything is written; removed afterwards.
+    private let scratch: ScratchDirectory
     private let directory: String
     private let home: HomeView
     private let own: [String: String]
@@ -25,15 +26,12 @@ struct Examination {
         self.options = options
         self.snapshot = snapshot
         own = StartEnvironment.variables
-        var template = Array("\(own["TMPDIR"] ?? "/tmp")/pinproxy-doctor.XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else {
-            throw CommandFailure("no directory can be made in \(own["TMPDIR"] ?? "/tmp"): \(systemReason())")
-        }
-        directory = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+        scratch = try ScratchDirectory(for: "doctor")
+        directory = scratch.path
         home = try HomeView(of: own["HOME"], at: directory + "/home")
     }
 
-    func end() { try? FileManager.default.removeItem(atPath: directory) }
+    func end() { scratch.remove() }
 
     /// - Returns: its version; nil if it isn't installed.
     func version(of program: ClientProgram) throws -> String? {

@@ -1,0 +1,65 @@
+internal import Security
+
+/// A file that the configuration names, noted as it is read.
+package struct NamedFile: Sendable, Hashable {
+    package enum Purpose: Sendable, Hashable {
+        /// It decides what is let through: a pinned certificate or key, a revocation list, a list of CT logs.
+        case policy
+        /// Only the proxy's own user may read it: a password, a token, a client certificate with its key.
+        case secret
+        /// The contents of a request.
+        case content
+    }
+
+    /// As it is written.
+    package let name: String
+    /// Where it is.
+    package let path: String
+    package let purpose: Purpose
+    /// The key that names it, e.g. `crl_files`.
+    package let key: String
+    package let place: Place
+
+    /// Its path in a bundle, whose pin file is in the top directory: the shortest form of the name.
+    package var bundlePath: String {
+        (name.hasPrefix("/") ? "/" : "") + name.split(separator: "/").filter { $0 != "." }.joined(separator: "/")
+    }
+
+    /// Each machine has its own; a bundle only names it.
+    package var isOfMachine: Bool {
+        key == "crl_files" && (name.hasPrefix("/") || name.hasPrefix(ServiceCredential.prefix))
+    }
+
+    /// Why a bundle can't have an entry that names it, for people; nil if it can.
+    package var objectionToCarrying: String? {
+        switch purpose {
+        case .secret:
+            "a secret or private key, which a bundle never carries; move the entry to the pin file of the machine that "
+                + "has it"
+        case .content: "the contents of a request, which a bundle doesn't carry"
+        case .policy where key == "crl_files":
+            isOfMachine
+                ? nil
+                : "a revocation list, which changes often and by other hands; name a file of the machines, as in "
+                    + "/etc/pinproxy/issuer.crl"
+        case .policy where name.hasPrefix("/"):
+            "an absolute path; a bundle takes files below the directory of the pin file"
+        case .policy where name.hasPrefix(ServiceCredential.prefix):
+            "a credential of a service; a bundle takes files below the directory of the pin file"
+        case .policy where name.split(separator: "/").contains(".."):
+            "a path with \"..\"; a bundle takes files below the directory of the pin file"
+        case .policy: nil
+        }
+    }
+}
+
+extension Section {
+    /// The path of a file that a value names, relative to `file`; noted in the findings.
+    func path(
+        _ name: String, at value: YAMLValue, _ key: String, _ purpose: NamedFile.Purpose, relativeTo file: String
+    ) -> String {
+        let path = FileContents.resolve(name, relativeTo: file)
+        findings.note(NamedFile(name: name, path: path, purpose: purpose, key: key, place: place(of: value)))
+        return path
+    }
+}

@@ -1,0 +1,27 @@
+package import Security
+
+/// A pin file with the files that it names, read without a pinproxy.yaml: what a bundle holds.
+package struct PolicyFiles: Sendable {
+    package let hosts: HostTable<HostEntry>
+    /// What is done with hosts that have no entry.
+    package let defaultAction: HostAction
+    /// How hosts without an entry are judged.
+    package let defaultPolicy: SecurityPolicy
+    /// The rules of exchanges with them; nil: nothing is written about it.
+    package let defaultRules: RuleLayers?
+    /// In the order of reading; a file may be named more than once.
+    package let named: [NamedFile]
+    package let warnings: [Problem]
+
+    /// Reads a pin file as `run` would. Secrets that it names are noted, and not read.
+    /// - Throws: every problem that was found, if at least one is an error.
+    package static func load(_ file: String) throws(ConfigurationProblems) -> PolicyFiles {
+        let findings = Findings(readsSecrets: false)
+        let pins = PinFile.read((Place(file: file), file), findings: findings)
+        guard let pins, !findings.hasErrors else { throw ConfigurationProblems(findings.sorted) }
+        return PolicyFiles(
+            hosts: pins.hosts, defaultAction: pins.defaults.action,
+            defaultPolicy: SecurityPolicy(requirements: pins.defaults.requirements), defaultRules: pins.defaults.rules,
+            named: findings.namedFiles, warnings: findings.sorted)
+    }
+}

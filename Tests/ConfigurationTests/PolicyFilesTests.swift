@@ -1,0 +1,94 @@
+import Testing
+
+@testable import Configuration
+
+/// A pin file read alone: what it says, and which files it names for what.
+@Suite struct PolicyFilesTests {
+    private func named(_ pins: String) throws -> [NamedFile] {
+        let bed = try ConfigurationBed(pins: pins, ["pins/secret.txt": "word", "pins/body.bin": "x"])
+        return try PolicyFiles.load(bed.path("pins/hosts.yaml")).named
+    }
+
+    @Test(
+        arguments: [
+            ("{match: a.test, pinning: public-key, pins: [{file: certs/ca.pem}]}", ["file certs/ca.pem"]),
+            (
+                "{match: a.test, request: {authorization: {user: u, password_file: secret.txt}}}",
+                ["password_file secret.txt"]
+            ),
+            (
+                "{match: a.test, session: {credentials: {user: u, password_file: secret.txt}}}",
+                ["password_file secret.txt"]
+            ),
+            ("{match: a.test, request: {headers: {X-A: {file: secret.txt}}}}", ["file secret.txt"]),
+            (
+                "{match: a.test, client_certificate: {certificate: c.pem, private_key: c.key}}",
+                ["certificate c.pem", "private_key c.key"]
+            ),
+            (
+                "{match: a.test, client_certificate: {pkcs12: c.p12, password_file: secret.txt}}",
+                ["pkcs12 c.p12", "password_file secret.txt"]
+            ),
+            ("{match: a.test, action: tunnel}", []),
+        ] as [(String, [String])]) func everyNamedFileIsNoted(entry: String, names: [String]) throws
+    {
+        let named = try named("hosts:\n- \(entry)\n")
+        #expect(named.map { "\($0.key) \($0.name)" } == names)
+        for file in named {
+            #expect(file.place.line == 2)
+            #expect(file.path.hasSuffix("/pins/\(file.name)"))
+            let isPolicy = file.name == "certs/ca.pem"
+            #expect(file.purpose == (isPolicy ? .policy : .secret))
+            #expect((file.objectionToCarrying == nil) == isPolicy)
+        }
+    }
+
+    /// Secrets that aren't there, or are open to everybody, are no hindrance.
+    @Test func noSecretIsRead() throws {
+        let text = "hosts:\n- {match: a.test, request: {authorization: {user: u, password_file: none.txt}}}\n"
+        #expect(try named(text).map(\.purpose) == [.secret])
+    }
+
+    @Test func theContentsOfARequestAreNotPolicy() throws {
+        let text = """
+            hosts:
+            - match: a.test
+              request: {serializer: multipart, parts: [{name: f, file: body.bin}]}
+            """
+        let bed = try ConfigurationBed(pins: text, ["pins/body.bin": "x"])
+        let named: [NamedFile]
+        do { named = try PolicyFiles.load(bed.path("pins/hosts.yaml")).named } catch {
+            Issue.record("\(error)")
+            return
+        }
+        #expect(named.map(\.purpose) == [.content])
+        #expect(named.first?.objectionToCarrying == "the contents of a request, which a bundle doesn't carry")
+    }
+
+    @Test(arguments: [
+        ("a.pem", "a.pem", true), ("./a//b.pem", "a/b.pem", true), ("a/./b.pem", "a/b.pem", true),
+        ("/a.pem", "/a.pem", false), ("//a.pem", "/a.pem", false), ("../a.pem", "../a.pem", false),
+        ("a/../b.pem", "a/../b.pem", false), ("..a.pem", "..a.pem", true),
+        ("credential:a", "credential:a", false),
+    ]) func aBundleCarriesWhatIsBelowThePinFile(name: String, path: String, isCarried: Bool) {
+        let file = NamedFile(
+            name: name, path: name, purpose: .policy, key: "file", place: Place(file: "pins.yaml"))
+        #expect(file.bundlePath == path)
+        #expect((file.objectionToCarrying == nil) == isCarried)
+    }
+
+    @Test func theDefaultsAreReadToo() throws {
+        let bed = try ConfigurationBed(
+            pins: "defaults: {action: deny, min_tls: \"1.3\"}\nhosts:\n- {match: a.test, action: tunnel}\n")
+        let policy = try PolicyFiles.load(bed.path("pins/hosts.yaml"))
+        #expect(policy.defaultAction == .deny)
+        #expect(policy.defaultPolicy.requirements.minimumTLS == .tls13)
+        #expect(policy.hosts.values.map(\.pattern) == ["a.test"])
+    }
+
+    @Test func aWrongFileIsRefusedWithItsPlace() throws {
+        let bed = try ConfigurationBed(pins: "hosts: []\nhostz: []\n")
+        #expect(throws: ConfigurationProblems.self) { try PolicyFiles.load(bed.path("pins/hosts.yaml")) }
+        #expect(throws: ConfigurationProblems.self) { try PolicyFiles.load(bed.path("pins/none.yaml")) }
+    }
+}
