@@ -13,13 +13,12 @@ struct KeptBundleReader {
 
     /// - Parameter candidate: in place of the kept one.
     func read(_ candidate: KeptBundle?) -> BundleReading {
-        let path = "\(stateDirectory)/\(KeptBundle.fileName)"
-        let place = Place(file: path)
+        let place = Place(file: "\(stateDirectory)/\(KeptBundle.fileName)")
         let kept: KeptBundle
         do throws(Reason) {
             if let candidate {
                 kept = candidate
-            } else if let found = try Self.kept(path, in: stateDirectory, findings) {
+            } else if let found = try Self.kept(in: stateDirectory) {
                 kept = found
             } else {
                 return without("no bundle was accepted yet from \(settings.bundle)", at: place)
@@ -62,18 +61,11 @@ struct KeptBundleReader {
         }
     }
 
-    private static func kept(
-        _ path: String, in directory: String, _ findings: Findings
-    ) throws(Reason) -> KeptBundle? {
-        let source = findings.sources.source(path)
+    /// It is no file that people change: it isn't copied, and nobody is told that it has changed.
+    private static func kept(in directory: String) throws(Reason) -> KeptBundle? {
         let bytes: [UInt8]
         do throws(FileProblem) {
-            // A copy that was kept with the configuration, or the file itself.
-            let file =
-                source == path
-                ? try TrustedDirectory(directory).read(KeptBundle.fileName, limit: KeptBundle.limit)
-                : try SmallFile.read(source, limit: KeptBundle.limit)
-            bytes = file.bytes
+            bytes = try TrustedDirectory(directory).read(KeptBundle.fileName, limit: KeptBundle.limit).bytes
         } catch .system(ENOENT) {
             return nil
         } catch {

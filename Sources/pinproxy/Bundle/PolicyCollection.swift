@@ -18,7 +18,7 @@ enum PolicyCollection {
             files.append(BundleFile(path: file.bundlePath, bytes: try contents(file.path)))
         }
         // What a machine will read is read here: the files may have changed since.
-        _ = try policy(of: files, from: pinFile)
+        _ = try Self.policy(of: files, from: pinFile)
         return files
     }
 
