@@ -18,7 +18,7 @@ package struct ExplainCommandLine: Sendable, Equatable, CustomStringConvertible 
         return (["pinproxy explain", host] + options.map(Self.quoted)).joined(separator: " ")
     }
 
-    /// What says of which request, as words.
+    /// The options that name a request, as words.
     package static func options(method: String, path: String) -> [String] {
         ["--path", path] + (method == "GET" ? [] : ["--method", method])
     }
