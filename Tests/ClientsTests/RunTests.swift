@@ -59,6 +59,35 @@ import Testing
         #expect(told.load(ordering: .relaxed) == RunRefusals.limit)
     }
 
+    /// The first request is named, and others that were refused for the same reason are counted.
+    @Test func refusalsByRulesNameTheFirstRequest() throws {
+        let run = try begin(RunRegister(), RunToken())
+        let authority = try Authority.parse("rule.test", defaultPort: 443).get()
+        for path in ["/a", "/b"] {
+            run.refused("no", asking: authority, options: ExplainCommandLine.options(method: "PUT", path: path))
+        }
+        let refusals = Array(run.refusals(from: 0))
+        #expect(
+            refusals == [RunRefusal(host: "rule.test", cause: "no", options: ["--path", "/a", "--method", "PUT"])])
+        #expect(run.summary.counts == [2])
+        run.refused("long", asking: authority, options: ["--path", "/" + String(repeating: "x", count: 512)])
+        #expect(Array(run.refusals(from: 1)) == [RunRefusal(host: "rule.test", cause: "long")])
+    }
+
+    /// The reason phrase of some refusals ends with the details.
+    @Test(arguments: [
+        ("Request not sent: no form", "no form", "Request not sent: no form"),
+        ("Request not sent", "Request not sent: no form", "Request not sent: no form"),
+        ("Request not sent", "a.test: no form", "Request not sent: no form"),
+    ]) func aCauseIsSaidOnce(reasonPhrase: String, details: String, said: String) throws {
+        let run = try begin(RunRegister(), RunToken())
+        let report = RefusalReport(
+            status: 400, reasonPhrase: reasonPhrase, proxyStatusError: "http_request_error", details: details,
+            title: "Request not sent", body: [], host: "a.test")
+        run.refused(report, asking: nil)
+        #expect(Array(run.refusals(from: 0)) == [RunRefusal(host: nil, cause: said)])
+    }
+
     // MARK: Questions
 
     private final class Answers: Sendable {

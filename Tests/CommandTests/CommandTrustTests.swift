@@ -24,6 +24,17 @@ import Testing
         #expect(!isGiven("curl", .refused) && !isGiven("curl", .refused, isRoot: true))
     }
 
+    /// mmdebstrap's apt reads no variable and no other store.
+    @Test(arguments: ["buildah", "/usr/bin/mmdebstrap"])
+    func whatMapsSeveralUsersHasItIfItsUserHasNumbers(command: String) {
+        let ids = SubordinateIDs(users: [.init(first: 100_000, count: 65536)], groups: [.init(first: 1, count: 2)])
+        func isGiven(_ ids: SubordinateIDs?) -> Bool {
+            CommandTrust(wish: .unasked, command: command, isRoot: false, findSubordinates: { ids })
+                .stores(files, [:]) != nil
+        }
+        #expect(isGiven(ids) && !isGiven(nil))
+    }
+
     /// Where it is wanted all the same, what will fail is said first.
     @Test func whatCannotBearItIsSaid() {
         func trust(_ command: String, isRoot: Bool = false, _ ids: SubordinateIDs? = nil) -> CommandTrust {

@@ -98,6 +98,19 @@ import Testing
         #expect(said(.nothingUnchecked).contains("or none that can be led to the proxy (TCP to ports 443 and 80)"))
     }
 
+    @Test func theAdviceNamesTheRequestThatRulesRefused() throws {
+        func refusal(_ path: String) -> RunUpdate {
+            .init(refusal: RunRefusal(host: "a.test:8443", cause: "no", options: ["--path", path, "--method", "PUT"]))
+        }
+        let summary = RunUpdate(summary: RunSummary(requests: 2, counts: [2], unlisted: 0))
+        // A proxy that came back counts the same by another request.
+        let account = account([[refusal("/it's"), summary], [refusal("/other"), summary]])
+        #expect(
+            lines(account) == [
+                "pinproxy: a.test:8443: no (4 times); pinproxy explain a.test:8443 --path '/it'\\''s' --method PUT"
+            ])
+    }
+
     @Test func theAdviceCanBePasted() throws {
         let account = account([[.init(refusal: Self.bad)]])
         let said = lines(account, ["--config", "it's mine.yaml"])

@@ -65,6 +65,15 @@ import Testing
                 == [])
     }
 
+    @Test func anEmptyFileForAuthorizationIsWarnedOf() throws {
+        let problems = try RuleBed(
+            "hosts: [{match: a.test, request: {set_headers: {Authorization: {file: empty}}}}]\n"
+        ).problems()
+        #expect(
+            problems.count == 1 && problems[0].contains("warning: Authorization: the file is empty; most servers want"),
+            "\(problems)")
+    }
+
     @Test func readsTheRequest() throws {
         let request = try rules(
             """

@@ -59,6 +59,10 @@ import Testing
             "f:2:1: error: the line is indented with a tab; YAML takes only spaces there"
         ),
         (
+            "a:\n  - b: 1\n\t  c: 2\n",
+            "f:3:1: error: the line is indented with a tab; YAML takes only spaces there"
+        ),
+        (
             "match: *.example.com\n",
             "f:1:9: error: a value that begins with * must be quoted, e.g. \"*.example.com\""
         ),
@@ -97,6 +101,10 @@ import Testing
         (
             "hosts:\n  -match: api.test\n    pinning: none\n",
             "f:3:12: error: there is no space after the dash in line 2: write - match:"
+        ),
+        (
+            "a:\n  pins:\n  -sha256/AAAA\n",
+            "f:4:1: error: there is no space after the dash that begins an element, in line 3"
         ),
         ("a: 1\nb\n", "f:3:1: error: there is no colon after the key in line 2; write KEY: VALUE"),
         (

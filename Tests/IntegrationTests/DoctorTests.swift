@@ -31,11 +31,16 @@ struct DoctorTests {
     }
 
     /// A program in the place of curl.
-    private func withCurl(_ script: String) throws -> [String: String] {
+    private func withCurl(_ script: String) throws -> [String: String] { try with("curl", script) }
+
+    /// A program in the place of another one, and of Java.
+    private func with(_ program: String, _ script: String) throws -> [String: String] {
         let folder = "bin-\(UUID())"
-        try bed.file(
-            "\(folder)/curl", "#!/bin/sh\n[ \"$1\" != --version ] || { echo curl 1.2.3; exit; }\n\(script)\n",
-            mode: 0o755)
+        for name in [program, "java"] {
+            try bed.file(
+                "\(folder)/\(name)",
+                "#!/bin/sh\n[ \"$1\" != --version ] || { echo \(name) 1.2.3; exit; }\n\(script)\n", mode: 0o755)
+        }
         return ["PATH": bed.path(folder) + ":" + (bed.environment["PATH"] ?? "")]
     }
 
@@ -140,6 +145,20 @@ struct DoctorTests {
             "\(report)")
     }
 
+    /// The place and the setting, as text; an example in a comment of settings.xml is none.
+    @Test func settingsOfGitAndMaven() async throws {
+        let home = "home-\(UUID())"
+        try bed.file("\(home)/.gitconfig", "[http]\n\tproxy = http://127.0.0.1:1\n")
+        try bed.file(
+            "\(home)/.m2/settings.xml",
+            "<settings>\n<!-- one\n<proxy> --><proxies><!-- <proxy> -->\n<proxy>\n</proxy></proxies></settings>\n")
+        let git = try await report("git", environment: ["HOME": bed.path(home)])
+        #expect(git.settings == ["\(bed.path(home))/.gitconfig: http.proxy http://127.0.0.1:1"], "\(git)")
+        let programs = try with("mvn", "exit 1").merging(["HOME": bed.path(home)]) { $1 }
+        let maven = try await report("mvn", environment: programs)
+        #expect(maven.settings == ["\(bed.path(home))/.m2/settings.xml:4:<proxy>"], "\(maven)")
+    }
+
     @Test func aProgramThatGoesRoundTheProxy() async throws {
         let report = try await report("curl", environment: withCurl("exec /usr/bin/curl --noproxy '*' \"$@\""))
         #expect(!report.works && !report.takesProxy && report.trustsAuthority == nil, "\(report)")
@@ -148,6 +167,16 @@ struct DoctorTests {
         guard IsolationBed.isAvailable else { return }
         #expect(report.transparent == true && report.worksThen == true, "\(report)")
         #expect(text.output.contains("set: pinproxy exec --transparent (tried: it works)"), "\(text)")
+    }
+
+    /// Python's own files say where, and not what.
+    @Test func ofATracebackTheErrorIsSaid() async throws {
+        let trace = """
+            echo '  File "/usr/lib/python3.11/asyncio/base_events.py", line 1419, in _ensure_resolved'
+            echo 'socket.gaierror: [Errno -3] no name server'; exit 1
+            """
+        let report = try await report("curl", environment: withCurl(trace))
+        #expect(report.said == "socket.gaierror: [Errno -3] no name server", "\(report)")
     }
 
     /// It is ended, with what it has started.

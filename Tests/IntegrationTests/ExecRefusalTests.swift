@@ -34,6 +34,25 @@ struct ExecRefusalTests {
         #expect(wrong.told.first?.hasSuffix("; \(advice)") == true, "\(wrong)")
     }
 
+    /// What its rules decide about a request depends on the path.
+    @Test func theAdviceNamesTheRequestThatRulesRefused() async throws {
+        let run = try await shared.bed.exec(
+            "curl", "-s", "-o", "/dev/null", "https://rule.test:\(shared.originPort)/large/3?query")
+        #expect(run.told.count == 1, "\(run)")
+        #expect(
+            run.told.first?.hasSuffix(" rule.test:\(shared.originPort) --path /large/3") == true
+                && run.told.first?.contains("query") == false, "\(run)")
+    }
+
+    /// What holds for the host is what `pinproxy explain` says of it over https://.
+    @Test func theAdviceAfterPlainHTTPIsAboutTheHost() async throws {
+        let run = try await shared.bed.exec("curl", "-s", "-o", "/dev/null", "http://wrong.test/")
+        #expect(run.told.count == 1, "\(run)")
+        #expect(
+            run.told.first?.contains("Plain HTTP to pinned host") == true
+                && run.told.first?.hasSuffix(" wrong.test") == true, "\(run)")
+    }
+
     @Test func nothingIsSaidWhereAllIsRight() async throws {
         let right = try await shared.bed.exec("curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", url)
         #expect(right.succeeded && right.output == "200" && right.errors.isEmpty, "\(right)")
@@ -122,10 +141,13 @@ enum ExecRefusalBed {
                 pins: [\(String.wrongPin)]
               - match: denied.test
                 action: deny
+              - match: rule.test
+                response: {status: [404]}
             """
         return try await OriginBed.prepare(
             bed, pins: pins,
             sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())"], "upstream": [IsolationBed.opensLoopback]],
-            hosts: ["right.test": "127.0.0.1", "wrong.test": "127.0.0.1"], roots: roots)
+            hosts: ["right.test": "127.0.0.1", "wrong.test": "127.0.0.1", "rule.test": "127.0.0.1"],
+            roots: roots)
     }
 }

@@ -236,7 +236,14 @@ extension ClientRequest: RequestHandler {
         guard isShown else { return }
         // Its program may send credentials next.
         if case .credentialsMissing = error { return }
-        run?.refused(error.report, asking: record.authority)
+        var asked = record.authority
+        // What holds for the host is what holds over https://.
+        if case .plainToPinnedHost = error { asked = asked?.onPort(443) }
+        let options =
+            error.isOfRules
+            ? ExplainCommandLine.options(
+                method: record.methodName, path: String(decoding: record.path, as: UTF8.self)) : nil
+        run?.refused(error.report, asking: asked, options: options)
     }
 
     package func attemptReport() -> AttemptReport {

@@ -14,8 +14,13 @@ package struct ExplainCommandLine: Sendable, Equatable, CustomStringConvertible 
     package var description: String {
         let bracketed = authority.isIPv6 ? "[\(authority.host)]" : authority.host
         let host = authority.port == 443 ? bracketed : "\(authority)"
-        let path = path.hasPrefix("/") ? Self.quoted(path) : "PATH"
-        return "pinproxy explain \(host) --path \(path)" + (method == "GET" ? "" : " --method \(Self.quoted(method))")
+        let options = Self.options(method: method, path: path.hasPrefix("/") ? path : "PATH")
+        return (["pinproxy explain", host] + options.map(Self.quoted)).joined(separator: " ")
+    }
+
+    /// The options that name a request, as words.
+    package static func options(method: String, path: String) -> [String] {
+        ["--path", path] + (method == "GET" ? [] : ["--method", method])
     }
 
     /// One word of a POSIX shell.

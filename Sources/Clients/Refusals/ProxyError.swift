@@ -100,6 +100,16 @@ package enum ProxyError {
         }
     }
 
+    /// The rules that hold for this request decided, not what holds for its host.
+    var isOfRules: Bool {
+        switch self {
+        case .redirect, .unacceptable, .notJudged, .unserializable, .unconvertible, .notConverted, .codedBody,
+            .ambiguousPath, .pathAboveBase, .secretInTheClear:
+            true
+        default: false
+        }
+    }
+
     /// - Parameter record: of the request that failed.
     package static func exchange(
         _ failure: ExchangeFailure, _ destination: Destination, of record: borrowing TaskRecord

@@ -113,18 +113,27 @@ package final class Run: Sendable {
 
     // MARK: Refusals
 
-    func refused(_ report: RefusalReport, asking authority: Authority?) {
+    /// - Parameter options: for `pinproxy explain`, where rules decided (``RunRefusal/options``).
+    func refused(_ report: RefusalReport, asking authority: Authority?, options: [String]? = nil) {
         let (title, details) = (report.reasonPhrase, report.details)
-        if details.hasPrefix(title) { return refused(details, asking: authority) }
         let prefix = report.host + ": "
-        refused(
-            "\(title): \(details.hasPrefix(prefix) ? details.dropFirst(prefix.count) : details[...])", asking: authority
-        )
+        let cause =
+            if details.hasPrefix(title) {
+                details
+            } else if title.hasSuffix(details) {
+                title
+            } else {
+                "\(title): \(details.hasPrefix(prefix) ? details.dropFirst(prefix.count) : details[...])"
+            }
+        refused(cause, asking: authority, options: options)
     }
 
     /// - Parameter cause: may hold bytes of clients and origins.
-    func refused(_ cause: String, asking authority: Authority?) {
-        let refusal = RunRefusal(host: Self.name(of: authority), cause: FieldText.plain(cause, longest: 512))
+    func refused(_ cause: String, asking authority: Authority?, options: [String]? = nil) {
+        let isShort = (options ?? []).reduce(0) { $0 + $1.utf8.count } <= 512
+        let refusal = RunRefusal(
+            host: Self.name(of: authority), cause: FieldText.plain(cause, longest: 512),
+            options: isShort ? options : nil)
         if state.withLock({ $0.refusals.add(refusal) }) { changed() }
     }
 

@@ -6,11 +6,13 @@ struct RunRefusals {
     private(set) var distinct: [RunRefusal] = []
     private(set) var counts: [Int] = []
     private(set) var unlisted = 0
+    /// By kind.
     private var places: [RunRefusal: Int] = [:]
 
     /// - Returns: whether it is the first of its kind.
     mutating func add(_ refusal: RunRefusal) -> Bool {
-        if let place = places[refusal] {
+        let kind = refusal.kind
+        if let place = places[kind] {
             counts[place] += 1
             return false
         }
@@ -18,7 +20,7 @@ struct RunRefusals {
             unlisted += 1
             return false
         }
-        places[refusal] = distinct.count
+        places[kind] = distinct.count
         distinct.append(refusal)
         counts.append(1)
         return true

@@ -65,11 +65,17 @@ package struct RunRefusal: Codable, Sendable, Equatable, Hashable {
     package let host: String?
     /// One line.
     package let cause: String
+    /// Words for `pinproxy explain` besides the host, where rules decided about a request: `--path`, `/v1/x`.
+    package private(set) var options: [String]?
 
-    package init(host: String?, cause: String) {
+    package init(host: String?, cause: String, options: [String]? = nil) {
         self.host = host
         self.cause = cause
+        self.options = options
     }
+
+    /// The same for every request.
+    package var kind: RunRefusal { RunRefusal(host: host, cause: cause) }
 }
 
 package struct RunSummary: Codable, Sendable, Equatable {

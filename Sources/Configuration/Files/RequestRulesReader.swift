@@ -87,13 +87,12 @@ private struct RequestValues {
 
     /// `Authorization` begins with its scheme (RFC 9110 section 11.4). The token is not shown.
     private func warn(ofBareToken text: String, as name: HeaderName, at place: YAMLValue, _ fields: Section) {
-        guard fields.findings.readsSecrets, name.description.lowercased() == "authorization", !text.contains(" "),
-            !text.isEmpty
+        guard fields.findings.readsSecrets, name.description.lowercased() == "authorization", !text.contains(" ")
         else { return }
         fields.warning(
             place,
-            "\(name): the file holds one word, and no scheme before it; most servers want the line to be Bearer TOKEN, "
-                + "or another scheme and a space before the token")
+            "\(name): the file \(text.isEmpty ? "is empty" : "holds one word, and no scheme before it"); most servers "
+                + "want the line to be Bearer TOKEN, or another scheme and a space before the token")
     }
 
     /// One table can't set a field and remove it, or set it in two ways.

@@ -14,10 +14,12 @@ struct YAMLSlip {
         if before.contains("alias") || problem.contains("undefined alias") {
             return "a value that begins with * must be quoted, e.g. \"*.example.com\""
         }
+        let isIndentedWithTab = here.prefix { $0 == " " || $0 == "\t" }.contains("\t")
+        if isIndentedWithTab, problem.contains("cannot start any token") || problem.contains("tab character") {
+            return "the line is indented with a tab; YAML takes only spaces there"
+        }
         if problem.contains("cannot start any token") {
-            return here.prefix { $0 == " " || $0 == "\t" }.contains("\t")
-                ? "the line is indented with a tab; YAML takes only spaces there"
-                : "a value that begins with one of @ ` % must be quoted"
+            return "a value that begins with one of @ ` % must be quoted"
         }
         if here.contains("[::") || here.wholeMatch(of: /.*\[[0-9A-Fa-f]*:[0-9A-Fa-f:.]*\].*/) != nil {
             return "an IPv6 address in brackets must be quoted, e.g. \"[::1]:7467\""
@@ -43,6 +45,9 @@ struct YAMLSlip {
             }
         }
         guard problem.contains("could not find expected ':'") else { return nil }
+        if let number = context?.line, text.line(number).prefixMatch(of: /\s*-[^\s-]/) != nil {
+            return "there is no space after the dash that begins an element, \(since)"
+        }
         return "there is no colon after the key \(since); write KEY: VALUE"
     }
 

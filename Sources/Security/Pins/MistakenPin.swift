@@ -3,7 +3,7 @@ import TLS
 /// What a text that is not a pin was copied from, so that the error can say what to write.
 enum MistakenPin {
     /// Nil: nothing that is known.
-    static func reason(for text: String) -> PinError.Reason? { headerPins(in: text) ?? output(text) }
+    static func reason(for text: String) -> PinError.Reason? { headerPins(in: text) ?? output(text) ?? colon(text) }
 
     /// Of a text without an algorithm in front: nil if it doesn't look like a digest.
     static func bareDigest(_ text: String) -> PinError.Reason? {
@@ -31,6 +31,15 @@ enum MistakenPin {
             return part.count > name.count ? part.dropFirst(name.count) : parts.dropFirst(index + 1).first
         }
         return .headerPins(values.compactMap { SHA256Digest(base64: $0) })
+    }
+
+    /// `sha256:…`, as OCI images and SSH keys write a digest (the latter without its `=`), and `SHA256: …`, which
+    /// keytool prints of a certificate.
+    private static func colon(_ text: String) -> PinError.Reason? {
+        guard let match = text.prefixMatch(of: /(?i)sha-?256 *[:=] */) else { return nil }
+        let value = text[match.range.upperBound...]
+        if let digest = SHA256Digest(base64: value) ?? SHA256Digest(base64: value + "=") { return .spelling(digest) }
+        return SHA256Digest(hex: value).map { .hexadecimal($0) }
     }
 
     /// What `openssl dgst`, `sha256sum` and `openssl x509 -fingerprint` print.

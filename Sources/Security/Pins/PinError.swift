@@ -10,8 +10,8 @@ public struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
         /// A digest without `sha256/`.
         case noPrefix(SHA256Digest)
         case unknownAlgorithm(String)
-        /// `SHA256/`, `sha-256/`.
-        case spelling
+        /// `SHA256/`, `sha-256/`, `sha256:`; nil: what follows is no digest.
+        case spelling(SHA256Digest?)
         /// A path where a pin belongs.
         case fileName
         case notBase64
@@ -70,7 +70,8 @@ public struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
         case .noPrefix(let digest):
             "“\(shown)” lacks its algorithm; if it is the hash of a public key, write sha256/\(digest.base64)"
         case .unknownAlgorithm(let name): "“\(shown)”: pins by \(name) are not accepted; use sha256/"
-        case .spelling: "“\(shown)”: write sha256/ in front, in lower case"
+        case .spelling(let digest?): "“\(shown)” isn't spelled as a pin; write sha256/\(digest.base64)"
+        case .spelling(nil): "“\(shown)”: write sha256/ in front, in lower case"
         case .fileName: "“\(shown)” looks like a file; write file: \(shown)"
         case .notBase64: "“\(shown)” is not base64 after its sha256/"
         case .base64URL: "“\(shown)” is in the URL form of base64; write + for - and / for _"

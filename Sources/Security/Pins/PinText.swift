@@ -61,8 +61,10 @@ extension Pin {
             throw PinError(
                 isAlgorithm ? .unknownAlgorithm(algorithm) : MistakenPin.bareDigest(text) ?? .fileName, in: text)
         }
-        guard algorithm == "sha256", text.hasPrefix("sha256/") else { throw PinError(.spelling, in: text) }
         var value = text[text.index(after: slash)...]
+        guard algorithm == "sha256", text.hasPrefix("sha256/") else {
+            throw PinError(.spelling(SHA256Digest(base64: value)), in: text)
+        }
         // A digest itself may begin with a slash; otherwise it is curl's `sha256//`.
         if value.hasPrefix("/"), SHA256Digest(base64: value) == nil { value.removeFirst() }
         if let digest = SHA256Digest(base64: value) { return digest }

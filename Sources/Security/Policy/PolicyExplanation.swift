@@ -152,7 +152,7 @@ private struct Explainer {
     private func tls() -> Check {
         let asked = "min_tls: \(policy.requirements.minimumTLS)"
         return version.map { Check(.tls, .passed, "\($0) was spoken; \(asked)") }
-            ?? Check(.tls, .skipped, "TLS was not negotiated; \(asked)")
+            ?? Check(.tls, .skipped, "no TLS handshake was completed; \(asked)")
     }
 
     // MARK: Trust

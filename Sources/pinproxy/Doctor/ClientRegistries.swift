@@ -24,7 +24,7 @@ extension ClientProgram {
                 MAVEN_OPTS="$MAVEN_OPTS \(quickStart)" mvn -B -q -s settings.xml \
                 -Dmaven.repo.local="$PWD/repository" org.pinproxy:test:1.0:run
                 """),
-            settings: settings("<proxy|<proxies", in: "~/.m2/settings.xml /etc/maven/settings.xml")),
+            settings: mavenProxies),
         ClientProgram(
             name: "yarn", package: "yarnpkg", version: "\(yarn); \"$yarn\" --version",
             // It ends well whatever happens.
@@ -36,6 +36,23 @@ extension ClientProgram {
             name: "skopeo", package: "skopeo", version: "skopeo --version",
             call: #"skopeo inspect --raw "docker://$HOST:$PORT/pinproxy/test:latest""#),
     ]
+
+    /// Debian's settings.xml has an example within a comment.
+    private static let mavenProxies = #"""
+        for file in ~/.m2/settings.xml /etc/maven/settings.xml; do
+            [ -r "$file" ] && awk '{
+                rest = $0; kept = ""
+                while (rest != "") {
+                    mark = inside ? "-->" : "<!--"
+                    end = index(rest, mark)
+                    if (!inside) kept = kept (end ? substr(rest, 1, end - 1) : rest)
+                    if (end) inside = !inside
+                    rest = end ? substr(rest, end + length(mark)) : ""
+                }
+                if (kept ~ /<proxy>/) print FILENAME ":" FNR ":" kept
+            }' "$file"
+        done; :
+        """#
 
     /// Of its library, without a JVM's start.
     private static let mavenVersion = """

@@ -47,7 +47,10 @@ struct ClientCall {
     }
 
     var said: String {
-        let lines = output.split(whereSeparator: \.isNewline).filter { $0.contains { !$0.isWhitespace } }
+        // A line of Python's traceback says where, and not what.
+        let lines = output.split(whereSeparator: \.isNewline).filter {
+            $0.contains { !$0.isWhitespace } && $0.prefixMatch(of: /\s*File "[^"]*", line \d/) == nil
+        }
         let signs = [
             /pinning failure/, /(?:^|[^0-9:])502(?:[^0-9]|$)/, /(?i)certificate|resolve|not known|ENOTFOUND/,
             /(?i)error|fail|can't/,

@@ -60,15 +60,18 @@ extension ClientProgram {
     /// `$proxy` is the part of the proxy's URL that says where it is.
     private static let proxyAddress = #"proxy=${HTTPS_PROXY#*://}; proxy=${proxy#*@}"#
 
+    /// As `FILE: NAME VALUE`.
+    private static let gitSettings =
+        #"git config --show-origin --get-regexp '^(http|remote)\..*(proxy|sslcainfo|sslcapath|sslverify)' | "#
+        + #"sed 's/^file://; s/\t/: /' || :"#
+
     private static let sources = [
         ClientProgram(
             name: "git", package: "git", version: "git --version", call: #"git ls-remote "$SITE/repository.git""#,
-            settings:
-                #"git config --show-origin --get-regexp '^(http|remote)\..*(proxy|sslcainfo|sslcapath|sslverify)' || :"#
-        ),
+            settings: gitSettings),
         ClientProgram(
             name: "git-lfs", package: "git-lfs", version: "git lfs version",
-            call: #"git init -q .; git -c lfs.url="$SITE/lfs" lfs locks"#),
+            call: #"git init -q .; git -c lfs.url="$SITE/lfs" lfs locks"#, settings: gitSettings),
         ClientProgram(
             name: "hg", package: "mercurial", version: "hg --version",
             call: reaching("does not appear to be an hg repository", #"hg identify "$SITE/hg""#)),

@@ -44,13 +44,14 @@ struct CommandTrust {
 
     /// It fails in a namespace of users.
     private var isUnfit: Bool {
+        if isOfNamespaces { return subordinates == nil }
         let name = PathText.name(of: command)
-        return isOfNamespaces || (!isRoot && (Self.unfit.contains(name) || Self.copying.contains(name)))
+        return !isRoot && (Self.unfit.contains(name) || Self.copying.contains(name))
     }
 
     /// What to say before it runs in one all the same; nil: nothing.
     var warning: String? {
-        guard isUnfit, subordinates == nil else { return nil }
+        guard isUnfit else { return nil }
         let name = command.printable
         if isOfNamespaces {
             return "pinproxy: \(name) makes namespaces of several users, for which its user needs numbers of others: "

@@ -63,7 +63,8 @@ struct RefusalWords {
         let times = count > 1 ? " (\(count) times)" : ""
         let cause = refusal.cause.printable(longest: 600)
         guard let host = refusal.host?.printable else { return "pinproxy: \(cause)\(times)" }
-        return "pinproxy: \(host): \(cause)\(times); \(explain) \(host)"
+        let options = (refusal.options ?? []).map { " " + ExplainCommandLine.quoted($0.printable) }.joined()
+        return "pinproxy: \(host): \(cause)\(times); \(explain) \(host)\(options)"
     }
 
     private var explain: String {

@@ -49,7 +49,7 @@ struct RunAccount: Equatable {
     /// Something was refused without asking a proxy.
     /// - Returns: it, if it hadn't been before.
     mutating func refusedHere(_ refusal: RunRefusal) -> RunRefusal? {
-        if let place = refused.firstIndex(where: { $0.refusal == refusal }) {
+        if let place = refused.firstIndex(where: { $0.refusal.kind == refusal.kind }) {
             refused[place].count += 1
             return nil
         }
@@ -66,7 +66,7 @@ struct RunAccount: Equatable {
     mutating func refusedHere(unlisted count: Int) { unlistedHere += count }
 
     private mutating func add(_ refusal: RunRefusal) -> RunRefusal? {
-        if let place = refused.firstIndex(where: { $0.refusal == refusal }) {
+        if let place = refused.firstIndex(where: { $0.refusal.kind == refusal.kind }) {
             refused[place].count += 1
             places.append(place)
             return nil
