@@ -1,5 +1,6 @@
 import Bundles
 import Foundation
+import Security
 import Serialization
 import TLS
 import Testing

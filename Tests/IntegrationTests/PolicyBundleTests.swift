@@ -1,0 +1,264 @@
+import Foundation
+import TestAuthority
+import Testing
+
+/// Machines that take their policy from a signed bundle, which nginx serves and `pinproxy bundle` makes.
+@Suite(.timeLimit(.minutes(5)))
+struct PolicyBundleTests {
+    private struct Bed {
+        static let server = "policy.test"
+        static let api = "api.test"
+
+        let bed: TestBed
+        let origin: NginxOrigin
+        let roots: TestRoots
+        let trust: String
+        let keys: [String: String]
+
+        init(_ bed: TestBed) async throws {
+            self.bed = bed
+            roots = try TestRoots()
+            trust = try roots.write(to: bed)
+            let sites = try [Self.server, Self.api].map { name in
+                NginxOrigin.Site(
+                    name: name, chain: ServedChain(try roots.intermediate.issue(TestRoots.template([name]))))
+            }
+            origin = try await NginxOrigin(in: bed, sites: sites, options: "etag on;")
+            var keys: [String: String] = [:]
+            for name in ["root", "policy", "other"] {
+                let made = try await bed.run([
+                    "openssl", "genpkey", "-algorithm", "ed25519", "-out", bed.path("\(name).pem"),
+                ])
+                #expect(made.succeeded, "\(made)")
+                chmod(bed.path("\(name).pem"), 0o600)
+                keys[name] = try await Self.bundle(bed, "key", bed.path("\(name).pem")).output
+                    .trimmingCharacters(in: .whitespacesAndNewlines)
+            }
+            self.keys = keys
+            let policy = keys["policy"] ?? ""
+            try await make(
+                "root", file, "--root", keys["root"] ?? "", "--bundle", policy, "--timestamp", policy, "--expires",
+                "365d")
+            try await sign("root", "root")
+        }
+
+        var file: String { bed.path("made.bundle") }
+        var served: String { "\(origin.documents)/policy.bundle" }
+
+        private static func bundle(_ bed: TestBed, _ words: String...) async throws -> Run {
+            try await bundle(bed, words)
+        }
+
+        private static func bundle(_ bed: TestBed, _ words: [String]) async throws -> Run {
+            try await bed.run([ProxyProcess.executable, "bundle"] + words)
+        }
+
+        func make(_ words: String...) async throws {
+            let run = try await Self.bundle(bed, words)
+            #expect(run.succeeded, "\(words): \(run)")
+        }
+
+        func sign(_ role: String, _ key: String) async throws {
+            try await make("sign", file, "--role", role, "--key-file", bed.path("\(key).pem"))
+        }
+
+        /// Signs a pin file.
+        func sign(_ pins: String, _ more: String..., by key: String = "policy", timestamp: String = "7d") async throws {
+            let file = try bed.file("policy/pins.yaml", pins)
+            let run = try await Self.bundle(
+                bed, ["create", self.file, "--pins", file, "--expires", "90d"] + more)
+            #expect(run.succeeded, "\(run)")
+            try await sign("bundle", key)
+            try await make("timestamp", self.file, "--expires", timestamp)
+            try await sign("timestamp", key)
+        }
+
+        /// As a web server's file should be replaced.
+        func serve() throws {
+            let next = served + ".next"
+            try Data(contentsOf: URL(fileURLWithPath: file)).write(to: URL(fileURLWithPath: next))
+            chmod(next, 0o644)
+            rename(next, served)
+        }
+
+        func lines(_ more: [String] = []) -> ProxyProcess.Sections {
+            [
+                "policy": [
+                    "bundle: https://\(Self.server):\(origin.port)/policy.bundle", "keys: [\"\(keys["root"] ?? "")\"]",
+                ] + more
+            ]
+        }
+
+        func proxy(_ own: String = "hosts: []\n", _ more: String...) async throws -> ProxyProcess {
+            try await ProxyProcess(
+                in: bed, pins: own, trust: trust, hosts: [Self.server: "127.0.0.1", Self.api: "127.0.0.1"],
+                sections: lines(more))
+        }
+
+        /// The proxy looks for the bundle at once if something about it is new.
+        func look(_ proxy: ProxyProcess, _ own: String = "hosts: []\n", _ more: String...) async throws {
+            try ProxyProcess.write(to: bed, folder: "proxy", pins: own, trust: trust, sections: lines(more))
+            #expect(try await proxy.reload().name == "config.reload")
+        }
+
+        func api(_ proxy: ProxyProcess) async throws -> Int {
+            try await proxy.connect(to: "\(Self.api):\(origin.port)").status
+        }
+
+        func status() async throws -> String {
+            try await bed.run(
+                [ProxyProcess.executable, "status", "--config", bed.path("proxy/pinproxy.yaml")],
+                environment: ProxyProcess.environment(in: bed)
+            ).output
+        }
+    }
+
+    private static let denied = "hosts:\n  - {match: api.test, action: deny}\n"
+    private static let wrong = "hosts:\n  - {match: api.test, pinning: public-key, pins: [\(String.wrongPin)]}\n"
+    private static let open = "hosts:\n  - {match: api.test, pinning: none}\n"
+
+    @Test func aBundleIsPutIntoForceAndReplaced() async throws {
+        try await withTestBed { bed in
+            let bed = try await Bed(bed)
+            try await bed.sign(Self.denied, "--note", "deny the API")
+            try bed.serve()
+            let proxy = try await bed.proxy()
+            let accepted = try await proxy.events.first("policy.accepted")
+            #expect(accepted["version"] == "1")
+            #expect(try await bed.api(proxy) == 403)
+            let status = try await bed.status()
+            #expect(status.contains("policy: bundle version 1 (deny the API) from https://policy.test:"), "\(status)")
+            #expect(!status.contains("WARNING: files changed"), "\(status)")
+
+            try await bed.sign(Self.wrong)
+            try bed.serve()
+            try await bed.look(proxy, Self.open.replacingOccurrences(of: "api", with: "more"), "groups: [laptops]")
+            _ = try await proxy.events.first("policy.accepted") { $0["version"] == "2" }
+            #expect(try await bed.api(proxy) == 502)
+            _ = try await proxy.events.first("pin.mismatch")
+
+            // It holds from the first request after a restart, whatever the server says.
+            try FileManager.default.removeItem(atPath: bed.served)
+            await proxy.process.stop()
+            let next = try await bed.proxy()
+            #expect(try await bed.api(next) == 502)
+            let failed = try await next.events.first("policy.failed")
+            #expect(failed["cause"] == "the server answered 404")
+            #expect(failed["effect"] == "bundle version 2 stays")
+            #expect(try await bed.status().contains("WARNING: the policy isn't up to date: the server answered 404"))
+        }
+    }
+
+    /// What an attacker could serve who has the server, and what its owners could serve by mistake.
+    @Test func whatIsNotTheNextBundleIsRefused() async throws {
+        try await withTestBed { bed in
+            let bed = try await Bed(bed)
+            try await bed.sign(Self.denied)
+            let old = try Data(contentsOf: URL(fileURLWithPath: bed.file))
+            try await bed.sign(Self.denied)
+            let good = try Data(contentsOf: URL(fileURLWithPath: bed.file))
+            try bed.serve()
+            let proxy = try await bed.proxy()
+            _ = try await proxy.events.first("policy.accepted") { $0["version"] == "2" }
+            var group = 0
+            func refusal(_ own: String = "hosts: []\n") async throws -> String {
+                let before = proxy.events.all("policy.failed").count
+                group += 1
+                try await bed.look(proxy, own, "groups: [g\(group)]")
+                let failed = try await proxy.events.first("policy.failed", number: before + 1)
+                #expect(try await bed.api(proxy) == 403, "what was in force stays")
+                return failed["cause"] ?? ""
+            }
+            func serve(_ data: Data) throws {
+                try data.write(to: URL(fileURLWithPath: bed.file))
+                try bed.serve()
+            }
+
+            try serve(old)
+            #expect(try await refusal().contains("older than version 2"))
+            try serve(good.dropLast(2))
+            #expect(try await refusal().contains("the bundle is refused: file: "))
+            try serve(Data(repeating: 0x20, count: (16 << 20) + 1))
+            #expect(try await refusal() == "its answer is longer than 16MiB")
+            // Signed by nobody who may.
+            try serve(good)
+            try await bed.sign(Self.open, by: "other")
+            try bed.serve()
+            #expect(try await refusal().contains("signatures needed by root version 1"))
+            // For other machines.
+            try serve(good)
+            try await bed.sign(Self.open, "--group", "servers")
+            try bed.serve()
+            #expect(try await refusal().contains("is for the groups servers, and this machine is in g"))
+            // Together with what the machine says itself.
+            try serve(good)
+            try await bed.sign(Self.wrong)
+            try bed.serve()
+            let own = "hosts:\n  - {match: api.test, action: deny}\n"
+            try await bed.look(proxy, own, "groups: [last]")
+            _ = try await proxy.events.first("policy.accepted") { $0["version"] == "3" }
+            #expect(try await bed.api(proxy) == 403, "the machine's own entry is stricter")
+        }
+    }
+
+    @Test func aMachineThatIsNotInTheStageWaits() async throws {
+        try await withTestBed { bed in
+            let bed = try await Bed(bed)
+            // Its place isn't known here: of two stages one is reached, or none.
+            try await bed.sign(Self.denied)
+            try bed.serve()
+            let proxy = try await bed.proxy()
+            _ = try await proxy.events.first("policy.accepted")
+            try await bed.sign(Self.wrong, "--stage", "1")
+            try bed.serve()
+            try await bed.look(proxy, "hosts: []\n", "groups: [a]")
+            let outcome = try await proxy.events.lines.first(awaiting: "what becomes of version 2") { line in
+                LogEvent(line: line).flatMap {
+                    $0["version"] == "2" && ["policy.waiting", "policy.accepted"].contains($0.name) ? $0 : nil
+                }
+            }
+            if outcome.name == "policy.waiting" {
+                #expect(outcome["version"] == "2")
+                #expect(try await bed.api(proxy) == 403)
+                #expect(try await bed.status().contains("policy: version 2 is for other machines first"))
+            }
+            try await bed.sign(Self.wrong)
+            try bed.serve()
+            try await bed.look(proxy, "hosts: []\n", "groups: [b]")
+            _ = try await proxy.events.first("policy.accepted") { $0["version"] == "3" }
+            #expect(try await bed.api(proxy) == 502)
+        }
+    }
+
+    @Test func withoutABundleEveryHostIsDeniedWhereThatIsAskedFor() async throws {
+        try await withTestBed { bed in
+            let bed = try await Bed(bed)
+            let proxy = try await bed.proxy(Self.open, "on_expiry: deny")
+            _ = try await proxy.events.first("policy.failed")
+            #expect(try await bed.api(proxy) == 403)
+            let status = try await bed.status()
+            #expect(status.contains("WARNING: every host is denied: no bundle was accepted yet"), "\(status)")
+            try await bed.sign(Self.open)
+            try bed.serve()
+            try await bed.look(proxy, "hosts: []\n", "on_expiry: deny", "groups: [a]")
+            _ = try await proxy.events.first("policy.accepted")
+            #expect(try await bed.api(proxy) == 200)
+        }
+    }
+
+    /// The pins of the server's own entry hold, and a server that says nothing costs nobody anything.
+    @Test func theServerIsPinned() async throws {
+        try await withTestBed { bed in
+            let bed = try await Bed(bed)
+            try await bed.sign(Self.denied)
+            try bed.serve()
+            let pinned = "hosts:\n  - {match: policy.test, pinning: public-key, pins: [\(String.wrongPin)]}\n"
+            let proxy = try await bed.proxy(pinned)
+            let failed = try await proxy.events.first("policy.failed")
+            #expect(failed["cause"]?.contains("policy.test") == true, "\(failed)")
+            #expect(failed["effect"] == "there is no bundle yet")
+            #expect(proxy.events.all("policy.accepted").isEmpty)
+            #expect(try await bed.api(proxy) == 200)
+        }
+    }
+}
