@@ -21,7 +21,7 @@ package enum BundleError: Error, Equatable, CustomStringConvertible {
     case payloadType(BundleRole, found: String)
     /// Too few valid signatures; `by` names who has to sign.
     case signatures(BundleRole, version: Int, by: String, valid: Int, threshold: Int)
-    /// The chain of roots doesn't continue the one that is known.
+    /// A version is missing in the chain of roots.
     case gap(known: Int, next: Int)
     /// A rollback.
     case older(BundleRole, version: Int, known: Int)
@@ -62,6 +62,6 @@ package enum BundleError: Error, Equatable, CustomStringConvertible {
         }
     }
 
-    /// On one line, of bounded length, whoever wrote it.
+    /// On one line, of bounded length, with control characters escaped.
     static func shown(_ text: String) -> String { ShownBytes.text(Array(text.utf8).span) }
 }

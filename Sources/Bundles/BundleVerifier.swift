@@ -3,7 +3,7 @@ package struct VerifiedBundle: Sendable {
     package let bundle: PolicyBundle
     /// For the next verification.
     package let state: BundleState
-    /// In Unix seconds; from then on nobody knows whether the bundle is the current one.
+    /// In Unix seconds; after it the bundle may be outdated without notice.
     package let timestampExpires: Int64
     /// Who may sign what.
     package let root: BundleRoot

@@ -1,3 +1,5 @@
+import Security
+import TLS
 import Testing
 
 @testable import Configuration

@@ -20,7 +20,7 @@ package struct NamedFile: Sendable, Hashable {
     package let key: String
     package let place: Place
 
-    /// Its path in a bundle, whose pin file is in the top directory: the shortest form of the name.
+    /// Its path in a bundle: the shortest form of the name. The bundle's pin file is in the top directory.
     package var bundlePath: String {
         (name.hasPrefix("/") ? "/" : "") + name.split(separator: "/").filter { $0 != "." }.joined(separator: "/")
     }

@@ -36,6 +36,6 @@ struct BundleDiffCommand: ParsableCommand {
         } catch {
             throw BundlePath.failure(file, error)
         }
-        return (bundle, try PolicyCollection.policy(of: bundle.files, from: file))
+        return (bundle, try PolicyCollection.load(bundle.files, from: file))
     }
 }

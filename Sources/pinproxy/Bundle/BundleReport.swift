@@ -16,7 +16,7 @@ struct BundleReport: Encodable {
 
     /// The valid signatures of one part.
     struct Signatures: Encodable {
-        /// Whose keys count: a version of the root.
+        /// The version of the root that lists the keys.
         let root: Int
         let threshold: Int
         let keys: [String]

@@ -18,13 +18,13 @@ enum PolicyCollection {
             files.append(BundleFile(path: file.bundlePath, bytes: try contents(file.path)))
         }
         // What a machine will read is read here: the files may have changed since.
-        _ = try Self.policy(of: files, from: pinFile)
+        _ = try load(files, from: pinFile)
         return files
     }
 
     /// What a machine makes of the files of a bundle.
-    /// - Parameter name: whose files they are, for people.
-    static func policy(of files: [BundleFile], from name: String) throws -> PolicyFiles {
+    /// - Parameter name: the bundle's or pin file's, for people.
+    static func load(_ files: [BundleFile], from name: String) throws -> PolicyFiles {
         let place = try Materialised(files)
         return try load(place.pinFile) { $0.replacing("\(place.path)/", with: "\(name.printable): ") }
     }
