@@ -189,7 +189,8 @@ let package = Package(
             ],
             exclude: ["Peers"], swiftSettings: settings),
         tests("Bundles", ["Serialization", "Security", "TLS"]),
-        tests("Configuration", ["Bundles", "Security", "Serialization", "Session", "HTTPWire", "TLS", "TestAuthority"]),
+        tests(
+            "Configuration", ["Bundles", "Security", "Serialization", "Session", "HTTPWire", "TLS", "TestAuthority"]),
         tests(
             "Records",
             [

@@ -52,7 +52,7 @@ import Testing
     @Test(arguments: [
         (
             ["pins/hosts.d/a.yaml": "hosts:\n  - {match: MAIN.test, action: tunnel}\n"],
-            "pins/hosts.d/a.yaml:2:6: error: match: main.test already has the entry in pins/hosts.yaml:2"
+            "pins/hosts.d/a.yaml:2:13: error: match: main.test already has the entry in pins/hosts.yaml:2"
         ),
         (
             ["pins/hosts.d/a.yaml": "defaults: {action: tunnel}\nhosts: []\n"],
@@ -78,7 +78,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("nothing.yaml", "include: pins/nothing.yaml can't be read: No such file or directory"),
+        ("nothing.yaml", "pins/nothing.yaml can't be read: No such file or directory"),
         ("none/*.yaml", "include: pins/none/*.yaml names no file"),
         ("hosts.yaml", "include: pins/hosts.yaml is read already"),
         ("hosts.d/*.yaml", "pins/hosts.d/a.yaml is read already"),

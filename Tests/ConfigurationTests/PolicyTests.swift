@@ -45,7 +45,9 @@ import Testing
         return KeptBundle(bytes: bytes, state: state, accepted: now, etag: "\"1\"")
     }
 
-    private func bed(_ own: String?, onExpiry: String = "keep", _ more: [String: String] = [:]) throws -> ConfigurationBed {
+    private func bed(
+        _ own: String?, onExpiry: String = "keep", _ more: [String: String] = [:]
+    ) throws -> ConfigurationBed {
         let policy = """
             policy: {bundle: "https://policy.test/b", keys: [\(try Self.key(1).publicKey.text)], on_expiry: \(onExpiry)}
             pins: \(own == nil ? "null" : "pins/hosts.yaml")
@@ -100,28 +102,48 @@ import Testing
 
     /// The bundle's hosts, an own entry, and what is said of it; nil: it may be there.
     @Test(arguments: [
-        ("{match: a.test, pinning: public-key, pins: [P0, P1]}", "{match: a.test, pinning: public-key, pins: [P0]}", nil),
+        (
+            "{match: a.test, pinning: public-key, pins: [P0, P1]}", "{match: a.test, pinning: public-key, pins: [P0]}",
+            nil
+        ),
         ("{match: a.test, pinning: public-key, pins: [P0, P1]}", "{match: a.test, action: deny}", nil),
-        ("{match: a.test, pinning: public-key, pins: [P0], enforcement: report}",
-            "{match: a.test, pinning: public-key, pins: [P0]}", nil),
+        (
+            "{match: a.test, pinning: public-key, pins: [P0], enforcement: report}",
+            "{match: a.test, pinning: public-key, pins: [P0]}", nil
+        ),
         ("{match: a.test, action: tunnel}", "{match: a.test, pinning: public-key, pins: [P0]}", nil),
         ("{match: a.test, pinning: none}", "{match: a.test, min_tls: 1.3, pinning: none}", nil),
         ("{match: \"**.test\", action: deny}", "{match: a.example, pinning: none}", nil),
         ("{match: \"a.test:8443\", action: deny}", "{match: a.test, pinning: none}", nil),
-        ("{match: a.test, pinning: public-key, pins: [P0]}", "{match: a.test, pinning: none}", "pinning is public-key there"),
-        ("{match: a.test, pinning: public-key, pins: [P0]}",
-            "{match: a.test, pinning: public-key, pins: [P0, P1]}", "the bundle doesn't have the pin P1"),
-        ("{match: a.test, pinning: public-key, pins: [P0]}",
-            "{match: a.test, pinning: public-key, pins: [P0], enforcement: report}", "enforcement: report"),
-        ("{match: a.test, pinning: public-key, pins: [P0]}",
+        (
+            "{match: a.test, pinning: public-key, pins: [P0]}", "{match: a.test, pinning: none}",
+            "pinning is public-key there"
+        ),
+        (
+            "{match: a.test, pinning: public-key, pins: [P0]}",
+            "{match: a.test, pinning: public-key, pins: [P0, P1]}", "the bundle doesn't have the pin P1"
+        ),
+        (
+            "{match: a.test, pinning: public-key, pins: [P0]}",
+            "{match: a.test, pinning: public-key, pins: [P0], enforcement: report}", "enforcement: report"
+        ),
+        (
+            "{match: a.test, pinning: public-key, pins: [P0]}",
             "{match: a.test, pinning: public-key, pins: [P0], allow_invalid_certificates: true}",
-            "allow_invalid_certificates"),
-        ("{match: a.test, pinning: public-key, pins: [P0], position: leaf}",
-            "{match: a.test, pinning: public-key, pins: [P0]}", "position is leaf there"),
-        ("{match: a.test, pinning: public-key, pins: [P0]}", "{match: a.test, action: tunnel}",
-            "action is intercept there, and tunnel here"),
-        ("{match: a.test, action: verify-tunnel, pinning: none}", "{match: a.test, action: tunnel}",
-            "action is verify-tunnel there, and tunnel here"),
+            "allow_invalid_certificates"
+        ),
+        (
+            "{match: a.test, pinning: public-key, pins: [P0], position: leaf}",
+            "{match: a.test, pinning: public-key, pins: [P0]}", "position is leaf there"
+        ),
+        (
+            "{match: a.test, pinning: public-key, pins: [P0]}", "{match: a.test, action: tunnel}",
+            "action is intercept there, and tunnel here"
+        ),
+        (
+            "{match: a.test, action: verify-tunnel, pinning: none}", "{match: a.test, action: tunnel}",
+            "action is verify-tunnel there, and tunnel here"
+        ),
         ("{match: a.test, action: deny}", "{match: a.test, pinning: none}", "the host is denied there"),
         ("{match: \"*.test\", action: deny}", "{match: a.test, pinning: none}", "the host is denied there"),
         ("{match: \"**.test\", action: deny}", "{match: a.b.test, pinning: none}", "the host is denied there"),
@@ -129,11 +151,19 @@ import Testing
         ("{match: \"**.test\", action: deny}", "{match: \"**.b.test\", pinning: none}", "the host is denied there"),
         ("{match: a.test, action: deny}", "{match: \"a.test:443\", pinning: none}", "the host is denied there"),
         ("{match: \"*.test:443\", action: deny}", "{match: a.test, pinning: none}", "the host is denied there"),
-        ("{match: a.test, min_tls: 1.3, pinning: none}", "{match: a.test, min_tls: 1.2, pinning: none}", "min_tls: 1.2"),
+        (
+            "{match: a.test, min_tls: 1.3, pinning: none}", "{match: a.test, min_tls: 1.2, pinning: none}",
+            "min_tls: 1.2"
+        ),
         ("{match: a.test, ocsp: require, pinning: none}", "{match: a.test, pinning: none}", "ocsp: if-stapled"),
-        ("{match: a.test, max_leaf_lifetime: 90d, pinning: none}", "{match: a.test, pinning: none}",
-            "max_leaf_lifetime is longer"),
-        ("{match: a.test, pinning: none, response: {status: [200]}}", "{match: a.test, pinning: none}", "that has rules"),
+        (
+            "{match: a.test, max_leaf_lifetime: 90d, pinning: none}", "{match: a.test, pinning: none}",
+            "max_leaf_lifetime is longer"
+        ),
+        (
+            "{match: a.test, pinning: none, response: {status: [200]}}", "{match: a.test, pinning: none}",
+            "that has rules"
+        ),
     ])
     func anOwnEntryMayTighten(_ theirs: String, _ own: String, _ weakness: String?) throws {
         func pinned(_ text: String) -> String {
@@ -164,7 +194,9 @@ import Testing
         let bundle = try Self.bundle(["pins.yaml": "defaults: {action: deny}\nhosts: []\n"])
         let adding = try bed("hosts:\n  - {match: a.test, pinning: none}\n")
         try keep(bundle, in: adding)
-        #expect { try load(adding) } throws: { "\($0)".contains("weaker than the bundle's defaults: the host is denied") }
+        #expect { try load(adding) } throws: {
+            "\($0)".contains("weaker than the bundle's defaults: the host is denied")
+        }
         let defaults = try bed("defaults: {action: intercept}\nhosts: []\n")
         try keep(bundle, in: defaults)
         #expect { try load(defaults) } throws: { "\($0)".contains("defaults: the bundle's hold (version 1)") }
@@ -183,8 +215,9 @@ import Testing
 
     // MARK: Dates, and no bundle
 
-    @Test(arguments: ["keep", "deny"], [true, false]) func withoutABundleThatHolds(_ onExpiry: String, has: Bool) throws {
-        let own = "hosts:\n  - {match: own.test, action: tunnel}\n"
+    @Test(arguments: ["keep", "deny"], [true, false]) func withoutABundleThatHolds(_ onExpiry: String, has: Bool) throws
+    {
+        let own = "hosts:\n  - {match: own.test, pinning: none}\n"
         let bed = try bed(own, onExpiry: onExpiry)
         let expiry = Self.now + 86_400
         if has { try keep(Self.bundle(["pins.yaml": "hosts:\n  - {match: api.test, action: deny}\n"]), in: bed) }
@@ -231,12 +264,17 @@ import Testing
         ("policy: {bundle: \"https://p.test/b\", keys: [K], threshold: 2}", "a threshold of 2 can't be met by 1 key"),
         ("policy: {bundle: \"https://p.test/b\", keys: [\"ed25519:AAAA\"]}", "keys: "),
         ("policy: {bundle: \"https://p.test/b\", keys: [K], interval: 1s}", "interval: "),
-        ("policy: {bundle: \"https://p.test/b\", keys: [K], groups: [\"a b\"]}", "groups: \"a b\" is not the name of a group"),
+        (
+            "policy: {bundle: \"https://p.test/b\", keys: [K], groups: [\"a b\"]}",
+            "groups: \"a b\" is not the name of a group"
+        ),
         ("policy: {bundle: \"https://p.test/b\", keys: [K], on_expiry: allow}", "on_expiry: unknown value \"allow\""),
         ("policy: {bundle: \"https://p.test/b\", keys: [K], stage: 1}", "unknown key \"stage\" in \"policy\""),
     ])
     func theSectionIsRead(_ text: String, _ problem: String) throws {
-        let bed = try ConfigurationBed(["pinproxy.yaml": text.replacingOccurrences(of: "K", with: try Self.key(1).publicKey.text) + "\npins: null\n"])
+        let bed = try ConfigurationBed([
+            "pinproxy.yaml": text.replacingOccurrences(of: "K", with: try Self.key(1).publicKey.text) + "\npins: null\n"
+        ])
         let problems = bed.problems()
         #expect(problems.contains { $0.hasPrefix("pinproxy.yaml:1:") && $0.contains(problem) }, "\(problems)")
     }
