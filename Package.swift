@@ -122,7 +122,7 @@ let package = Package(
             "Daemon",
             [
                 "Clients", "Records", "Configuration", "Decoding", "Session", "Security", "Transport", "HTTPWire",
-                "Caching", "HTTP2", "TLS", "DiskStore",
+                "Caching", "HTTP2", "TLS", "DiskStore", "Bundles",
                 "Reachability", "LocalPeers", "EventLoop", .product(name: "Logging", package: "swift-log"),
             ],
             // The status page, within the program.

@@ -243,6 +243,10 @@ struct PolicyBundleTests {
             #expect(try await bed.api(proxy) == 403)
             let status = try await bed.status()
             #expect(status.contains("WARNING: every host is denied: no bundle was accepted yet"), "\(status)")
+            let explained = try await bed.bed.run(
+                [ProxyProcess.executable, "explain", "api.test", "--config", bed.bed.path("proxy/pinproxy.yaml")],
+                environment: ProxyProcess.environment(in: bed.bed))
+            #expect(explained.output.contains("policy in pinproxy.yaml (on_expiry: deny): no bundle was"), "\(explained)")
             try await bed.sign(Self.open)
             try bed.serve()
             try await bed.look(proxy, "hosts: []\n", "on_expiry: deny", "groups: [a]")

@@ -22,7 +22,7 @@ struct Router {
             for: purpose, to: ServerName(host: authority.host), upstream: configuration.upstream, asker: client.asker)
         {
         case .success(let allowed): layer = allowed
-        case .failure(.denied): return .refuse(.denied(host: authority.description, entry: decision.entry?.location))
+        case .failure(.denied): return .refuse(.denied(host: authority.description, entry: decision.denier))
         case .failure(.notAdmitted(let peer, let entry, let clients)):
             return .refuse(.clientNotAdmitted(ClientObjection(peer, entry, clients, host: authority.description)))
         case .failure(.plainToPinned(let entry)):
@@ -105,6 +105,8 @@ enum Decision {
 package struct HostDecision {
     /// Nil: the defaults decide.
     let entry: HostEntry?
+    /// Who denies the host, where it is denied; nil: the defaults.
+    let denier: String?
     let action: HostAction
     let policy: SecurityPolicy
     /// TLS settings that differ from the defaults.
@@ -125,11 +127,13 @@ package struct HostDecision {
     package init(_ host: String, port: UInt16, in snapshot: Snapshot, testHosts: TestHosts? = nil) {
         if let testHosts, let own = testHosts.entry(for: host) {
             (entry, action, policy, tls, upstream) = (own, own.action, own.policy, nil, testHosts.upstream)
+            denier = nil
             http = (HTTPProtocol.usual, nil)
             return
         }
         upstream = nil
         entry = snapshot.entry(for: host, port: port)
+        denier = entry?.location ?? snapshot.denial.map { "policy in pinproxy.yaml (on_expiry: deny): \($0)" }
         action = entry?.action ?? snapshot.defaultAction
         policy = entry?.policy ?? snapshot.defaultPolicy
         let session = (entry == nil ? snapshot.defaultRules : entry?.rules)?.rules(.none).session

@@ -20,6 +20,8 @@ extension Rehearsal {
         /// Nil: the defaults decide.
         package var entry: HostEntry? { decision.entry }
         package var action: HostAction { decision.action }
+        /// Who denies the host, where it is denied; nil: the defaults.
+        package var denier: String? { decision.denier }
         package var policy: SecurityPolicy { decision.policy }
         private var tls: ClientTLS? { decision.tls }
 
@@ -44,7 +46,7 @@ extension Rehearsal {
             .secure(SecurityPolicy(requirements: policy.requirements), tls, decision.http.protocols)
         }
 
-        package var denial: Answer { Answer(deniedBy: entry?.location, for: host) }
+        package var denial: Answer { Answer(deniedBy: decision.denier, for: host) }
     }
 }
 

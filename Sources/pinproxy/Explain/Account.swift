@@ -241,7 +241,9 @@ extension Account {
     }
 
     private var deciding: String {
-        guard let entry = decision.entry else { return "none matches: the defaults of the pin file decide" }
+        guard let entry = decision.entry else {
+            return decision.denier ?? "none matches: the defaults of the pin file decide"
+        }
         let rank = others.isEmpty ? "" : ", the most specific of \(others.count + 1)"
         return "\(entry.location): match: \(entry.pattern)\(rank)"
     }
