@@ -40,7 +40,7 @@ struct PinFindings {
         case .failure(let failure):
             isVerified = false
             problem = Rehearsal.Answer(failure, for: host)
-            if case .refused(let verdict) = failure {
+            if case .refused(let verdict, _) = failure {
                 chain = CertificateFacts.of(verdict.presented, at: now)
             }
         }
