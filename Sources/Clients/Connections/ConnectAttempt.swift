@@ -17,7 +17,7 @@ final class ConnectAttempt {
     /// A reload overtook the first.
     private let isSecond: Bool
     private var completion: ((Result<UpstreamConnection, UpstreamFailure>) -> Void)?
-    /// Who asks, until the end.
+    /// The client, until the end.
     private var client: ClientConnection?
     private var attempt: (any ConnectionTicket)?
     private var probe: UpstreamProbe?
@@ -112,8 +112,8 @@ final class ConnectAttempt {
         }
     }
 
-    /// Reports what became of a connection. Where its origin is refused, the client is looked for before it is answered
-    /// and may leave, unless that was done already: the evidence names its program.
+    /// Reports a connection, or its failure. If the origin is refused, the client's process is found first: the answer
+    /// may end it, and the evidence names its program.
     private func report(
         _ result: Result<UpstreamConnection, UpstreamFailure>, then next: @escaping (ConnectAttempt) -> Void
     ) {

@@ -108,7 +108,7 @@ extension WorkerContext {
             fields(judged, contact, incident, ["cause": "\(refusal.title)", "details": "\(refusal.details)"]))
     }
 
-    /// With who asked, and where the origin is.
+    /// With the client and the origin's connection.
     private func fields(
         _ judged: Judged, _ contact: OriginContact?, _ incident: String?, _ more: Logger.Metadata
     ) -> Logger.Metadata {

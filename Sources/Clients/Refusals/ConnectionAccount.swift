@@ -3,7 +3,7 @@ import Records
 import Session
 import TLS
 
-/// Where a refused origin is and who asked for it, as the refused client and the status page are told.
+/// The connection to a refused origin, and the client: for the 502 and the status page.
 struct ConnectionAccount {
     let contact: OriginContact?
     let requester: Requester?

@@ -202,10 +202,11 @@ function problems() {
     const missed = hour.pin_failures.filter(entry => entry.missed > 0).map(entry => entry.entry);
     found.push(['bad', 'Pins fail', `${missed.slice(0, 3).join(', ')}${missed.length > 3 ? ' …' : ''}: ${count(hour.pins_missed, 'connection')} refused in the last hour.`, '#refusals', 'pins']);
   } else if (pins) found.push(pins);
-  // An acknowledged incident's refusals are known; those without an incident are of certificates that can't be read.
-  const known = new Set([...openIncidents().map(incident => `${incident.host}:${incident.port}`), ...(tick.acknowledged || [])]);
+  // Refusals without an incident are of certificates that can't be read.
+  const open = new Set(openIncidents().filter(incident => incident.kind === 'trust').map(incident => `${incident.host}:${incident.port}`));
+  const acknowledged = new Set(tick.acknowledged || []);
   const trust = incidentProblem('trust', 'Certificates fail');
-  const bad = groups().filter(group => kindOf(group.event)[0] === 'certificate' && group.event.kind === 'refused' && group.event.time > Date.now() - 3600000 && (trust || !known.has(`${group.event.host}:${group.event.port}`)));
+  const bad = groups().filter(group => kindOf(group.event)[0] === 'certificate' && group.event.kind === 'refused' && group.event.time > Date.now() - 3600000 && (open.has(`${group.event.host}:${group.event.port}`) || !acknowledged.has(`${group.event.host}:${group.event.port}`)));
   if (bad.length > 0) {
     const causes = bad.slice(0, 3).map(group => group.event.cause + (group.count > 1 ? ` (${number.format(group.count)} times)` : ''));
     found.push(['bad', 'Certificates fail', `${causes.join('; ')}${bad.length > 3 ? ' …' : ''}.`, '#refusals', 'certificates']);

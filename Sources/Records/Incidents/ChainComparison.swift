@@ -4,7 +4,7 @@ package import TLS
 /// are in it, which an attacker may have written.
 package struct ChainComparison: Encodable, Sendable, Equatable {
     package enum Kind: String, Encodable, Sendable, CaseIterable {
-        /// The chain is the one that matched: the pins have changed.
+        /// The same chain as before: the pins have changed.
         case sameChain = "same-chain"
         /// Another certificate with the same key.
         case renewal
@@ -15,7 +15,7 @@ package struct ChainComparison: Encodable, Sendable, Equatable {
         /// An issuer that names an inspection product.
         case inspection
         case selfSigned = "self-signed"
-        /// For another name: as a captive portal answers in the place of every host.
+        /// For another name: captive portals answer for every host.
         case captivePortal = "captive-portal"
         /// For another name, and no portal's.
         case otherName = "other-name"

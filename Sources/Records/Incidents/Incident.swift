@@ -19,7 +19,7 @@ package struct Incident: Codable, Sendable, Equatable {
         package internal(set) var last: UnixTime
     }
 
-    /// Who asked for the host: a program of a user, or an address where that isn't known.
+    /// A client that asked for the host: a program of a user, or an address if that isn't known.
     package struct Asker: Codable, Sendable, Equatable {
         package let client: String?
         package let uid: UInt32?

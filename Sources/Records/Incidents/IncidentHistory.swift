@@ -1,8 +1,8 @@
 import Security
 package import TLS
 
-/// The incidents of a machine: bounded by number and bytes. Those of hosts without pins make room first, and of equal
-/// ones the one that was seen least recently: whoever provokes failures of other hosts can't displace those of pins.
+/// The incidents of a machine, bounded by number and bytes. The least recently seen makes room, first among hosts
+/// without pins: failures of other hosts can't displace those of pinned ones.
 package struct IncidentHistory: Codable, Sendable, Equatable {
     package static let maximumIncidents = 256
     /// Of their texts (``Incident/size``).
@@ -13,7 +13,7 @@ package struct IncidentHistory: Codable, Sendable, Equatable {
     package static let lifetime: UnixTime = 90 * 86_400
 
     package private(set) var incidents: [String: Incident] = [:]
-    /// Of all, kept so that no connection adds them up.
+    /// The sum of all sizes.
     private var bytes = 0
 
     private enum CodingKeys: String, CodingKey { case incidents }
@@ -122,7 +122,7 @@ package struct IncidentHistory: Codable, Sendable, Equatable {
     /// Characters of an ID that are enough, if it is the only one that begins so.
     package static let shortestID = 4
 
-    /// The incident whose ID begins so.
+    /// Finds an incident by its ID, or the ID's beginning.
     package func find(_ text: String) throws(IncidentQuestion) -> Incident {
         guard (Self.shortestID...20).contains(text.utf8.count), text.utf8.allSatisfy(Self.isDigit) else {
             throw .malformed

@@ -17,7 +17,7 @@ package struct MatchedChains: Codable, Sendable, Equatable {
         var size: Int { chain.reduce(256) { $0 + $1.utf8.count } }
     }
 
-    /// The one that matched least recently makes room.
+    /// The least recent match makes room.
     package static let maximumHosts = 512
     package static let maximumBytes = 8 << 20
     /// Seconds.

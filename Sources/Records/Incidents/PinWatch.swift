@@ -39,7 +39,7 @@ package final class PinWatch: Sendable {
                 circumstances: circumstances), at: time)
     }
 
-    /// For an origin whose certificates were read, but couldn't be judged.
+    /// For an origin that didn't prove its key, or can't be judged for another reason.
     /// - Returns: the incident's ID.
     package func distrusted(
         _ presented: PresentedChain, because cause: String, of host: String, port: UInt16, entry: HostEntry?,

@@ -3,7 +3,7 @@ package import Logging
 package import Session
 import TLS
 
-/// Who asked for a connection, as far as it is known: for refusals and what is kept of them.
+/// The client that asked for a connection, as far as it is known: for refusals and incidents.
 package struct Requester: Sendable {
     /// The number of the task.
     package let task: UInt64

@@ -7,7 +7,7 @@ import Transport
 package final class OriginContact: Sendable {
     /// The origin's, or the parent proxy's.
     package let address: SocketAddress
-    /// `HOST:PORT` of the parent proxy that ``address`` and ``answer`` are about; nil: there is none.
+    /// `HOST:PORT` of the parent proxy, if any: ``address`` and ``answer`` are about it.
     package let parent: String?
     /// What the resolver answered; nil: nobody asked it (an origin within this process).
     package let answer: AddressAnswer?
@@ -21,7 +21,7 @@ package final class OriginContact: Sendable {
         self.tls = tls
     }
 
-    /// `DNS server 192.0.2.53:53`; of a parent proxy also whose addresses they are.
+    /// `DNS server 192.0.2.53:53`, with the parent proxy's name if the addresses are its.
     package var source: String? {
         answer.map { "\($0.source)" + (parent.map { ", of the parent proxy \($0)" } ?? "") }
     }
