@@ -71,7 +71,9 @@ enum IncidentText {
         for (index, address) in incident.addresses.enumerated() {
             let source = address.resolver.map { ", from \($0.printable)" } ?? ""
             lines.append(
-                row(index == 0 ? "address" : "", "\(address.address.printable) (\(address.count) times)\(source)"))
+                row(
+                    index == 0 ? "address" : "",
+                    "\(address.address.printable) (\(Count(address.count, "time")))\(source)"))
         }
         if incident.furtherAddresses > 0 {
             lines.append(row("", "\(Count(incident.furtherAddresses, "connection")) to further addresses"))
@@ -96,7 +98,8 @@ enum IncidentText {
     private static func who(_ asker: Incident.Asker) -> String {
         let user = asker.user ?? asker.uid.map { "user \($0)" }
         let parts = [user, asker.program, asker.unit, asker.client].compactMap(\.self)
-        return "\(parts.joined(separator: ", ").printable) (\(asker.count) times, the last as task \(asker.task))"
+        return
+            "\(parts.joined(separator: ", ").printable) (\(Count(asker.count, "time")), the last as task \(asker.task))"
     }
 
     private static func differences(_ account: IncidentAccount) -> [String] {
