@@ -131,11 +131,8 @@ struct IncidentTests {
             let text = try #require(problem["detail"] as? String)
             #expect(text.contains("The connection:\n  address   \(address)\n"), "\(text)")
             #expect(text.contains("  task      \(task)"), "\(text)")
-            let connection2 = try RawConnection(to: test.proxy)
-            try await connection2.send(
-                "CONNECT api.test:\(test.port) HTTP/1.1\r\nHost: api.test\r\nAccept: text/html\r\n\r\n")
-            let page = String(decoding: try await connection2.receiveAll(), as: UTF8.self)
-            #expect(page.contains("<pre>The connection:\n  address   \(address)"), "\(page)")
+            let page = try await test.proxy.connect(to: "api.test:\(test.port)", fields: "Accept: text/html\r\n")
+            #expect(page.body.contains("<pre>The connection:\n  address   \(address)"), "\(page)")
 
             // The log.
             let event = try await test.proxy.events.first("pin.mismatch")
