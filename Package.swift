@@ -126,7 +126,7 @@ let package = Package(
                 "Reachability", "LocalPeers", "EventLoop", .product(name: "Logging", package: "swift-log"),
             ],
             // The status page, within the program.
-            resources: ["index.html", "page.css", "page.js", "pins.js", "refusals.js", "icon.svg"].map {
+            resources: ["index.html", "page.css", "page.js", "pins.js", "refusals.js", "incidents.js", "icon.svg"].map {
                 .embedInCode("Page/\($0)")
             }),
         .executableTarget(

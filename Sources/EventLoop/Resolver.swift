@@ -55,9 +55,18 @@ package final class Resolver {
         _ name: String, begin: (([IPAddress]) -> Void)? = nil,
         completion: @escaping (Result<[IPAddress], ResolutionError>) -> Void
     ) -> Resolution {
+        answer(to: name, begin: begin.map { begin in { begin($0.addresses) } }) { completion($0.map(\.addresses)) }
+    }
+
+    /// The same, and where the addresses come from.
+    @discardableResult
+    package func answer(
+        to name: String, begin: ((AddressAnswer) -> Void)? = nil,
+        completion: @escaping (Result<AddressAnswer, ResolutionError>) -> Void
+    ) -> Resolution {
         let resolution = Resolution(begin, completion)
         if let address = IPAddress(name) {
-            resolution.complete(.success([address]))
+            resolution.complete(.success(AddressAnswer([address], from: NameSource(.literal))))
             return resolution
         }
         guard Self.isPlausible(name) else {
@@ -65,16 +74,16 @@ package final class Resolver {
             return resolution
         }
         if Self.isLocalhost(name) {
-            resolution.complete(.success(Self.loopback))
+            resolution.complete(.success(AddressAnswer(Self.loopback, from: NameSource(.localhost))))
             return resolution
         }
         let key = name.lowercased()
         if let answer = cache.answer(for: key, at: loop.now) {
             counts.cached += 1
-            resolution.complete(answer)
+            resolution.complete(answer.map { AddressAnswer($0.addresses, from: $0.source.cached) })
         } else if let lookup = lookups[key] {
             lookup.waiting.append(resolution)
-            if let addresses = lookup.begun { resolution.begin(with: addresses) }
+            if let answer = lookup.begun { resolution.begin(with: answer) }
         } else {
             start(key, for: resolution)
         }
@@ -102,17 +111,18 @@ package final class Resolver {
         let number = lookup.questions
         let epoch = cache.epoch
         // The look-up may outlive the resolver: the answer still goes to the waiting callers.
-        channel.lookUp(key) { addresses in
+        channel.lookUp(key) { beginning in
             guard lookup.questions == number else { return }
-            lookup.begun = addresses
-            for resolution in lookup.waiting { resolution.begin(with: addresses) }
-        } answered: { [weak self] reply in
+            lookup.begun = beginning
+            for resolution in lookup.waiting { resolution.begin(with: beginning) }
+        } answered: { [weak self] reply, source in
             // After a reload only the later answer counts.
             guard lookup.questions == number else { return }
-            let answer: Result<[IPAddress], ResolutionError>
+            let answer: Result<AddressAnswer, ResolutionError>
             var lifetime = 0
             switch reply {
-            case .addresses(let addresses, let timeToLive): (answer, lifetime) = (.success(addresses), timeToLive)
+            case .addresses(let addresses, let timeToLive):
+                (answer, lifetime) = (.success(AddressAnswer(addresses, from: source)), timeToLive)
             case .failed(let error): answer = .failure(error)
             }
             self?.finished(lookup, key, answer, lifetime, epoch)
@@ -131,7 +141,7 @@ package final class Resolver {
     }
 
     private func finished(
-        _ lookup: Lookup, _ key: String, _ answer: Result<[IPAddress], ResolutionError>, _ timeToLive: Int,
+        _ lookup: Lookup, _ key: String, _ answer: Result<AddressAnswer, ResolutionError>, _ timeToLive: Int,
         _ epoch: UInt64
     ) {
         if case .success = answer { counts.found += 1 } else { counts.failed += 1 }
@@ -160,8 +170,8 @@ package final class Resolver {
     private final class Lookup {
         var waiting: [Resolution]
         var questions = 0
-        /// The addresses to begin with, if any yet.
-        var begun: [IPAddress]?
+        /// What to begin with, if anything yet.
+        var begun: AddressAnswer?
 
         init(first: Resolution) {
             waiting = [first]
@@ -170,11 +180,12 @@ package final class Resolver {
 }
 
 package final class Resolution {
-    private var beginning: (([IPAddress]) -> Void)?
-    private var completion: ((Result<[IPAddress], ResolutionError>) -> Void)?
+    private var beginning: ((AddressAnswer) -> Void)?
+    private var completion: ((Result<AddressAnswer, ResolutionError>) -> Void)?
 
     fileprivate init(
-        _ beginning: (([IPAddress]) -> Void)?, _ completion: @escaping (Result<[IPAddress], ResolutionError>) -> Void
+        _ beginning: ((AddressAnswer) -> Void)?,
+        _ completion: @escaping (Result<AddressAnswer, ResolutionError>) -> Void
     ) {
         self.beginning = beginning
         self.completion = completion
@@ -186,13 +197,13 @@ package final class Resolution {
         completion = nil
     }
 
-    fileprivate func begin(with addresses: [IPAddress]) {
+    fileprivate func begin(with answer: AddressAnswer) {
         let beginning = self.beginning
         self.beginning = nil
-        beginning?(addresses)
+        beginning?(answer)
     }
 
-    fileprivate func complete(_ answer: Result<[IPAddress], ResolutionError>) {
+    fileprivate func complete(_ answer: Result<AddressAnswer, ResolutionError>) {
         let completion = self.completion
         cancel()
         completion?(answer)

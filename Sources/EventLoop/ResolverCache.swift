@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// Recently resolved names, shared by all loops' resolvers; bounded, by least recent use.
 package final class ResolverCache: Sendable {
-    typealias Answer = Result<[IPAddress], ResolutionError>
+    typealias Answer = Result<AddressAnswer, ResolutionError>
 
     private struct Entry {
         let answer: Answer

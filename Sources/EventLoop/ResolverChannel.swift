@@ -24,6 +24,10 @@ final class ResolverChannel {
     private var finished: [() -> Void] = []
     /// The last socket could not be opened.
     fileprivate private(set) var lacksDescriptors = false
+    /// The socket that c-ares reads an answer from.
+    private var reading: CInt = ARES_SOCKET_BAD
+
+    typealias Answered = (NameLookup.Reply, NameSource) -> Void
 
     /// c-ares reads /etc/resolv.conf here, blocking, like every program at its start.
     init(loop: EventLoop, settings: Settings) throws(ResolutionError) {
@@ -71,12 +75,12 @@ final class ResolverChannel {
     ///   - begun: called at most once, before `answered`, with addresses to begin with.
     ///   - answered: called once. Both perhaps before this returns, never within c-ares.
     func lookUp(
-        _ name: String, begun: @escaping ([IPAddress]) -> Void, answered: @escaping (NameLookup.Reply) -> Void
+        _ name: String, begun: @escaping (AddressAnswer) -> Void, answered: @escaping Answered
     ) {
-        guard channel != nil, !isClosing else { return answered(.failed(.cancelled)) }
+        guard channel != nil, !isClosing else { return answered(.failed(.cancelled), NameSource(.server(nil))) }
         // c-ares compares the text, without a final dot.
         let known = hosts.addresses(of: name.hasSuffix(".") ? String(name.dropLast()) : name)
-        guard known.isEmpty else { return answered(.addresses(known, timeToLive: 0)) }
+        guard known.isEmpty else { return answered(.addresses(known, timeToLive: 0), NameSource(.hostsFile)) }
         LookUp(
             name, candidates: hosts.candidates(for: name), channel: self, loop: loop, begun: begun, answered: answered
         ).start()
@@ -89,8 +93,8 @@ final class ResolverChannel {
     }
 
     /// Queries DNS for one family of exactly this name; `answered` is called once, never within c-ares.
-    fileprivate func ask(_ name: String, _ family: NameLookup.Family, answered: @escaping (NameLookup.Reply) -> Void) {
-        guard let channel, !isClosing else { return answered(.failed(.cancelled)) }
+    fileprivate func ask(_ name: String, _ family: NameLookup.Family, answered: @escaping Answered) {
+        guard let channel, !isClosing else { return answered(.failed(.cancelled), NameSource(.server(nil))) }
         let query = Query(name: name, channel: self, answered: answered)
         var hints = ares_addrinfo_hints()
         hints.ai_family = family == .ipv6 ? AF_INET6 : AF_INET
@@ -109,8 +113,16 @@ final class ResolverChannel {
 
     fileprivate func process(read: CInt, write: CInt) {
         whileWorking {
+            reading = read
             if let channel { ares_process_fd(channel, read, write) }
+            reading = ARES_SOCKET_BAD
         }
+    }
+
+    /// The server whose answer is being read; nil: none, such as after the last time-out.
+    fileprivate var answeringServer: SocketAddress? {
+        guard reading != ARES_SOCKET_BAD else { return nil }
+        return SocketAddress(filledBy: { getpeername(reading, $0, $1) })
     }
 
     /// Brackets each call into c-ares: deferred work runs when the outermost one has returned.
@@ -175,9 +187,9 @@ final class ResolverChannel {
     private final class Query {
         private let name: String
         private let channel: ResolverChannel
-        private let answered: (NameLookup.Reply) -> Void
+        private let answered: Answered
 
-        init(name: String, channel: ResolverChannel, answered: @escaping (NameLookup.Reply) -> Void) {
+        init(name: String, channel: ResolverChannel, answered: @escaping Answered) {
             self.name = name
             self.channel = channel
             self.answered = answered
@@ -187,7 +199,8 @@ final class ResolverChannel {
             let reply = reply(status, info)
             ares_freeaddrinfo(info)
             let answered = self.answered
-            channel.finished.append { answered(reply) }
+            let source = NameSource(.server(channel.answeringServer))
+            channel.finished.append { answered(reply, source) }
         }
 
         private func reply(_ status: CInt, _ info: UnsafeMutablePointer<ares_addrinfo>?) -> NameLookup.Reply {
@@ -211,8 +224,10 @@ final class ResolverChannel {
 private final class LookUp {
     private var state: NameLookup
     private let channel: ResolverChannel
-    private var begun: (([IPAddress]) -> Void)?
-    private var answered: ((NameLookup.Reply) -> Void)?
+    private var begun: ((AddressAnswer) -> Void)?
+    private var answered: ResolverChannel.Answered?
+    /// Of the last answer with addresses.
+    private var source = NameSource(.server(nil))
     private let loop: EventLoop
     private var delay: Timer?
     /// The number of names queried, to recognise answers about earlier ones.
@@ -220,7 +235,7 @@ private final class LookUp {
 
     init(
         _ name: String, candidates: [String], channel: ResolverChannel, loop: EventLoop,
-        begun: @escaping ([IPAddress]) -> Void, answered: @escaping (NameLookup.Reply) -> Void
+        begun: @escaping (AddressAnswer) -> Void, answered: @escaping ResolverChannel.Answered
     ) {
         state = NameLookup(name, candidates: candidates)
         self.channel = channel
@@ -242,14 +257,14 @@ private final class LookUp {
             }
         case .begin(let addresses):
             delay = nil
-            begun?(addresses)
+            begun?(AddressAnswer(addresses, from: source))
             begun = nil
         case .end(let reply):
             delay = nil
             begun = nil
             let answered = self.answered
             self.answered = nil
-            answered?(reply)
+            answered?(reply, source)
         }
     }
 
@@ -257,8 +272,9 @@ private final class LookUp {
         asked += 1
         let number = asked
         for family in [NameLookup.Family.ipv6, .ipv4] where number == asked {
-            channel.ask(name, family) { [self] reply in
+            channel.ask(name, family) { [self] reply, source in
                 guard number == asked, answered != nil else { return }
+                if case .addresses = reply { self.source = source }
                 perform(state.received(reply, family))
             }
         }

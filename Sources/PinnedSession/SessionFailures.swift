@@ -54,10 +54,10 @@ extension SessionError {
             case .timedOut(let step): .timedOut("\(authority): timed out \(step.rawValue)")
             case .parentRefused(let status): .proxy("the proxy answered CONNECT \(authority) with \(status)")
             case .parentFailed(let cause): .proxy("the proxy: \(cause)")
-            case .tls(let error): .secureConnectionFailed("TLS handshake with \(authority): \(error)")
+            case .tls(let error, _): .secureConnectionFailed("TLS handshake with \(authority): \(error)")
             case .clientCertificate(let refusal):
                 .clientCertificate("\(authority) wants a client certificate (TLS alert \(refusal.alertName))")
-            case .refused(let verdict):
+            case .refused(let verdict, _):
                 verdict.refusal.map { SessionError($0, at: authority) } ?? .system("\(authority): no verdict")
             case .noNetwork(let reason): .noNetwork("\(reason)")
             case .cellularForbidden(let link): .noNetwork("only over the cellular link \(link)")

@@ -80,7 +80,7 @@ struct Pinproxy: ParsableCommand {
         subcommands: [
             Run.self, Check.self, PinCommand.self, ExplainCommand.self, LintCommand.self, Learn.self, CA.self,
             Env.self, Exec.self, Doctor.self, Status.self, Reload.self, TasksCommand.self,
-            CacheCommand.self, BundleCommand.self, Signer.self,
+            CacheCommand.self, IncidentsCommand.self, BundleCommand.self, Signer.self,
         ])
 
     static let version = ProxyDaemon.version

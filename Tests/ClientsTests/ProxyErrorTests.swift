@@ -2,6 +2,7 @@ import EventLoop
 import Foundation
 import HTTPWire
 import Reachability
+import Records
 import Session
 import Testing
 
@@ -73,15 +74,17 @@ private struct Answer {
         Case(.cancelled(by: "cancelled by root", host: "a.test"), 403, "http_request_denied"),
     ]
 
+    private let requester = Requester(task: 1, client: nil, traits: nil)
+
     @Test(arguments: cases, [HTTPWire.Method.get, .head, .connect])
     func everyErrorIsAWholeResponse(_ example: Case, to method: HTTPWire.Method) throws {
         for form in [RefusalForm.problem, .page] {
             for keeps in [false, true] {
                 let error = example.error()
-                let bytes = error.response(to: method, as: form, keepsConnection: keeps)
+                let bytes = error.response(to: method, as: form, keepsConnection: keeps, for: requester)
                 let answer = try #require(Answer(bytes, to: method))
                 let whole = try #require(
-                    Answer(error.response(to: .get, as: form, keepsConnection: keeps), to: .get))
+                    Answer(error.response(to: .get, as: form, keepsConnection: keeps, for: requester), to: .get))
                 #expect(answer.status == example.status)
                 #expect(error.report.status == example.status)
                 #expect(answer.fields["Proxy-Status"]?.hasPrefix("pinproxy; error=\(example.type); details=\"") == true)
@@ -141,7 +144,7 @@ private struct Answer {
     @Test(arguments: [RefusalForm.problem, .page])
     func theProxyItselfExplainsItsUse(_ form: RefusalForm) throws {
         let bytes = ProxyError.askedForProxyItself(url: "https://192.0.2.1:9").response(
-            to: .get, as: form, keepsConnection: false)
+            to: .get, as: form, keepsConnection: false, for: requester)
         let answer = try #require(Answer(bytes, to: .get))
         #expect(answer.status == 400)
         #expect(answer.fields["Content-Length"] == "\(answer.body.count)")

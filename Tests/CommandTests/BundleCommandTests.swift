@@ -206,13 +206,13 @@ import Testing
         let outcome = try bed.bundle("diff", "old.bundle", "policy.bundle")
         #expect(outcome.code == 0, "\(outcome.errors)")
         let lines = outcome.output.split(separator: "\n").map(String.init)
-        #expect(lines.first == "bundle version 1 → 2, for machines of web")
+        #expect(lines.first == "bundle version 1 -> 2, for machines of web")
         #expect(
             Array(lines.dropFirst(3))
                 == [
-                    "~ hosts without an entry", "    min_tls: not set → 1.3", "+ *.new.test: tunnel",
-                    "- gone.test: deny", "~ a.test", "    enforcement: report → enforce",
-                    "    session.timeout: not set → 5s", "    + \(Self.other)", "    - \(Self.pin)",
+                    "~ hosts without an entry", "    min_tls: not set -> 1.3", "+ *.new.test: tunnel",
+                    "- gone.test: deny", "~ a.test", "    enforcement: report -> enforce",
+                    "    session.timeout: not set -> 5s", "    + \(Self.other)", "    - \(Self.pin)",
                 ])
         let json = try bed.bundle("diff", "old.bundle", "policy.bundle", "--json")
         let object = try #require(try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [String: Any])

@@ -11,7 +11,7 @@ import Testing
     }
 
     private func someAnswer() throws -> ResolverCache.Answer {
-        .success([try #require(IPAddress("192.0.2.1"))])
+        .success(AddressAnswer([try #require(IPAddress("192.0.2.1"))], from: NameSource(.hostsFile)))
     }
 
     @Test(

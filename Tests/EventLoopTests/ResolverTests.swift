@@ -357,7 +357,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         run(fixture.loop)
         #expect(answers.count == 2)
         for answer in answers { #expect(try texts(answer) == ["192.0.2.1"]) }
-        #expect(try texts(fixture.cache.answer(for: "moved.test", at: .now())) == ["192.0.2.1"])
+        #expect(try texts(fixture.cache.answer(for: "moved.test", at: .now())?.map(\.addresses)) == ["192.0.2.1"])
     }
 
     /// c-ares has a cache since 1.31, which remembers for an hour what isn't there.
@@ -366,7 +366,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         let channel = try ResolverChannel(loop: fixture.loop, settings: fixture.settings)
         var counts: [Int] = []
         func ask() {
-            channel.lookUp("again.test", begun: { _ in }) { _ in
+            channel.lookUp("again.test", begun: { _ in }) { _, _ in
                 counts.append(fixture.server.count("again.test"))
                 fixture.loop.afterThisTurn { if counts.count < 2 { ask() } else { fixture.loop.stop() } }
             }
@@ -396,6 +396,27 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         #expect(
             fixture.cache.answer(for: "file.test", at: MonotonicTime.now().advanced(byNanoseconds: 1_000_000_000))
                 == nil)
+    }
+
+    @Test func anAnswerSaysWhereItComesFrom() throws {
+        let fixture = try Fixture { _ in addresses("192.0.2.1") }
+        let resolver = try fixture.resolver()
+        var sources: [String] = []
+        func ask(_ name: String, then next: @escaping () -> Void) {
+            resolver.answer(to: name) { answer in
+                sources.append((try? answer.get().source).map { "\($0)" } ?? "none")
+                fixture.loop.afterThisTurn(next)
+            }
+        }
+        ask("asked.test") {
+            ask("asked.test") {
+                ask("file.test") { ask("localhost") { ask("192.0.2.9") { fixture.loop.stop() } } }
+            }
+        }
+        run(fixture.loop)
+        let server = "DNS server \(fixture.server.address)"
+        #expect(
+            sources == [server, "cache (\(server))", "hosts file", "localhost, without a query", "literal address"])
     }
 
     @Test func lookUpsLeaveNoDescriptorBehindCancelledAndAbandonedOnesNeither() throws {

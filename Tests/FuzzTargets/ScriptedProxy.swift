@@ -62,10 +62,15 @@ final class ScriptedProxy {
             snapshot, leaves: LeafCache(authority: .temporary(at: time()), lifetime: 86_400), logger: logger)
         let delivery = try ReportDelivery(
             loop: loop, upstream: configuration.upstream, timeouts: snapshot.timeouts, listeners: listeners,
-            logger: logger, unixTime: time, refusal: { ProxyError.exchange($0, $1, of: TaskRecord()).refusal })
+            logger: logger, unixTime: time,
+            refusal: {
+                let record = TaskRecord()
+                return ProxyError.exchange($0, $1, of: record).refusal(for: Requester(record))
+            })
         let pins = PinWatch(
             ledger: PinLedger(directory: "/fuzz/state", logger: logger),
             chains: ChainRecorder(directory: "/fuzz/state", logger: logger),
+            incidents: IncidentLedger(directory: "/fuzz/state", logger: logger),
             reporter: PinReporter(delivery, on: loop, logger: logger))
         let context = try ProxyContext(
             pins: pins, rules: RuleLedger(directory: "/fuzz/state", logger: logger), listeners: listeners,

@@ -229,7 +229,8 @@ struct StatusPageTests {
             let admin = try await AdminClient(proxy)
             for (target, type) in [
                 ("/", "text/html"), ("/page.css", "text/css"), ("/page.js", "text/javascript"),
-                ("/pins.js", "text/javascript"), ("/refusals.js", "text/javascript"), ("/icon.svg", "image/svg+xml"),
+                ("/pins.js", "text/javascript"), ("/refusals.js", "text/javascript"),
+                ("/incidents.js", "text/javascript"), ("/icon.svg", "image/svg+xml"),
             ] {
                 let answer = try await admin.ask("GET", target)
                 #expect(answer.status == 200 && answer["content-type"]?.hasPrefix(type) == true, "\(target)")

@@ -27,7 +27,8 @@ import Testing
     private func report(_ policy: SecurityPolicy, pattern: String = "api.test") throws -> [String: Any]? {
         let entry = HostEntry(
             for: try HostPattern(pattern), action: .intercept, policy: policy, file: "pins.yaml", line: 1, column: 1)
-        let report = PinReport(try refusal(policy), host: "api.test", port: 443, entry: entry, at: Self.now)
+        let report = PinReport(
+            try refusal(policy), host: "api.test", port: 443, entry: entry, Circumstances(), at: Self.now)
         return try report.map {
             try #require(try JSONSerialization.jsonObject(with: Data($0.json)) as? [String: Any])
         }

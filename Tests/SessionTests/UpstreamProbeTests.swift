@@ -72,7 +72,7 @@ import Transport
         let bench = try Workbench()
         for _ in 0..<2 {
             guard
-                case .failed(.refused(let verdict)) = try probe(
+                case .failed(.refused(let verdict, _)) = try probe(
                     bench, target(bench, port: peer.port, name: "other.test"), at: peer.port)
             else { throw Unexpected(text: "not refused") }
             #expect(verdict.refusal != nil)
@@ -96,7 +96,7 @@ import Transport
         #expect(try !isFresh())
         let revoking = SecurityPolicy(requirements: TrustRequirements(revocationLists: try authority.revokingLists()))
         guard
-            case .failed(.refused(let verdict)) = try probe(
+            case .failed(.refused(let verdict, _)) = try probe(
                 bench, target(bench, port: peer.port, policy: revoking), at: peer.port),
             verdict.refusal?.isRevocation == true
         else { throw Unexpected(text: "not revoked") }

@@ -153,7 +153,7 @@ extension ClientConnection {
         boundConnecting()
         // Strong: the attempt drops the closure after its call, and closed(_:) cancels it. Weak would cost two
         // allocations.
-        tunnel?.attempt?.start { self.arrived(.upstream($0)) }
+        tunnel?.attempt?.start(for: self) { self.arrived(.upstream($0)) }
     }
 
     /// A reload came while the connection was made: its configuration would have made another one, or none.
@@ -186,7 +186,7 @@ extension ClientConnection {
 
     private func showRefusal() {
         guard let tunnel, let error = tunnel.refusalInside else { return }
-        worker.reportPage(error, of: tunnel.route, client: source)
+        worker.reportPage(error, of: tunnel.route, for: Requester(record))
         request.refused(error, isShown: true)
     }
 
@@ -266,7 +266,8 @@ extension ClientConnection {
         record.clientGroup = server.stream.withTLS { $0.groupName } ?? nil
         if let refusal = tunnel?.refusalInside {
             record.failed(
-                refusal.cause, errorType: refusal.proxyStatusError, isPinFailure: refusal.report.isPinFailure)
+                refusal.cause, errorType: refusal.proxyStatusError, isPinFailure: refusal.report.isPinFailure,
+                contact: refusal.contact)
         }
         worker.session.complete(&record)
         server.streamNumber = nil

@@ -1,5 +1,6 @@
 import Configuration
 import HTTPWire
+import Records
 import Session
 
 /// Finds the processes at the other end: when the connection begins, for the access log or the list of tasks; and for a
@@ -26,7 +27,7 @@ extension ClientConnection {
         worker.shared.peers.ask(peer, isComplete: true, on: worker.loop) { [weak self] peer in self?.found(peer) }
     }
 
-    private func found(_ peer: ClientPeer) {
+    func found(_ peer: ClientPeer) {
         // The other search may have ended first.
         guard self.peer.needsProcesses else { return }
         self.peer = peer
@@ -48,6 +49,44 @@ extension ClientConnection {
     func client(as client: Route.Client) -> Route.Client {
         Route.Client(place: client.place, asker: .client(peer), via: client.via)
     }
+}
+
+extension WorkerContext {
+    /// Finds the client of a refused origin, for the evidence.
+    /// - Parameter report: called once, on the loop; perhaps before this returns, and also if the client leaves.
+    func identify(_ client: ClientConnection, then report: @escaping (WorkerContext, Requester) -> Void) {
+        guard client.record.traits?.process == nil, client.peer.needsProcesses else {
+            return report(self, Requester(client.record))
+        }
+        let place = pending.keep(PendingReport(requester: Requester(client.record), report: report))
+        shared.peers.ask(client.peer, isComplete: true, on: loop) { [weak self, weak client] peer in
+            guard let self, let pending = pending.take(place) else { return }
+            client?.found(peer)
+            let before = pending.requester
+            let traits = peer.traits ?? before.traits
+            pending.report(self, Requester(task: before.task, client: before.client, traits: traits))
+        }
+    }
+}
+
+/// A refusal that waits for its client to be found. Kept by the worker: the search may release its closure on another
+/// thread.
+struct PendingReport {
+    let requester: Requester
+    let report: (WorkerContext, Requester) -> Void
+}
+
+struct PendingReports {
+    private var reports: [UInt64: PendingReport] = [:]
+    private var next: UInt64 = 0
+
+    mutating func keep(_ report: PendingReport) -> UInt64 {
+        next += 1
+        reports[next] = report
+        return next
+    }
+
+    mutating func take(_ place: UInt64) -> PendingReport? { reports.removeValue(forKey: place) }
 }
 
 extension ClientRequest {

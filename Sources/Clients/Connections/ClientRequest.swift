@@ -2,6 +2,7 @@ import Configuration
 import EventLoop
 import HTTPWire
 import LocalPeers
+import Records
 package import Session
 import Transport
 
@@ -247,11 +248,12 @@ extension ClientRequest: RequestHandler {
     }
 
     package func attemptReport() -> AttemptReport {
-        { [worker, route] result in if let route { worker.report(result, of: route) } }
+        let requester = Requester(record)
+        return { [worker, route] result in if let route { worker.report(result, of: route, for: requester) } }
     }
 
     package func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>) {
-        if let route { worker.report(result, of: route) }
+        if let route { worker.report(result, of: route, for: Requester(record)) }
     }
 
     package var cacheOwner: CacheKey.Owner? {

@@ -1,4 +1,5 @@
 import EventLoop
+import Records
 import Session
 import Transport
 
@@ -8,8 +9,9 @@ extension ClientConnection {
         guard let route = tunnel?.route, let upstream = takeKept() else { return server.abort() }
         server.setDeadline(afterNanoseconds: handshakeNanoseconds)
         let verification = VerifiedTunnel(
-            worker: worker, route: route, downstream: server.stream, upstream: upstream,
-            received: server.requests.takeBuffer()
+            worker: worker, route: route, requester: { [weak self] in self.map { Requester($0.record) } },
+            downstream: server.stream,
+            upstream: upstream, received: server.requests.takeBuffer()
         ) { [weak self] ending in self?.arrived(.judged(ending)) }
         carrier = .verifying(verification)
         verification.start()
@@ -43,7 +45,8 @@ extension ClientConnection {
     }
 
     private func noteFailure(_ refusal: TunnelRefusal) {
-        record.failed(refusal.cause, errorType: refusal.errorType, isPinFailure: refusal.isPinFailure)
+        record.failed(
+            refusal.cause, errorType: refusal.errorType, isPinFailure: refusal.isPinFailure, contact: refusal.contact)
     }
 
     /// - Parameters:
@@ -88,7 +91,9 @@ extension ClientConnection {
         handshakeEnded()
         if let error = tunnel?.refusal {
             request.refused(error)
-            record.failed(error.cause, errorType: error.proxyStatusError)
+            record.failed(
+                error.cause, errorType: error.proxyStatusError, isPinFailure: error.report.isPinFailure,
+                contact: error.contact)
         }
         worker.session.complete(&record)
         server.answer(tunnel?.alert ?? TunnelAlert.handshakeFailure.record, then: .linger)

@@ -1,6 +1,7 @@
 import Configuration
 import EventLoop
 import HTTPWire
+import Records
 import Session
 import Transport
 
@@ -16,6 +17,8 @@ final class ConnectAttempt {
     /// A reload overtook the first.
     private let isSecond: Bool
     private var completion: ((Result<UpstreamConnection, UpstreamFailure>) -> Void)?
+    /// The client, until the end.
+    private var client: ClientConnection?
     private var attempt: (any ConnectionTicket)?
     private var probe: UpstreamProbe?
     /// The origin's connection, while the signer is asked for the client's certificate.
@@ -46,8 +49,11 @@ final class ConnectAttempt {
     }
 
     /// - Parameter completion: called once, on the loop, perhaps before this returns; never after ``cancel()``.
-    func start(completion: @escaping (Result<UpstreamConnection, UpstreamFailure>) -> Void) {
+    func start(
+        for client: ClientConnection, completion: @escaping (Result<UpstreamConnection, UpstreamFailure>) -> Void
+    ) {
         self.completion = completion
+        self.client = client
         if let rules = rulesForAll,
             let refusal = worker.session.connector.network.outlook.refusal(by: rules, to: route.target)
         {
@@ -61,8 +67,8 @@ final class ConnectAttempt {
             [weak self] result, isFirst in
             guard let self else { return }
             attempt = nil
-            if isFirst { worker.report(result, of: route) }
-            end(result)
+            guard isFirst else { return end(result) }
+            report(result) { $0.end(result) }
         }
     }
 
@@ -80,6 +86,7 @@ final class ConnectAttempt {
 
     func cancel() {
         completion = nil
+        client = nil
         attempt?.cancel()
         attempt = nil
         probe?.cancel()
@@ -94,11 +101,31 @@ final class ConnectAttempt {
         ) { [weak self] result in
             guard let self else { return }
             attempt = nil
-            worker.report(result, of: route)
-            if case .success(let connection) = result, case .verifiedTunnel = route.target.layer, address == nil {
-                return probe(over: connection)
+            report(result) { attempt in
+                if case .success(let connection) = result, case .verifiedTunnel = attempt.route.target.layer,
+                    address == nil
+                {
+                    return attempt.probe(over: connection)
+                }
+                attempt.end(result)
             }
-            end(result)
+        }
+    }
+
+    /// Reports a connection, or its failure. If the origin is refused, the client's process is found first: the answer
+    /// may end it, and the evidence names its program.
+    private func report(
+        _ result: Result<UpstreamConnection, UpstreamFailure>, then next: @escaping (ConnectAttempt) -> Void
+    ) {
+        guard let client else { return }
+        guard case .failure(let failure) = result, failure.isRefusalOfOrigin, !route.isTrial else {
+            worker.report(result, of: route, for: Requester(client.record))
+            return next(self)
+        }
+        // The worker reports it even if the client leaves meanwhile.
+        worker.identify(client) { [weak self, route] worker, requester in
+            worker.report(result, of: route, for: requester)
+            if let self, completion != nil { next(self) }
         }
     }
 
@@ -111,11 +138,17 @@ final class ConnectAttempt {
         ) { [weak self] outcome in
             guard let self else { return }
             probe = nil
-            worker.report(outcome, of: route)
+            guard let client else { return }
             switch outcome {
             case .found(_, isFresh: false): end(.success(upstream))
-            case .found(_, isFresh: true): dial(at: upstream.address)
-            case .failed(let failure): end(.failure(failure))
+            case .found(_, isFresh: true):
+                worker.report(outcome, of: route, for: Requester(client.record))
+                dial(at: upstream.address)
+            case .failed(let failure):
+                worker.identify(client) { [weak self, route] worker, requester in
+                    worker.report(outcome, of: route, for: requester)
+                    self?.end(.failure(failure))
+                }
             }
         }
     }
@@ -123,6 +156,7 @@ final class ConnectAttempt {
     private func end(_ result: Result<UpstreamConnection, UpstreamFailure>) {
         guard let completion, !asksSigner(after: result) else { return }
         self.completion = nil
+        client = nil
         completion(result)
     }
 

@@ -30,7 +30,7 @@ extension ClientConnection {
     /// The same port in the clear, if its server seems to speak plain HTTP and the policy allows it.
     func plainRoute(after failure: UpstreamFailure, of tunnel: ClientTunnel) -> Route? {
         let route = tunnel.route
-        guard case .tls(.tls(let error)) = failure, error.mayBePlainHTTP, case .tls = route.target.layer,
+        guard case .tls(.tls(let error), _) = failure, error.mayBePlainHTTP, case .tls = route.target.layer,
             route.authority == tunnel.asked.canonical, route.authority.port != Purpose.secure.defaultPort
         else { return nil }
         return plainRoute(route.authority, for: .plain, insteadOf: route)

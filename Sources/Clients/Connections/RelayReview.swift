@@ -1,5 +1,6 @@
 import Configuration
 import EventLoop
+import Records
 import Security
 import Session
 import TLS
@@ -71,19 +72,20 @@ extension ClientConnection {
             guard policy.requirements.minimumTLS <= before.requirements.minimumTLS else {
                 return .failure(Objection(cause: "after a reload a newer TLS is asked of \(host) (min_tls)"))
             }
-            return judge(relayed.verdict, by: fresh)
+            return judge(relayed, by: fresh)
         default: return .failure(Objection(cause: "after a reload \(host) has another action"))
         }
     }
 
     /// Judges the origin's chain by the policy in force.
-    private func judge(_ verdict: Verdict?, by fresh: Route) -> Result<Route, Objection> {
-        guard let verdict, let now = fresh.judge(verdict, at: worker.unixTime()) else {
+    private func judge(_ relayed: Relayed, by fresh: Route) -> Result<Route, Objection> {
+        guard let verdict = relayed.verdict, let now = fresh.judge(verdict, at: worker.unixTime()) else {
             return .failure(
                 Objection(cause: "after a reload \(fresh.authority) is to be verified, which this connection was not"))
         }
         guard let refusal = now.refusal else { return .success(fresh) }
-        worker.report(now, of: fresh)
+        let contact = OriginContact(address: relayed.address, answer: nil, tls: nil)
+        worker.report(now, WorkerContext.Judged(route: fresh, requester: Requester(record)), contact)
         return .failure(Objection(cause: "after a reload: \(refusal.title)"))
     }
 }

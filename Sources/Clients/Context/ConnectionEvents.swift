@@ -1,3 +1,4 @@
+import Configuration
 package import EventLoop
 import HTTP2
 package import HTTPWire
@@ -29,15 +30,11 @@ extension WorkerContext {
 
     private func fields(of client: Endpoint, _ traits: ClientTraits?, asking authority: Authority?) -> Logger.Metadata {
         var fields: Logger.Metadata = ["client": "\(client)"]
-        if let traits {
-            fields["client_uid"] = .stringConvertible(traits.user)
-            fields["client_pid"] = traits.process.map { .stringConvertible($0) }
-            fields["client_exe"] = traits.executable.map { "\($0)" }
-            fields["client_unit"] = traits.unit.map { "\($0)" }
-        }
+        if let traits { fields.merge(traits.fields) { $1 } }
         if let authority {
             fields["host"] = "\(authority.host)"
             fields["port"] = .stringConvertible(authority.port)
+            if TestHost(authority.host) != nil { fields["trial"] = .stringConvertible(true) }
         }
         return fields
     }

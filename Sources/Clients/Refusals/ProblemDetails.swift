@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Records
 
 /// A refusal for programs (RFC 9457), with extension members.
 struct ProblemDetails: Encodable {
@@ -12,9 +13,12 @@ struct ProblemDetails: Encodable {
     private let presentedPins: [String]?
     private let configuredPins: [String]?
     private let response: RefusalReport.Mismatch?
+    private let connection: ConnectionDetails?
+    private let client: ClientDetails?
+    private let task: UInt64?
 
     private enum CodingKeys: String, CodingKey {
-        case type, title, status, detail, error, host, response
+        case type, title, status, detail, error, host, response, connection, client, task
         case presentedPins = "presented_pins"
         case configuredPins = "configured_pins"
     }
@@ -28,6 +32,10 @@ struct ProblemDetails: Encodable {
         host = report.host.isEmpty ? nil : report.host
         presentedPins = report.presentedPins.isEmpty ? nil : report.presentedPins
         response = report.mismatch
+        connection = report.contact.map(ConnectionDetails.init)
+        let requester = report.contact == nil ? nil : report.requester
+        client = requester.map(ClientDetails.init)
+        task = requester?.task
         configuredPins = report.configuredPins.isEmpty ? nil : report.configuredPins
     }
 

@@ -1,5 +1,6 @@
 import EventLoop
 package import HTTPWire
+package import Records
 import Security
 package import Serialization
 package import Session
@@ -150,22 +151,30 @@ package enum ProxyError {
         "the request rules of \(entry ?? "the defaults of the pin file")"
     }
 
-    package var refusal: TaskRecord.Refusal {
-        let report = report
+    package func refusal(for requester: Requester) -> TaskRecord.Refusal {
+        var report = report
+        report.requester = requester
         return TaskRecord.Refusal(
             status: report.status, cause: report.details, errorType: report.proxyStatusError, story: report.text,
-            isPinFailure: report.isPinFailure)
+            isPinFailure: report.isPinFailure, contact: report.contact)
     }
+
+    /// Of a refused origin, if it was reached.
+    var contact: OriginContact? { if case .upstream(let failure, _, _) = self { failure.contact } else { nil } }
     var cause: String { report.details }
     /// The error type of RFC 9209 section 2.3.
     var proxyStatusError: String { report.proxyStatusError }
 
-    func response(to method: Method, as form: RefusalForm, keepsConnection: Bool) -> [UInt8] {
+    /// - Parameter requester: who gets it.
+    func response(
+        to method: Method, as form: RefusalForm, keepsConnection: Bool, for requester: Requester
+    ) -> [UInt8] {
         if case .askedForProxyItself(let url) = self {
             return UsagePage.response(for: url, toHead: method == .head, prefersHTML: form == .page)
         }
         var report = report
         report.keepAlive = keepsConnection
+        report.requester = requester
         return RefusalResponse.bytes(for: report, toHead: method == .head, as: form)
     }
 

@@ -2,7 +2,7 @@
 enum RefusalPage {
     static func html(for report: RefusalReport) -> [UInt8] {
         var body = "<p class=\"status\">\(report.status) · pinproxy</p>\n<h1>\(escaped(report.title))</h1>\n"
-        for paragraph in report.body where !paragraph.isEmpty {
+        for paragraph in report.paragraphs where !paragraph.isEmpty {
             let isListing = paragraph.contains("\n")
             body += isListing ? "<pre>\(escaped(paragraph))</pre>\n" : "<p>\(escaped(paragraph))</p>\n"
         }

@@ -1,3 +1,6 @@
+import Records
+import Session
+
 /// The content of a refusal, which may hold anything a client or an origin sent: ``RefusalResponse`` escapes it.
 struct RefusalReport {
     var status: Int
@@ -16,13 +19,24 @@ struct RefusalReport {
     var presentedPins: [String] = []
     var configuredPins: [String] = []
     var isPinFailure = false
+    /// Of a refused origin.
+    var contact: OriginContact?
+    /// Who asked for it; nil: nobody through the proxy.
+    var requester: Requester?
     var mismatch: Mismatch?
     var extraFields: [(String, String)] = []
     var keepAlive = false
 
     /// What failed, and what to do.
     var text: String {
-        body.map { $0.hasSuffix("\n") ? String($0.dropLast()) : $0 }.filter { !$0.isEmpty }.joined(separator: "\n\n")
+        paragraphs.map { $0.hasSuffix("\n") ? String($0.dropLast()) : $0 }.filter { !$0.isEmpty }.joined(
+            separator: "\n\n")
+    }
+
+    /// With where the refused origin is.
+    var paragraphs: [String] {
+        guard let contact else { return body }
+        return body + [ConnectionAccount(contact, requester).text]
     }
 
     /// A fault of the origin, or of the path to it.

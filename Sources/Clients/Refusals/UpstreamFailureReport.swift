@@ -48,15 +48,17 @@ extension UpstreamFailure {
         case .parentFailed(let cause):
             return RefusalReport.origin(
                 502, "Parent proxy failed", "connection_terminated", "the parent proxy: \(cause)", host)
-        case .tls(let error):
+        case .tls(let error, let contact):
             let isOfCertificate = unjudgedCertificates != nil
-            return RefusalReport.origin(
+            var report = RefusalReport.origin(
                 502, isOfCertificate ? "Certificate of \(host) not accepted" : "TLS with \(host) failed",
                 isOfCertificate ? "tls_certificate_error" : "tls_protocol_error",
                 "TLS handshake with \(authority): \(error)", host)
+            if isOfCertificate { report.contact = contact }
+            return report
         case .clientCertificate(let refusal):
             return refusal.report(for: authority, by: source)
-        case .refused(let verdict):
+        case .refused(let verdict, let contact):
             guard let refusal = verdict.refusal else {
                 return UpstreamFailure.local("no verdict").report(for: authority)
             }
@@ -64,7 +66,7 @@ extension UpstreamFailure {
                 status: 502, reasonPhrase: refusal.title, proxyStatusError: "tls_certificate_error",
                 details: Self.summary(of: refusal), title: refusal.title, body: [refusal.details], host: host,
                 presentedPins: refusal.presentedPins, configuredPins: refusal.configuredPins,
-                isPinFailure: refusal.isPinFailure)
+                isPinFailure: refusal.isPinFailure, contact: contact)
         case .noNetwork(let reason):
             return .later(
                 "No network to reach \(host)", "the network can't be reached: \(reason)", host,

@@ -1,5 +1,5 @@
 package import Configuration
-import EventLoop
+package import EventLoop
 package import Security
 package import Session
 package import TLS
@@ -22,6 +22,8 @@ package struct Rehearsal {
     package struct Connection: Sendable {
         /// `192.0.2.1:443`; the parent proxy's, if there is one.
         package let address: String
+        /// What the resolver said of the host, or of the parent proxy.
+        package let answer: AddressAnswer?
         /// Nil in a tunnel that isn't verified.
         package let verdict: Verdict?
         /// E.g. `TLS 1.3`; nil in a tunnel that isn't verified.
@@ -156,7 +158,8 @@ package struct Rehearsal {
                 switch outcome {
                 case .found(let finding, _):
                     let found = Connection(
-                        address: "\(address)", verdict: finding.verdict, version: finding.version, cipher: nil,
+                        address: "\(address)", answer: connection.answer, verdict: finding.verdict,
+                        version: finding.version, cipher: nil,
                         group: nil)
                     end(index, .success(found))
                 case .failed(let failure): end(index, .failure(failure))
@@ -212,6 +215,7 @@ extension Rehearsal.Connection {
     /// Takes note of a connection and closes it.
     fileprivate init(_ connection: UpstreamConnection, offered: [HTTPProtocol]) {
         address = "\(connection.address)"
+        answer = connection.answer
         verdict = connection.verdict
         version = connection.stream.withTLS { $0.version }
         cipher = connection.stream.withTLS { $0.cipherName }

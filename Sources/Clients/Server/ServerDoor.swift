@@ -1,5 +1,6 @@
 import EventLoop
 package import HTTPWire
+import Records
 package import Session
 import Transport
 
@@ -163,7 +164,7 @@ package class ServerDoor: Downstream {
     }
 
     private func complete(with error: ProxyError) {
-        exchange.record.refused(error.refusal)
+        exchange.record.refused(error.refusal(for: Requester(exchange.record)))
         handler.refused(error)
         session.complete(&exchange.record)
     }
@@ -174,7 +175,9 @@ package class ServerDoor: Downstream {
         // The request won't be sent: its copies are freed.
         gathering = nil
         made = nil
-        answer(error.response(to: method, as: refusalForm, keepsConnection: servesOn), servesOn: servesOn)
+        let requester = Requester(exchange.record)
+        answer(
+            error.response(to: method, as: refusalForm, keepsConnection: servesOn, for: requester), servesOn: servesOn)
     }
 }
 
@@ -194,7 +197,7 @@ extension ServerDoor: ExchangeGuide {
     package func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {
         let error = ProxyError.exchange(failure, destination, of: exchange.record)
         handler.refused(error)
-        return error.refusal
+        return error.refusal(for: Requester(exchange.record))
     }
 }
 

@@ -1,4 +1,5 @@
 import Security
+import Session
 import TLS
 
 /// Why a tunnel ended after CONNECT was answered.
@@ -8,6 +9,7 @@ struct TunnelRefusal {
     /// The error type of RFC 9209 section 2.3.
     let errorType: String
     var isPinFailure = false
+    var contact: OriginContact?
 }
 
 /// Alerts for handshakes that pass the proxy by (RFC 8446 section 6).

@@ -1,5 +1,6 @@
 import EventLoop
 import HTTPWire
+import Records
 import Security
 import Session
 import TLS
@@ -31,6 +32,8 @@ final class VerifiedTunnel: ByteStreamOwner {
     let worker: WorkerContext
     var route: Route
     let upstream: UpstreamConnection
+    /// Who asks; nil: the client's connection has ended.
+    private let requester: () -> Requester?
     private let downstream: ByteStream
     private var completion: ((Ending) -> Void)?
 
@@ -62,11 +65,12 @@ final class VerifiedTunnel: ByteStreamOwner {
     ///   - completion: called once, on the loop, perhaps before ``start()`` returns; never after ``cancel()``. The
     ///     upstream side of a refused or failed tunnel is closed by then.
     init(
-        worker: WorkerContext, route: Route, downstream: ByteStream, upstream: UpstreamConnection,
-        received: consuming ByteBuffer, completion: @escaping (Ending) -> Void
+        worker: WorkerContext, route: Route, requester: @escaping () -> Requester?, downstream: ByteStream,
+        upstream: UpstreamConnection, received: consuming ByteBuffer, completion: @escaping (Ending) -> Void
     ) {
         self.worker = worker
         self.route = route
+        self.requester = requester
         self.downstream = downstream
         self.upstream = upstream
         fromClient = received
@@ -261,16 +265,23 @@ final class VerifiedTunnel: ByteStreamOwner {
 
     static let tlsError = "tls_protocol_error"
 
-    func refuse(_ alert: TunnelAlert, _ cause: String, _ errorType: String) {
-        end(.refused(saying: alert.record, TunnelRefusal(cause: cause, errorType: errorType)))
+    func refuse(_ alert: TunnelAlert, _ cause: String, _ errorType: String, _ contact: OriginContact? = nil) {
+        end(.refused(saying: alert.record, TunnelRefusal(cause: cause, errorType: errorType, contact: contact)))
     }
 
-    func refuse(_ refusal: Refusal) {
+    func refuse(_ refusal: Refusal, _ contact: OriginContact?) {
         end(
             .refused(
                 saying: TunnelAlert(for: refusal).record,
                 TunnelRefusal(
-                    cause: refusal.title, errorType: "tls_certificate_error", isPinFailure: refusal.isPinFailure)))
+                    cause: refusal.title, errorType: "tls_certificate_error", isPinFailure: refusal.isPinFailure,
+                    contact: contact)))
+    }
+
+    /// For a report.
+    func judged(_ check: TunnelVerdict.Check?) -> WorkerContext.Judged {
+        WorkerContext.Judged(
+            route: route, requester: requester() ?? Requester(task: 0, client: nil, traits: nil), check: check)
     }
 
     private func fail(_ cause: String, _ errorType: String) {

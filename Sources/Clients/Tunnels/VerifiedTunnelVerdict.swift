@@ -34,11 +34,13 @@ extension VerifiedTunnel {
     /// - Parameter accepted: called at once if the policy accepts the certificates.
     func judge(_ shown: ServerCertificates, accepted: Accepted) {
         guard let judge = judge(of: wireVersion(shown.version), accepted: accepted) else { return }
+        let contact = upstream.contact(
+            wireVersion(shown.version).map { NegotiatedTLS(version: $0, suite: shown.cipherSuite) })
         let presented: PresentedChain
         do {
             presented = try PresentedChain(der: shown.certificates)
         } catch {
-            return distrust(.badCertificate, .inBand, "the origin's certificate can't be read: \(error)")
+            return distrust(.badCertificate, .inBand, "the origin's certificate can't be read: \(error)", contact)
         }
         let now = worker.unixTime()
         var verdict = judge.policy.evaluate(presented, host: judge.name, anchors: judge.anchors, at: now)
@@ -47,12 +49,12 @@ extension VerifiedTunnel {
         }
         // Before the chain is counted or recorded: without this proof it could be a copy.
         if verdict.isAccepted, let fault = proofFault(of: shown, leaf: presented.leaf) {
-            return distrust(.decryptError, .inBand, fault)
+            return distrust(.decryptError, .inBand, fault, contact, presented: presented)
         }
-        worker.report(verdict, of: route, check: .inBand)
+        worker.report(verdict, judged(.inBand), contact)
         if let refusal = verdict.refusal {
             worker.session.connector.forget(route.target, after: refusal)
-            return refuse(refusal)
+            return refuse(refusal, contact)
         }
         accepted(self, TunnelVerdict(verdict: verdict, check: .inBand))
     }
@@ -93,15 +95,15 @@ extension VerifiedTunnel {
         ) { [weak self] outcome in
             guard let self else { return }
             probe = nil
-            worker.report(outcome, of: route)
+            worker.report(outcome, of: route, for: judged(.probe).requester)
             switch outcome {
             case .found(let finding, _): judge(finding, version: version, accepted: accepted)
-            case .failed(.refused(let verdict)):
+            case .failed(.refused(let verdict, let contact)):
                 guard let refusal = verdict.refusal else { return refuse(.internalError, "no verdict", Self.tlsError) }
-                refuse(refusal)
+                refuse(refusal, contact)
             case .failed(let failure):
                 let error = ProxyError.upstream(failure, route.authority, route.destination.source)
-                refuse(.internalError, "the probe failed: \(error.cause)", error.proxyStatusError)
+                refuse(.internalError, "the probe failed: \(error.cause)", error.proxyStatusError, failure.contact)
             }
         }
     }
@@ -111,7 +113,8 @@ extension VerifiedTunnel {
         guard version != .tls13 || finding.version == .tls13 else {
             return distrust(
                 .handshakeFailure, .probe,
-                "the origin spoke \(finding.version) with the probe, and TLS 1.3 with the client")
+                "the origin spoke \(finding.version) with the probe, and TLS 1.3 with the client", upstream.contact(),
+                presented: finding.verdict.presented)
         }
         accepted(self, TunnelVerdict(verdict: finding.verdict, check: .probe))
     }
@@ -126,9 +129,12 @@ extension VerifiedTunnel {
         }
     }
 
-    private func distrust(_ alert: TunnelAlert, _ check: TunnelVerdict.Check, _ cause: String) {
+    private func distrust(
+        _ alert: TunnelAlert, _ check: TunnelVerdict.Check, _ cause: String, _ contact: OriginContact,
+        presented: PresentedChain? = nil
+    ) {
         worker.session.connector.forget(route.target, after: nil)
-        worker.reportDistrust(cause, of: route, check: check)
-        refuse(alert, cause, "tls_certificate_error")
+        worker.reportDistrust(cause, judged(check), contact, presented: presented)
+        refuse(alert, cause, "tls_certificate_error", contact)
     }
 }

@@ -32,11 +32,13 @@ final class ControlResources {
     private let daemon: Daemon
     private let tasks: TaskBoard
     private let cache: CacheDesk
+    private let incidents: IncidentDesk
 
-    init(daemon: Daemon, tasks: TaskBoard, cache: CacheDesk) {
+    init(daemon: Daemon, tasks: TaskBoard, cache: CacheDesk, incidents: IncidentDesk) {
         self.daemon = daemon
         self.tasks = tasks
         self.cache = cache
+        self.incidents = incidents
     }
 
     /// - Parameter reply: called once, at once or later.
@@ -62,6 +64,7 @@ final class ControlResources {
         case order(TaskOrder, String)
         case reload, learn
         case cache(CacheDesk.Resource)
+        case incidents(IncidentDesk.Resource)
 
         init?(_ path: [String]) {
             switch (path.first, path.count) {
@@ -74,6 +77,7 @@ final class ControlResources {
             case ("page.js"?, 1): self = .page(.script)
             case ("pins.js"?, 1): self = .page(.pinsScript)
             case ("refusals.js"?, 1): self = .page(.refusalsScript)
+            case ("incidents.js"?, 1): self = .page(.incidentsScript)
             case ("icon.svg"?, 1): self = .page(.icon)
             case ("status"?, 1): self = .status
             case ("metrics"?, 1): self = .metrics
@@ -86,6 +90,9 @@ final class ControlResources {
             case ("cache"?, 2):
                 guard let resource = CacheDesk.Resource(rawValue: path[1]), resource != .figures else { return nil }
                 self = .cache(resource)
+            case ("incidents"?, 1...):
+                guard let resource = IncidentDesk.Resource(path.dropFirst()) else { return nil }
+                self = .incidents(resource)
             case ("tasks"?, 1): self = .tasks
             case ("tasks"?, 2): self = .task(path[1])
             case ("tasks"?, 3):
@@ -97,7 +104,7 @@ final class ControlResources {
 
         var method: Method {
             switch self {
-            case .order, .reload, .learn, .cache(.purge): .post
+            case .order, .reload, .learn, .cache(.purge), .incidents(.acknowledge): .post
             default: .get
             }
         }
@@ -108,7 +115,7 @@ final class ControlResources {
             case .health, .readiness, .authority, .script, .page: .fetch
             case .status, .metrics, .configuration, .tasks, .task, .events: .read
             case .order, .reload: .change
-            case .learn, .files, .cache: .own
+            case .learn, .files, .cache, .incidents: .own
             }
         }
     }
@@ -144,6 +151,7 @@ final class ControlResources {
             reply(ControlResponse(report, status: report.cause == nil ? 200 : 422))
         case .learn: reply(learn(request))
         case .cache(let resource): reply(cache.answer(resource, request))
+        case .incidents(let resource): reply(incidents.answer(resource, request))
         case .tasks:
             let showsPaths = daemon.gate().mayControl(request)
             tasks.list { list in reply(ControlResponse(showsPaths ? list : list.withoutPaths)) }
@@ -194,7 +202,7 @@ final class ControlResources {
         404,
         "there is no such resource; there are /, /healthz, /readyz, /metrics, /status, /config, /files, /events, "
             + "/tasks, /tasks/ID, /tasks/ID/suspend, /tasks/ID/resume, /tasks/ID/cancel, /reload, /learn, /cache, "
-            + "/cache/responses, /cache/purge, /ca.pem and "
+            + "/cache/responses, /cache/purge, /incidents, /incidents/ID, /incidents/ID/ack, /ca.pem and "
             + "/proxy.pac")
 }
 

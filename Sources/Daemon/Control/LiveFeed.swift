@@ -40,6 +40,10 @@ final class LiveFeed {
         var requests: UInt64 = 0
         var refused: UInt64 = 0
         var lastHour = LastHour()
+        /// Open ones, the latest first.
+        var incidents: [OpenIncident] = []
+        /// `HOST:PORT` of those that were acknowledged.
+        var acknowledged: [String] = []
         var broken: UInt64 = 0
         var cache = CacheCounts()
         var bytesUp: UInt64 = 0

@@ -2,7 +2,7 @@
 /// is a second defence: only the page's own scripts and styles run, and no other host is contacted.
 enum StatusPage {
     case index, style, icon
-    case script, pinsScript, refusalsScript
+    case script, pinsScript, refusalsScript, incidentsScript
 
     private static let policy =
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
@@ -21,6 +21,7 @@ enum StatusPage {
         case .script: PackageResources.page_js
         case .pinsScript: PackageResources.pins_js
         case .refusalsScript: PackageResources.refusals_js
+        case .incidentsScript: PackageResources.incidents_js
         case .icon: PackageResources.icon_svg
         }
     }
@@ -29,7 +30,7 @@ enum StatusPage {
         switch self {
         case .index: "text/html; charset=utf-8"
         case .style: "text/css; charset=utf-8"
-        case .script, .pinsScript, .refusalsScript: "text/javascript; charset=utf-8"
+        case .script, .pinsScript, .refusalsScript, .incidentsScript: "text/javascript; charset=utf-8"
         case .icon: "image/svg+xml"
         }
     }

@@ -74,6 +74,9 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var cache: CacheCounts?
     /// Recent failures, the latest first. Pin failures are kept longest.
     package var recent: [RecentEvent]?
+    /// Open ones, the latest first, and how many there are.
+    package var incidents: [OpenIncident]?
+    package var openIncidents: Int?
     /// Ended or ending within 30 days, the most urgent first.
     package var expiring: [Ending]?
     /// Settings that remove protection.

@@ -38,6 +38,7 @@ struct MetricsReport {
         var ownCertificates: [OwnCertificate] = []
         /// Other things that end within 30 days, the most urgent first.
         var expiring: [ExpiryWatch.Finding] = []
+        var openIncidents: [Incident] = []
         var entryNames: [String] = []
         /// Places of entries with pins (``EntrySlots``).
         var pinnedSlots: Set<Int> = []
@@ -127,6 +128,23 @@ struct MetricsReport {
                 ("matched", entry.pinsMatched), ("missed", entry.pinsMissed), ("reported", entry.pinsReported),
             ]
             for (result, count) in results { text.sample([("entry", name(slot)), ("result", result)], count) }
+        }
+        text.family(
+            "pinproxy_incidents_open", .gauge,
+            "Incidents that nobody has acknowledged, by the entry that decided: of pins, or of trust; reported: let "
+                + "through by enforcement: report.")
+        for kind in [Incident.Kind.pin, .trust] {
+            for isOnlyReported in [false, true] {
+                let alike = daemon.openIncidents.filter { $0.kind == kind && $0.isOnlyReported == isOnlyReported }
+                let none = ["(defaults)": 0]
+                let counts = none.merging(
+                    Dictionary(grouping: alike) { $0.entry ?? "(defaults)" }.mapValues(\.count)
+                ) { $1 }
+                let labels = [("kind", kind.rawValue), ("result", isOnlyReported ? "reported" : "refused")]
+                for (entry, count) in counts.sorted(by: { $0.key < $1.key }) {
+                    text.sample([("entry", entry)] + labels, count)
+                }
+            }
         }
         text.family(
             "pinproxy_expiry_timestamp_seconds", .gauge,
@@ -309,7 +327,7 @@ struct MetricsReport {
             "The policy in force, as labels: its digest (pinproxy.yaml and all pin files), and the bundle's version.")
         text.sample(
             [("digest", daemon.digest), ("bundle", daemon.policy?.version.map { "\($0)" } ?? "")], 1)
-        daemon.policy?.write(to: &text)
+        PolicyMetrics(status: daemon.policy).write(to: &text)
         text.family("pinproxy_config_generation", .gauge, "Configurations that have been in force since the start.")
         text.sample([], daemon.generation)
         text.family("pinproxy_config_read_timestamp_seconds", .gauge, "When the configuration in force was read.")

@@ -184,6 +184,7 @@ function ticked(tick) {
   if (state.config && tick.generation !== state.config.generation) load().catch(() => {});
   if (tick.counts.length > 0) renderEntries();
   renderTiles();
+  renderIncidents();
   renderTasks();
   renderNetwork();
   health();
@@ -196,15 +197,20 @@ setInterval(() => { if (state.connected) ask('/status').then(a => a.json()).then
 function problems() {
   const found = [], status = state.status || {}, tick = state.tick || {};
   const hour = tick.last_hour || status.last_hour;
-  if (hour && hour.pins_missed > 0) {
+  const pins = incidentProblem('pin', 'Pins fail');
+  if (pins && hour && hour.pins_missed > 0) {
     const missed = hour.pin_failures.filter(entry => entry.missed > 0).map(entry => entry.entry);
     found.push(['bad', 'Pins fail', `${missed.slice(0, 3).join(', ')}${missed.length > 3 ? ' …' : ''}: ${count(hour.pins_missed, 'connection')} refused in the last hour.`, '#refusals', 'pins']);
-  }
-  const bad = groups().filter(group => kindOf(group.event)[0] === 'certificate' && group.event.kind === 'refused' && group.event.time > Date.now() - 3600000);
+  } else if (pins) found.push(pins);
+  // Refusals without an incident are of certificates that can't be read.
+  const open = new Set(openIncidents().filter(incident => incident.kind === 'trust').map(incident => `${incident.host}:${incident.port}`));
+  const acknowledged = new Set(tick.acknowledged || []);
+  const trust = incidentProblem('trust', 'Certificates fail');
+  const bad = groups().filter(group => kindOf(group.event)[0] === 'certificate' && group.event.kind === 'refused' && group.event.time > Date.now() - 3600000 && (open.has(`${group.event.host}:${group.event.port}`) || !acknowledged.has(`${group.event.host}:${group.event.port}`)));
   if (bad.length > 0) {
     const causes = bad.slice(0, 3).map(group => group.event.cause + (group.count > 1 ? ` (${number.format(group.count)} times)` : ''));
     found.push(['bad', 'Certificates fail', `${causes.join('; ')}${bad.length > 3 ? ' …' : ''}.`, '#refusals', 'certificates']);
-  }
+  } else if (trust) found.push(trust);
   const machine = (tick.reachability || status.reachability || []).find(target => target.target === 'any');
   if (machine && machine.status === 'not-reachable') found.push(['bad', 'No network', machine.reason || '', '#network']);
   for (const worker of (tick.workers || []).filter(worker => !worker.up)) found.push(['bad', `Worker ${worker.worker} hangs`, 'It has not answered for two seconds.', '#tasks']);
@@ -262,7 +268,7 @@ function renderTiles() {
     tile('In flight', number.format(tick ? tick.task_count : status.tasks || 0), count(tick ? tick.clients : status.clients, 'client') + ` of ${number.format(status.client_limit)}`),
     tile('Refused', number.format(refused), 'since the start', refused > 0 ? 'warn' : '', spark(status.refusals_by_minute || [], 'Refusals in the last hour')),
     // What is red is the number that is bad.
-    missed > 0 ? tile('Pins missed', number.format(missed), `${number.format(sum('matched'))} matched, ${number.format(sum('reported'))} reported`, 'bad')
+    missed > 0 ? tile('Pins missed', number.format(missed), `${number.format(sum('matched'))} matched, ${number.format(sum('reported'))} reported`, incidentProblem('pin') ? 'bad' : '')
       : tile('Pins matched', number.format(sum('matched')), `none missed, ${number.format(sum('reported'))} reported`),
     tile('Ends next', next ? shortDate.format(next.date * 1000) : '–', next ? [h('span', { class: 'host', title: next.label }, next.label), until(next.date)] : 'nothing is known to end', next ? { bad: 'bad', warn: 'warn' }[urgency(next.date)] : ''),
     ...cacheTile((tick || status).cache),
@@ -362,6 +368,7 @@ function renderConfiguration() {
 function renderAll() {
   renderEntries();
   renderTiles();
+  renderIncidents();
   renderRefusals();
   renderCalendar();
   renderNetwork();

@@ -1,5 +1,4 @@
 import Configuration
-import Records
 package import TLS
 
 /// The signed policy of a machine, for `status` and the page.
@@ -37,27 +36,5 @@ package struct PolicyStatus: Codable, Sendable, Equatable {
         failures = figures?.failures ?? 0
         failure = figures?.failure
         waiting = figures?.waiting
-    }
-}
-
-extension PolicyStatus {
-    func write(to text: inout MetricsText) {
-        if let version {
-            text.family("pinproxy_policy_bundle_version", .gauge, "The version of the policy bundle in force.", version)
-        }
-        if let expires {
-            text.family("pinproxy_policy_expiry_timestamp_seconds", .gauge, "When the bundle's dates end.")
-            text.sample([], expires)
-        }
-        text.family("pinproxy_policy_denies", .gauge, "1 if every host is denied, since no bundle holds.")
-        text.sample([], denial == nil ? 0 : 1)
-        if let answered {
-            text.family(
-                "pinproxy_policy_answer_timestamp_seconds", .gauge, "When the server of the bundle last answered.")
-            text.sample([], answered)
-        }
-        text.family(
-            "pinproxy_policy_failures", .counter, "Tries to fetch the bundle, or to put it into force, that failed.")
-        text.sample([], failures)
     }
 }

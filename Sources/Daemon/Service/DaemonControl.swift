@@ -40,7 +40,10 @@ extension ProxyDaemon {
             daemon: .init(
                 cache: cache, configuration: { daemon().configurationInForce },
                 purged: { daemon().tell(purged: $0, $1, by: $2) }))
-        return ControlResources(daemon: questions, tasks: board, cache: cache)
+        let incidents = IncidentDesk(
+            incidents: { upkeep.incidents }, matched: { upkeep.matchedChains },
+            acknowledge: { upkeep.acknowledge($0, by: $1) })
+        return ControlResources(daemon: questions, tasks: board, cache: cache, incidents: incidents)
     }
 
     /// Nil: it can't be opened, which is logged. The proxy serves without it.

@@ -43,6 +43,9 @@ extension ProxyDaemon {
         report.networkChanges = network?.changes
         report.lastReload = lastReload
         report.learningUntil = upkeep.learnsUntil
+        let open = upkeep.incidents.open
+        report.incidents = open.prefix(OpenIncident.limit).map(OpenIncident.init)
+        report.openIncidents = open.count
         report.fallback = fallback?.text
         report.digest = snapshot.digest.hex
         report.policy = PolicyStatus(snapshot, policy?.figures)
@@ -99,6 +102,7 @@ extension ProxyDaemon {
             daemon.expiring = expiring.filter { !$0.subject.isOwn }
             daemon.ownCertificates = OwnCertificate.all(of: snapshot, authorities: leaves?.authorities)
             daemon.entryNames = context.slots.names
+            daemon.openIncidents = upkeep?.incidents.open ?? []
             daemon.pinnedSlots = context.slots.pinned
             completion(MetricsReport(daemon: daemon, measurement: measurement).text(format))
         }
@@ -107,6 +111,9 @@ extension ProxyDaemon {
     func fill(_ tick: inout LiveFeed.Tick, _ counters: WorkerCounters) {
         tick.lastHour = hits.lastHour(counters, slots?.names ?? [])
         tick.clients = clientCount
+        let incidents = upkeep?.incidents ?? IncidentHistory()
+        tick.incidents = incidents.open.prefix(OpenIncident.limit).map(OpenIncident.init)
+        tick.acknowledged = incidents.incidents.values.filter { !$0.isOpen }.map { "\($0.host):\($0.port)" }.sorted()
         tick.cache = CacheCounts(cache.counts)
         tick.reachability = network?.targets ?? []
         tick.generation = generation

@@ -41,12 +41,17 @@ final class PinUpkeep {
         lists = FileWatch(loop: loop, changed: listsChanged)
         delivery = try ReportDelivery(
             loop: loop, upstream: configuration.upstream, timeouts: snapshot.timeouts, listeners: listeners,
-            logger: logger, unixTime: unixTime, refusal: { ProxyError.exchange($0, $1, of: TaskRecord()).refusal })
+            logger: logger, unixTime: unixTime,
+            refusal: {
+                let record = TaskRecord()
+                return ProxyError.exchange($0, $1, of: record).refusal(for: Requester(record))
+            })
         rules = RuleLedger(directory: snapshot.stateDirectory, logger: logger)
         writer = try StateWriter(directory: snapshot.stateDirectory, logger: logger)
         watch = PinWatch(
             ledger: PinLedger(directory: snapshot.stateDirectory, logger: logger),
             chains: ChainRecorder(directory: snapshot.stateDirectory, logger: logger),
+            incidents: IncidentLedger(directory: snapshot.stateDirectory, logger: logger),
             reporter: PinReporter(delivery, on: loop, logger: logger))
     }
 
@@ -76,6 +81,15 @@ final class PinUpkeep {
     var learnsUntil: UnixTime? { watch.chains.learnsUntil(at: unixTime()) }
     var connector: UpstreamConnector { delivery.connector }
     var pinHistory: PinHistory { watch.ledger.history.value }
+    var incidents: IncidentHistory { watch.incidents.incidents }
+    var matchedChains: MatchedChains { watch.incidents.matched }
+
+    /// - Parameter whom: who says so, in words.
+    func acknowledge(_ id: String, by whom: String) {
+        let now = unixTime()
+        watch.incidents.acknowledge(id, by: whom, at: now)
+        writer.later { [watch] in watch.incidents.save(at: now) }
+    }
 
     func replace(with fresh: ActiveConfiguration) {
         snapshot = fresh.snapshot
@@ -94,6 +108,7 @@ final class PinUpkeep {
         { [watch, rules] in
             watch.ledger.save()
             watch.chains.save()
+            watch.incidents.save(at: now)
             rules.save(at: now)
         }
     }

@@ -4,6 +4,7 @@ import HTTPWire
 import Logging
 import Security
 package import Session
+import TLS
 
 /// One worker's `exchange` events, a line each, handed over together. No header values, queries or bodies.
 package final class AccessLog {
@@ -102,9 +103,25 @@ extension EventLineWriter {
         if let entry = record.entry { field("entry", entry) }
         if let verification = record.verification { field("verification", verification) }
         if let pin = record.matchedPin { field("pin", pin) }
-        if let type = record.errorType { field("error", type) }
+        if let type = record.errorType {
+            field("error", type)
+            if let contact = record.contact { put(contact, isKnown: record.transaction?.isReused == false) }
+        }
+        if record.entrySlot == EntrySlots.uncounted { field("trial", true) }
         if let failure = record.failure { field("cause", failure) }
         end()
+    }
+
+    /// Where the refused origin is.
+    /// - Parameter isKnown: the line has its address already.
+    private mutating func put(_ contact: OriginContact, isKnown: Bool) {
+        if !isKnown { field("address", contact.address) }
+        if let resolved = contact.resolved { field("resolved", resolved) }
+        if let source = contact.source { field("resolver", source) }
+        guard let tls = contact.tls else { return }
+        field("tls_version", "\(tls.version)")
+        field("cipher", tls.cipher)
+        if let group = tls.group { field("tls_group", group) }
     }
 
     private mutating func put(_ traits: ClientTraits) {

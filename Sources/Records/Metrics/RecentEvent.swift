@@ -126,10 +126,14 @@ package struct RecentEvents: Sendable {
     }
 
     /// A reported chain without a pin.
-    package mutating func note(_ refusal: Refusal, host: String, port: UInt16, entry: String?, at time: Int64) {
+    /// - Parameter connection: where the origin is and who asked, in lines.
+    package mutating func note(
+        _ refusal: Refusal, host: String, port: UInt16, entry: String?, connection: String = "", at time: Int64
+    ) {
+        let story = connection.isEmpty ? refusal.details : refusal.details + "\n" + connection
         add(
             .reported, at: time, client: nil, method: "", host: host, port: port, entry: entry, status: 0, error: nil,
-            cause: refusal.title, story: refusal.details, isPinFailure: true)
+            cause: refusal.title, story: story, isPinFailure: true)
     }
 
     private mutating func add(

@@ -3,6 +3,7 @@ package import EventLoop
 import FoundationEssentials
 package import Logging
 import Security
+import Session
 import Synchronization
 import TLS
 
@@ -18,7 +19,10 @@ package final class PinReporter: Sendable {
     }
 
     /// Reports a pin failure, enforced or not, to the entry's `report_uri`. Any thread.
-    func report(_ refusal: Refusal, host: String, port: UInt16, entry: HostEntry, at time: UnixTime) {
+    func report(
+        _ refusal: Refusal, host: String, port: UInt16, entry: HostEntry, _ circumstances: Circumstances,
+        at time: UnixTime
+    ) {
         guard let destination = entry.reportURI, refusal.isPinFailure else { return }
         let fingerprint = SHA256Digest.of(
             Array(
@@ -39,7 +43,9 @@ package final class PinReporter: Sendable {
                 delivery.tellDropped(after: ReportLimiter.minuteNanoseconds) { [self] in sayDropped() }
             }
         case .send:
-            guard let report = PinReport(refusal, host: host, port: port, entry: entry, at: time) else { return }
+            guard let report = PinReport(refusal, host: host, port: port, entry: entry, circumstances, at: time) else {
+                return
+            }
             let letter = ReportDelivery.Letter(body: report.json, destination: destination, host: host)
             delivery.post { $0.deliver(letter) }
         }
@@ -70,11 +76,55 @@ struct PinReport: Encodable {
     let servedCertificateChain: [String]
     let validatedCertificateChain: [String]
     let knownPins: [String]
+    let connection: Connection
+    let client: Client?
+    let task: UInt64?
+
+    /// Where the host is. Not of RFC 7469, whose receivers ignore what they don't know.
+    struct Connection: Encodable {
+        let address: String?
+        let resolvedAddresses: [String]?
+        let resolver: String?
+        let tlsVersion: String?
+        let cipher: String?
+        let tlsGroup: String?
+
+        private enum CodingKeys: String, CodingKey {
+            case address, resolver, cipher
+            case resolvedAddresses = "resolved-addresses"
+            case tlsVersion = "tls-version"
+            case tlsGroup = "tls-group"
+        }
+
+        init(_ contact: OriginContact?) {
+            address = contact.map { "\($0.address)" }
+            resolvedAddresses = contact?.answer.map { $0.addresses.map(\.description) }
+            resolver = contact?.source
+            tlsVersion = contact?.tls.map { "\($0.version)" }
+            cipher = contact?.tls?.cipher
+            tlsGroup = contact?.tls?.group
+        }
+    }
+
+    /// Who asked for it, as far as it was known.
+    struct Client: Encodable {
+        let uid: UInt32
+        let user: String?
+        let program: String?
+        let unit: String?
+
+        init(_ traits: ClientTraits) {
+            uid = traits.user
+            user = traits.userName
+            program = traits.executable
+            unit = traits.unit
+        }
+    }
 
     private enum CodingKeys: String, CodingKey {
         case dateTime = "date-time"
         case hostname
-        case port
+        case port, connection, client, task
         case effectiveExpirationDate = "effective-expiration-date"
         case includeSubdomains = "include-subdomains"
         case notedHostname = "noted-hostname"
@@ -84,7 +134,10 @@ struct PinReport: Encodable {
     }
 
     /// Nil: not a failure of a chain without a pin.
-    init?(_ refusal: Refusal, host: String, port: UInt16, entry: HostEntry, at time: UnixTime) {
+    init?(
+        _ refusal: Refusal, host: String, port: UInt16, entry: HostEntry, _ circumstances: Circumstances,
+        at time: UnixTime
+    ) {
         switch refusal.reason {
         case .pinMismatch, .pinnedAnchors: break
         default: return nil
@@ -99,6 +152,9 @@ struct PinReport: Encodable {
         servedCertificateChain = refusal.presented.certificates.map(\.pem)
         validatedCertificateChain = refusal.chain?.certificates.map(\.pem) ?? []
         knownPins = entry.policy.pins.pins.map(Self.directive)
+        connection = Connection(circumstances.contact)
+        client = circumstances.requester?.traits.map(Client.init)
+        task = circumstances.requester?.task
     }
 
     var json: [UInt8] {

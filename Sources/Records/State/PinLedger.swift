@@ -74,26 +74,3 @@ package final class PinLedger: Sendable {
 
     package func save() { history.save() }
 }
-
-/// Counts, records and reports the chains that workers see. Any thread; never blocks on files.
-package final class PinWatch: Sendable {
-    package let ledger: PinLedger
-    package let chains: ChainRecorder
-    private let reporter: PinReporter
-
-    package init(ledger: PinLedger, chains: ChainRecorder, reporter: PinReporter) {
-        self.ledger = ledger
-        self.chains = chains
-        self.reporter = reporter
-    }
-
-    /// Once for each connection to an origin.
-    package func saw(_ verdict: Verdict, of host: String, port: UInt16, entry: HostEntry?, at time: UnixTime) {
-        chains.note(verdict, of: host, port: port, entry: entry, at: time)
-        guard let entry else { return }
-        ledger.count(verdict, of: entry, at: time)
-        if let refusal = verdict.report ?? verdict.refusal {
-            reporter.report(refusal, host: host, port: port, entry: entry, at: time)
-        }
-    }
-}

@@ -17,6 +17,17 @@ package enum NewFile {
         try write(bytes, to: String(path.split(separator: "/").last ?? ""), in: directory, mode: mode)
     }
 
+    /// Writes a file at an administrator's path, where there is none yet: `EEXIST` otherwise, for a link too.
+    package static func create(_ bytes: [UInt8], at path: String, mode: UInt32) throws(FileProblem) {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { throw .system(errno) }
+        let problem = fill(descriptor, bytes, mode, nil)
+        close(descriptor)
+        guard problem != 0 else { return }
+        unlink(path)
+        throw .system(problem)
+    }
+
     /// Writes, syncs and renames the file, owned by `owner` (nil: this process's user).
     static func write(
         _ bytes: [UInt8], to name: String, in directory: CInt, mode: UInt32, owner: (user: uid_t, group: gid_t)? = nil

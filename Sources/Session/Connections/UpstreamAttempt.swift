@@ -17,6 +17,8 @@ package final class UpstreamAttempt: ByteStreamOwner {
 
     private lazy var deadline = Deadline(loop: connector.loop, owner: self) { $0.happened(.deadline) }
     private var resolution: Resolution?
+    /// What the resolver said last.
+    private var answer: AddressAnswer?
     private var dialer: Dialer?
     private var stream: ByteStream?
     private var address: SocketAddress?
@@ -102,20 +104,24 @@ package final class UpstreamAttempt: ByteStreamOwner {
         deadline.set(afterNanoseconds: min(timeouts.connect.nanoseconds, limit))
         if destinationToo { lookUpDestination() }
         guard !plan.hasEnded else { return }
-        if let fixedAddress { return found([fixedAddress.ip], port: fixedAddress.port, moreToCome: false) }
+        if let fixedAddress {
+            let given = AddressAnswer([fixedAddress.ip], from: NameSource(.given))
+            return found(given, port: fixedAddress.port, moreToCome: false)
+        }
         let port = target.key.parent?.port ?? target.port
-        resolution = connector.resolver.resolve(target.dialledHost) { [weak self] addresses in
-            self?.found(addresses, port: port, moreToCome: true)
+        resolution = connector.resolver.answer(to: target.dialledHost) { [weak self] answer in
+            self?.found(answer, port: port, moreToCome: true)
         } completion: { [weak self] result in
             switch result {
-            case .success(let addresses): self?.found(addresses, port: port, moreToCome: false)
+            case .success(let answer): self?.found(answer, port: port, moreToCome: false)
             case .failure(let error): self?.happened(.unresolved(error))
             }
         }
     }
 
-    private func found(_ addresses: [IPAddress], port: UInt16, moreToCome: Bool) {
-        let candidates = addresses.map { ip in
+    private func found(_ answer: AddressAnswer, port: UInt16, moreToCome: Bool) {
+        self.answer = answer
+        let candidates = answer.addresses.map { ip in
             let address = SocketAddress(ip: ip, port: port)
             return UpstreamPlan.Candidate(address: address, obstacle: obstacle(to: address))
         }
@@ -287,7 +293,8 @@ package final class UpstreamAttempt: ByteStreamOwner {
         release()
         let made = Establishment(
             loop: connector.loop, stream: stream, origin: connector.pool.origin(for: target.key), verdict: verdict,
-            validUntil: verdict?.validUntil ?? .max, metrics: metrics, address: address, scope: scope, dscp: dscp)
+            validUntil: verdict?.validUntil ?? .max, metrics: metrics, address: address, answer: answer, scope: scope,
+            dscp: dscp)
         completion(connection(made, isPlain: isPlain))
     }
 
@@ -316,10 +323,11 @@ package final class UpstreamAttempt: ByteStreamOwner {
 
     private func fail(_ failure: UpstreamFailure) {
         guard let completion else { return }
-        if case .refused(let verdict) = failure { connector.forget(target, after: verdict.refusal) }
+        if case .refused(let verdict, _) = failure { connector.forget(target, after: verdict.refusal) }
+        let met = failure.met(address.map { OriginContact(target, at: $0, answer, over: stream) })
         self.completion = nil
         release()
-        completion(.failure(failure.explained(by: connector.network.outlook.cutOff)))
+        completion(.failure(met.explained(by: connector.network.outlook.cutOff)))
     }
 
     private func release() {

@@ -24,6 +24,8 @@ struct Establishment {
     var validUntil: Int64 = .max
     var metrics = ConnectMetrics()
     let address: SocketAddress
+    /// What the resolver said; nil: it wasn't asked.
+    var answer: AddressAnswer?
     /// The origin's scope; nil if a parent proxy looked it up.
     var scope: AddressScope?
     /// DSCP mark of the socket (RFC 2474); 0 is the default.
@@ -43,6 +45,8 @@ package class UpstreamConnection {
     package final let validUntil: Int64
     package final let metrics: ConnectMetrics
     package final let address: SocketAddress
+    /// What the resolver said; nil: it wasn't asked.
+    package final let answer: AddressAnswer?
     /// The origin's scope; nil if a parent proxy looked it up.
     package final let scope: AddressScope?
     /// Makes a system call.
@@ -69,6 +73,7 @@ package class UpstreamConnection {
         validUntil = made.validUntil
         metrics = made.metrics
         address = made.address
+        answer = made.answer
         scope = made.scope
         loop = made.loop
         network = made.origin.network

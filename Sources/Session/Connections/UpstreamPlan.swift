@@ -178,8 +178,8 @@ struct UpstreamPlan: Sendable, Hashable {
             state = .ended
             return .finish(verdict, scope: scope)
         case (.securing, .unsecured(let error, let verdict, let refusal)):
-            if let verdict, !verdict.isAccepted { return fail(.refused(verdict)) }
-            return fail(refusal.map { .clientCertificate($0) } ?? .tls(error))
+            if let verdict, !verdict.isAccepted { return fail(.refused(verdict, nil)) }
+            return fail(refusal.map { .clientCertificate($0) } ?? .tls(error, nil))
         default: return .none
         }
     }

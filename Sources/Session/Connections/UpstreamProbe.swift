@@ -105,22 +105,22 @@ package final class UpstreamProbe: ByteStreamOwner {
     package func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {
         guard case .verifiedTunnel(let policy, _, _) = target.layer else { return }
         guard var verdict else {
-            if case .failure(let error) = result { return end(.failed(.tls(error))) }
+            if case .failure(let error) = result { return fail(.tls(error, nil)) }
             return end(.failed(.local("the handshake ended without a verdict")))
         }
-        guard verdict.isAccepted else { return end(.failed(.refused(verdict))) }
+        guard verdict.isAccepted else { return fail(.refused(verdict, nil)) }
         // The handshake may have delayed the timer.
         if deadline.isOverdue { return end(.failed(.timedOut(.tls))) }
         if case .failure(let error) = result {
             guard case .tls(let cause) = error, case .alertReceived = cause.kind else {
-                return end(.failed(.tls(error)))
+                return fail(.tls(error, nil))
             }
             // A chain without proof of its key could be anybody's copy.
-            guard stream.withTLS({ $0.isServerKeyProved }) == true else { return end(.failed(.tls(error))) }
+            guard stream.withTLS({ $0.isServerKeyProved }) == true else { return fail(.tls(error, nil)) }
             if verdict.evidence == nil {
                 // It broke off without evidence.
                 verdict = policy.confirm(verdict, with: PeerEvidence(), at: connector.unixTime())
-                guard verdict.isAccepted else { return end(.failed(.refused(verdict))) }
+                guard verdict.isAccepted else { return fail(.refused(verdict, nil)) }
             }
         }
         let version = stream.withTLS { $0.version } ?? .tls12
@@ -136,11 +136,14 @@ package final class UpstreamProbe: ByteStreamOwner {
     package func streamIsReadable(_ stream: ByteStream) {}
     package func streamIsWritable(_ stream: ByteStream) {}
 
+    /// The handshake's failure, with what is known of the connection.
+    private func fail(_ failure: UpstreamFailure) { end(.failed(failure.met(connection?.contact()))) }
+
     private func end(_ outcome: Outcome) {
         guard let completion else { return }
         self.completion = nil
         release()
-        if case .failed(.refused(let verdict)) = outcome { connector.forget(target, after: verdict.refusal) }
+        if case .failed(.refused(let verdict, _)) = outcome { connector.forget(target, after: verdict.refusal) }
         completion(outcome)
     }
 

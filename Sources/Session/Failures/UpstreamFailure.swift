@@ -25,11 +25,11 @@ package enum UpstreamFailure: Error, Sendable {
     case parentRefused(status: Int)
     case parentFailed(String)
     /// The handshake failed, though not over the chain.
-    case tls(StreamError)
+    case tls(StreamError, OriginContact?)
     /// The origin rejected the client certificate, or its absence.
     case clientCertificate(ClientCertificateRefusal)
     /// The security policy refused the chain. Indirect, to keep failures smaller than a verdict.
-    indirect case refused(Verdict)
+    indirect case refused(Verdict, OriginContact?)
     /// There is no route to the host.
     case noNetwork(UnreachableReason)
     /// A rule keeps the request off this cellular link (`session.allow_wwan`).
@@ -44,6 +44,6 @@ package enum UpstreamFailure: Error, Sendable {
 extension UpstreamFailure {
     /// Why the certificates were refused before the policy could judge them, if they were.
     package var unjudgedCertificates: TLSError? {
-        if case .tls(.tls(let error)) = self, error.isOfCertificate { error } else { nil }
+        if case .tls(.tls(let error), _) = self, error.isOfCertificate { error } else { nil }
     }
 }

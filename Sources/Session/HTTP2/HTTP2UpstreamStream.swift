@@ -221,6 +221,7 @@ extension HTTP2UpstreamStream: Upstream {
         made.validUntil = upstream.validUntil
         made.metrics = upstream.metrics
         made.scope = upstream.scope
+        made.answer = upstream.answer
         return HTTP1Upstream(made, received: ByteBuffer(slabs: connection.slabs))
     }
 }

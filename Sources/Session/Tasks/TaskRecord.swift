@@ -43,6 +43,8 @@ package struct TaskRecord: ~Copyable {
     package private(set) var isPinFailure = false
     /// The refused client's explanation, where it says more than ``failure``.
     package private(set) var story: String?
+    /// Of the origin whose certificates were refused, or a pin.
+    package private(set) var contact: OriginContact?
     /// The verdict that admitted a verified tunnel, and how it was found.
     package var tunnelVerdict: Verdict? {
         get { heldVerdict?.verdict }
@@ -141,7 +143,7 @@ package struct TaskRecord: ~Copyable {
         // Rarely set.
         if failure != nil { failure = nil }
         if story != nil { story = nil }
-        if errorType != nil { errorType = nil }
+        if errorType != nil { (errorType, contact) = (nil, nil) }
         isPinFailure = false
         if verification != nil { verification = nil }
         method = .other
@@ -214,10 +216,17 @@ package struct TaskRecord: ~Copyable {
         let errorType: String
         let story: String?
         let isPinFailure: Bool
+        let contact: OriginContact?
 
-        /// - Parameter story: the full explanation for the client.
-        package init(status: Int, cause: String, errorType: String, story: String? = nil, isPinFailure: Bool = false) {
+        /// - Parameters:
+        ///   - story: the full explanation for the client.
+        ///   - contact: of an origin whose certificates were refused.
+        package init(
+            status: Int, cause: String, errorType: String, story: String? = nil, isPinFailure: Bool = false,
+            contact: OriginContact? = nil
+        ) {
             self.story = story
+            self.contact = contact
             self.isPinFailure = isPinFailure
             self.status = status
             self.cause = cause
@@ -231,12 +240,16 @@ package struct TaskRecord: ~Copyable {
         story = refusal.story
         errorType = refusal.errorType
         isPinFailure = refusal.isPinFailure
+        contact = refusal.contact
     }
 
     package mutating func failed(_ cause: String) { failure = cause }
 
-    package mutating func failed(_ cause: String, errorType: String, isPinFailure: Bool = false) {
+    package mutating func failed(
+        _ cause: String, errorType: String, isPinFailure: Bool = false, contact: OriginContact? = nil
+    ) {
         failure = cause
+        self.contact = contact
         self.errorType = errorType
         self.isPinFailure = isPinFailure
     }

@@ -95,6 +95,13 @@ package final class Certificate: @unchecked Sendable {
     /// Whether it is self-issued and its key may have signed it. The signature isn't checked.
     var isSelfSigned: Bool { X509_get_extension_flags(pointer) & UInt32(EXFLAG_SS) != 0 }
 
+    /// Whether the other's key signed it. Nothing else of the two is compared.
+    package func isSigned(by issuer: Certificate) -> Bool {
+        OpenSSLErrorQueue.clear()
+        defer { OpenSSLErrorQueue.clear() }
+        return X509_get0_pubkey(issuer.pointer).map { X509_verify(pointer, $0) == 1 } ?? false
+    }
+
     package var subjectKeyIdentifier: [UInt8]? {
         guard let identifier = X509_get0_subject_key_id(pointer) else { return nil }
         return Self.bytes(of: identifier)

@@ -175,6 +175,13 @@ package struct TLSConnection: ~Copyable {
     /// The key exchange's group as TLS names it, e.g. `X25519MLKEM768`, `x25519` or `secp256r1`; nil before the choice.
     package var groupName: String? { shim_SSL_group_name(ssl).map { String(cString: $0) } }
 
+    /// What was agreed on so far, even if the handshake failed later; nil before the server's choice.
+    package var negotiated: NegotiatedTLS? {
+        guard let cipher = SSL_get_current_cipher(ssl) ?? SSL_get_pending_cipher(ssl) else { return nil }
+        return NegotiatedTLS(
+            version: version, cipher: String(cString: SSL_CIPHER_get_name(cipher)), group: groupName)
+    }
+
     /// Client side: whether the server's signature proved its key, even if the handshake failed later.
     package var isServerKeyProved: Bool {
         var kind: CInt = 0

@@ -121,7 +121,7 @@ struct BundleChanges: Encodable {
     }
 
     var text: String {
-        var lines = ["bundle version \(old.version) → \(new.version), for \(new.audience)"]
+        var lines = ["bundle version \(old.version) -> \(new.version), for \(new.audience)"]
         lines += bundle.filter { $0.key != "version" }.map { "  \($0.text)" }
         if !defaults.isEmpty { lines += ["~ hosts without an entry"] + defaults.map { "    \($0.text)" } }
         lines += added.flatMap { $0.lines("+") } + removed.flatMap { $0.lines("-") } + changed.flatMap(\.lines)

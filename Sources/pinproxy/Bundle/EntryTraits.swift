@@ -80,8 +80,8 @@ struct TraitChange: Encodable, Equatable {
     let before: String?
     let after: String?
 
-    /// `enforcement: report → enforce`
-    var text: String { "\(key): \((before ?? "not set").printable) → \((after ?? "not set").printable)" }
+    /// `enforcement: report -> enforce`
+    var text: String { "\(key): \((before ?? "not set").printable) -> \((after ?? "not set").printable)" }
 
     /// In the order of the keys.
     static func between(_ old: EntryTraits, _ new: EntryTraits) -> [TraitChange] {

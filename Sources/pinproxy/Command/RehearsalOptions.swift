@@ -19,11 +19,12 @@ extension ConfigurationOptions {
 
 extension Rehearsal {
     /// As the proxy with this configuration would connect, at that time; nil: with the defaults, and now.
-    init(_ snapshot: Snapshot?, at instant: UnixTime? = nil) throws {
+    /// - Parameter parent: the proxy to connect through instead of the configuration's.
+    init(_ snapshot: Snapshot?, at instant: UnixTime? = nil, via parent: ParentProxy? = nil) throws {
         let clock: @Sendable () -> UnixTime = { instant ?? Clock.now }
         guard let snapshot else {
             do throws(AnchorsError) {
-                let upstream = UpstreamSettings(anchors: try TrustAnchors.system())
+                let upstream = UpstreamSettings(anchors: try TrustAnchors.system(), parent: parent)
                 self.init(upstream: upstream, timeouts: Timeouts(), ownAuthority: nil, unixTime: clock)
             } catch {
                 throw CommandFailure("\(error)")
@@ -31,8 +32,10 @@ extension Rehearsal {
             return
         }
         let own = (try? snapshot.authorityFiles.loadCertificates())?.first
+        var upstream = snapshot.upstream
+        if let parent { upstream.parent = parent }
         self.init(
-            upstream: snapshot.upstream, timeouts: snapshot.timeouts, ownAuthority: own,
+            upstream: upstream, timeouts: snapshot.timeouts, ownAuthority: own,
             listen: snapshot.proxy.listen.addresses,
             unixTime: clock)
     }

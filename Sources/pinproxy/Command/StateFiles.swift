@@ -59,7 +59,8 @@ extension StateFiles {
     /// Those that are written beside their place and moved there, but for the authority's.
     var files: [String] {
         [
-            ChainRecorder.fileName, PinHistory.fileName, RuleHistory.fileName, ListenFile.name,
+            ChainRecorder.fileName, IncidentLedger.fileName, IncidentLedger.matchedFileName, PinHistory.fileName,
+            RuleHistory.fileName, ListenFile.name,
             KeptConfiguration.fileName, SaidOnce.name,
         ] + trustFiles
     }

@@ -1,5 +1,6 @@
 internal import Clients
 internal import Configuration
+internal import EventLoop
 internal import FoundationEssentials
 internal import Glibc
 internal import Security
@@ -28,6 +29,8 @@ struct Account {
     /// The file of the chain, where it isn't the host's.
     let file: String?
     let connection: Rehearsal.Connection?
+    /// Of a refused origin.
+    let contact: OriginContact?
     let explanation: Explanation?
     /// What a client is told; nil if the host is let through.
     let answer: Rehearsal.Answer?
@@ -44,6 +47,7 @@ struct Account {
         self.rules = rules
         self.now = now
         self.isClockSet = isClockSet
+        contact = if case .tried(.failure(let failure)) = ending { failure.contact } else { nil }
         isTried = if case .untried = ending { false } else { true }
         switch ending {
         case .denied:
@@ -56,7 +60,7 @@ struct Account {
                 decision.action == .deny
                 ? decision.denial
                 : given.flatMap {
-                    $0.verdict.isAccepted ? nil : Rehearsal.Answer(.refused($0.verdict), for: decision.host)
+                    $0.verdict.isAccepted ? nil : Rehearsal.Answer(.refused($0.verdict, nil), for: decision.host)
                 }
         case .untried: (file, connection, explanation, answer) = (nil, nil, nil, nil)
         case .tried(.success(let connection)):
@@ -68,8 +72,10 @@ struct Account {
         case .tried(.failure(let failure)):
             (file, connection) = (nil, nil)
             answer = Rehearsal.Answer(failure, for: decision.host, entry: decision.entry)
-            if case .refused(let verdict) = failure {
-                explanation = decision.explain(verdict.presented, evidence: verdict.evidence, anchors: anchors, at: now)
+            if case .refused(let verdict, let contact) = failure {
+                explanation = decision.explain(
+                    verdict.presented, evidence: verdict.evidence, version: contact?.tls?.version, anchors: anchors,
+                    at: now)
             } else {
                 explanation = nil
             }
@@ -108,8 +114,11 @@ extension Account {
                 entry: decision.entry.map(Report.Entry.init), alsoMatching: others.map(Report.Entry.init),
                 clients: decision.entry?.clients.map(Report.Clients.init),
                 action: decision.action.rawValue, request: rules.request, rules: rules.rules,
-                pathRules: rules.pathRules, address: connection?.address,
-                tlsVersion: connection?.version?.description, cipher: connection?.cipher, tlsGroup: connection?.group,
+                pathRules: rules.pathRules, address: connection?.address ?? contact.map { "\($0.address)" },
+                resolved: (connection?.answer ?? contact?.answer)?.addresses.map(\.description),
+                resolver: connection?.answer.map { "\($0.source)" } ?? contact?.source,
+                tlsVersion: (connection?.version ?? contact?.tls?.version)?.description,
+                cipher: connection?.cipher ?? contact?.tls?.cipher, tlsGroup: connection?.group ?? contact?.tls?.group,
                 offeredProtocols: connection?.http?.offered.map(\.rawValue),
                 protocol: connection?.http?.spoken.rawValue,
                 extendedConnect: connection?.http?.takesExtendedConnect,
@@ -172,6 +181,8 @@ extension Account {
         let rules: [RuleAccount.Report.Key]?
         let pathRules: [RuleAccount.Report.Rule]?
         let address: String?
+        let resolved: [String]?
+        let resolver: String?
         let tlsVersion: String?
         let cipher: String?
         let tlsGroup: String?
@@ -227,6 +238,15 @@ extension Account {
             let tls = [connection.version?.description, connection.cipher, connection.group].compactMap(\.self).joined(
                 separator: " ")
             lines.append(row("connected", connection.address + (tls.isEmpty ? "" : ", \(tls)")))
+            if let answer = connection.answer {
+                lines.append(row("resolved", Self.resolved(answer, "\(answer.source)")))
+            }
+        } else if let contact {
+            let tls = contact.tls.map { ", \($0)" } ?? ""
+            lines.append(row("connected", "\(contact.address)\(tls)"))
+            if let answer = contact.answer, let source = contact.source {
+                lines.append(row("resolved", Self.resolved(answer, source)))
+            }
         }
         if let http = connection?.http { lines.append(row("protocol", http.account)) }
         if let request = connection?.certificateRequest { lines.append(row("client", asked(request))) }
@@ -234,6 +254,11 @@ extension Account {
         if let file { lines.append(row("chain", "of \(file.printable); no connection was made")) }
         if isClockSet { lines.append(row("date", "\(CalendarDate(now)), as asked for by --at")) }
         return lines
+    }
+
+    private static func resolved(_ answer: AddressAnswer, _ source: String) -> String {
+        let more = answer.addresses.count > 8 ? " and \(answer.addresses.count - 8) more" : ""
+        return "\(answer.addresses.prefix(8).map(\.description).joined(separator: ", "))\(more), from \(source)"
     }
 
     private func row(_ label: String, _ text: String) -> String {

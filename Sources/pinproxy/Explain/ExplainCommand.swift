@@ -52,7 +52,8 @@ struct ExplainCommand: ParsableCommand {
             (status, content_types, serializers, remove_null_values, max_body, oversize, enforcement); with \
             --response: response (file, status, outcome: passed, rewritten, refused, reported or unjudged; reason, \
             finding, refusal, remark); cache, with --path (method, store, shared, stored, reason, remarks; with --live \
-            also responses as pinproxy cache show --json has them); address, tls_version, cipher, tls_group; \
+            also responses as pinproxy cache show --json has them); address, \
+            resolved (addresses), resolver (where they are from), tls_version, cipher, tls_group; \
             offered_protocols, protocol (h2 or \
             http/1.1, \
             as the host chose by ALPN), extended_connect (whether it takes WebSockets over HTTP/2; left out if that is \

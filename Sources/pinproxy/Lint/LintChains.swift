@@ -119,7 +119,7 @@ struct LintChains {
                     .notChecked, .note, of: entry, "the chain of \(host) was not checked: there was no time left",
                     fix: "lint fewer hosts at a time, or with --offline none")
             ]
-        case .failure(.refused(let verdict))?:
+        case .failure(.refused(let verdict, _))?:
             let title = verdict.refusal?.title ?? "refused"
             return [
                 LintFinding(.refusedNow, of: entry, "a request to \(host) would be refused now: \(title)", fix: explain)

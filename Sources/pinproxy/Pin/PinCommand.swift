@@ -24,6 +24,10 @@ struct PinCommand: ParsableCommand {
             private key (only its public half is used) or a signing request, in PEM or DER. Without a \
             HOST a certificate's own name is taken; a key gives the line of its pin alone.
 
+            With --via the connection goes through an HTTP proxy, by CONNECT: one in another network shows what \
+            others see of the host. If the keys are the same there, the host has changed them. The proxy's user and \
+            password are read from a file (--via-credentials), since everybody can see a command's arguments.
+
             --json prints one object: host, port, file, verified, address, tls_version, cipher, match; \
             chain, a list with depth, role, subject, issuer, serial, not_before, not_after, days_left, key, \
             pin, fingerprint; pins, a list with pin, remark; error and details where there is no \
@@ -33,6 +37,7 @@ struct PinCommand: ParsableCommand {
               pinproxy pin api.example.com
               pinproxy pin api.example.com >> config/pins.yaml
               pinproxy pin api.example.com:8443 --json
+              pinproxy pin api.example.com --via http://proxy.example.net:3128
               pinproxy pin --from backup.key
               pinproxy pin --from new-chain.pem --lines
             """)
@@ -47,12 +52,22 @@ struct PinCommand: ParsableCommand {
     @Option(help: ArgumentHelp("Take the keys from a file instead.", valueName: "file"), completion: .file())
     var from: String?
 
+    @Option(
+        help: ArgumentHelp("Connect through this proxy, http://HOST:PORT.", valueName: "proxy"))
+    var via: String?
+    @Option(
+        help: ArgumentHelp("A file with the proxy's USER:PASSWORD.", valueName: "file"), completion: .file())
+    var viaCredentials: String?
+
     @Flag(help: "Print only the lines of the pins, for an entry that is there already.") var lines = false
     @Flag(help: "Print JSON.") var json = false
 
     func validate() throws {
         if host == nil, from == nil { throw ValidationError("A host is missing: pinproxy pin HOST[:PORT]") }
         if let host { _ = try Rehearsal.Host(argument: host) }
+        if from != nil, via != nil { throw ValidationError("--from makes no connection, and --via is for one") }
+        if via == nil, viaCredentials != nil { throw ValidationError("--via-credentials is for --via") }
+        if let via { _ = try ViaProxy.parse(via, credentials: nil) }
     }
 
     func run() throws {
@@ -69,7 +84,10 @@ struct PinCommand: ParsableCommand {
         let act =
             snapshot.map { Rehearsal.Decision(host, in: $0).actWithoutPins }
             ?? .secure(SecurityPolicy(), nil, HTTPProtocol.usual)
-        let ending = try Rehearsal(snapshot).play(host, act)
+        let proxy = try via.map {
+            try ViaProxy.parse($0, credentials: try viaCredentials.map(ViaProxy.credentials(from:)))
+        }
+        let ending = try Rehearsal(snapshot, via: proxy).play(host, act)
         return PinFindings(host: host, ending, at: Clock.now)
     }
 

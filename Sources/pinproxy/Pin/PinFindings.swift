@@ -16,6 +16,8 @@ struct PinFindings {
     private let file: String?
     private let isVerified: Bool
     private var connection: Rehearsal.Connection?
+    /// Of a refused origin.
+    private var contact: OriginContact?
     private var chain: [CertificateFacts] = []
     private var pattern: String?
     private var pins: [PinEntryText.Line] = []
@@ -40,7 +42,8 @@ struct PinFindings {
         case .failure(let failure):
             isVerified = false
             problem = Rehearsal.Answer(failure, for: host)
-            if case .refused(let verdict) = failure {
+            contact = failure.contact
+            if case .refused(let verdict, _) = failure {
                 chain = CertificateFacts.of(verdict.presented, at: now)
             }
         }
@@ -149,8 +152,10 @@ struct PinFindings {
     var json: String {
         JSONText.of(
             Report(
-                host: host?.name, port: host?.port, file: file, verified: isVerified, address: connection?.address,
-                tlsVersion: connection?.version?.description, cipher: connection?.cipher, match: pattern, chain: chain,
+                host: host?.name, port: host?.port, file: file, verified: isVerified,
+                address: connection?.address ?? contact.map { "\($0.address)" },
+                tlsVersion: (connection?.version ?? contact?.tls?.version)?.description,
+                cipher: connection?.cipher ?? contact?.tls?.cipher, match: pattern, chain: chain,
                 pins: pins, error: problem?.title, details: problem?.text))
     }
 

@@ -33,6 +33,8 @@ struct Status: ParsableCommand {
             kept_bodies and kept_bodies_limit (in bytes), bodies_not_kept, cache (hit, miss, revalidated, stale, \
             saved_bytes, hit_ratio), recent (what went wrong lately; \
             pin_failure is true where pins failed, group is equal for events that differ only in time and client), \
+            incidents (open ones; a list with id, host, port, kind, entry, cause, first, last, refused, reported, \
+            addresses), open_incidents, \
             expiring, insecure, warnings, silent_workers, hits, requests_by_minute, refusals_by_minute, \
             network_changes; \
             entries, a list with entry, accepted, misses, last_miss, configured and pins, a list with pin, \
@@ -161,6 +163,16 @@ extension StatusReport {
                 """
                 \(ending.date < now ? "ended" : "ends") \(CalendarDate(ending.date)): \(name.printable) \
                 (\(ending.location))
+                """
+        }
+        lines += Self.list(incidents ?? [], atMost: Self.shown) { incident in
+            let count = "\(Count(incident.refused, "connection")) refused"
+            let reported = incident.reported > 0 ? ", \(incident.reported) only reported" : ""
+            return
+                """
+                incident \(incident.id.prefix(12)): \(incident.host.printable): \(incident.cause.printable) \
+                (\(count)\(reported), the last \(Self.time(incident.last)); pinproxy incidents show \
+                \(incident.id.prefix(12)))
                 """
         }
         // Pins first: among many refusals they would not be seen.

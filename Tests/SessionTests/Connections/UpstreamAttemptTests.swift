@@ -58,7 +58,7 @@ import Transport
             left.put(true)
         }
         let bench = try Workbench()
-        guard case .refused(let verdict) = try bench.failure(to: bench.target(port: peer.port, policy: pinned()))
+        guard case .refused(let verdict, _) = try bench.failure(to: bench.target(port: peer.port, policy: pinned()))
         else { throw Unexpected(text: "not refused") }
         #expect(verdict.refusal?.isPinFailure == true)
         #expect(left.take())
@@ -68,7 +68,7 @@ import Transport
     @Test func aWrongNameIsRefusedAsUntrusted() throws {
         let peer = try origin()
         let bench = try Workbench()
-        guard case .refused(let verdict) = try bench.failure(to: bench.target(port: peer.port, name: "other.test"))
+        guard case .refused(let verdict, _) = try bench.failure(to: bench.target(port: peer.port, name: "other.test"))
         else { throw Unexpected(text: "not refused") }
         guard case .trust? = verdict.refusal?.reason else { throw Unexpected(text: "\(verdict)") }
     }
@@ -287,7 +287,7 @@ import Transport
         for target in targets + [other] { #expect(try !isResumed(target)) }
 
         let revoking = SecurityPolicy(requirements: TrustRequirements(revocationLists: try authority.revokingLists()))
-        guard case .refused(let verdict) = try bench.failure(to: bench.target(port: peer.port, policy: revoking)),
+        guard case .refused(let verdict, _) = try bench.failure(to: bench.target(port: peer.port, policy: revoking)),
             verdict.refusal?.isRevocation == true
         else { throw Unexpected(text: "not revoked") }
         for target in targets { #expect(try !isResumed(target), "the session was kept") }

@@ -1,0 +1,168 @@
+package import TLS
+
+/// What differs between a refused chain and the last one of the host that met a pin, in words. Texts of certificates
+/// are in it, which an attacker may have written.
+package struct ChainComparison: Encodable, Sendable, Equatable {
+    package enum Kind: String, Encodable, Sendable, CaseIterable {
+        /// The same chain as before: the pins have changed.
+        case sameChain = "same-chain"
+        /// Another certificate with the same key.
+        case renewal
+        /// Another key, signed by the same issuer.
+        case rotation
+        /// Signed by another issuer.
+        case otherIssuer = "other-issuer"
+        /// An issuer that names an inspection product.
+        case inspection
+        case selfSigned = "self-signed"
+        /// For another name: captive portals answer for every host.
+        case captivePortal = "captive-portal"
+        /// For another name, and no portal's.
+        case otherName = "other-name"
+        /// No chain of the host has matched yet.
+        case unknown
+        /// The chain can't be read.
+        case unreadable
+    }
+
+    package let kind: Kind
+    /// A line.
+    package let headline: String
+    /// What it means, and what was compared; a line each.
+    package let lines: [String]
+
+    /// - Parameters:
+    ///   - chain: the leaf first.
+    ///   - isVerified: the trust anchors vouch for the chain.
+    ///   - matched: the last one that met a pin, the leaf first; empty: none.
+    package init(_ chain: [Certificate], isVerified: Bool, host: ServerName, with matched: [Certificate]) {
+        guard let leaf = chain.first else {
+            (kind, headline, lines) = (.unreadable, "the chain can't be read", [])
+            return
+        }
+        let facts = Facts(chain, leaf, host, matched)
+        kind = facts.kind
+        headline = facts.headline(kind)
+        let trust = [Kind.otherIssuer, .inspection].contains(kind) ? [Self.trust(isVerified)] : []
+        lines = facts.advice(kind) + trust + facts.differences
+    }
+
+    private static func trust(_ isVerified: Bool) -> String {
+        isVerified
+            ? "This machine's trust anchors vouch for the chain."
+            : "This machine's trust anchors don't vouch for the chain."
+    }
+
+    private struct Facts {
+        let chain: [Certificate]
+        let leaf: Certificate
+        let host: ServerName
+        let matched: [Certificate]
+        let product: InspectionProduct?
+
+        init(_ chain: [Certificate], _ leaf: Certificate, _ host: ServerName, _ matched: [Certificate]) {
+            (self.chain, self.leaf, self.host, self.matched) = (chain, leaf, host, matched)
+            product = InspectionProduct.issuing(chain)
+        }
+
+        private var isForHost: Bool { leaf.mismatch(with: host) == nil }
+
+        private var isSelfSigned: Bool { leaf.isSelfIssued && leaf.isSigned(by: leaf) }
+
+        /// Signed by the key that signed the leaf which matched: names alone prove nothing.
+        private var hasSameIssuer: Bool {
+            if matched.count > 1 { return leaf.isSigned(by: matched[1]) }
+            return matched.first.map { $0.isSelfIssued && leaf.isSigned(by: $0) } ?? false
+        }
+
+        var kind: Kind {
+            if let known = matched.first {
+                if leaf == known { return .sameChain }
+                if leaf.spkiSHA256 == known.spkiSHA256, isForHost { return .renewal }
+                if hasSameIssuer, isForHost { return .rotation }
+            }
+            if product != nil { return .inspection }
+            if !isForHost { return isPortal ? .captivePortal : .otherName }
+            if isSelfSigned { return .selfSigned }
+            return matched.isEmpty ? .unknown : .otherIssuer
+        }
+
+        private static let portalWords = [
+            "captive", "portal", "hotspot", "wifi", "wi-fi", "wlan", "guest", "login", "logon", "signin", "splash",
+        ]
+
+        /// Whether its names read like those of a captive portal.
+        private var isPortal: Bool {
+            let names = (leaf.dnsNames + [leaf.subject]).map { $0.lowercased() }
+            return Self.portalWords.contains { word in names.contains { $0.contains(word) } }
+        }
+
+        private var names: String {
+            let all = leaf.dnsNames + leaf.ipAddresses
+            guard !all.isEmpty else { return leaf.subject.isEmpty ? "no name" : leaf.subject }
+            return all.prefix(4).joined(separator: ", ") + (all.count > 4 ? " and \(all.count - 4) more" : "")
+        }
+
+        private var issuer: String { leaf.issuer.isEmpty ? "an issuer without a name" : leaf.issuer }
+
+        func headline(_ kind: Kind) -> String {
+            switch kind {
+            case .sameChain: "the same certificate as the one that matched: the pins or the policy have changed"
+            case .renewal: "another certificate for the same key: a renewal"
+            case .rotation: "another key, signed by the same issuer: most likely a rotation"
+            case .otherIssuer: "another issuer: \(issuer) instead of \(matched.first?.issuer ?? "")"
+            case .inspection: "the issuer names an inspection product: \(product?.name ?? "")"
+            case .selfSigned: "self-signed: the certificate vouches for itself"
+            case .captivePortal: "a captive portal answers in the host's place: the certificate is for \(names)"
+            case .otherName: "another server answers: the certificate is for \(names), not for \(host)"
+            case .unknown: "no chain of this host has matched a pin yet: there is nothing to compare with"
+            case .unreadable: ""
+            }
+        }
+
+        func advice(_ kind: Kind) -> [String] {
+            switch kind {
+            case .sameChain: ["Look at what was changed in the pin file, or at what the policy asks for besides pins."]
+            case .renewal: ["A pinned key still matches; pinned certificates have to be replaced."]
+            case .rotation:
+                [
+                    "The signature was checked. If the host's operator confirms the key, add its pin; a backup pin "
+                        + "would have spared this."
+                ]
+            case .otherIssuer:
+                ["Hosts change their authority now and then; so does who sits in between. Ask the host's operator."]
+            case .inspection:
+                [
+                    "Somebody on the way opens the connection: a gateway of this network, or a program on this "
+                        + "machine. Names in certificates prove nothing; ask who runs the network.",
+                    "If that is wanted, the host can't be pinned here: except it from the inspection.",
+                ]
+            case .selfSigned: ["A device, a test server or a simple attack presents one; a public host never does."]
+            case .captivePortal: ["Open a page in a browser to sign in to the network, then try again."]
+            case .otherName: ["The name leads to a wrong server, or the server chose a wrong certificate (SNI)."]
+            case .unknown, .unreadable: []
+            }
+        }
+
+        /// What is not the same in the two, a line each.
+        var differences: [String] {
+            guard let known = matched.first, leaf != known else { return [] }
+            var lines: [String] = []
+            func compare(_ what: String, _ now: String, _ before: String) {
+                if now != before { lines.append("\(what): \(now), before: \(before)") }
+            }
+            compare("subject", leaf.subject, known.subject)
+            compare("issuer", leaf.issuer, known.issuer)
+            compare("key", leaf.keyDescription, known.keyDescription)
+            compare("pin", "sha256/\(leaf.spkiSHA256.base64)", "sha256/\(known.spkiSHA256.base64)")
+            compare("names", list(leaf), list(known))
+            if let root = chain.last, let before = matched.last { compare("top", root.subject, before.subject) }
+            return lines
+        }
+
+        private func list(_ certificate: Certificate) -> String {
+            let all = certificate.dnsNames + certificate.ipAddresses
+            return all.prefix(8).joined(separator: ", ") + (all.count > 8 ? " and \(all.count - 8) more" : "")
+        }
+    }
+}

@@ -1,0 +1,37 @@
+import COpenSSL
+
+/// What the two ends of a TLS handshake have agreed on.
+package struct NegotiatedTLS: Sendable, Hashable, CustomStringConvertible {
+    package let version: TLSVersion
+    /// OpenSSL's name of the cipher suite, e.g. `TLS_AES_128_GCM_SHA256`.
+    package let cipher: String
+    /// The TLS registry's name of the key exchange's group; nil: not agreed on yet (TLS 1.2, before ServerKeyExchange).
+    package let group: String?
+
+    package init(version: TLSVersion, cipher: String, group: String?) {
+        self.version = version
+        self.cipher = cipher
+        self.group = group
+    }
+
+    /// - Parameter suite: the number of the cipher suite in a ServerHello.
+    package init(version: TLSVersion, suite: UInt16, group: String? = nil) {
+        self.init(version: version, cipher: Self.name(of: suite), group: group)
+    }
+
+    /// OpenSSL's name; the number where it knows none.
+    private static func name(of suite: UInt16) -> String {
+        let number = "0x" + String(suite, radix: 16, uppercase: true)
+        guard let method = TLS_client_method(), let context = SSL_CTX_new(method) else { return number }
+        defer { SSL_CTX_free(context) }
+        guard let connection = SSL_new(context) else { return number }
+        defer { SSL_free(connection) }
+        let bytes = [UInt8(suite >> 8), UInt8(truncatingIfNeeded: suite)]
+        return SSL_CIPHER_find(connection, bytes).map { String(cString: SSL_CIPHER_get_name($0)) } ?? number
+    }
+
+    /// `TLS 1.3, TLS_AES_128_GCM_SHA256, x25519`
+    package var description: String {
+        ([version.description, cipher] + [group].compactMap(\.self)).joined(separator: ", ")
+    }
+}

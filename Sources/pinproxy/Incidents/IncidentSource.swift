@@ -1,0 +1,76 @@
+internal import Daemon
+internal import Glibc
+internal import HTTPWire
+internal import LocalPeers
+internal import Records
+internal import Security
+internal import TLS
+
+/// Where incidents are: a running proxy, or the files that one has left.
+struct IncidentSource {
+    private let files: StateFiles
+    private let proxy: RunningProxy?
+
+    init(_ files: StateFiles) {
+        self.files = files
+        proxy = RunningProxy.find(files)
+    }
+
+    func list() throws -> IncidentList {
+        if let proxy { return try proxy.ask(.get, "/incidents") }
+        return IncidentList(try history())
+    }
+
+    func show(_ id: String) throws -> IncidentRecord {
+        try Self.check(id)
+        if let proxy { return try proxy.ask(.get, "/incidents/\(id)") }
+        return IncidentRecord(try found(id, in: try history()), try matched())
+    }
+
+    func acknowledge(_ id: String, at time: UnixTime) throws -> IncidentRecord {
+        try Self.check(id)
+        if let proxy { return try proxy.ask(.post, "/incidents/\(id)/ack") }
+        var history = try history()
+        let incident = try found(id, in: history)
+        let user = getuid()
+        let name = UserName.of(user).map { "\($0) (user \(user))" } ?? "user \(user)"
+        if let done = history.acknowledge(incident.id, by: name, at: time) {
+            do throws(StateFileProblem) {
+                try IncidentLedger.file(in: files.directory).write(history)
+            } catch {
+                throw CommandFailure("\(error)")
+            }
+            return IncidentRecord(done, try matched())
+        }
+        return IncidentRecord(incident, try matched())
+    }
+
+    /// Before it becomes a part of a path.
+    private static func check(_ id: String) throws {
+        do throws(IncidentQuestion) {
+            _ = try IncidentHistory().find(id)
+        } catch .malformed {
+            throw CommandFailure("\(id.printable): \(IncidentQuestion.malformed)")
+        } catch {}
+    }
+
+    private func found(_ id: String, in history: IncidentHistory) throws -> Incident {
+        do throws(IncidentQuestion) { return try history.find(id) } catch { throw CommandFailure("\(error)") }
+    }
+
+    private func history() throws -> IncidentHistory {
+        do throws(StateFileProblem) {
+            return try IncidentLedger.file(in: files.directory).read() ?? IncidentHistory()
+        } catch {
+            throw CommandFailure("the incidents can't be read: \(error)")
+        }
+    }
+
+    private func matched() throws -> MatchedChains {
+        do throws(StateFileProblem) {
+            return try IncidentLedger.matchedFile(in: files.directory).read() ?? MatchedChains()
+        } catch {
+            throw CommandFailure("the chains that matched can't be read: \(error)")
+        }
+    }
+}

@@ -1,0 +1,139 @@
+internal import ArgumentParser
+internal import Daemon
+internal import Glibc
+internal import HTTPWire
+internal import Records
+internal import Security
+internal import TLS
+
+struct IncidentsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "incidents",
+        abstract: "What was refused for a certificate or pin: from where, for whom, and what differs.",
+        discussion: """
+            An incident is a chain that a host presented and that the policy refused, or only reported \
+            (enforcement: report). It stays open, on the status page and in the metrics, until somebody acknowledges \
+            it or the policy accepts the chain; it opens again if the chain comes from another address. Another chain \
+            is another incident.
+
+            A running proxy is asked, as the user that runs it or as root; without one, the state directory is read. \
+            An ID may be shortened to its first four digits or more.
+
+            --json prints what the control socket answers; --help of each says what that is.
+
+            Examples:
+              pinproxy incidents
+              pinproxy incidents show 3f9a
+              pinproxy incidents export 3f9a
+              pinproxy incidents ack 3f9a
+              pinproxy pin api.example.com --via http://proxy.example.net:3128
+            """,
+        subcommands: [
+            IncidentsListCommand.self, IncidentsShowCommand.self, IncidentsExportCommand.self, IncidentsAckCommand.self,
+        ],
+        defaultSubcommand: IncidentsListCommand.self)
+}
+
+struct IncidentOptions: ParsableArguments {
+    @OptionGroup var configuration: ConfigurationOptions
+    @Flag(help: "For programs.") var json = false
+
+    func source() throws -> IncidentSource { IncidentSource(try configuration.stateFiles()) }
+}
+
+struct IncidentsListCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "List the incidents, the latest first.",
+        discussion: """
+            --json prints one object: incidents, a list with id, host, port, kind (pin or trust), cause, entry, \
+            location, pins, first, last, refused and reported (connections), addresses (a list with address, \
+            resolver, count, last), further_addresses, askers (a list with client, uid, user, program, unit, task, \
+            count, last), further_askers, omitted, verified, tls_version, cipher, tls_group, verification, merged, \
+            acknowledged (time, by). Times are in Unix seconds.
+            """)
+
+    @OptionGroup var options: IncidentOptions
+    @Flag(help: "Only those that nobody has acknowledged.") var open = false
+
+    func run() throws {
+        let all = try options.source().list()
+        let shown = open ? IncidentList(all.incidents.filter(\.isOpen)) : all
+        Standard.output(options.json ? JSONText.of(shown) : IncidentText.list(shown, at: Clock.now))
+    }
+}
+
+struct IncidentsShowCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "show", abstract: "Show all of an incident, and what differs from the chain that matched last.",
+        discussion: """
+            --json prints one object: incident, as list has it, with chain (PEM, the leaf first), timestamps and \
+            ocsp_response (Base64); comparison, with kind (same-chain, renewal, rotation, other-issuer, inspection, \
+            self-signed, captive-portal, other-name, unknown, unreadable), headline and lines; matched, the last chain \
+            of the host that met a pin, with chain, pin, first, last.
+            """)
+
+    @OptionGroup var options: IncidentOptions
+    @Argument(help: ArgumentHelp("The incident's ID.", valueName: "id")) var id: String
+
+    func run() throws {
+        let account = IncidentAccount(try options.source().show(id))
+        Standard.output(options.json ? JSONText.of(account) : IncidentText.text(account, at: Clock.now))
+    }
+}
+
+struct IncidentsExportCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "export", abstract: "Write an incident to one file for a colleague.",
+        discussion: """
+            The file is text: what show says, the chains as PEM, and at the end what show --json says. openssl finds \
+            the certificates in it (openssl storeutl -certs FILE). It names users and programs of this machine. An \
+            existing file is never overwritten.
+
+            --json prints one object: file.
+            """)
+
+    @OptionGroup var options: IncidentOptions
+    @Argument(help: ArgumentHelp("The incident's ID.", valueName: "id")) var id: String
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp("The file; pinproxy-incident-ID.txt if none is given.", valueName: "file"),
+        completion: .file())
+    var output: String?
+
+    func run() throws {
+        let account = IncidentAccount(try options.source().show(id))
+        let path = output ?? "pinproxy-incident-\(account.incident.id).txt"
+        do throws(FileProblem) {
+            try NewFile.create(Array(IncidentText.file(account, at: Clock.now).utf8), at: path, mode: 0o600)
+        } catch .system(EEXIST) {
+            throw CommandFailure("\(path) is there already, and is not overwritten; name another file with --output")
+        } catch {
+            throw CommandFailure("\(path) can't be written: \(error)")
+        }
+        Standard.output(options.json ? JSONText.of(["file": path]) : path)
+    }
+}
+
+struct IncidentsAckCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "ack", abstract: "Acknowledge incidents: they leave the status page and the alert.",
+        discussion: """
+            The policy stays as it is, and goes on refusing the chain. If it comes from another address, the incident \
+            is open again. The log says who it was (incident.acknowledged).
+
+            --json prints a list of what show --json has as incident.
+            """)
+
+    @OptionGroup var options: IncidentOptions
+    @Argument(help: ArgumentHelp("The incidents' IDs.", valueName: "id")) var ids: [String]
+
+    func run() throws {
+        let source = try options.source()
+        var done: [Incident] = []
+        for id in ids { done.append(try source.acknowledge(id, at: Clock.now).incident) }
+        Standard.output(
+            options.json
+                ? JSONText.of(done)
+                : done.map { "acknowledged: \($0.id) \($0.place.printable)" }.joined(separator: "\n"))
+    }
+}

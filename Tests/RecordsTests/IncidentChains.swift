@@ -1,0 +1,43 @@
+import EventLoop
+import TLS
+import TestAuthority
+import Testing
+
+@testable import Configuration
+@testable import Records
+@testable import Security
+@testable import Session
+
+/// Chains and sightings of hosts, without anything on the wire.
+struct IncidentChains {
+    static let now = CertificateTemplate.now
+    let root: HeldCertificate
+
+    init(_ name: String = "Test Root") throws { root = try .root(name) }
+
+    /// The leaf and its issuer.
+    func chain(_ names: String..., change: (inout CertificateTemplate) -> Void = { _ in }) throws -> [Certificate] {
+        var template = CertificateTemplate.leaf(names[0])
+        template.dnsNames = names
+        change(&template)
+        return try [root.issue(template), root].map { try Certificate(der: $0.der) }
+    }
+
+    static func sighting(
+        _ chain: [Certificate], of host: String = "api.test", pins: [String] = ["sha256/x"], isReported: Bool = false,
+        address: String = "192.0.2.1", client: String? = nil, user: UInt32 = 1000, program: String = "/usr/bin/curl",
+        evidence: PeerEvidence? = nil
+    ) throws -> Sighting {
+        let address = SocketAddress(ip: try #require(IPAddress(address)), port: 443)
+        let contact = OriginContact(
+            address: address, answer: AddressAnswer([address.ip], from: NameSource(.hostsFile)),
+            tls: NegotiatedTLS(version: .tls13, cipher: "TLS_AES_128_GCM_SHA256", group: "x25519"))
+        let traits = ClientTraits(user: user, userName: "build", process: 7, executable: program, unit: "ci.service")
+        return Sighting(
+            host: host, port: 443, kind: .pin, cause: "Certificate pinning failure for \(host)",
+            isReported: isReported, entry: nil, pins: pins,
+            presented: PresentedChain(leaf: chain[0], rest: Array(chain.dropFirst())), verified: nil,
+            evidence: evidence,
+            circumstances: Circumstances(contact, Requester(task: 5, client: nil, traits: traits)))
+    }
+}
