@@ -13,10 +13,11 @@ package struct PolicyFiles: Sendable {
     package let named: [NamedFile]
     package let warnings: [Problem]
 
-    /// Reads a pin file as `run` would. Secrets that it names are noted, and not read.
+    /// Reads a pin file as `run` would. Secrets and revocation lists that it names are noted, and not read: machines
+    /// have their own.
     /// - Throws: every problem that was found, if at least one is an error.
     package static func load(_ file: String) throws(ConfigurationProblems) -> PolicyFiles {
-        let findings = Findings(readsSecrets: false)
+        let findings = Findings(readsSecrets: false, readsRevocationLists: false)
         let pins = PinFile.read((Place(file: file), file), findings: findings)
         guard let pins, !findings.hasErrors else { throw ConfigurationProblems(findings.sorted) }
         return PolicyFiles(

@@ -226,6 +226,22 @@ import Testing
         #expect(same.output.hasSuffix("no machine notices a difference\n"))
     }
 
+    /// They are on the machines, and not here.
+    @Test func revocationListsAreComparedByName() throws {
+        func pins(_ path: String) -> String { "hosts:\n- {match: a.test, crl_files: \(path)}\n" }
+        let bed = try BundleBed(pins: pins("/none/old.crl"))
+        try bed.copy("policy.bundle", to: "old.bundle")
+        try bed.bed.write("pins.yaml", pins("/none/new.crl"))
+        bed.expectDone(try bed.bundle("create", "policy.bundle", "--pins", "pins.yaml", "--expires", "90d"))
+        let outcome = try bed.bundle("diff", "old.bundle", "policy.bundle")
+        #expect(outcome.output.hasSuffix("~ a.test\n    crl_files: /none/old.crl → /none/new.crl\n"))
+        #expect(!(try bed.bundle("show", "policy.bundle").output.contains(".crl")))
+        try bed.bed.write("pins.yaml", pins("new.crl"))
+        let relative = try bed.bundle("create", "policy.bundle", "--pins", "pins.yaml", "--expires", "90d")
+        #expect(relative.code == 78)
+        #expect(relative.errors.contains("error: crl_files: new.crl is a revocation list, which changes often"))
+    }
+
     /// A bundle that somebody made by other means: what a machine would refuse is told with the file's name.
     @Test func aBundleThatNoMachineTakesIsNotCompared() throws {
         let bed = try BundleBed()

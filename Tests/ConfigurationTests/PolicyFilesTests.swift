@@ -45,6 +45,18 @@ import Testing
         }
     }
 
+    /// A machine has its own; only the policy's author is here.
+    @Test(arguments: [("/none/a.crl", true), ("credential:a", true), ("a.crl", false), ("../a.crl", false)])
+    func revocationListsAreNamedAndNotRead(name: String, isTaken: Bool) throws {
+        let bed = try ConfigurationBed(pins: "hosts:\n- {match: a.test, crl_files: [\(name)]}\n")
+        let policy = try PolicyFiles.load(bed.path("pins/hosts.yaml"))
+        let file = try #require(policy.named.first)
+        #expect(policy.named.count == 1)
+        #expect(file.isOfMachine == isTaken)
+        #expect((file.objectionToCarrying == nil) == isTaken)
+        #expect(policy.hosts.values.first?.policy.requirements.revocationLists?.paths == [file.path])
+    }
+
     /// Secrets that aren't there, or are open to everybody, are no hindrance.
     @Test func noSecretIsRead() throws {
         let text = "hosts:\n- {match: a.test, request: {authorization: {user: u, password_file: none.txt}}}\n"

@@ -84,6 +84,7 @@ struct RequirementsReader {
                     + "/etc/pinproxy/issuer.crl")
             return nil
         }
+        guard section.findings.readsRevocationLists else { return RevocationLists.unread(paths) }
         do {
             return try RevocationLists.load(paths)
         } catch {

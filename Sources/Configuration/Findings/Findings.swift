@@ -4,6 +4,8 @@ final class Findings {
     let services: Set<UInt32>
     /// False: what only the proxy's own user may read is left aside.
     let readsSecrets: Bool
+    /// False: revocation lists are named and not read, since those of a policy are on other machines.
+    let readsRevocationLists: Bool
     /// More than anybody reads. What comes after is counted, not kept.
     static let limit = 200
 
@@ -18,8 +20,12 @@ final class Findings {
     var isFull: Bool { known.count >= Self.limit }
     var hasErrors: Bool { errorCount > 0 }
 
-    init(services: Set<UInt32> = [], readsSecrets: Bool = true, sources: FileSources = FileSources()) {
+    init(
+        services: Set<UInt32> = [], readsSecrets: Bool = true, readsRevocationLists: Bool = true,
+        sources: FileSources = FileSources()
+    ) {
         self.readsSecrets = readsSecrets
+        self.readsRevocationLists = readsRevocationLists
         self.services = services
         self.sources = sources
     }

@@ -17,6 +17,9 @@ package final class RevocationLists: Sendable {
         digest = SHA256Digest.of(digests.sorted { $0.lexicographicallyPrecedes($1) }.flatMap(\.self))
     }
 
+    /// Names files without reading them, to compare policies; it revokes nothing.
+    package static func unread(_ paths: [String]) -> RevocationLists { RevocationLists([], paths: paths) }
+
     /// Bytes of all files. Each possible signer's key costs a hash, half a ms a megabyte or more.
     static let sizeLimit = 16 << 20
 

@@ -6,9 +6,11 @@ struct BundleCreateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "create", abstract: "Put a pin file, with the files that it names, into the bundle.",
         discussion: """
-            The pin file is read as pinproxy check reads it, and what check refuses is refused. Pinned certificates \
-            and keys, revocation lists and lists of CT logs go with it; they have to be below its directory. Secrets \
-            never do: an entry that names one is an error, and belongs in the pin file of the machine that has it.
+            The pin file is read as pinproxy check reads it, and what check refuses is refused. Further pin \
+            files, pinned certificates and keys, and lists of CT logs go with it; they have to be below its \
+            directory. crl_files names files of the machines by absolute paths, which are not read here. Secrets \
+            never go with it: an entry that names one is an error, and belongs in the pin file of the machine that \
+            has it.
 
             What was in the bundle before is replaced, without its signatures. Its roots stay; a new timestamp is \
             needed (pinproxy bundle timestamp).

@@ -47,7 +47,7 @@ struct EntryTraits {
     private mutating func require(_ requirements: TrustRequirements) {
         values["min_tls"] = requirements.minimumTLS == .tls13 ? "1.3" : nil
         values["ocsp"] = requirements.stapling == .ifStapled ? nil : requirements.stapling.rawValue
-        values["crl_files"] = requirements.revocationLists.map { "sha256 \($0.digest.hex.prefix(16))" }
+        values["crl_files"] = requirements.revocationLists.map { $0.paths.joined(separator: ", ") }
         values["ct_log_list"] = requirements.transparencyLogs.map { "sha256 \($0.digest.hex.prefix(16))" }
         values["max_leaf_lifetime"] = requirements.maximumLeafLifetime.map { "\($0 / 86_400)d" }
     }
