@@ -23,6 +23,12 @@ import Testing
             pem: Array("-----BEGIN PRIVATE KEY-----\n\(Base64.encode(der))\n-----END PRIVATE KEY-----\n".utf8))
     }
 
+    private static func settings(_ key: SigningKey) throws -> PolicySettings {
+        PolicySettings(
+            bundle: try #require(try? ServiceURL.parse("https://policy.test/b", example: "", purpose: "").get()),
+            keys: [key.publicKey], threshold: 1, interval: .seconds(300), groups: [], onExpiry: .keep)
+    }
+
     private static func bundle(
         _ files: [String: String], version: Int = 1, expires: Int64 = now + 86_400, local: LocalRule = .tighten
     ) throws -> KeptBundle {
@@ -42,7 +48,7 @@ import Testing
         document.timestamp = timestamp
         let bytes = try document.bytes()
         let state = try BundleVerifier(keys: [key.publicKey], threshold: 1).verify(bytes, after: nil, at: now).state
-        return KeptBundle(bytes: bytes, state: state, accepted: now, etag: "\"1\"")
+        return KeptBundle(bytes: bytes, state: state, accepted: now, etag: "\"1\"", by: try settings(key))
     }
 
     private func bed(
@@ -206,6 +212,15 @@ import Testing
         ("hosts:\n  - {match: a.test, pinning: certificate, pins: [{file: ../ca.pem}]}\n", "No such file"),
         ("hosts:\n  - {match: a.test, pinning: none, crl_files: a.crl}\n", "revocation lists aren't part of a bundle"),
         ("hosts: 1\n", "bundle:/pins.yaml:1:8"),
+        (
+            "hosts:\n  - {match: a.test, pinning: none, session: {credentials: {user: u, password_file: /etc/hostname}}}\n",
+            "password_file: /etc/hostname is a secret or private key, which a bundle never carries"
+        ),
+        ("include: /etc/pinproxy/*.yaml\nhosts: []\n", "include: /etc/pinproxy/*.yaml"),
+        (
+            "hosts:\n  - {match: a.test, pinning: certificate, pins: [{file: /etc/ssl/certs/ca-certificates.crt}]}\n",
+            "an absolute path"
+        ),
     ])
     func aBundleThatIsWrong(_ pins: String, _ problem: String) throws {
         let bed = try bed("hosts: []\n")
@@ -238,6 +253,32 @@ import Testing
         let bed = try bed("hosts: []\n")
         try bed.write("state/policy.json", Array(text.utf8))
         #expect { try load(bed) } throws: { "\($0)".contains("state/policy.json") }
+    }
+
+    /// The root that the configuration's keys have signed may be cut from the file when no machine needs it.
+    @Test func aLaterRootIsRemembered() throws {
+        let (first, second) = (try Self.key(1), try Self.key(2))
+        func root(_ version: Int, _ key: SigningKey, by signers: [SigningKey]) throws -> Envelope {
+            let role = try RoleKeys([key.publicKey], threshold: 1)
+            var root = BundleRoot(
+                version: version, expires: Self.now + 864_000, root: role, bundle: role, timestamp: role
+            ).envelope
+            for signer in signers { try root.sign(with: signer) }
+            return root
+        }
+        var document = try BundleDocument(Self.bundle(["pins.yaml": "hosts: []\n"]).bytes)
+        let verifier = BundleVerifier(keys: [first.publicKey], threshold: 1)
+        let known = try verifier.verify(document.bytes(), after: nil, at: Self.now).state
+        document.roots = [try root(2, second, by: [first, second])]
+        try document.bundle?.sign(with: second)
+        try document.timestamp?.sign(with: second)
+        let bytes = try document.bytes()
+        let state = try verifier.verify(bytes, after: known, at: Self.now).state
+        let bed = try bed("hosts: []\n", onExpiry: "deny")
+        try keep(
+            KeptBundle(bytes: bytes, state: state, accepted: Self.now, etag: nil, by: try Self.settings(first)), in: bed
+        )
+        #expect(try load(bed).bundle?.version == 1)
     }
 
     /// The keys of the configuration have changed.

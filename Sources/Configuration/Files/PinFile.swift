@@ -51,6 +51,11 @@ struct PinFile {
         }
         let hosts = hosts(parts, beside: bundle, defaults: defaults, factory: factory, findings)
         for part in parts { part.root.finish() }
+        // Who signs bundles decides about hosts, and not about files of the machine: a rule could send them somewhere.
+        for file in findings.namedFiles where file.place.file.hasPrefix(BundleInForce.prefix) {
+            guard let objection = file.objectionToCarrying else { continue }
+            findings.error(file.place, "\(file.key): \(file.name) is \(objection)")
+        }
         return PinFile(defaults: defaults, defaultTLS: defaultTLS, hosts: hosts, files: files)
     }
 

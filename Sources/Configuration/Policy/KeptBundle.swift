@@ -2,7 +2,7 @@ package import Bundles
 internal import FoundationEssentials
 
 /// The bundle that this machine has accepted, as it is kept in the state directory: the file, and what was verified of
-/// it. Whoever can write there could also write the pin file.
+/// it. Anyone who can write there can write the pin file too.
 package struct KeptBundle: Sendable, Codable, Equatable {
     package static let fileName = "policy.json"
     /// A file of 16 MiB in base64, and its root again.
@@ -15,15 +15,18 @@ package struct KeptBundle: Sendable, Codable, Equatable {
     package let accepted: Int64
     /// As the server has it; nil: none.
     package let etag: String?
+    /// The keys that the configuration began with.
+    fileprivate let trust: [String]
 
-    package init(bytes: [UInt8], state: BundleState, accepted: Int64, etag: String?) {
+    package init(bytes: [UInt8], state: BundleState, accepted: Int64, etag: String?, by settings: PolicySettings) {
         self.bytes = bytes
         self.state = state
         self.accepted = accepted
         self.etag = etag
+        trust = settings.trust
     }
 
-    private enum CodingKeys: String, CodingKey { case bundle, state, accepted, etag }
+    private enum CodingKeys: String, CodingKey { case bundle, state, accepted, etag, trust }
 
     package init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
@@ -31,6 +34,7 @@ package struct KeptBundle: Sendable, Codable, Equatable {
         state = try container.decode(BundleState.self, forKey: .state)
         accepted = try container.decode(Int64.self, forKey: .accepted)
         etag = try container.decodeIfPresent(String.self, forKey: .etag)
+        trust = try container.decode([String].self, forKey: .trust)
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -39,6 +43,7 @@ package struct KeptBundle: Sendable, Codable, Equatable {
         try container.encode(state, forKey: .state)
         try container.encode(accepted, forKey: .accepted)
         try container.encodeIfPresent(etag, forKey: .etag)
+        try container.encode(trust, forKey: .trust)
     }
 
     static func decode(_ bytes: [UInt8]) throws(Reason) -> KeptBundle {
@@ -47,5 +52,15 @@ package struct KeptBundle: Sendable, Codable, Equatable {
         } catch {
             throw Reason("it is not in the form that this version writes")
         }
+    }
+}
+
+extension PolicySettings {
+    fileprivate var trust: [String] { keys.map(\.text).sorted() + ["\(threshold)"] }
+
+    /// Verifies an accepted bundle at the time of its acceptance. Its root may be much newer than the configured keys, and
+    /// stays known while these are unchanged.
+    package func verify(_ kept: KeptBundle) throws(BundleError) -> VerifiedBundle {
+        try verifier.verify(kept.bytes, after: kept.trust == trust ? kept.state : nil, at: kept.accepted)
     }
 }

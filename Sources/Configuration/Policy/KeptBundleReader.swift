@@ -31,7 +31,7 @@ struct KeptBundleReader {
         let verified: VerifiedBundle
         do throws(BundleError) {
             // Its dates held when it was accepted; whether they still do is asked below.
-            verified = try settings.verifier.verify(kept.bytes, after: nil, at: kept.accepted)
+            verified = try settings.verify(kept)
         } catch {
             return without("the bundle that was accepted last can't be verified: \(error)", at: place)
         }
@@ -61,7 +61,7 @@ struct KeptBundleReader {
         }
     }
 
-    /// It is no file that people change: it isn't copied, and nobody is told that it has changed.
+    /// Nobody edits this file, so it isn't copied, and its changes aren't reported.
     private static func kept(in directory: String) throws(Reason) -> KeptBundle? {
         let bytes: [UInt8]
         do throws(FileProblem) {

@@ -72,7 +72,7 @@ final class PolicyWatch {
         pace = PolicyPace(interval: settings.interval)
         kept = (try? file(of: snapshot).read()).flatMap { kept in
             // By other keys than it was accepted by, nothing is known.
-            (try? settings.verifier.verify(kept.bytes, after: nil, at: kept.accepted)) == nil ? nil : kept
+            (try? settings.verify(kept)) == nil ? nil : kept
         }
         look()
     }
@@ -193,7 +193,8 @@ final class PolicyWatch {
             return answered()
         }
         figures.waiting = nil
-        let fresh = KeptBundle(bytes: bytes, state: verified.state, accepted: daemon.unixTime(), etag: etag)
+        let fresh = KeptBundle(
+            bytes: bytes, state: verified.state, accepted: daemon.unixTime(), etag: etag, by: settings)
         if isAnother, let objection = daemon.objection(fresh) {
             return failed("bundle version \(bundle.version) can't be put into force: \(objection)")
         }

@@ -2,8 +2,8 @@ import FoundationEssentials
 import Glibc
 import TLS
 
-/// Where this machine stands in a rollout: at the same place in each, from 0 to 99. With `stage: 10` a bundle is for the
-/// places below 10.
+/// The place of this machine in a rollout, from 0 to 99, the same in each. With `stage: 10` a bundle is for places below
+/// 10.
 struct RolloutStage {
     let place: Int
 
