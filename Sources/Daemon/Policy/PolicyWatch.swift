@@ -98,7 +98,7 @@ final class PolicyWatch {
             exchange = ServiceExchange(
                 try request(settings, configuration), session: session, within: Self.patience,
                 bodyLimit: BundleDocument.bytesLimit,
-                refusal: { ProxyError.exchange($0, $1, of: TaskRecord()).refusal })
+                refusal: ProxyError.ofService)
         } catch {
             return failed("\(error)")
         }

@@ -42,10 +42,7 @@ final class PinUpkeep {
         delivery = try ReportDelivery(
             loop: loop, upstream: configuration.upstream, timeouts: snapshot.timeouts, listeners: listeners,
             logger: logger, unixTime: unixTime,
-            refusal: {
-                let record = TaskRecord()
-                return ProxyError.exchange($0, $1, of: record).refusal(for: Requester(record))
-            })
+            refusal: ProxyError.ofService)
         rules = RuleLedger(directory: snapshot.stateDirectory, logger: logger)
         writer = try StateWriter(directory: snapshot.stateDirectory, logger: logger)
         watch = PinWatch(
@@ -212,6 +209,14 @@ final class PinUpkeep {
                     "cause": "\(finding.message(at: now))",
                 ])
         }
+    }
+}
+
+extension ProxyError {
+    /// Why a request that the proxy makes for itself is refused.
+    static func ofService(_ failure: ExchangeFailure, _ destination: Destination) -> TaskRecord.Refusal {
+        let record = TaskRecord()
+        return exchange(failure, destination, of: record).refusal(for: Requester(record))
     }
 }
 
