@@ -51,7 +51,7 @@ final class FileSources {
     func source(_ path: String) -> String {
         if ServiceCredential.isCredential(path) { return path }
         // What isn't in the bundle isn't anywhere.
-        if path.hasPrefix(BundleInForce.prefix) { return ofBundle[path].map { "/proc/self/fd/\($0)" } ?? path }
+        if path.hasPrefix(BundleInForce.prefix) { return "/proc/self/fd/\(ofBundle[path] ?? -1)" }
         if let copy = copies[FileStamp.absolute(path)] { return "/proc/self/fd/\(copy)" }
         let stamp = FileStamp(path)
         if known.insert(stamp.path).inserted { stamps.append(stamp) }

@@ -212,8 +212,10 @@ extension ProxyDaemon {
         accepted: @escaping @Sendable (ProxyDaemon) -> Void
     ) {
         isStopping = true
-        // For who comes after.
+        // For who comes after, and has the state directory then.
         cache.disk?.close()
+        policy?.stop()
+        policy = nil
         workersUnderWay = workers.count
         let daemon = LoopBound(self, on: loop)
         if let acceptor {
@@ -265,7 +267,6 @@ extension ProxyDaemon {
         control?.stop()
         admin?.stop()
         runs?.stop()
-        policy?.stop()
         upkeep?.stop()
     }
 }
