@@ -43,7 +43,7 @@ struct RehearseCommandTests {
         try ProxyProcess.write(
             to: bed.bed, folder: "proxy", pins: own, trust: bed.trust,
             sections: bed.lines(more).merging(sections) { $1 })
-        let names = [SignedPolicyBed.server, SignedPolicyBed.api, "old.test", "more.test", "other.test", "silent.test"]
+        let names = [SignedPolicyBed.server, SignedPolicyBed.api, "more.test", "other.test", "silent.test"]
         try bed.bed.file("proxy/hosts", names.map { "127.0.0.1 \($0)\n" }.joined())
     }
 
@@ -138,21 +138,6 @@ struct RehearseCommandTests {
             #expect(run.output.contains("proxy/pins.yaml:2: match: api.test:\(bed.origin.port); refused by"), "\(run)")
             let refused = try Report(try await rehearse(bed, "--json")).refused
             #expect(refused.map(\.new) == [false] && refused.first?.cause.hasPrefix("403 ") == true)
-        }
-    }
-
-    /// A demand on TLS isn't a matter of certificates.
-    @Test func aServerThatSpeaksNoNewerTLSIsRefused() async throws {
-        try await withTestBed { bed in
-            let bed = try await SignedPolicyBed(bed)
-            let older = try await NginxOrigin(
-                in: bed.bed, folder: "older",
-                sites: [NginxOrigin.Site(name: "old.test", chain: try bed.roots.chain("old.test"))],
-                options: "ssl_protocols TLSv1.2;")
-            try configure(bed)
-            try await bed.sign("hosts:\n  - {match: \"old.test:\(older.port)\", min_tls: \"1.3\"}\n")
-            let report = try Report(try await rehearse(bed, "--json"))
-            #expect(report.refused.map(\.host) == ["old.test"] && report.refused.first?.new == true, "\(report)")
         }
     }
 

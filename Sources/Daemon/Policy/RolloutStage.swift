@@ -2,8 +2,8 @@ import FoundationEssentials
 import Glibc
 import TLS
 
-/// Where this machine stands in a rollout: at the same place in each, from 0 to 99. With `stage: 10` a bundle is for the
-/// places below 10.
+/// Where this machine stands in a rollout: at the same place in each, from 0 to 99. With `stage: 10` a bundle is for
+/// the places below 10.
 package struct RolloutStage {
     package let place: Int
 
