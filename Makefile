@@ -25,6 +25,8 @@
 # make soak   COUNT=1000000 exchanges while origin, network, name server, disk, clock and the proxy itself break at
 #             random, SEED= and LANES= of a run before (docs/testing.md); then a million exchanges and ten thousand
 #             reloads: memory has to stay as it is
+# make fleet  MACHINES=200 proxies that take their policy from a signed bundle: a bad one is found by a tenth of them
+#             and taken back; what a machine costs the server (docs/testing.md)
 # make faults faults planted in the sources, one at a time, and which test sees each: two hours
 # make bench-check  instructions and allocations of the inner loop, against those that are expected; WRITE=yes expects
 #             what is counted now
@@ -57,6 +59,7 @@ TO_TEST_CLIENTS := aria2 lftp git-lfs mercurial subversion composer python3-pip 
 TO_DESYNC := nginx curl python3 nodejs golang-go
 TO_PACKAGE := dpkg-dev debhelper lintian python3
 TO_COUNT := valgrind nginx openssl python3
+TO_FLEET := nginx openssl python3 iproute2 util-linux
 TO_SOAK := openssl python3 iproute2 nftables faketime
 TO_BENCH := nginx openssl haproxy squid-openssl wrk nghttp2-client nghttp2-proxy proxychains4 python3 \
 	python3-venv dnsmasq-base
@@ -113,7 +116,7 @@ in = $(if $(filter-out $(HERE),$(1)),python3 -B Tests/System/release.py $(1) )
 folder = $(if $(filter-out $(HERE),$(1)),.build-$(1),.build)
 
 .PHONY: suite run release install manual packages deb test test-clients test-programs test-system bench bench-many \
-	soak bench-check faults fuzz fuzz-minimize desync lint format unit
+	soak fleet bench-check faults fuzz fuzz-minimize desync lint format unit
 
 run: release
 	@.ci/first-steps
@@ -307,6 +310,10 @@ soak: release $(PYTHON)/installed
 		$(if $(SEED),--seed $(SEED)) $(if $(LANES),--lanes $(LANES)) $(if $(CLIENTS),--clients $(CLIENTS))
 	python3 Benchmarks/flat.py --pinproxy $(PROGRAM) \
 		$(if $(COUNT),--exchanges $(COUNT) --reloads $(shell expr $(COUNT) / 100))
+
+fleet: release
+	@.ci/install-packages $(TO_FLEET)
+	python3 -B Tests/Fleet/simulate.py --pinproxy $(PROGRAM) --machines $(or $(MACHINES),200)
 
 bench-check: release
 	@.ci/install-packages $(TO_COUNT)

@@ -1,6 +1,6 @@
 // Configuration: files in, one immutable and validated snapshot out, or every problem at once.
 
-internal import Bundles
+package import Bundles
 internal import Glibc
 package import Security
 package import Session
@@ -169,17 +169,21 @@ extension Snapshot {
             findings: Findings(services: services, readsSecrets: readsSecrets))
     }
 
-    /// - Parameter candidate: a bundle, in place of the accepted one.
+    /// - Parameters:
+    ///   - candidate: a bundle, in place of the accepted one.
+    ///   - trial: the same, which is taken as it is.
     static func load(
         _ file: String, stateDirectory: String, readsPins: Bool = true, at unixTime: UnixTime = UnixTime(time(nil)),
-        candidate: KeptBundle? = nil, findings: Findings
+        candidate: KeptBundle? = nil, trial: PolicyBundle? = nil, findings: Findings
     ) throws(ConfigurationProblems) -> Snapshot {
         let daemon = DaemonFile.read(
             file, stateDirectory: stateDirectory, at: unixTime, readsPrivateFiles: readsPins && findings.readsSecrets,
             readsAnchors: readsPins, findings: findings)
         let pinFile = readsPins ? daemon?.pins : nil
         var (bundle, denial): (BundleInForce?, String?)
-        if readsPins, let policy = daemon?.policy {
+        if let trial {
+            bundle = BundleInForce(trial, expires: trial.expires)
+        } else if readsPins, let policy = daemon?.policy {
             let reader = KeptBundleReader(
                 settings: policy, stateDirectory: stateDirectory, findings: findings, now: unixTime)
             switch reader.read(candidate) {
@@ -209,6 +213,14 @@ extension Snapshot {
         _ file: String, with candidate: KeptBundle, stateDirectory: String
     ) throws(ConfigurationProblems) -> Snapshot {
         try load(file, stateDirectory: stateDirectory, candidate: candidate, findings: Findings())
+    }
+
+    /// Reads the configuration with a bundle that was verified elsewhere, or is a draft: to be looked at, never to be
+    /// put into force.
+    package static func load(
+        _ file: String, trying bundle: PolicyBundle, stateDirectory: String, services: Set<UInt32> = []
+    ) throws(ConfigurationProblems) -> Snapshot {
+        try load(file, stateDirectory: stateDirectory, trial: bundle, findings: Findings(services: services))
     }
 }
 

@@ -58,6 +58,40 @@ struct DocumentedCommandsTests {
         }
     }
 
+    /// Signed policy, from a draft to taking it back. What a page about one machine has isn't there.
+    @Test func thePageAboutSignedPolicyCanBeFollowed() async throws {
+        let commands = try Documentation.commands(of: "docs/fleet.md").filter {
+            $0.hasPrefix("pinproxy bundle ") || $0.contains("/srv/policy")
+        }
+        #expect(commands.count == 14, "\(commands)")
+        try await withTestBed { bed in
+            let place = try await DocumentedPlace(bed)
+            let policy = try await SignedPolicyBed(bed)
+            try await policy.sign("hosts: []\n")
+            try FileManager.default.createDirectory(atPath: bed.path("srv"), withIntermediateDirectories: true)
+            for (copy, name) in [
+                ("policy.bundle", "made.bundle"), ("srv/policy.bundle", "made.bundle"), ("reviewer.pem", "policy.pem"),
+                ("timestamp.pem", "policy.pem"),
+            ] {
+                try FileManager.default.copyItem(atPath: bed.path(name), toPath: bed.path(copy))
+            }
+            try bed.file("bin/policy-timestamp", try Documentation.text("docs/fleet/policy-timestamp"), mode: 0o755)
+            for name in ["pins.yaml", "config/pins.yaml"] { try bed.file(name, "hosts: []\n") }
+            try bed.file("former-pins.yaml", "hosts: []\n")
+            let section = policy.lines()["policy"]?.map { "  \($0)\n" }.joined() ?? ""
+            try bed.file(
+                "config/pinproxy.yaml", "policy:\n\(section)upstream: {trust: [\(policy.trust)]}\npins: pins.yaml\n")
+            for command in commands {
+                let run = try await place.run(
+                    command.replacingOccurrences(of: "/srv/policy", with: bed.path("srv"))
+                        .replacingOccurrences(of: "/etc/policy", with: bed.path("."))
+                        .replacingOccurrences(
+                            of: "bundle rehearse", with: "bundle rehearse --config config/pinproxy.yaml"))
+                #expect(run.succeeded, "\(run)")
+            }
+        }
+    }
+
     /// The first five minutes: what the shell is told first holds for the rest.
     @Test func theReadmeCanBeFollowed() async throws {
         let commands = try Documentation.commands(of: "README.md")
@@ -162,7 +196,7 @@ struct DocumentedCommandsTests {
             for quote in quotes {
                 // What follows -- is another program's.
                 let words = quote.split(separator: " -- ")[0].split(separator: " ").map(String.init)
-                let command = words[0] == "ca" ? Array(words.prefix(2)) : [words[0]]
+                let command = ["ca", "bundle"].contains(words[0]) ? Array(words.prefix(2)) : [words[0]]
                 let name = command.joined(separator: " ")
                 if helps[name] == nil {
                     let run = try await bed.run([ProxyProcess.executable] + command + ["--help"])

@@ -5,122 +5,13 @@ import Testing
 /// Machines that take their policy from a signed bundle, which nginx serves and `pinproxy bundle` makes.
 @Suite(.timeLimit(.minutes(5)))
 struct PolicyBundleTests {
-    private struct Bed {
-        static let server = "policy.test"
-        static let api = "api.test"
-
-        let bed: TestBed
-        let origin: NginxOrigin
-        let roots: TestRoots
-        let trust: String
-        let keys: [String: String]
-
-        init(_ bed: TestBed) async throws {
-            self.bed = bed
-            roots = try TestRoots()
-            trust = try roots.write(to: bed)
-            var sites: [NginxOrigin.Site] = []
-            for name in [Self.server, Self.api] {
-                let leaf = try roots.intermediate.issue(TestRoots.template([name]))
-                sites.append(NginxOrigin.Site(name: name, chain: ServedChain(leaf)))
-            }
-            origin = try await NginxOrigin(in: bed, sites: sites, options: "etag on;")
-            var keys: [String: String] = [:]
-            for name in ["root", "policy", "other"] {
-                let made = try await bed.run([
-                    "openssl", "genpkey", "-algorithm", "ed25519", "-out", bed.path("\(name).pem"),
-                ])
-                #expect(made.succeeded, "\(made)")
-                chmod(bed.path("\(name).pem"), 0o600)
-                keys[name] = try await Self.bundle(bed, "key", bed.path("\(name).pem")).output
-                    .trimmingCharacters(in: .whitespacesAndNewlines)
-            }
-            self.keys = keys
-            let policy = keys["policy"] ?? ""
-            try await make(
-                "root", file, "--root", keys["root"] ?? "", "--bundle", policy, "--timestamp", policy, "--expires",
-                "365d")
-            try await sign("root", "root")
-        }
-
-        var file: String { bed.path("made.bundle") }
-        var served: String { "\(origin.documents)/policy.bundle" }
-
-        private static func bundle(_ bed: TestBed, _ words: String...) async throws -> Run {
-            try await bundle(bed, words)
-        }
-
-        private static func bundle(_ bed: TestBed, _ words: [String]) async throws -> Run {
-            try await bed.run([ProxyProcess.executable, "bundle"] + words)
-        }
-
-        func make(_ words: String...) async throws {
-            let run = try await Self.bundle(bed, words)
-            #expect(run.succeeded, "\(words): \(run)")
-        }
-
-        func sign(_ role: String, _ key: String) async throws {
-            try await make("sign", file, "--role", role, "--key-file", bed.path("\(key).pem"))
-        }
-
-        /// Signs a pin file.
-        func sign(_ pins: String, _ more: String..., by key: String = "policy", timestamp: String = "7d") async throws {
-            let file = try bed.file("policy/pins.yaml", pins)
-            let run = try await Self.bundle(
-                bed, ["create", self.file, "--pins", file, "--expires", "90d"] + more)
-            #expect(run.succeeded, "\(run)")
-            try await sign("bundle", key)
-            try await make("timestamp", self.file, "--expires", timestamp)
-            try await sign("timestamp", key)
-        }
-
-        /// As a web server's file should be replaced.
-        func serve() throws {
-            let next = served + ".next"
-            try Data(contentsOf: URL(fileURLWithPath: file)).write(to: URL(fileURLWithPath: next))
-            chmod(next, 0o644)
-            rename(next, served)
-        }
-
-        func lines(_ more: [String] = []) -> ProxyProcess.Sections {
-            [
-                "policy": [
-                    "bundle: https://\(Self.server):\(origin.port)/policy.bundle", "keys: [\"\(keys["root"] ?? "")\"]",
-                ] + more
-            ]
-        }
-
-        func proxy(_ own: String = "hosts: []\n", _ more: String...) async throws -> ProxyProcess {
-            try await ProxyProcess(
-                in: bed, pins: own, trust: trust, hosts: [Self.server: "127.0.0.1", Self.api: "127.0.0.1"],
-                sections: lines(more))
-        }
-
-        /// The proxy looks for the bundle at once if something about it is new.
-        func look(_ proxy: ProxyProcess, _ own: String = "hosts: []\n", _ more: String...) async throws {
-            try ProxyProcess.write(to: bed, folder: "proxy", pins: own, trust: trust, sections: lines(more))
-            #expect(try await proxy.reload().name == "config.reload")
-        }
-
-        func api(_ proxy: ProxyProcess) async throws -> Int {
-            try await proxy.connect(to: "\(Self.api):\(origin.port)").status
-        }
-
-        func status() async throws -> String {
-            try await bed.run(
-                [ProxyProcess.executable, "status", "--config", bed.path("proxy/pinproxy.yaml")],
-                environment: ProxyProcess.environment(in: bed)
-            ).output
-        }
-    }
-
     private static let denied = "hosts:\n  - {match: api.test, action: deny}\n"
     private static let wrong = "hosts:\n  - {match: api.test, pinning: public-key, pins: [\(String.wrongPin)]}\n"
     private static let open = "hosts:\n  - {match: api.test, pinning: none}\n"
 
     @Test func aBundleIsPutIntoForceAndReplaced() async throws {
         try await withTestBed { bed in
-            let bed = try await Bed(bed)
+            let bed = try await SignedPolicyBed(bed, etag: true)
             try await bed.sign(Self.denied, "--note", "deny the API")
             try bed.serve()
             let proxy = try await bed.proxy()
@@ -153,7 +44,7 @@ struct PolicyBundleTests {
     /// What an attacker could serve who has the server, and what its owners could serve by mistake.
     @Test func whatIsNotTheNextBundleIsRefused() async throws {
         try await withTestBed { bed in
-            let bed = try await Bed(bed)
+            let bed = try await SignedPolicyBed(bed)
             try await bed.sign(Self.denied)
             let old = try Data(contentsOf: URL(fileURLWithPath: bed.file))
             try await bed.sign(Self.denied)
@@ -208,7 +99,7 @@ struct PolicyBundleTests {
 
     @Test func aMachineThatIsNotInTheStageWaits() async throws {
         try await withTestBed { bed in
-            let bed = try await Bed(bed)
+            let bed = try await SignedPolicyBed(bed)
             // Its place isn't known here: of two stages one is reached, or none.
             try await bed.sign(Self.denied)
             try bed.serve()
@@ -237,7 +128,7 @@ struct PolicyBundleTests {
 
     @Test func withoutABundleEveryHostIsDeniedWhereThatIsAskedFor() async throws {
         try await withTestBed { bed in
-            let bed = try await Bed(bed)
+            let bed = try await SignedPolicyBed(bed)
             let proxy = try await bed.proxy(Self.open, "on_expiry: deny")
             _ = try await proxy.events.first("policy.failed")
             #expect(try await bed.api(proxy) == 403)
@@ -259,7 +150,7 @@ struct PolicyBundleTests {
     /// The pins of the server's own entry hold, and a server that says nothing costs nobody anything.
     @Test func theServerIsPinned() async throws {
         try await withTestBed { bed in
-            let bed = try await Bed(bed)
+            let bed = try await SignedPolicyBed(bed)
             try await bed.sign(Self.denied)
             try bed.serve()
             let pinned = "hosts:\n  - {match: policy.test, pinning: public-key, pins: [\(String.wrongPin)]}\n"

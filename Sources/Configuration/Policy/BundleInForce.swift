@@ -12,15 +12,20 @@ package struct BundleInForce: Sendable, Equatable {
     let files: [BundleFile]
 
     /// Begins the paths of its files. No path of the machine begins so.
-    static let prefix = "bundle:/"
+    package static let prefix = "bundle:/"
     static let pinFile = prefix + PolicyBundle.pinFile
 
     init(_ verified: VerifiedBundle) {
-        let bundle = verified.bundle
+        self.init(
+            verified.bundle,
+            expires: min(verified.timestampExpires, verified.bundle.expires, verified.root.expires))
+    }
+
+    init(_ bundle: PolicyBundle, expires: Int64) {
         version = bundle.version
         digest = bundle.digest
         note = bundle.note
-        expires = min(verified.timestampExpires, bundle.expires, verified.root.expires)
+        self.expires = expires
         local = bundle.local
         files = bundle.files
     }

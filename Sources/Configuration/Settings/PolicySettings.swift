@@ -21,4 +21,16 @@ package struct PolicySettings: Sendable, Equatable {
     package let onExpiry: OnExpiry
 
     package var verifier: BundleVerifier { BundleVerifier(keys: keys, threshold: threshold) }
+
+    /// What is remembered of a bundle that was accepted by these keys. By others, nothing is known.
+    package func remembered(_ kept: KeptBundle?) -> KeptBundle? {
+        kept.flatMap { (try? verify($0)) == nil ? nil : $0 }
+    }
+
+    /// Why a bundle isn't for this machine, for people; nil: it is.
+    package func objection(to bundle: PolicyBundle) -> String? {
+        guard !bundle.groups.isEmpty, !bundle.groups.contains(where: groups.contains) else { return nil }
+        return "bundle version \(bundle.version) is for the groups \(bundle.groups.joined(separator: ", ")), and this "
+            + "machine is in \(groups.isEmpty ? "none" : groups.joined(separator: ", "))"
+    }
 }

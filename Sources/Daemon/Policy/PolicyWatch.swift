@@ -70,10 +70,7 @@ final class PolicyWatch {
         figures = Figures()
         guard let settings else { return }
         pace = PolicyPace(interval: settings.interval)
-        kept = (try? file(of: snapshot).read()).flatMap { kept in
-            // By other keys than it was accepted by, nothing is known.
-            (try? settings.verify(kept)) == nil ? nil : kept
-        }
+        kept = settings.remembered(try? file(of: snapshot).read())
         look()
     }
 
@@ -173,11 +170,7 @@ final class PolicyWatch {
             return failed("the bundle is refused: \(error)")
         }
         let bundle = verified.bundle
-        guard bundle.groups.isEmpty || bundle.groups.contains(where: settings.groups.contains) else {
-            return failed(
-                "bundle version \(bundle.version) is for the groups \(bundle.groups.joined(separator: ", ")), and this "
-                    + "machine is in \(settings.groups.isEmpty ? "none" : settings.groups.joined(separator: ", "))")
-        }
+        if let objection = settings.objection(to: bundle) { return failed(objection) }
         let isAnother = kept?.state.bundleDigest != bundle.digest
         guard !isAnother || stage.isReached(by: bundle.stage) else {
             if figures.waiting != bundle.version {
@@ -252,6 +245,10 @@ final class PolicyWatch {
             "days_left": .stringConvertible((bundle.expires - now) / Self.day),
             "effect": "it stays in force (on_expiry: keep)",
         ]
-        logger.log(level: now - bundle.expires > Self.longAgo ? .error : .warning, "policy.expired", metadata: fields)
+        if now - bundle.expires > Self.longAgo {
+            logger.error("policy.expired", metadata: fields)
+        } else {
+            logger.warning("policy.expired", metadata: fields)
+        }
     }
 }

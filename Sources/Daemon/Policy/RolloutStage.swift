@@ -2,10 +2,10 @@ import FoundationEssentials
 import Glibc
 import TLS
 
-/// The place of this machine in a rollout, from 0 to 99, the same in each. With `stage: 10` a bundle is for places below
-/// 10.
-struct RolloutStage {
-    let place: Int
+/// The place of this machine in a rollout, from 0 to 99, the same in each. With `stage: 10` a bundle is for places
+/// below 10.
+package struct RolloutStage {
+    package let place: Int
 
     /// - Parameter machine: distinguishes it from others, and stays the same.
     init(machine: String) {
@@ -15,7 +15,7 @@ struct RolloutStage {
     }
 
     /// By machine-id(5), which images of machines must not share; else by the host's name.
-    static var ofThisMachine: RolloutStage {
+    package static var ofThisMachine: RolloutStage {
         for path in ["/etc/machine-id", "/var/lib/dbus/machine-id"] {
             let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
             let machine = text.prefix { !$0.isWhitespace }
@@ -27,5 +27,5 @@ struct RolloutStage {
             machine: String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self))
     }
 
-    func isReached(by stage: Int?) -> Bool { stage.map { place < $0 } ?? true }
+    package func isReached(by stage: Int?) -> Bool { stage.map { place < $0 } ?? true }
 }

@@ -6,7 +6,7 @@ internal import TLS
 struct BundleCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "bundle",
-        abstract: "Make, sign, verify and compare signed policy for many machines.",
+        abstract: "Make, sign, verify, compare and rehearse signed policy for many machines.",
         discussion: """
             A bundle is a pin file with the files that it names, in one file that any web server serves. It is signed \
             with Ed25519 keys by a threshold of people (docs/bundles.md):
@@ -28,10 +28,12 @@ struct BundleCommand: ParsableCommand {
               pinproxy bundle sign policy.bundle --role timestamp --key-file timestamp.pem
               pinproxy bundle verify policy.bundle --key KEY
               pinproxy bundle diff served.bundle policy.bundle
+              pinproxy bundle rehearse policy.bundle
             """,
         subcommands: [
             BundleKeyCommand.self, BundleRootCommand.self, BundleCreateCommand.self, BundleTimestampCommand.self,
             BundleSignCommand.self, BundleVerifyCommand.self, BundleShowCommand.self, BundleDiffCommand.self,
+            BundleRehearseCommand.self,
         ])
 }
 

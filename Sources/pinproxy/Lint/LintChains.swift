@@ -29,10 +29,8 @@ struct LintChains {
             let (pattern, entry) = (listed.pattern, listed.value)
             guard entry.action.isJudged else { continue }
             var hosts = visited[ObjectIdentifier(entry)] ?? []
-            if pattern.scope == .exact {
-                // An entry without a port is asked at the usual one, unless others were visited.
-                let usual = try? Rehearsal.Host(name: pattern.name, port: pattern.port ?? 443)
-                hosts = hosts.isEmpty || pattern.port != nil ? [usual].compactMap(\.self) : hosts
+            if pattern.scope == .exact, hosts.isEmpty || pattern.port != nil {
+                hosts = [pattern.usualHost].compactMap(\.self)
             }
             if hosts.isEmpty { wildcards.append(entry) }
             for host in hosts.prefix(Self.perWildcard) {
@@ -41,11 +39,17 @@ struct LintChains {
         }
         let rehearsal = try Rehearsal(snapshot, at: now)
         let endings = try rehearsal.play(asked.map { ($0.host, $0.act) }, within: limit)
-        let findings = zip(asked, endings).flatMap { asked, ending in
-            judge(asked.entry, asked.host, ending)
-        }
-        let judged = zip(asked, endings).compactMap { asked, ending in Listed(asked.entry, asked.host, ending) }
-        return Findings(findings: findings + Self.unlisted(judged), wildcards: wildcards)
+        let tries = zip(asked, endings).map { asked, ending in (asked.entry, asked.host, ending) }
+        return Findings(findings: Self.findings(of: tries), wildcards: wildcards)
+    }
+
+    /// What connections say that were made by the entries.
+    /// - Parameter tries: without an ending where there was no time for it.
+    static func findings(
+        of tries: [(entry: HostEntry, host: Rehearsal.Host, ending: Rehearsal.Ending?)]
+    ) -> [LintFinding] {
+        tries.flatMap { judge($0.entry, $0.host, $0.ending) }
+            + unlisted(tries.compactMap { Listed($0.entry, $0.host, $0.ending) })
     }
 
     /// The hosts of the history by the entries that decide for them, in their order.
@@ -110,7 +114,8 @@ struct LintChains {
 
     // MARK: Chains
 
-    private func judge(_ entry: HostEntry, _ host: Rehearsal.Host, _ ending: Rehearsal.Ending?) -> [LintFinding] {
+    private static func judge(_ entry: HostEntry, _ host: Rehearsal.Host, _ ending: Rehearsal.Ending?) -> [LintFinding]
+    {
         let explain = "pinproxy explain \(host) says why"
         switch ending {
         case nil:
@@ -151,7 +156,7 @@ struct LintChains {
     }
 
     /// WebSockets that can't reach a host, since nothing but HTTP/2 is offered to it.
-    private func upgrades(
+    private static func upgrades(
         _ entry: HostEntry, _ host: Rehearsal.Host, _ connection: Rehearsal.Connection
     ) -> [LintFinding] {
         guard let http = connection.http, !http.offered.contains(.http1), http.takesExtendedConnect == false else {
@@ -169,7 +174,7 @@ struct LintChains {
     }
 
     /// Pins that do nothing in the present chain, where others do.
-    private func places(_ entry: HostEntry, _ verdict: Verdict) -> [LintFinding] {
+    private static func places(_ entry: HostEntry, _ verdict: Verdict) -> [LintFinding] {
         guard let chain = verdict.chain else { return [] }
         let isMet = verdict.matchedPin != nil
         return entry.policy.pins.pins.compactMap { pin in
@@ -192,9 +197,16 @@ struct LintChains {
     }
 }
 
+extension HostPattern {
+    /// Of one host: where it is asked, if nobody has visited it at another port.
+    var usualHost: Rehearsal.Host? {
+        scope == .exact ? try? Rehearsal.Host(name: name, port: port ?? 443) : nil
+    }
+}
+
 extension UpstreamFailure {
     /// The client's certificate, or the server's before it was judged: trying again doesn't help.
-    fileprivate var isOverCertificates: Bool {
+    var isOverCertificates: Bool {
         if case .clientCertificate = self { true } else { unjudgedCertificates != nil }
     }
 }

@@ -84,10 +84,10 @@ struct LintCommand: ParsableCommand {
         let snapshot = try options.load(at: at?.time)
         options.remarkChanges(since: snapshot)
         let now = at?.time ?? Clock.now
-        var findings = LintEntries(snapshot: snapshot, now: now).findings() + history(snapshot, now)
+        var findings = LintEntries(snapshot: snapshot, now: now).findings() + Self.history(snapshot, now)
         if !offline {
             let live = try LintChains(
-                snapshot: snapshot, history: visited(snapshot, &findings), now: now, limit: Self.timeForConnections
+                snapshot: snapshot, history: Self.visited(snapshot, &findings), now: now, limit: Self.timeForConnections
             ).findings()
             findings += live.findings
             if verbose { findings += live.wildcards.map(Self.unasked) }
@@ -97,7 +97,7 @@ struct LintCommand: ParsableCommand {
         if strict, sorted.contains(where: { $0.severity == .warning }) { throw CommandFailure(code: 1) }
     }
 
-    private func history(_ snapshot: Snapshot, _ now: UnixTime) -> [LintFinding] {
+    static func history(_ snapshot: Snapshot, _ now: UnixTime) -> [LintFinding] {
         counted("pins", PinHistory.fileName, in: snapshot, empty: PinHistory()) {
             LintHistory(snapshot: snapshot, history: $0, now: now).findings()
         }
@@ -106,7 +106,7 @@ struct LintCommand: ParsableCommand {
             }
     }
 
-    private func counted<History: Codable & Sendable>(
+    static func counted<History: Codable & Sendable>(
         _ what: String, _ name: String, in snapshot: Snapshot, empty: History, _ findings: (History) -> [LintFinding]
     ) -> [LintFinding] {
         do throws(StateFileProblem) {
@@ -122,7 +122,7 @@ struct LintCommand: ParsableCommand {
     }
 
     /// The hosts that were recorded; of another user's proxy they are not to be read.
-    private func visited(_ snapshot: Snapshot, _ findings: inout [LintFinding]) -> ChainHistory {
+    static func visited(_ snapshot: Snapshot, _ findings: inout [LintFinding]) -> ChainHistory {
         do throws(StateFileProblem) {
             return try ChainRecorder.file(in: snapshot.stateDirectory).read() ?? ChainHistory()
         } catch {
@@ -141,7 +141,7 @@ struct LintCommand: ParsableCommand {
             fix: "check one of its hosts (pinproxy explain HOST), or have them recorded (record: true)")
     }
 
-    private static func sorted(_ findings: [LintFinding]) -> [LintFinding] {
+    static func sorted(_ findings: [LintFinding]) -> [LintFinding] {
         func key(_ index: Int, _ place: Place) -> (String, Int, Int, Int) {
             (place.file, place.line ?? 0, place.column ?? 0, index)
         }

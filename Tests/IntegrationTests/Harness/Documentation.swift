@@ -14,7 +14,8 @@ enum Documentation {
     static let all = [
         "README.md", "docs/pinning.md", "docs/troubleshooting.md", "docs/log.md", "docs/state.md",
         "docs/verify-tunnel.md",
-        "docs/interception.md", "docs/rules.md", "docs/addresses.md", "docs/testing.md", "docs/architecture.md",
+        "docs/bundles.md", "docs/interception.md", "docs/rules.md", "docs/addresses.md", "docs/testing.md",
+        "docs/architecture.md",
         "docs/operations.md", "docs/reachability.md", "docs/tasks.md", "docs/cache.md", "docs/SECURITY.md",
         "docs/CONTRIBUTING.md",
         "docs/CHANGELOG.md", "docs/clients.md", "docs/identity.md", "docs/fleet.md", "Benchmarks/README.md",
