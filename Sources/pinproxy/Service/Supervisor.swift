@@ -66,7 +66,8 @@ struct Supervisor {
     }
 
     private func handOver() -> CInt {
-        var patience = timeval(tv_sec: Self.patienceSeconds, tv_usec: 0)
+        var patience = timeval()
+        patience.tv_sec = Self.patienceSeconds
         setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
         do {
             try DescriptorMessage.send(SupervisorWord.handOver.bytes, over: socket)
@@ -81,7 +82,8 @@ struct Supervisor {
         var child = sigset_t()
         sigemptyset(&child)
         sigaddset(&child, SIGCHLD)
-        var patience = timespec(tv_sec: Self.patienceSeconds, tv_nsec: 0)
+        var patience = timespec()
+        patience.tv_sec = Self.patienceSeconds
         if let status = exitStatus() { return status }
         _ = sigtimedwait(&child, nil, &patience)
         if let status = exitStatus() { return status }
