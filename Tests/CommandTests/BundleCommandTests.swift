@@ -234,7 +234,7 @@ import Testing
         try bed.bed.write("pins.yaml", pins("/none/new.crl"))
         bed.expectDone(try bed.bundle("create", "policy.bundle", "--pins", "pins.yaml", "--expires", "90d"))
         let outcome = try bed.bundle("diff", "old.bundle", "policy.bundle")
-        #expect(outcome.output.hasSuffix("~ a.test\n    crl_files: /none/old.crl → /none/new.crl\n"))
+        #expect(outcome.output.hasSuffix("~ a.test\n    crl_files: /none/old.crl -> /none/new.crl\n"))
         #expect(!(try bed.bundle("show", "policy.bundle").output.contains(".crl")))
         try bed.bed.write("pins.yaml", pins("new.crl"))
         let relative = try bed.bundle("create", "policy.bundle", "--pins", "pins.yaml", "--expires", "90d")

@@ -1,4 +1,5 @@
 import Configuration
+import EventLoop
 import HTTPWire
 import Records
 import Session
@@ -55,9 +56,9 @@ extension WorkerContext {
     /// Finds the client of a refused origin, for the evidence.
     /// - Parameter report: called once, on the loop; perhaps before this returns, and also if the client leaves.
     func identify(_ client: ClientConnection, then report: @escaping (WorkerContext, Requester) -> Void) {
-        guard client.record.traits?.process == nil, client.peer.needsProcesses else {
-            return report(self, Requester(client.record))
-        }
+        guard client.record.traits?.process == nil, client.peer.needsProcesses,
+            pending.mayWait(at: MonotonicTime.now().nanoseconds)
+        else { return report(self, Requester(client.record)) }
         let place = pending.keep(PendingReport(requester: Requester(client.record), report: report))
         shared.peers.ask(client.peer, isComplete: true, on: loop) { [weak self, weak client] peer in
             guard let self, let pending = pending.take(place) else { return }
@@ -77,8 +78,19 @@ struct PendingReport {
 }
 
 struct PendingReports {
+    /// In a second. A search takes a while, and a client that is refused a thousand times is known by then.
+    static let searchesPerSecond = 4
+
     private var reports: [UInt64: PendingReport] = [:]
     private var next: UInt64 = 0
+    private var second: (began: UInt64, searches: Int) = (0, 0)
+
+    /// Whether one more refusal may wait for its client to be found.
+    mutating func mayWait(at nanoseconds: UInt64) -> Bool {
+        if second.searches == 0 || nanoseconds - second.began >= 1_000_000_000 { second = (nanoseconds, 0) }
+        second.searches += 1
+        return second.searches <= Self.searchesPerSecond
+    }
 
     mutating func keep(_ report: PendingReport) -> UInt64 {
         next += 1

@@ -105,8 +105,8 @@ enum Decision {
 package struct HostDecision {
     /// Nil: the defaults decide.
     let entry: HostEntry?
-    /// Who denies the host, where it is denied; nil: the defaults.
-    let denier: String?
+    /// Why every host is denied; nil: they aren't.
+    private let denial: String?
     let action: HostAction
     let policy: SecurityPolicy
     /// TLS settings that differ from the defaults.
@@ -127,13 +127,13 @@ package struct HostDecision {
     package init(_ host: String, port: UInt16, in snapshot: Snapshot, testHosts: TestHosts? = nil) {
         if let testHosts, let own = testHosts.entry(for: host) {
             (entry, action, policy, tls, upstream) = (own, own.action, own.policy, nil, testHosts.upstream)
-            denier = nil
+            denial = nil
             http = (HTTPProtocol.usual, nil)
             return
         }
         upstream = nil
         entry = snapshot.entry(for: host, port: port)
-        denier = entry?.location ?? snapshot.denial.map { "policy in pinproxy.yaml (on_expiry: deny): \($0)" }
+        denial = snapshot.denial
         action = entry?.action ?? snapshot.defaultAction
         policy = entry?.policy ?? snapshot.defaultPolicy
         let session = (entry == nil ? snapshot.defaultRules : entry?.rules)?.rules(.none).session
@@ -150,6 +150,11 @@ package struct HostDecision {
         }
         let decisive = asked.canonical.host
         return TestHost(decisive) != nil || HostDecision(decisive, port: port, in: snapshot).action == .intercept
+    }
+
+    /// Who denies the host, where it is denied; nil: the defaults.
+    var denier: String? {
+        entry?.location ?? denial.map { "policy in pinproxy.yaml (on_expiry: deny): \($0)" }
     }
 
     func refusal(of asker: Asker) -> Refusal? {
