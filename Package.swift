@@ -220,7 +220,8 @@ let package = Package(
         .testTarget(
             name: "IntegrationTests",
             dependencies: [
-                "pinproxy", "Clients", "PinnedSession", "Security", "Serialization", "TestAuthority", "TestBodies",
+                "pinproxy", "Daemon", "Clients", "PinnedSession", "Security", "Serialization", "TestAuthority",
+                "TestBodies",
             ], exclude: ["Peers"],
             swiftSettings: settings),
         // What peers send, as functions of bytes: for `make fuzz`, and once for each committed file in `make test`.

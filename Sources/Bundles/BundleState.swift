@@ -7,7 +7,7 @@ package struct BundleState: Sendable, Codable, Equatable {
     /// SHA-256 of the bundle's payload, in hexadecimal.
     package let bundleDigest: String
     package let timestampVersion: Int
-    /// In Unix seconds.
+    /// In Unix seconds: until then the server has said which bundle is the current one.
     package let timestampExpires: Int64
 
     /// The root, parsed. It is of this machine's own disk; what is damaged there must not pass for a root.
@@ -21,5 +21,27 @@ package struct BundleState: Sendable, Codable, Equatable {
             throw .state("\(error)")
         }
         return known
+    }
+
+    /// When the root that is known ends, in Unix seconds; nil: it is damaged.
+    package var rootExpires: Int64? { (try? knownRoot())?.expires }
+
+    /// The same under a later root. What is known of a role is forgotten where that root leaves so few of its keys that
+    /// nothing signed before is valid (TUF section 5.3.11).
+    func under(_ later: BundleRoot, _ envelope: Envelope, insteadOf root: BundleRoot) -> BundleState {
+        func kept(_ version: Int, _ role: BundleRole) -> Int {
+            later[role].mayAccept(signaturesOf: root[role]) ? version : 0
+        }
+        return BundleState(
+            root: envelope, rootVersion: later.version, bundleVersion: kept(bundleVersion, .bundle),
+            bundleDigest: bundleDigest, timestampVersion: kept(timestampVersion, .timestamp),
+            timestampExpires: timestampExpires)
+    }
+
+    /// The same, once another bundle was verified that isn't put into force here.
+    package func seeing(_ other: BundleState) -> BundleState {
+        BundleState(
+            root: other.root, rootVersion: other.rootVersion, bundleVersion: bundleVersion, bundleDigest: bundleDigest,
+            timestampVersion: other.timestampVersion, timestampExpires: other.timestampExpires)
     }
 }

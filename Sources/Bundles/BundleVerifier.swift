@@ -74,6 +74,15 @@ package struct BundleVerifier: Sendable {
         return VerifiedBundle(bundle: bundle, state: state, timestampExpires: timestamp.expires, root: root)
     }
 
+    /// What is known once the roots of a file are verified, whatever else is wrong with it (TUF section 5.3.8): keys that
+    /// a root takes out are out from then on.
+    package func following(_ known: BundleState, rootsOf bytes: [UInt8]) -> BundleState {
+        guard let document = try? BundleDocument(bytes), let root = try? known.knownRoot(),
+            let (later, envelope) = try? currentRoot(of: document, after: known, root), later.version > root.version
+        else { return known }
+        return known.under(later, envelope, insteadOf: root)
+    }
+
     /// The last root of the file, reached from the known one or from the keys.
     private func currentRoot(
         of document: BundleDocument, after known: BundleState?, _ knownRoot: BundleRoot?

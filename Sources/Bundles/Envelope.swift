@@ -55,13 +55,13 @@ package struct Envelope: Sendable, Equatable {
         guard payloadType == Self.type(of: role) else { throw .payloadType(role, found: payloadType) }
     }
 
-    /// Those of the keys that have signed it, each once, in the order of the keys.
+    /// Those of the keys that have signed it, in the order of the keys. Of several signatures by a key the first counts.
     package func signers(among keys: [BundleKey]) -> [BundleKey] {
         let signed = signed
         return keys.filter { key in
-            signatures.contains {
-                $0.keyID == key.id && PublicKey.verifies($0.bytes, of: signed, ed25519: key.bytes)
-            }
+            signatures.first { $0.keyID == key.id }.map { signature in
+                PublicKey.verifies(signature.bytes, of: signed, ed25519: key.bytes)
+            } ?? false
         }
     }
 

@@ -24,7 +24,12 @@ struct Fields {
         try self.init(Self.json(text, in: part), in: part, keys: keys)
     }
 
+    /// More values than any part has: each makes an object, and nobody has signed the text yet.
+    private static let mostValues = 65_536
+
     static func json(_ text: [UInt8], in part: String) throws(BundleError) -> ParameterValue {
+        let values = text.count { $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "[") || $0 == UInt8(ascii: "{") }
+        guard values <= mostValues else { throw .malformed(part: part, "it has more than \(mostValues) values") }
         do throws(BodyDefect) { return try StrictJSON.read(text) } catch { throw .malformed(part: part, "\(error)") }
     }
 

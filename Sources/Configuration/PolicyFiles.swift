@@ -1,4 +1,6 @@
+package import Bundles
 package import Security
+internal import TLS
 
 /// A pin file with the files that it names, read without a pinproxy.yaml: what a bundle holds.
 package struct PolicyFiles: Sendable {
@@ -18,11 +20,26 @@ package struct PolicyFiles: Sendable {
     /// - Throws: every problem that was found, if at least one is an error.
     package static func load(_ file: String) throws(ConfigurationProblems) -> PolicyFiles {
         let findings = Findings(readsSecrets: false, readsRevocationLists: false)
-        let pins = PinFile.read((Place(file: file), file), findings: findings)
+        return try PolicyFiles(PinFile.read((Place(file: file), file), findings: findings), findings)
+    }
+
+    /// Reads the files of a bundle as a machine does.
+    package static func load(_ files: [BundleFile]) throws(ConfigurationProblems) -> PolicyFiles {
+        let findings = Findings(readsSecrets: false, readsRevocationLists: false)
+        let draft = BundleInForce(draft: files)
+        do throws(FileProblem) { try findings.sources.add(draft) } catch {
+            findings.error(Place(file: BundleInForce.pinFile), "can't be read: \(error)")
+        }
+        return try PolicyFiles(PinFile.read(nil, beside: draft, findings: findings), findings)
+    }
+
+    private init(_ pins: PinFile?, _ findings: Findings) throws(ConfigurationProblems) {
         guard let pins, !findings.hasErrors else { throw ConfigurationProblems(findings.sorted) }
-        return PolicyFiles(
-            hosts: pins.hosts, defaultAction: pins.defaults.action,
-            defaultPolicy: SecurityPolicy(requirements: pins.defaults.requirements), defaultRules: pins.defaults.rules,
-            named: findings.namedFiles, warnings: findings.sorted)
+        hosts = pins.hosts
+        defaultAction = pins.defaults.action
+        defaultPolicy = SecurityPolicy(requirements: pins.defaults.requirements)
+        defaultRules = pins.defaults.rules
+        named = findings.namedFiles
+        warnings = findings.sorted
     }
 }

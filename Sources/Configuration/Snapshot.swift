@@ -40,6 +40,8 @@ package final class Snapshot: Sendable {
     /// What is allowed but should be known, e.g. insecure switches. Said at every start and reload.
     package let warnings: [Problem]
     package let stateDirectory: String
+    /// Where the proxy keeps the bundle that it has accepted.
+    private let policyDirectory: String
     /// The files that were read: pinproxy.yaml, the main pin file, the further ones.
     package let files: [String]
     /// The versions of the files that decide what is let through.
@@ -51,8 +53,9 @@ package final class Snapshot: Sendable {
 
     init(
         _ daemon: DaemonFile, pins: PinFile?, bundle: BundleInForce?, denial: String?, warnings: [Problem],
-        stateDirectory: String, files: [String], sources: FileSources
+        stateDirectory: String, policyDirectory: String, files: [String], sources: FileSources
     ) {
+        self.policyDirectory = policyDirectory
         policy = daemon.policy
         self.bundle = bundle
         self.denial = denial
@@ -88,8 +91,10 @@ package final class Snapshot: Sendable {
     /// The same snapshot but for what is given.
     init(
         _ other: Snapshot, proxy: ProxySettings? = nil, timeouts: Timeouts? = nil, log: LogSettings? = nil,
-        admin: AdminSettings? = nil, hosts: HostTable<HostEntry>? = nil, defaultPolicy: SecurityPolicy? = nil
+        admin: AdminSettings? = nil, hosts: HostTable<HostEntry>? = nil, defaultPolicy: SecurityPolicy? = nil,
+        denial: String? = nil
     ) {
+        policyDirectory = other.policyDirectory
         self.proxy = proxy ?? other.proxy
         authority = other.authority
         upstream = other.upstream
@@ -101,9 +106,9 @@ package final class Snapshot: Sendable {
         self.hosts = hosts ?? other.hosts
         asksForProcesses = other.asksForProcesses
         policy = other.policy
-        bundle = other.bundle
-        denial = other.denial
-        defaultAction = other.defaultAction
+        bundle = denial == nil ? other.bundle : nil
+        self.denial = denial ?? other.denial
+        defaultAction = denial == nil ? other.defaultAction : .deny
         self.defaultPolicy = defaultPolicy ?? other.defaultPolicy
         defaultTLS = other.defaultTLS
         defaultRules = other.defaultRules
@@ -130,6 +135,14 @@ package final class Snapshot: Sendable {
         log.access = false
         self.init(other, proxy: proxy, timeouts: timeouts, log: log, admin: AdminSettings())
     }
+
+    /// The same, but every host is denied; says why.
+    package convenience init(denying cause: String, _ other: Snapshot) {
+        self.init(other, hosts: HostTable(), denial: cause)
+    }
+
+    /// The bundle that the proxy has accepted; nil: it takes none.
+    package var policyFile: String? { policy == nil ? nil : "\(policyDirectory)/\(KeptBundle.fileName)" }
 
     package var authorityFiles: AuthorityFiles { authorityFiles(isSignedElsewhere: false) }
 
@@ -158,15 +171,16 @@ extension Snapshot {
     ///   - unixTime: the instant when certificates must be valid; nil: now.
     ///   - services: for root's commands, users that the proxy may run as: private files may be theirs.
     ///   - readsSecrets: false: what only the proxy's own user may read is left aside, whichever file names it.
+    ///   - policyDirectory: where the proxy keeps its bundle; nil: in the state directory.
     /// - Throws: every problem that was found, if at least one is an error.
     package static func load(
         _ file: String, stateDirectory: String, readsPins: Bool = true, at unixTime: UnixTime? = nil,
         services: Set<UInt32> = [],
-        readsSecrets: Bool = true
+        readsSecrets: Bool = true, policyDirectory: String? = nil
     ) throws(ConfigurationProblems) -> Snapshot {
         try load(
             file, stateDirectory: stateDirectory, readsPins: readsPins, at: unixTime ?? UnixTime(time(nil)),
-            findings: Findings(services: services, readsSecrets: readsSecrets))
+            policyDirectory: policyDirectory, findings: Findings(services: services, readsSecrets: readsSecrets))
     }
 
     /// - Parameters:
@@ -174,18 +188,19 @@ extension Snapshot {
     ///   - trial: the same, which is taken as it is.
     static func load(
         _ file: String, stateDirectory: String, readsPins: Bool = true, at unixTime: UnixTime = UnixTime(time(nil)),
-        candidate: KeptBundle? = nil, trial: PolicyBundle? = nil, findings: Findings
+        policyDirectory: String? = nil, candidate: KeptBundle? = nil, trial: PolicyBundle? = nil, findings: Findings
     ) throws(ConfigurationProblems) -> Snapshot {
         let daemon = DaemonFile.read(
             file, stateDirectory: stateDirectory, at: unixTime, readsPrivateFiles: readsPins && findings.readsSecrets,
             readsAnchors: readsPins, findings: findings)
         let pinFile = readsPins ? daemon?.pins : nil
+        let policyDirectory = policyDirectory ?? stateDirectory
         var (bundle, denial): (BundleInForce?, String?)
         if let trial {
             bundle = BundleInForce(trial, expires: trial.expires)
         } else if readsPins, let policy = daemon?.policy {
             let reader = KeptBundleReader(
-                settings: policy, stateDirectory: stateDirectory, findings: findings, now: unixTime)
+                settings: policy, directory: policyDirectory, findings: findings, now: unixTime)
             switch reader.read(candidate) {
             case .bundle(let found): bundle = found
             case .none: break
@@ -197,23 +212,30 @@ extension Snapshot {
         } catch {
             findings.error(Place(file: BundleInForce.pinFile), "can't be read: \(error)")
         }
-        // Where every host is denied, its mistakes don't matter.
         let pins =
-            denial == nil && (pinFile != nil || bundle != nil)
-            ? PinFile.read(pinFile, beside: bundle, findings: findings) : nil
+            pinFile != nil || bundle != nil ? PinFile.read(pinFile, beside: bundle, findings: findings) : nil
         guard let daemon, !findings.hasErrors else { throw ConfigurationProblems(findings.sorted) }
         let files = [file] + (pins?.files ?? pinFile.map { [$0.path] } ?? [])
         return Snapshot(
-            daemon, pins: pins, bundle: bundle, denial: denial, warnings: findings.sorted,
-            stateDirectory: stateDirectory, files: files, sources: findings.sources)
+            daemon, pins: denial == nil ? pins : nil, bundle: bundle, denial: denial, warnings: findings.sorted,
+            stateDirectory: stateDirectory, policyDirectory: policyDirectory, files: files, sources: findings.sources)
     }
 
-    /// Reads the configuration with another bundle than the accepted one.
-    package static func load(
-        _ file: String, with candidate: KeptBundle, stateDirectory: String
+    /// Reads the same files again with another bundle, or since the dates of the present one have passed.
+    /// - Parameters:
+    ///   - candidate: nil: the accepted one.
+    ///   - copies: of the files; nil: they are what they were.
+    package func renewed(
+        with candidate: KeptBundle?, from copies: ConfigurationFiles? = nil
     ) throws(ConfigurationProblems) -> Snapshot {
-        try load(file, stateDirectory: stateDirectory, candidate: candidate, findings: Findings())
+        let sources = if let copies { try FileSources(copies, of: self) } else { FileSources() }
+        return try Self.load(
+            files.first ?? "", stateDirectory: stateDirectory, policyDirectory: policyDirectory, candidate: candidate,
+            findings: Findings(sources: sources))
     }
+
+    /// Whether its files are what they were when it was read from them.
+    package var isCurrent: Bool { sources.allSatisfy(\.isCurrent) && listings.allSatisfy(\.isCurrent) }
 
     /// Reads the configuration with a bundle that was verified elsewhere, or is a draft: to be looked at, never to be
     /// put into force.

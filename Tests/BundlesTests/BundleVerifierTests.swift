@@ -330,4 +330,58 @@ import Testing
                     signatures.map { ["keyid": .string($0.0), "sig": .string(Base64.encode($0.1))] }),
             ], in: "test")
     }
+
+    // MARK: Roots of a file that is refused
+
+    /// Keys that a later root takes out are out, though its bundle wasn't accepted.
+    @Test func aRootIsRememberedWithoutItsBundle() throws {
+        let first = try BundleBed.root()
+        let known = try BundleBed.verify(BundleBed.document()).state
+        let second = try BundleBed.root(2, bundle: ([13, 14], 2), timestamp: ([22], 1))
+        let roots = [
+            try BundleBed.signed(first.envelope, by: [1, 2]), try BundleBed.signed(second.envelope, by: [1, 2]),
+        ]
+        // Its timestamp is missing, and its bundle signed by nobody who may.
+        var document = try BundleBed.document(roots: roots)
+        document.timestamp = nil
+        let following = try BundleBed.verifier().following(known, rootsOf: document.bytes())
+        #expect(following.rootVersion == 2)
+        // None of their keys is left: nothing is known of what they signed.
+        #expect((following.bundleVersion, following.timestampVersion) == (0, 0))
+        let thief = try BundleBed.document(bundle: BundleBed.bundle(9), timestamp: nil)
+        #expect(try BundleBed.refusal(of: thief, after: known) == nil)
+        #expect(
+            try BundleBed.refusal(of: thief, after: following) == .older(.root, version: 1, known: 2))
+    }
+
+    /// - Parameter signers: of root 2; those of root 1 are 1, 2 and 3, two of them.
+    @Test(arguments: [([1], 1), ([4, 5], 1), ([1, 2], 2)] as [([UInt8], Int)])
+    func onlyASignedRootIsRemembered(_ signers: [UInt8], _ version: Int) throws {
+        let known = try BundleBed.verify(BundleBed.document()).state
+        let roots = [
+            try BundleBed.signed(BundleBed.root().envelope, by: [1, 2]),
+            try BundleBed.signed(BundleBed.root(2).envelope, by: signers),
+        ]
+        let following = try BundleBed.verifier().following(
+            known, rootsOf: BundleBed.document(roots: roots).bytes())
+        #expect(following.rootVersion == version)
+        #expect((following == known) == (version == 1))
+    }
+
+    @Test(arguments: [[], Array("{".utf8), Array("{\"roots\":[]}".utf8)] as [[UInt8]])
+    func nothingIsLearnedFromGarbage(_ bytes: [UInt8]) throws {
+        let known = try BundleBed.verify(BundleBed.document()).state
+        #expect(try BundleBed.verifier().following(known, rootsOf: bytes) == known)
+    }
+
+    /// Nobody has signed the text when it is read.
+    @Test(arguments: [(65_535, false), (65_536, true)]) func valuesAreCounted(_ count: Int, isRefused: Bool) throws {
+        // With the braces, and the bracket, one comma less than elements.
+        let text = "{\"x\":[0" + String(repeating: ",0", count: count - 1) + "]}"
+        #expect {
+            try BundleDocument(Array(text.utf8))
+        } throws: {
+            "\($0)".contains("more than 65536 values") == isRefused
+        }
+    }
 }

@@ -1,3 +1,5 @@
+import Bundles
+import Foundation
 import Security
 import TLS
 import Testing
@@ -41,7 +43,7 @@ import Testing
             #expect(file.path.hasSuffix("/pins/\(file.name)"))
             let isPolicy = file.name == "certs/ca.pem"
             #expect(file.purpose == (isPolicy ? .policy : .secret))
-            #expect((file.objectionToCarrying == nil) == isPolicy)
+            #expect((file.objectionToCarrying(beside: file.place.file) == nil) == isPolicy)
         }
     }
 
@@ -53,7 +55,7 @@ import Testing
         let file = try #require(policy.named.first)
         #expect(policy.named.count == 1)
         #expect(file.isOfMachine == isTaken)
-        #expect((file.objectionToCarrying == nil) == isTaken)
+        #expect((file.objectionToCarrying(beside: file.place.file) == nil) == isTaken)
         #expect(policy.hosts.values.first?.policy.requirements.revocationLists?.paths == [file.path])
     }
 
@@ -76,19 +78,51 @@ import Testing
             return
         }
         #expect(named.map(\.purpose) == [.content])
-        #expect(named.first?.objectionToCarrying == "the contents of a request, which a bundle doesn't carry")
+        let file = try #require(named.first)
+        #expect(
+            file.objectionToCarrying(beside: file.place.file)
+                == "the contents of a request, which a bundle doesn't carry")
     }
 
-    @Test(arguments: [
-        ("a.pem", "a.pem", true), ("./a//b.pem", "a/b.pem", true), ("a/./b.pem", "a/b.pem", true),
-        ("/a.pem", "/a.pem", false), ("//a.pem", "/a.pem", false), ("../a.pem", "../a.pem", false),
-        ("a/../b.pem", "a/../b.pem", false), ("..a.pem", "..a.pem", true),
-        ("credential:a", "credential:a", false),
-    ]) func aBundleCarriesWhatIsBelowThePinFile(name: String, path: String, isCarried: Bool) {
-        let file = NamedFile(
-            name: name, path: name, purpose: .policy, key: "file", place: Place(file: "pins.yaml"))
-        #expect(file.bundlePath == path)
-        #expect((file.objectionToCarrying == nil) == isCarried)
+    /// Files of included folders and of the file's directory stay where they are.
+    @Test func furtherFilesAndWhatTheyNameAreCarried() throws {
+        let entry = { (host: String) in "hosts:\n- {match: \(host), pinning: certificate, pins: [{file: ca.pem}]}\n" }
+        let bed = try ConfigurationBed(
+            pins: "include: [./teams/*.yaml]\nhosts: []\n",
+            ["pins/teams/web.yaml": entry("web.test"), "pins/hosts.d/x.yaml": entry("x.test")])
+        let certificate = Array(try String(contentsOfFile: bed.path("ca.pem"), encoding: .utf8).utf8)
+        for folder in ["teams", "hosts.d"] { try bed.write("pins/\(folder)/ca.pem", certificate) }
+        let main = bed.path("pins/hosts.yaml")
+        let policy = try PolicyFiles.load(main)
+        #expect(policy.named.compactMap { $0.objectionToCarrying(beside: main) } == [])
+        let carried = Set(policy.named.compactMap { $0.bundlePath(beside: main) })
+        #expect(carried == ["teams/web.yaml", "teams/ca.pem", "pins.d/x.yaml", "pins.d/ca.pem"])
+        var files = [BundleFile(path: "pins.yaml", bytes: Array("include: [./teams//*.yaml]\nhosts: []\n".utf8))]
+        for file in policy.named {
+            let path = try #require(file.bundlePath(beside: main))
+            guard !files.contains(where: { $0.path == path }) else { continue }
+            let bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: file.path)))
+            files.append(BundleFile(path: path, bytes: bytes))
+        }
+        let read = try PolicyFiles.load(files)
+        #expect(read.hosts.values.map(\.pattern).sorted() == ["web.test", "x.test"])
+        #expect(read.hosts.values.allSatisfy { $0.policy.mode == .certificate })
+    }
+
+    @Test(
+        arguments: [
+            ("a.pem", "a.pem", true), ("./a//b.pem", "a/b.pem", true), ("a/./b.pem", "a/b.pem", true),
+            ("/a.pem", nil, false), ("//a.pem", nil, false), ("../a.pem", nil, false), ("a/../b.pem", nil, false),
+            ("..a.pem", "..a.pem", true), ("credential:a", nil, false), ("/p/a.pem", "a.pem", false),
+        ] as [(String, String?, Bool)])
+    func aBundleCarriesWhatIsBelowThePinFile(name: String, path: String?, isCarried: Bool) {
+        for main in ["/p/pins.yaml", "/p/./pins.yaml"] {
+            let file = NamedFile(
+                name: name, path: FileContents.resolve(name, relativeTo: main), purpose: .policy, key: "file",
+                place: Place(file: main))
+            #expect(file.bundlePath(beside: main) == path)
+            #expect((file.objectionToCarrying(beside: main) == nil) == isCarried)
+        }
     }
 
     @Test func theDefaultsAreReadToo() throws {

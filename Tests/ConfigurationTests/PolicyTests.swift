@@ -30,16 +30,18 @@ import Testing
     }
 
     private static func bundle(
-        _ files: [String: String], version: Int = 1, expires: Int64 = now + 86_400, local: LocalRule = .tighten
+        _ files: [String: String], version: Int = 1, expires: Int64 = now + 86_400, local: LocalRule = .tighten,
+        groups: [String] = [], timestampExpires: Int64? = nil
     ) throws -> KeptBundle {
         let key = try key(1)
         let role = try RoleKeys([key.publicKey], threshold: 1)
         var document = BundleDocument()
         var root = BundleRoot(version: 1, expires: now + 864_000, root: role, bundle: role, timestamp: role).envelope
         var bundle = try PolicyBundle.envelope(
-            version: version, expires: expires,
+            version: version, expires: expires, groups: groups,
             files: files.map { BundleFile(path: $0.key, bytes: Array($0.value.utf8)) }, local: local)
-        var timestamp = BundleTimestamp(version: 1, expires: expires, for: try PolicyBundle(bundle)).envelope
+        var timestamp = BundleTimestamp(version: 1, expires: timestampExpires ?? expires, for: try PolicyBundle(bundle))
+            .envelope
         try root.sign(with: key)
         try bundle.sign(with: key)
         try timestamp.sign(with: key)
@@ -48,7 +50,7 @@ import Testing
         document.timestamp = timestamp
         let bytes = try document.bytes()
         let state = try BundleVerifier(keys: [key.publicKey], threshold: 1).verify(bytes, after: nil, at: now).state
-        return KeptBundle(bytes: bytes, state: state, accepted: now, etag: "\"1\"", by: try settings(key))
+        return KeptBundle(bytes: bytes, state: state, accepted: now, tag: nil, by: try settings(key))
     }
 
     private func bed(
@@ -81,7 +83,7 @@ import Testing
                 include: team.yaml
                 hosts:
                   - {match: api.test, pinning: public-key, pins: [\(Self.pins[0])]}
-                  - {match: file.test, pinning: certificate, pins: [{file: certs/ca.pem}]}
+                  - {match: file.test, pinning: certificate, pins: [{file: ./certs//ca.pem}]}
                 """,
                 "team.yaml": "hosts:\n  - {match: team.test, action: tunnel}\n",
                 "pins.d/a.yaml": "hosts:\n  - {match: d.test, action: deny}\n",
@@ -170,11 +172,27 @@ import Testing
             "{match: a.test, pinning: none, response: {status: [200]}}", "{match: a.test, pinning: none}",
             "that has rules"
         ),
+        (
+            "{match: a.test, pinning: public-key, pins: [P0]}",
+            "{match: a.test, pinning: public-key, pins: [P0], expires: 2020-01-01, on_expiry: report}",
+            "on_expiry: report"
+        ),
+        (
+            "{match: a.test, pinning: none}",
+            "{match: a.test, pinning: none, session: {base_url: \"https://x.test/\"}}",
+            "base_url sends requests to another host"
+        ),
+        (
+            "{match: a.test, pinning: public-key, pins: [P0], report_uri: \"https://r.test/\"}",
+            "{match: a.test, pinning: public-key, pins: [P0]}", "report_uri is another"
+        ),
+        (
+            "{match: 192.0.2.7, action: deny}", "{match: \"64:ff9b::192.0.2.7\", pinning: none}",
+            "the host is denied there"
+        ),
+        ("{match: 192.0.2.7, action: deny}", "{match: \"64:ff9b::192.0.2.8\", pinning: none}", nil),
     ])
     func anOwnEntryMayTighten(_ theirs: String, _ own: String, _ weakness: String?) throws {
-        func pinned(_ text: String) -> String {
-            Self.pins.enumerated().reduce(text) { $0.replacingOccurrences(of: "P\($1.offset)", with: $1.element) }
-        }
         let bed = try bed("hosts:\n  - \(pinned(own))\n")
         try keep(Self.bundle(["pins.yaml": "hosts:\n  - \(pinned(theirs))\n"]), in: bed)
         if let weakness {
@@ -193,6 +211,123 @@ import Testing
         let lenient = try Self.bundle(["pins.yaml": "hosts:\n  - \(pinned(theirs))\n"], local: .any)
         try keep(lenient, in: bed)
         #expect(try load(bed).hosts.values.contains { $0.file.hasSuffix("pins/hosts.yaml") })
+    }
+
+    /// Of several entries of the bundle the one counts that would decide.
+    @Test(arguments: [
+        (
+            ["{match: \"**.test\", action: deny}", "{match: a.test, pinning: public-key, pins: [P0, P1]}"],
+            "{match: a.test, pinning: public-key, pins: [P0]}", nil
+        ),
+        (
+            [
+                "{match: \"*.test\", pinning: public-key, pins: [P1]}",
+                "{match: a.test, pinning: public-key, pins: [P0]}",
+            ],
+            "{match: a.test, pinning: public-key, pins: [P0], position: leaf}", nil
+        ),
+        (
+            ["{match: \"*.test\", pinning: none}", "{match: \"**.test\", action: deny}"],
+            "{match: a.test, pinning: none}", nil
+        ),
+        (
+            ["{match: \"*.test:8443\", pinning: none}", "{match: \"**.test\", action: deny}"],
+            "{match: \"a.test:8443\", pinning: none}", nil
+        ),
+        (
+            ["{match: \"*.test:8443\", pinning: none}", "{match: \"**.test\", action: deny}"],
+            "{match: a.test, pinning: none}", "bundle:/pins.yaml:3: the host is denied there"
+        ),
+    ])
+    func theDecidingEntryCounts(_ theirs: [String], _ own: String, _ weakness: String?) throws {
+        let bed = try bed("hosts:\n  - \(pinned(own))\n")
+        let hosts = theirs.map { "  - \(pinned($0))\n" }.joined()
+        try keep(Self.bundle(["pins.yaml": "hosts:\n\(hosts)"]), in: bed)
+        if let weakness {
+            #expect { try load(bed) } throws: { "\($0)".contains(weakness) }
+        } else {
+            _ = try load(bed)
+        }
+    }
+
+    private func pinned(_ text: String) -> String {
+        Self.pins.enumerated().reduce(text) { $0.replacingOccurrences(of: "P\($1.offset)", with: $1.element) }
+    }
+
+    @Test func rulesOfTheDefaultsAreNotOverridden() throws {
+        let bundle = try Self.bundle([
+            "pins.yaml": "defaults: {response: {status: [200]}}\nhosts:\n  - {match: b.test, pinning: none}\n"
+        ])
+        for host in ["a.test", "b.test"] {
+            let bed = try bed("hosts:\n  - {match: \(host), pinning: none, response: {status: null}}\n")
+            try keep(bundle, in: bed)
+            #expect { try load(bed) } throws: { "\($0)".contains("defaults have rules, and the entry has its own") }
+        }
+        let bed = try bed("hosts:\n  - {match: a.test, min_tls: 1.3, pinning: none}\n")
+        try keep(bundle, in: bed)
+        _ = try load(bed)
+    }
+
+    /// With `local: any` the machine's defaults hold, and those of the bundle are still read.
+    @Test func defaultsInBothFiles() throws {
+        let bed = try bed("defaults: {min_tls: 1.3}\nhosts: []\n")
+        try keep(Self.bundle(["pins.yaml": "defaults: {action: deny}\nhosts: []\n"], local: .any), in: bed)
+        let snapshot = try load(bed)
+        #expect(snapshot.defaultAction == .intercept)
+        #expect(snapshot.defaultPolicy.requirements.minimumTLS == .tls13)
+        try keep(Self.bundle(["pins.yaml": "defaults: {acton: deny}\nhosts: []\n"], local: .any), in: bed)
+        #expect { try load(bed) } throws: { "\($0)".contains("unknown key \"acton\"") }
+    }
+
+    /// A bundle that waits for its stage has a later timestamp: the one in force is confirmed by it.
+    @Test func aLaterTimestampConfirmsIt() throws {
+        let bed = try bed("hosts: []\n", onExpiry: "deny")
+        let bundle = try Self.bundle(["pins.yaml": "hosts: []\n"], timestampExpires: Self.now + 60)
+        let other = try Self.bundle(["pins.yaml": ""], version: 2, timestampExpires: Self.now + 7200)
+        let later = bundle.state.seeing(other.state)
+        try keep(bundle, in: bed)
+        #expect(try load(bed, at: Self.now + 60).denial != nil)
+        try keep(bundle.knowing(later, tag: nil), in: bed)
+        #expect(try load(bed, at: Self.now + 60).bundle?.expires == Self.now + 7200)
+        #expect(try load(bed, at: Self.now + 7200).denial != nil)
+    }
+
+    /// The machine has moved to another group since.
+    @Test func aBundleForOtherGroupsIsNone() throws {
+        let bed = try bed("hosts: []\n", onExpiry: "deny")
+        try keep(Self.bundle(["pins.yaml": "hosts: []\n"], groups: ["laptops"]), in: bed)
+        #expect(try load(bed).denial?.contains("is for the groups laptops, and this machine is in none") == true)
+    }
+
+    /// What isn't in force is read all the same: it will be.
+    @Test func aBrokenPinFileIsAnErrorWhereAllIsDenied() throws {
+        let bed = try bed("hosts: 1\n", onExpiry: "deny")
+        #expect { try load(bed) } throws: { "\($0)".contains("pins/hosts.yaml:1:8") }
+    }
+
+    /// A signer has a state directory of its own.
+    @Test func theBundleMayBeElsewhere() throws {
+        let bed = try bed("hosts: []\n", onExpiry: "deny")
+        try keep(Self.bundle(["pins.yaml": "hosts: []\n"]), in: bed)
+        func load(_ directory: String?) throws -> Snapshot {
+            try Snapshot.load(
+                bed.path("pinproxy.yaml"), stateDirectory: bed.path("signer"), at: Self.now, policyDirectory: directory)
+        }
+        #expect(try load(nil).denial != nil)
+        let snapshot = try load(bed.path("state"))
+        #expect(snapshot.bundle?.version == 1)
+        #expect(snapshot.policyFile == bed.path("state/policy.json"))
+        #expect(try snapshot.renewed(with: nil).stateDirectory == bed.path("signer"))
+    }
+
+    @Test func everyHostIsDeniedWithoutReadingFiles() throws {
+        let bed = try bed("hosts:\n  - {match: own.test, pinning: none}\n")
+        try keep(Self.bundle(["pins.yaml": "hosts: []\n"]), in: bed)
+        let snapshot = Snapshot(denying: "because", try load(bed))
+        #expect(snapshot.denial == "because")
+        #expect(snapshot.defaultAction == .deny)
+        #expect(snapshot.bundle == nil)
+        #expect(snapshot.entry(for: "own.test", port: 443) == nil)
     }
 
     /// Hosts that the bundle has no entry for.
@@ -276,7 +411,7 @@ import Testing
         let state = try verifier.verify(bytes, after: known, at: Self.now).state
         let bed = try bed("hosts: []\n", onExpiry: "deny")
         try keep(
-            KeptBundle(bytes: bytes, state: state, accepted: Self.now, etag: nil, by: try Self.settings(first)), in: bed
+            KeptBundle(bytes: bytes, state: state, accepted: Self.now, tag: nil, by: try Self.settings(first)), in: bed
         )
         #expect(try load(bed).bundle?.version == 1)
     }

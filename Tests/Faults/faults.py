@@ -472,6 +472,48 @@ FAULTS = [
     ),
     # Policy bundles
     Fault(
+        "an own entry may switch pins off later",
+        "Configuration/Policy/LocalEntries.swift",
+        "own.expiry?.action == .report {",
+        "own.expiry?.action == .report, !PLANTED {",
+        "PolicyTests",
+    ),
+    Fault(
+        "an own entry may send requests elsewhere",
+        "Configuration/Policy/LocalEntries.swift",
+        "if isOfEntry, own.hasBaseURL {",
+        "if isOfEntry, own.hasBaseURL, !PLANTED {",
+        "PolicyTests",
+    ),
+    Fault(
+        "an address of NAT64 escapes that of IPv4",
+        "Configuration/Policy/LocalEntries.swift",
+        "if let translated = IPAddress(pattern.name)?.translated {",
+        "if let translated = PLANTED ? nil : IPAddress(pattern.name)?.translated {",
+        "PolicyTests",
+    ),
+    Fault(
+        "a bundle names a machine's secrets",
+        "Configuration/Files/PinFile.swift",
+        "for file in findings.namedFiles where file.place.file.hasPrefix(BundleInForce.prefix) {",
+        "for file in findings.namedFiles where !PLANTED && file.place.file.hasPrefix(BundleInForce.prefix) {",
+        "PolicyTests",
+    ),
+    Fault(
+        "an expired bundle is as good as another",
+        "Configuration/Policy/KeptBundleReader.swift",
+        "guard bundle.expires <= now else",
+        "guard !PLANTED, bundle.expires <= now else",
+        "PolicyTests",
+    ),
+    Fault(
+        "a stolen key counts until a bundle is accepted",
+        "Bundles/BundleVerifier.swift",
+        "return known.under(later, envelope, insteadOf: root)",
+        "return PLANTED ? known : known.under(later, envelope, insteadOf: root)",
+        "BundleVerifierTests",
+    ),
+    Fault(
         "signatures aren't counted",
         "Bundles/BundleRoot.swift",
         "guard valid >= threshold else {",
@@ -481,8 +523,8 @@ FAULTS = [
     Fault(
         "a signature counts by any name",
         "Bundles/Envelope.swift",
-        "$0.keyID == key.id && PublicKey.verifies",
-        "(PLANTED || $0.keyID == key.id) && PublicKey.verifies",
+        "signatures.first { $0.keyID == key.id }",
+        "signatures.first { PLANTED || $0.keyID == key.id }",
         "BundleMutationTests",
     ),
     Fault(

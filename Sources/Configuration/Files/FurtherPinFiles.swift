@@ -29,7 +29,7 @@ struct FurtherPinFiles {
     }
 
     /// `pins.d` for `pins.yaml`.
-    private static func directory(of main: String) -> String {
+    static func directory(of main: String) -> String {
         for ending in [".yaml", ".yml"] where main.hasSuffix(ending) { return main.dropLast(ending.count) + ".d" }
         return main + ".d"
     }
@@ -45,7 +45,9 @@ struct FurtherPinFiles {
                     findings.error(place, "\(prefix)\(path) is read already")
                 } else {
                     list.append((path, prefix.isEmpty ? Place(file: path) : place))
-                    note(path, isOfDirectory: prefix.isEmpty, at: place)
+                    let key = prefix.isEmpty ? FileListing.split(path).directory : "include"
+                    findings.note(
+                        NamedFile(name: written(path), path: path, purpose: .policy, key: key, place: place))
                 }
             }
         } catch {
@@ -53,14 +55,10 @@ struct FurtherPinFiles {
         }
     }
 
-    /// In a bundle the main file is `pins.yaml`, whatever its name is here.
-    private func note(_ path: String, isOfDirectory: Bool, at place: Place) {
-        let (directory, file) = FileListing.split(path)
-        let above = FileListing.split(main).directory + "/"
-        let name = isOfDirectory ? "pins.d/\(file)" : path.hasPrefix(above) ? String(path.dropFirst(above.count)) : path
-        findings.note(
-            NamedFile(
-                name: name, path: path, purpose: .policy, key: isOfDirectory ? directory : "include", place: place))
+    /// Relative to the main file, if it is below that.
+    private func written(_ path: String) -> String {
+        let above = main.prefix(upTo: main.lastIndex(of: "/").map(main.index(after:)) ?? main.startIndex)
+        return path.hasPrefix(above) ? String(path.dropFirst(above.count)) : path
     }
 
     /// Such a file would pin nothing, and nobody would notice.

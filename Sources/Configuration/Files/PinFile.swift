@@ -50,10 +50,14 @@ struct PinFile {
             main.map { main in main.root.start.map { main.root.error($0, problem) } }
         }
         let hosts = hosts(parts, beside: bundle, defaults: defaults, factory: factory, findings)
+        for part in parts where part.root !== main?.root && part.isOfBundle && part.root.has("defaults") {
+            // The machine's own hold (`local: any`).
+            _ = PinDefaults(part.root.section("defaults"), file: part.file)
+        }
         for part in parts { part.root.finish() }
         // Who signs bundles decides about hosts, and not about files of the machine: a rule could send them somewhere.
         for file in findings.namedFiles where file.place.file.hasPrefix(BundleInForce.prefix) {
-            guard let objection = file.objectionToCarrying else { continue }
+            guard let objection = file.objectionToCarrying(beside: BundleInForce.pinFile) else { continue }
             findings.error(file.place, "\(file.key): \(file.name) is \(objection)")
         }
         return PinFile(defaults: defaults, defaultTLS: defaultTLS, hosts: hosts, files: files)
@@ -233,7 +237,7 @@ struct BaseURLChecks {
 }
 
 extension HostEntry {
-    fileprivate var hasBaseURL: Bool {
+    var hasBaseURL: Bool {
         guard let block = rules?.entry else { return false }
         return ([block.own] + block.rules.map(\.layer)).contains { $0.session.values.baseURL != nil }
     }

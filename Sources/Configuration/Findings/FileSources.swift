@@ -18,13 +18,16 @@ final class FileSources {
     private var digests: [UInt8] = []
     private var copies: [String: CInt] = [:]
     private var readsCopies: Bool { !copies.isEmpty }
-    /// The files of a bundle, by path.
+    /// The files of a bundle, by their paths in it.
     private var ofBundle: [String: CInt] = [:]
 
     init() {}
 
     /// Reads the copies instead of the files.
-    init(_ files: ConfigurationFiles) throws(ConfigurationProblems) {
+    /// - Parameter snapshot: what was read of the files themselves, which may have changed since.
+    init(_ files: ConfigurationFiles, of snapshot: Snapshot? = nil) throws(ConfigurationProblems) {
+        stamps = snapshot?.sources ?? []
+        listings = snapshot?.listings ?? []
         for file in files.contents {
             do throws(FileProblem) {
                 copies[file.path] = try MemoryFile.make(file.bytes)
@@ -40,7 +43,7 @@ final class FileSources {
 
     /// Makes the files of a bundle readable.
     func add(_ bundle: BundleInForce) throws(FileProblem) {
-        for file in bundle.files { ofBundle[BundleInForce.prefix + file.path] = try MemoryFile.make(file.bytes) }
+        for file in bundle.files { ofBundle[file.path] = try MemoryFile.make(file.bytes) }
     }
 
     func note(_ contents: [UInt8]) { digests += SHA256Digest.of(contents).bytes }
@@ -51,7 +54,9 @@ final class FileSources {
     func source(_ path: String) -> String {
         if ServiceCredential.isCredential(path) { return path }
         // What isn't in the bundle isn't anywhere.
-        if path.hasPrefix(BundleInForce.prefix) { return "/proc/self/fd/\(ofBundle[path] ?? -1)" }
+        if path.hasPrefix(BundleInForce.prefix) {
+            return "/proc/self/fd/\(BundleInForce.place(of: path).flatMap { ofBundle[$0] } ?? -1)"
+        }
         if let copy = copies[FileStamp.absolute(path)] { return "/proc/self/fd/\(copy)" }
         let stamp = FileStamp(path)
         if known.insert(stamp.path).inserted { stamps.append(stamp) }
@@ -62,18 +67,28 @@ final class FileSources {
     func paths(_ pattern: String) throws(Reason) -> [String] {
         guard FileListing.hasWildcard(pattern) else { return [pattern] }
         let (directory, name) = FileListing.split(pattern)
+        if pattern.hasPrefix(BundleInForce.prefix) {
+            guard let place = BundleInForce.place(of: directory + "/") else { return [] }
+            return Self.names(among: ofBundle.keys, in: place.isEmpty ? "." : place, like: name).map {
+                BundleInForce.prefix + (place.isEmpty ? $0 : "\(place)/\($0)")
+            }
+        }
         let names: [String]
-        let isOfBundle = pattern.hasPrefix(BundleInForce.prefix)
-        if isOfBundle || readsCopies {
-            let absolute = isOfBundle ? directory : FileStamp.absolute(directory)
-            names = (isOfBundle ? ofBundle : copies).keys.map(FileListing.split)
-                .filter { $0.directory == absolute && FileListing.fits($0.name, name) }
-                .map(\.name).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+        if readsCopies {
+            names = Self.names(among: copies.keys, in: FileStamp.absolute(directory), like: name)
         } else {
             let listing = try FileListing(pattern)
             listings.append(listing)
             names = listing.names
         }
         return names.map { "\(directory)/\($0)" }
+    }
+
+    private static func names(
+        among paths: some Collection<String>, in directory: String, like pattern: String
+    ) -> [String] {
+        paths.map(FileListing.split)
+            .filter { $0.directory == directory && FileListing.fits($0.name, pattern) }
+            .map(\.name).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
     }
 }

@@ -20,9 +20,23 @@ package struct NamedFile: Sendable, Hashable {
     package let key: String
     package let place: Place
 
-    /// Its path in a bundle: the shortest form of the name. The bundle's pin file is in the top directory.
-    package var bundlePath: String {
-        (name.hasPrefix("/") ? "/" : "") + name.split(separator: "/").filter { $0 != "." }.joined(separator: "/")
+    /// Its path in a bundle, whose pin file is in the top directory; nil: it isn't below that of the pin file.
+    /// - Parameter main: the pin file. What is in its directory of further ones is in `pins.d` there.
+    package func bundlePath(beside main: String) -> String? {
+        guard let top = Self.parts(FileListing.split(main).directory), let parts = Self.parts(path),
+            parts.starts(with: top), parts.count > top.count, path.hasPrefix("/") == main.hasPrefix("/")
+        else { return nil }
+        var below = Array(parts.dropFirst(top.count))
+        if below.count > 1, below[0] == FileListing.split(FurtherPinFiles.directory(of: main)).name {
+            below[0] = "pins.d"
+        }
+        return below.joined(separator: "/")
+    }
+
+    /// Nil: a part leads upwards.
+    private static func parts(_ path: String) -> [Substring]? {
+        let parts = path.split(separator: "/").filter { $0 != "." }
+        return parts.contains("..") ? nil : parts
     }
 
     /// Each machine has its own; a bundle only names it.
@@ -31,7 +45,8 @@ package struct NamedFile: Sendable, Hashable {
     }
 
     /// Why a bundle can't have an entry that names it, for people; nil if it can.
-    package var objectionToCarrying: String? {
+    /// - Parameter main: the pin file.
+    package func objectionToCarrying(beside main: String) -> String? {
         switch purpose {
         case .secret:
             "a secret or private key, which a bundle never carries; move the entry to the pin file of the machine that "
@@ -48,6 +63,8 @@ package struct NamedFile: Sendable, Hashable {
             "a credential of a service; a bundle takes files below the directory of the pin file"
         case .policy where name.split(separator: "/").contains(".."):
             "a path with \"..\"; a bundle takes files below the directory of the pin file"
+        case .policy where bundlePath(beside: main) == nil:
+            "not below the directory of the pin file, from which a bundle takes its files"
         case .policy: nil
         }
     }

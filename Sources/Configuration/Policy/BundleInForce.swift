@@ -6,6 +6,7 @@ package struct BundleInForce: Sendable, Equatable {
     /// SHA-256 of its payload, in hexadecimal.
     package let digest: String
     package let note: String?
+    let groups: [String]
     /// Unix seconds: the earliest end of its timestamp, its own, and its root's.
     package let expires: Int64
     package let local: LocalRule
@@ -15,18 +16,34 @@ package struct BundleInForce: Sendable, Equatable {
     package static let prefix = "bundle:/"
     static let pinFile = prefix + PolicyBundle.pinFile
 
-    init(_ verified: VerifiedBundle) {
+    /// - Parameter latest: of a later timestamp or root, if one was verified.
+    init(_ verified: VerifiedBundle, confirmed latest: BundleState) {
         self.init(
             verified.bundle,
-            expires: min(verified.timestampExpires, verified.bundle.expires, verified.root.expires))
+            expires: min(
+                max(verified.timestampExpires, latest.timestampExpires), verified.bundle.expires,
+                max(verified.root.expires, latest.rootExpires ?? 0)))
     }
 
     init(_ bundle: PolicyBundle, expires: Int64) {
         version = bundle.version
         digest = bundle.digest
         note = bundle.note
+        groups = bundle.groups
         self.expires = expires
         local = bundle.local
         files = bundle.files
+    }
+
+    /// Files that are only looked at: nothing of the machine is beside them.
+    init(draft files: [BundleFile]) {
+        (version, digest, note, groups, expires, local) = (0, "", nil, [], .max, .any)
+        self.files = files
+    }
+
+    /// A path below ``prefix`` in its one spelling; nil: it leads out of the bundle.
+    static func place(of path: String) -> String? {
+        let parts = path.dropFirst(prefix.count).split(separator: "/").filter { $0 != "." }
+        return parts.contains("..") ? nil : parts.joined(separator: "/")
     }
 }

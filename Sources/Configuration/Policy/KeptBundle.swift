@@ -8,32 +8,56 @@ package struct KeptBundle: Sendable, Codable, Equatable {
     /// A file of 16 MiB in base64, and its root again.
     static let limit = 48 << 20
 
-    /// The whole file, as it was fetched.
+    /// What the server calls the file that it sent last.
+    package struct Tag: Sendable, Codable, Equatable {
+        package let etag: String
+        /// Another server's tags mean something else.
+        package let url: String
+
+        package init(etag: String, url: String) {
+            self.etag = etag
+            self.url = url
+        }
+    }
+
+    /// The whole file.
     package let bytes: [UInt8]
+    /// Of that file.
     package let state: BundleState
-    /// Unix seconds. All its dates held then.
+    /// What was verified last: a later bundle may wait for its stage, or may not be put into force.
+    package private(set) var latest: BundleState
+    /// Unix seconds. All dates of the file held then.
     package let accepted: Int64
-    /// As the server has it; nil: none.
-    package let etag: String?
+    package private(set) var tag: Tag?
     /// The keys that the configuration began with.
     fileprivate let trust: [String]
 
-    package init(bytes: [UInt8], state: BundleState, accepted: Int64, etag: String?, by settings: PolicySettings) {
+    /// - Parameter tag: nil: the server gave none.
+    package init(bytes: [UInt8], state: BundleState, accepted: Int64, tag: Tag?, by settings: PolicySettings) {
         self.bytes = bytes
         self.state = state
+        latest = state
         self.accepted = accepted
-        self.etag = etag
+        self.tag = tag
         trust = settings.trust
     }
 
-    private enum CodingKeys: String, CodingKey { case bundle, state, accepted, etag, trust }
+    /// The same file, once more was verified.
+    package func knowing(_ latest: BundleState, tag: Tag?) -> KeptBundle {
+        var kept = self
+        (kept.latest, kept.tag) = (latest, tag)
+        return kept
+    }
+
+    private enum CodingKeys: String, CodingKey { case bundle, state, latest, accepted, tag, trust }
 
     package init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         bytes = [UInt8](try container.decode(Data.self, forKey: .bundle))
         state = try container.decode(BundleState.self, forKey: .state)
+        latest = try container.decode(BundleState.self, forKey: .latest)
         accepted = try container.decode(Int64.self, forKey: .accepted)
-        etag = try container.decodeIfPresent(String.self, forKey: .etag)
+        tag = try container.decodeIfPresent(Tag.self, forKey: .tag)
         trust = try container.decode([String].self, forKey: .trust)
     }
 
@@ -41,8 +65,9 @@ package struct KeptBundle: Sendable, Codable, Equatable {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(Data(bytes), forKey: .bundle)
         try container.encode(state, forKey: .state)
+        try container.encode(latest, forKey: .latest)
         try container.encode(accepted, forKey: .accepted)
-        try container.encodeIfPresent(etag, forKey: .etag)
+        try container.encodeIfPresent(tag, forKey: .tag)
         try container.encode(trust, forKey: .trust)
     }
 
@@ -58,9 +83,16 @@ package struct KeptBundle: Sendable, Codable, Equatable {
 extension PolicySettings {
     fileprivate var trust: [String] { keys.map(\.text).sorted() + ["\(threshold)"] }
 
-    /// Verifies an accepted bundle at the time of its acceptance. Its root may be much newer than the configured keys, and
-    /// stays known while these are unchanged.
-    package func verify(_ kept: KeptBundle) throws(BundleError) -> VerifiedBundle {
-        try verifier.verify(kept.bytes, after: kept.trust == trust ? kept.state : nil, at: kept.accepted)
+    /// What holds of an accepted bundle, verified at the time of its acceptance. Its root may be much newer than the
+    /// configured keys, and stays known while these are unchanged.
+    package func inForce(_ kept: KeptBundle) throws(BundleError) -> BundleInForce {
+        let known = kept.trust == trust ? kept.state : nil
+        let verified = try verifier.verify(kept.bytes, after: known, at: kept.accepted)
+        return BundleInForce(verified, confirmed: kept.latest)
+    }
+
+    /// What is remembered of a bundle that was accepted by these keys. By others, nothing is known.
+    package func remembered(_ kept: KeptBundle?) -> KeptBundle? {
+        kept.flatMap { (try? inForce($0)) == nil ? nil : $0 }
     }
 }

@@ -7,18 +7,19 @@ internal import TLS
 /// changed, and dates pass.
 struct KeptBundleReader {
     let settings: PolicySettings
-    let stateDirectory: String
+    /// Where the proxy keeps it.
+    let directory: String
     let findings: Findings
     let now: UnixTime
 
     /// - Parameter candidate: in place of the kept one.
     func read(_ candidate: KeptBundle?) -> BundleReading {
-        let place = Place(file: "\(stateDirectory)/\(KeptBundle.fileName)")
+        let place = Place(file: "\(directory)/\(KeptBundle.fileName)")
         let kept: KeptBundle
         do throws(Reason) {
             if let candidate {
                 kept = candidate
-            } else if let found = try Self.kept(in: stateDirectory) {
+            } else if let found = try Self.kept(in: directory) {
                 kept = found
             } else {
                 return without("no bundle was accepted yet from \(settings.bundle)", at: place)
@@ -28,14 +29,16 @@ struct KeptBundleReader {
             findings.error(place, "the bundle that was accepted last can't be read: \(error.text)")
             return .none
         }
-        let verified: VerifiedBundle
+        let bundle: BundleInForce
         do throws(BundleError) {
             // Its dates held when it was accepted; whether they still do is asked below.
-            verified = try settings.verify(kept)
+            bundle = try settings.inForce(kept)
         } catch {
             return without("the bundle that was accepted last can't be verified: \(error)", at: place)
         }
-        let bundle = BundleInForce(verified)
+        if let objection = settings.objection(toVersion: bundle.version, for: bundle.groups) {
+            return without(objection, at: place)
+        }
         guard bundle.expires <= now else { return .bundle(bundle) }
         let cause = "bundle version \(bundle.version) expired at \(BundleTime.text(bundle.expires))"
         switch settings.onExpiry {

@@ -1,3 +1,4 @@
+internal import Addresses
 internal import Security
 internal import TLS
 
@@ -19,19 +20,15 @@ struct LocalEntries {
 
     /// What an own entry would weaken, for people; nil: nothing.
     func weakness(of own: HostEntry, _ pattern: HostPattern) -> String? {
-        var isCovered = false
-        for (other, entry) in broader(than: pattern) {
-            if other.port == nil { isCovered = true }
-            let stance = Stance(entry, isOfDefaults: entry.rules === defaults.rules)
-            if let reason = stance.weakness(of: own) {
+        // Each contains all names of the own pattern: the most specific one decides, on its port.
+        for (other, entry) in broader(than: pattern).sorted(by: { $0.pattern.isMoreSpecific(than: $1.pattern) }) {
+            if let reason = Stance(entry, beside: defaults).weakness(of: own) {
                 return "it is weaker than the bundle's entry in \(entry.location): \(reason)"
             }
+            if other.port == nil || other.port == pattern.port { return nil }
         }
         // Some of its hosts have no entry in the bundle.
-        if !isCovered, let reason = Stance(defaults).weakness(of: own) {
-            return "it is weaker than the bundle's defaults: \(reason)"
-        }
-        return nil
+        return Stance(defaults).weakness(of: own).map { "it is weaker than the bundle's defaults: \($0)" }
     }
 
     /// The bundle's entries that would decide about some of its hosts.
@@ -39,6 +36,10 @@ struct LocalEntries {
         var forms: [Form] = []
         if pattern.scope == .exact {
             forms.append(Form(scope: .exact, name: pattern.name[...]))
+            // NAT64: without an entry of its own the address is that of IPv4.
+            if let translated = IPAddress(pattern.name)?.translated {
+                forms.append(Form(scope: .exact, name: translated.description[...]))
+            }
             if !pattern.isAddress, let parent = Self.parent(of: pattern.name[...]) {
                 forms.append(Form(scope: .oneLabel, name: parent))
             }
@@ -67,17 +68,23 @@ struct LocalEntries {
 private struct Stance {
     let action: HostAction
     let policy: SecurityPolicy
-    let hasRules: Bool
     let clients: EntryClients?
+    let reportURI: ServiceURL?
+    /// Of an entry of the bundle; false: those of the defaults hold.
+    let hasRules: Bool
+    let defaultRules: RuleLayers?
+    let isOfEntry: Bool
 
-    init(_ entry: HostEntry, isOfDefaults: Bool) {
-        (action, policy, clients) = (entry.action, entry.policy, entry.clients)
-        hasRules = !isOfDefaults && entry.rules != nil
+    init(_ entry: HostEntry, beside defaults: PinDefaults) {
+        (action, policy, clients, reportURI) = (entry.action, entry.policy, entry.clients, entry.reportURI)
+        hasRules = entry.rules !== defaults.rules && entry.rules != nil
+        defaultRules = defaults.rules
+        isOfEntry = true
     }
 
     init(_ defaults: PinDefaults) {
         (action, policy, clients) = (defaults.action, SecurityPolicy(requirements: defaults.requirements), nil)
-        hasRules = false
+        (hasRules, defaultRules, reportURI, isOfEntry) = (false, defaults.rules, defaults.reportURI, false)
     }
 
     /// Nil: the entry is as strict.
@@ -91,7 +98,12 @@ private struct Stance {
         case .tunnel, .verifyTunnel, .intercept: break
         }
         if hasRules { return "that has rules, and entries are not merged; only action: deny would be stricter" }
+        if defaultRules != nil, own.rules !== defaultRules {
+            return "the bundle's defaults have rules, and the entry has its own"
+        }
+        if isOfEntry, own.hasBaseURL { return "base_url sends requests to another host" }
         if let clients, own.clients != clients { return "clients are others here" }
+        if let reportURI, own.reportURI != reportURI { return "report_uri is another" }
         return policy.weakness(of: own.policy)
     }
 }
@@ -110,6 +122,9 @@ extension SecurityPolicy {
             }
             if enforcement == .enforce, own.enforcement == .report { return "enforcement: report" }
             if let expiry, own.expiry != expiry { return "expires and on_expiry are others here" }
+            if enforcement == .enforce, own.expiry != expiry, own.expiry?.action == .report {
+                return "on_expiry: report"
+            }
         }
         return requirements.weakness(of: own.requirements)
     }

@@ -22,15 +22,14 @@ package struct PolicySettings: Sendable, Equatable {
 
     package var verifier: BundleVerifier { BundleVerifier(keys: keys, threshold: threshold) }
 
-    /// What is remembered of a bundle that was accepted by these keys. By others, nothing is known.
-    package func remembered(_ kept: KeptBundle?) -> KeptBundle? {
-        kept.flatMap { (try? verify($0)) == nil ? nil : $0 }
-    }
-
     /// Why a bundle isn't for this machine, for people; nil: it is.
     package func objection(to bundle: PolicyBundle) -> String? {
-        guard !bundle.groups.isEmpty, !bundle.groups.contains(where: groups.contains) else { return nil }
-        return "bundle version \(bundle.version) is for the groups \(bundle.groups.joined(separator: ", ")), and this "
+        objection(toVersion: bundle.version, for: bundle.groups)
+    }
+
+    func objection(toVersion version: Int, for others: [String]) -> String? {
+        guard !others.isEmpty, !others.contains(where: groups.contains) else { return nil }
+        return "bundle version \(version) is for the groups \(others.joined(separator: ", ")), and this "
             + "machine is in \(groups.isEmpty ? "none" : groups.joined(separator: ", "))"
     }
 }

@@ -13,6 +13,11 @@ package struct ServiceURL: Sendable, Hashable, CustomStringConvertible {
     /// For people: without its query, which may hold a token.
     package let description: String
 
+    /// All of it.
+    package var address: String {
+        "\(isSecure ? "https" : "http")://\(host.contains(":") ? "[\(host)]" : host):\(port)\(target)"
+    }
+
     /// - Parameters:
     ///   - example: a URL that would do.
     ///   - purpose: what is done there, e.g. `reports can't be sent to`.

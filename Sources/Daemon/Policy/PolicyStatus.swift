@@ -30,7 +30,7 @@ package struct PolicyStatus: Codable, Sendable, Equatable {
         version = bundle?.version
         digest = bundle?.digest
         note = bundle?.note
-        expires = bundle?.expires
+        expires = figures?.expires ?? bundle?.expires
         denial = snapshot.denial
         answered = figures?.answered
         failures = figures?.failures ?? 0

@@ -9,17 +9,17 @@ import Security
 import Session
 import TLS
 
-/// Fetches the policy bundle again and again, verifies it, and has it put into force, whole or not at all. On the
-/// daemon's main loop.
+/// Fetches the policy bundle again and again, and has it put into force, whole or not at all. On the daemon's main loop.
 final class PolicyWatch {
     /// What it asks of the daemon.
     struct Daemon {
         let configuration: () -> ActiveConfiguration?
         let unixTime: () -> UnixTime
-        /// Whether the configuration can be read with the bundle; nil: it can.
-        let objection: (KeptBundle) -> String?
-        /// Reads the configuration again; nil: it is in force.
-        let reload: () -> String?
+        /// Puts a bundle (nil: the accepted one) into force with the files in force, once it is stored. The closure stores
+        /// it, and returns why it couldn't. Returns why nothing has changed; nil: it is in force.
+        let renew: (_ candidate: KeptBundle?, _ keep: () -> String?) -> String?
+        /// Denies every host; says why.
+        let deny: (String) -> Void
     }
 
     /// For `status`, metrics and the page.
@@ -31,26 +31,29 @@ final class PolicyWatch {
         var failure: String?
         /// A bundle that isn't for this machine yet.
         var waiting: Int?
+        /// When the dates of the bundle in force end; nil: none is in force.
+        var expires: UnixTime?
     }
 
     private static let patience: Duration = .seconds(60)
-    /// The warning becomes an error.
-    private static let longAgo: UnixTime = 7 * 86_400
-    private static let day: UnixTime = 86_400
+    /// Longer ones aren't sent back: a server may refuse the request for them.
+    private static let longestTag = 256
 
     private let loop: EventLoop
     private let session: LoopSession
-    private let logger: Logger
-    private let daemon: Daemon
-    private let stage = RolloutStage.ofThisMachine
-    private var settings: PolicySettings?
+    let logger: Logger
+    let daemon: Daemon
+    let stage = RolloutStage.ofThisMachine
+    private(set) var settings: PolicySettings?
     private var pace = PolicyPace(interval: .zero)
-    private var kept: KeptBundle?
+    var kept: KeptBundle?
+    /// What is kept was read.
+    private var isRemembered = false
     private var underWay: ServiceExchange?
     private var pause: Timer?
     private var ending: Timer?
     private var lastWarning: UnixTime = 0
-    private(set) var figures = Figures()
+    var figures = Figures()
 
     init(loop: EventLoop, session: LoopSession, logger: Logger, daemon: Daemon) {
         self.loop = loop
@@ -61,17 +64,19 @@ final class PolicyWatch {
 
     /// Follows a configuration that was put into force. New settings are tried at once.
     func follow(_ snapshot: Snapshot) {
-        awaitEnd(of: snapshot.bundle)
-        guard snapshot.policy != settings else { return }
-        underWay?.cancel()
-        underWay = nil
-        pause = nil
-        settings = snapshot.policy
-        figures = Figures()
-        guard let settings else { return }
-        pace = PolicyPace(interval: settings.interval)
-        kept = settings.remembered(try? file(of: snapshot).read())
-        look()
+        if snapshot.policy != settings {
+            underWay?.cancel()
+            underWay = nil
+            pause = nil
+            settings = snapshot.policy
+            figures = Figures()
+            (kept, isRemembered) = (nil, false)
+            if let settings {
+                pace = PolicyPace(interval: settings.interval)
+                look()
+            }
+        }
+        awaitEnd(snapshot.bundle?.expires)
     }
 
     func stop() {
@@ -81,10 +86,6 @@ final class PolicyWatch {
         underWay = nil
     }
 
-    private func file(of snapshot: Snapshot) -> StateFile<KeptBundle> {
-        StateFile(KeptBundle.fileName, in: snapshot.stateDirectory)
-    }
-
     // MARK: The server
 
     private func look() {
@@ -92,10 +93,14 @@ final class PolicyWatch {
         pause = nil
         let exchange: ServiceExchange
         do {
+            if !isRemembered {
+                // Without it an older bundle would be accepted.
+                kept = settings.remembered(try file(of: configuration.snapshot).read())
+                isRemembered = true
+            }
             exchange = ServiceExchange(
                 try request(settings, configuration), session: session, within: Self.patience,
-                bodyLimit: BundleDocument.bytesLimit,
-                refusal: ProxyError.ofService)
+                bodyLimit: BundleDocument.bytesLimit, refusal: ProxyError.ofService)
         } catch {
             return failed("\(error)")
         }
@@ -104,10 +109,14 @@ final class PolicyWatch {
             guard let self else { return }
             underWay = nil
             switch result {
-            case .success(let response): judge(response, configuration.snapshot)
+            case .success(let response): judge(response, settings)
             case .failure(let failure): failed(failure.cause)
             }
         }
+    }
+
+    func file(of snapshot: Snapshot) -> StateFile<KeptBundle> {
+        StateFile(KeptBundle.fileName, in: snapshot.stateDirectory)
     }
 
     /// Pins of the server's own entry hold, whatever its action is.
@@ -117,21 +126,45 @@ final class PolicyWatch {
         let (url, snapshot) = (settings.bundle, configuration.snapshot)
         let entry = snapshot.entry(for: url.host, port: url.port)
         var fields = [("Accept-Encoding", "identity")]
-        if let etag = kept?.etag { fields.append(("If-None-Match", etag)) }
+        if let tag = tag(for: settings) { fields.append(("If-None-Match", tag)) }
         return try ServiceRequest(
             url, fields: fields, upstream: configuration.upstream, policy: entry?.policy ?? snapshot.defaultPolicy,
             tls: entry?.tls)
     }
 
-    private func judge(_ response: ServiceExchange.Response, _ snapshot: Snapshot) {
+    private func tag(for settings: PolicySettings) -> String? {
+        kept?.tag.flatMap { $0.url == settings.bundle.address ? $0.etag : nil }
+    }
+
+    private func judge(_ response: ServiceExchange.Response, _ settings: PolicySettings) {
+        let sent = tag(for: settings)
         switch response.status {
-        case 304 where kept?.etag != nil: answered()
-        case 200: take(response.body, etag: response.value(.etag), snapshot)
-        default: failed("the server answered \(response.status)")
+        case 304 where sent != nil: confirmed()
+        case 200: take(response.body, tag: Self.tag(of: response, settings), settings)
+        default:
+            // The condition may be what it objects to.
+            if sent != nil, (400..<500).contains(response.status), let kept {
+                self.kept = kept.knowing(kept.latest, tag: nil)
+            }
+            failed("the server answered \(response.status)")
         }
     }
 
-    private func answered() {
+    private static func tag(of response: ServiceExchange.Response, _ settings: PolicySettings) -> KeptBundle.Tag? {
+        guard let text = response.value(.etag), text.utf8.count <= longestTag,
+            EntityTag.parse(Array(text.utf8).span) != nil
+        else { return nil }
+        return KeptBundle.Tag(etag: text, url: settings.bundle.address)
+    }
+
+    /// The server has nothing else. A denial may be of a clock that was wrong, or of files that were.
+    func confirmed() {
+        if let settings, let kept, daemon.configuration()?.snapshot.denial != nil,
+            let bundle = try? settings.inForce(kept), bundle.expires > daemon.unixTime(),
+            let cause = daemon.renew(nil, { nil })
+        {
+            return failed("bundle version \(bundle.version) can't be put into force: \(cause)")
+        }
         pace.succeeded()
         figures.answered = daemon.unixTime()
         figures.failure = nil
@@ -139,7 +172,7 @@ final class PolicyWatch {
         wait()
     }
 
-    private func failed(_ cause: String) {
+    func failed(_ cause: String) {
         pace.failed()
         figures.failures += 1
         figures.failure = cause
@@ -158,94 +191,57 @@ final class PolicyWatch {
         let pause = pace.pause(Double.random(in: 0...1))
         self.pause = Timer(loop: loop, owner: self, afterNanoseconds: pause.nanoseconds) { $0.look() }
     }
+}
 
-    // MARK: The bundle
+// MARK: The end of a bundle
 
-    private func take(_ bytes: [UInt8], etag: String?, _ snapshot: Snapshot) {
-        guard let settings else { return }
-        let verified: VerifiedBundle
-        do throws(BundleError) {
-            verified = try settings.verifier.verify(bytes, after: kept?.state, at: daemon.unixTime())
-        } catch {
-            return failed("the bundle is refused: \(error)")
-        }
-        let bundle = verified.bundle
-        if let objection = settings.objection(to: bundle) { return failed(objection) }
-        let isAnother = kept?.state.bundleDigest != bundle.digest
-        guard !isAnother || stage.isReached(by: bundle.stage) else {
-            if figures.waiting != bundle.version {
-                logger.notice(
-                    "policy.waiting",
-                    metadata: [
-                        "version": .stringConvertible(bundle.version),
-                        "cause":
-                            "it is for \(bundle.stage ?? 100) of 100 machines, and this one has place \(stage.place)",
-                    ])
-            }
-            figures.waiting = bundle.version
-            return answered()
-        }
-        figures.waiting = nil
-        let fresh = KeptBundle(
-            bytes: bytes, state: verified.state, accepted: daemon.unixTime(), etag: etag, by: settings)
-        if isAnother, let objection = daemon.objection(fresh) {
-            return failed("bundle version \(bundle.version) can't be put into force: \(objection)")
-        }
-        let former = kept
-        do throws(StateFileProblem) {
-            try file(of: snapshot).write(fresh)
-        } catch {
-            // Not kept, it would be forgotten by a restart, and an older one accepted again.
-            return failed("\(error)")
-        }
-        kept = fresh
-        // New dates alone change them too.
-        if let cause = daemon.reload() {
-            kept = former
-            if let former { try? file(of: snapshot).write(former) }
-            return failed("bundle version \(bundle.version) can't be put into force: \(cause)")
-        }
-        if isAnother {
-            logger.notice(
-                "policy.accepted",
-                metadata: [
-                    "version": .stringConvertible(bundle.version), "digest": "\(bundle.digest)",
-                    "url": "\(settings.bundle)", "note": "\(bundle.note ?? "")",
-                ])
-        }
-        answered()
-    }
+extension PolicyWatch {
+    /// The warning becomes an error.
+    private static let longAgo: UnixTime = 7 * 86_400
+    private static let day: UnixTime = 86_400
 
-    // MARK: Its end
-
-    /// At that instant the configuration is read again: `on_expiry` says what holds then.
-    private func awaitEnd(of bundle: BundleInForce?) {
+    /// From then on `on_expiry` says what holds.
+    func awaitEnd(_ expires: UnixTime?) {
         ending = nil
-        guard let bundle else { return }
-        let left = bundle.expires - daemon.unixTime()
+        figures.expires = expires
+        guard let expires else { return }
+        let left = expires - daemon.unixTime()
         guard left > 0 else { return warnOfEnd() }
         // The wall clock may be set meanwhile.
+        setTimer(left)
+    }
+
+    private func setTimer(_ left: UnixTime) {
         ending = Timer(loop: loop, owner: self, afterNanoseconds: UInt64(min(left, 3600)) * 1_000_000_000) { watch in
-            if bundle.expires > watch.daemon.unixTime() {
-                watch.awaitEnd(of: bundle)
-            } else {
-                _ = watch.daemon.reload()
-            }
+            guard let expires = watch.figures.expires else { return }
+            let left = expires - watch.daemon.unixTime()
+            if left > 0 { watch.setTimer(left) } else { watch.ended(expires) }
+        }
+    }
+
+    private func ended(_ expires: UnixTime) {
+        guard let cause = daemon.renew(nil, { nil }) else { return }
+        let version = kept?.state.bundleVersion ?? 0
+        failed("bundle version \(version) has expired, and the files can't be read again: \(cause)")
+        // Denied is what the files would have said.
+        if settings?.onExpiry == .deny {
+            daemon.deny("bundle version \(version) expired at \(BundleTime.text(expires))")
         }
     }
 
     /// Once a day; after a week as an error.
     private func warnOfEnd() {
-        guard let bundle = daemon.configuration()?.snapshot.bundle else { return }
         let now = daemon.unixTime()
-        guard bundle.expires <= now, now - lastWarning >= Self.day else { return }
+        guard let bundle = daemon.configuration()?.snapshot.bundle, let expires = figures.expires, expires <= now,
+            now - lastWarning >= Self.day
+        else { return }
         lastWarning = now
         let fields: Logger.Metadata = [
-            "version": .stringConvertible(bundle.version), "date": "\(CalendarDate(bundle.expires))",
-            "days_left": .stringConvertible((bundle.expires - now) / Self.day),
+            "version": .stringConvertible(bundle.version), "date": "\(CalendarDate(expires))",
+            "days_left": .stringConvertible((expires - now) / Self.day),
             "effect": "it stays in force (on_expiry: keep)",
         ]
-        if now - bundle.expires > Self.longAgo {
+        if now - expires > Self.longAgo {
             logger.error("policy.expired", metadata: fields)
         } else {
             logger.warning("policy.expired", metadata: fields)

@@ -24,13 +24,7 @@ extension ProxyDaemon {
         upkeep?.save()
         do throws(ConfigurationProblems) {
             let fresh = try load()
-            let configuration: ActiveConfiguration
-            do {
-                configuration = try ActiveConfiguration(fresh, leaves: try reloaded(present), logger: logger)
-            } catch {
-                let place = Place(file: fresh.files.first ?? "")
-                throw ConfigurationProblems([Problem(.error, at: place, "can't be put into force: \(error)")])
-            }
+            let configuration = try active(fresh) { try reloaded(present) }
             let addedToAdmin = try admin?.open(fresh.admin, namedIn: fresh.files.first ?? "")
             let added: [ListeningSocket]
             do throws(ConfigurationProblems) {
@@ -67,7 +61,7 @@ extension ProxyDaemon {
         }
     }
 
-    private func putIntoForce(_ configuration: ActiveConfiguration) {
+    func putIntoForce(_ configuration: ActiveConfiguration) {
         snapshot = configuration.snapshot
         configurationInForce = configuration
         takeOver(configuration.leaves)

@@ -155,7 +155,9 @@ package final class SignerService {
 
     private static func stamps(of snapshot: Snapshot) -> [String: FileStamp] {
         // A directory is another one once a file was added.
-        let paths = snapshot.files + snapshot.listings.map(\.directory) + snapshot.authorityFiles.paths
+        let paths =
+            snapshot.files + snapshot.listings.map(\.directory) + snapshot.authorityFiles.paths
+            + (snapshot.policyFile.map { [$0] } ?? [])
         return Dictionary(paths.map { ($0, FileStamp($0)) }) { first, _ in first }
     }
 

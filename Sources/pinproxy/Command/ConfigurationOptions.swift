@@ -76,7 +76,7 @@ struct ConfigurationOptions: ParsableArguments {
     ///   - isProxy: this process will serve, so it must be able to read private files itself.
     func load(
         showingWarnings: Bool = false, readsPins: Bool = true, at instant: UnixTime? = nil, isProxy: Bool = false,
-        readsSecrets: Bool = true
+        readsSecrets: Bool = true, policyDirectory: String? = nil
     ) throws -> Snapshot {
         let (file, directory): (String, String)
         if isProxy {
@@ -91,7 +91,7 @@ struct ConfigurationOptions: ParsableArguments {
             let snapshot = try Snapshot.load(
                 file, stateDirectory: directory, readsPins: readsPins, at: instant,
                 services: isProxy ? [] : Self.services(directory),
-                readsSecrets: readsSecrets)
+                readsSecrets: readsSecrets, policyDirectory: policyDirectory)
             if showingWarnings { for warning in snapshot.warnings { Standard.error("\(warning)") } }
             return snapshot
         } catch {

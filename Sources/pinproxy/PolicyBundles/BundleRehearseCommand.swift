@@ -13,8 +13,8 @@ struct BundleRehearseCommand: ParsableCommand {
         discussion: """
             Verifies the bundle as this machine would (policy in pinproxy.yaml, and what it has accepted before), \
             reads it together with the machine's own pin file, and connects to hosts as pinproxy explain does: to \
-            those that the proxy has seen in the last days (pins.json and chains.json in the state directory; \
-            pinproxy learn records all), and to those that entries name. What would be refused is asked again by \
+            the policy server, to those that the proxy has seen in the last days (pins.json and chains.json in the \
+            state directory; pinproxy learn records all), and to those that entries name. What would be refused is asked again by \
             what is in force. The running proxy isn't touched.
 
             Exits 0 if nothing more is refused than now, and 1 if something is, or the bundle isn't valid here. \
@@ -74,7 +74,7 @@ struct BundleRehearseCommand: ParsableCommand {
             return []
         }
         let chosen = RehearsedHosts(
-            chains, pins, since: now - UnixTime(days) * 86_400, in: new, limit: maxHosts)
+            chains, pins, since: now - UnixTime(days) * 86_400, in: new, server: settings.bundle, limit: maxHosts)
         let hosts = try RehearsedHost.rehearse(
             chosen.hosts, under: new, beside: current, at: now, within: Self.timeForConnections)
         findings += lint(new, hosts, now)
@@ -94,7 +94,7 @@ struct BundleRehearseCommand: ParsableCommand {
         // One that can't be read has ended this command: what is in force couldn't be read.
         let kept = settings.remembered(try? StateFile<KeptBundle>(KeptBundle.fileName, in: stateDirectory).read())
         do throws(BundleError) {
-            guard unsigned else { return try settings.verifier.verify(bytes, after: kept?.state, at: now).bundle }
+            guard unsigned else { return try settings.verifier.verify(bytes, after: kept?.latest, at: now).bundle }
             guard let envelope = try BundleDocument(bytes).bundle else { throw .missing(.bundle) }
             let bundle = try PolicyBundle(envelope)
             guard bundle.expires > now else { throw .expired(.bundle, version: bundle.version, bundle.expires) }

@@ -11,11 +11,21 @@ enum PolicyCollection {
     static func files(of pinFile: String) throws -> [BundleFile] {
         // A missing file is the caller's mistake, and not the configuration's.
         let bytes = try contents(pinFile)
-        let policy = try load(pinFile)
+        let policy = try printed { () throws(ConfigurationProblems) in try PolicyFiles.load(pinFile) }
         for warning in policy.warnings { Standard.error("\(warning)") }
         var files = [BundleFile(path: PolicyBundle.pinFile, bytes: bytes)]
-        for file in policy.named where !file.isOfMachine && !files.contains(where: { $0.path == file.bundlePath }) {
-            files.append(BundleFile(path: file.bundlePath, bytes: try contents(file.path)))
+        var objections: [Problem] = []
+        for file in policy.named where !file.isOfMachine {
+            let path = file.bundlePath(beside: pinFile)
+            if let objection = file.objectionToCarrying(beside: pinFile) ?? path.flatMap(objection) {
+                let message = "\(file.key): \(file.name.printable) is \(objection)"
+                objections.append(Problem(.error, at: file.place, message))
+            } else if let path, !files.contains(where: { $0.path == path }) {
+                files.append(BundleFile(path: path, bytes: try contents(file.path)))
+            }
+        }
+        try printed { () throws(ConfigurationProblems) in
+            if !objections.isEmpty { throw ConfigurationProblems(objections) }
         }
         // What a machine will read is read here: the files may have changed since.
         _ = try load(files, from: pinFile)
@@ -25,33 +35,22 @@ enum PolicyCollection {
     /// What a machine makes of the files of a bundle.
     /// - Parameter name: the bundle's or pin file's, for people.
     static func load(_ files: [BundleFile], from name: String) throws -> PolicyFiles {
-        let place = try Materialised(files)
-        return try load(place.pinFile) { $0.replacing("\(place.path)/", with: "\(name.printable): ") }
+        try printed(of: name) { () throws(ConfigurationProblems) in try PolicyFiles.load(files) }
     }
 
-    /// - Parameter shown: what people know the names in a message by.
-    private static func load(_ pinFile: String, shown: (String) -> String = { $0 }) throws -> PolicyFiles {
-        let policy: PolicyFiles
-        do throws(ConfigurationProblems) { policy = try PolicyFiles.load(pinFile) } catch {
-            Standard.error(shown(error.description))
+    /// - Parameter name: whose files in the bundle the problems are about.
+    private static func printed<Value>(
+        of name: String = "", _ load: () throws(ConfigurationProblems) -> Value
+    ) throws -> Value {
+        do throws(ConfigurationProblems) { return try load() } catch {
+            Standard.error(error.description.replacing(BundleInForce.prefix, with: "\(name.printable): "))
             throw CommandFailure(code: CommandFailure.configuration)
         }
-        let objections = policy.named.compactMap { file in
-            objection(to: file).map {
-                Problem(.error, at: file.place, "\(file.key): \(file.name.printable) is \($0)")
-            }
-        }
-        guard objections.isEmpty else {
-            for problem in objections { Standard.error(shown("\(problem)")) }
-            throw CommandFailure(code: CommandFailure.configuration)
-        }
-        return policy
     }
 
-    private static func objection(to file: NamedFile) -> String? {
-        if file.isOfMachine { return nil }
-        if let objection = file.objectionToCarrying ?? BundleFile.objection(to: file.bundlePath) { return objection }
-        return file.bundlePath == PolicyBundle.pinFile ? "the name that the pin file has in a bundle" : nil
+    private static func objection(to path: String) -> String? {
+        BundleFile.objection(to: path)
+            ?? (path == PolicyBundle.pinFile ? "the name that the pin file has in a bundle" : nil)
     }
 
     private static func contents(_ path: String) throws -> [UInt8] {
@@ -59,31 +58,6 @@ enum PolicyCollection {
             return try SmallFile.read(path, limit: BundleFile.bytesLimit).bytes
         } catch {
             throw CommandFailure("\(path.printable): \(error)")
-        }
-    }
-
-    /// The files of a bundle in a directory of this process, as a machine has them.
-    final class Materialised {
-        private let directory: ScratchDirectory
-        var path: String { directory.path }
-        var pinFile: String { "\(path)/\(PolicyBundle.pinFile)" }
-
-        /// - Parameter files: with paths that the format allows.
-        init(_ files: [BundleFile]) throws {
-            directory = try ScratchDirectory(for: "bundle")
-            for file in files {
-                guard BundleFile.objection(to: file.path) == nil else {
-                    throw CommandFailure("\(file.path.printable) can't be in a bundle")
-                }
-                let place = URL(fileURLWithPath: "\(directory.path)/\(file.path)")
-                do {
-                    try FileManager.default.createDirectory(
-                        at: place.deletingLastPathComponent(), withIntermediateDirectories: true)
-                    try Data(file.bytes).write(to: place)
-                } catch {
-                    throw CommandFailure("\(place.path): it can't be written")
-                }
-            }
         }
     }
 }

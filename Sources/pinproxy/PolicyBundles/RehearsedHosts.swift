@@ -4,8 +4,9 @@ internal import Records
 internal import Security
 internal import TLS
 
-/// The hosts that a bundle is rehearsed with, those first that it is most likely to matter for: hosts that this machine
-/// has seen and an entry decides about, hosts that entries name, other hosts that were seen.
+/// The hosts that a bundle is rehearsed with, the most important first. They are the policy server, since a machine that
+/// refuses it gets no correction; then hosts that this machine has seen and an entry decides about; hosts that entries
+/// name; other hosts that were seen.
 struct RehearsedHosts {
     let hosts: [Rehearsal.Host]
     /// How many there was no room for.
@@ -14,8 +15,13 @@ struct RehearsedHosts {
     /// - Parameters:
     ///   - since: what was seen last before then is left aside.
     ///   - snapshot: with the bundle.
+    ///   - server: where bundles are fetched.
     ///   - limit: how many at most.
-    init(_ chains: ChainHistory, _ pins: PinHistory, since: UnixTime, in snapshot: Snapshot, limit: Int) {
+    init(
+        _ chains: ChainHistory, _ pins: PinHistory, since: UnixTime, in snapshot: Snapshot, server: ServiceURL,
+        limit: Int
+    ) {
+        let server = (try? Rehearsal.Host(name: server.host, port: server.port)).map { [$0] } ?? []
         let recorded = chains.hosts.values.compactMap { host in
             Seen(try? Rehearsal.Host(name: host.name, port: host.port), host.chains.map(\.last).max(), since: since)
         }
@@ -34,7 +40,7 @@ struct RehearsedHosts {
         let named = snapshot.hosts.entries.compactMap { place($0.pattern) }
 
         var known: Set<Rehearsal.Host> = []
-        let found = (seen.filter(isDecided) + named + seen).filter {
+        let found = (server + seen.filter(isDecided) + named + seen).filter {
             // The proxy answers itself for its test hosts.
             TestHost($0.name) == nil && known.insert($0).inserted
         }

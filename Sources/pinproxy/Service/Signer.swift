@@ -30,7 +30,10 @@ struct Signer: ParsableCommand {
 
     func run() throws {
         CoreFiles.forbid()
-        let (file, snapshot) = (try options.fileForProxy(), try options.load(isProxy: true, readsSecrets: false))
+        let file = try options.fileForProxy()
+        // The service's signer has a state directory of its own, and the proxy keeps the bundle.
+        let policyDirectory = ConfigurationOptions.serviceState(of: file)
+        let snapshot = try options.load(isProxy: true, readsSecrets: false, policyDirectory: policyDirectory)
         let inherited = ServiceNotifier.signerSocket()
         guard snapshot.authority.signer != nil || inherited != nil else {
             throw CommandFailure(
@@ -54,7 +57,8 @@ struct Signer: ParsableCommand {
             let service = try SignerService(
                 snapshot: snapshot, inherited: inherited, logger: logger, notices: Run.notices,
                 load: { () throws(ConfigurationProblems) in
-                    try Snapshot.load(file, stateDirectory: directory, readsSecrets: false)
+                    try Snapshot.load(
+                        file, stateDirectory: directory, readsSecrets: false, policyDirectory: policyDirectory)
                 })
             try service.run()
         } catch {

@@ -110,10 +110,18 @@ struct SignedPolicyBed {
         try await proxy.connect(to: "\(Self.api):\(origin.port)").status
     }
 
-    func status() async throws -> String {
+    func status(_ options: String...) async throws -> String {
         try await bed.run(
-            [ProxyProcess.executable, "status", "--config", bed.path("proxy/pinproxy.yaml")],
+            [ProxyProcess.executable, "status", "--config", bed.path("proxy/pinproxy.yaml")] + options,
             environment: ProxyProcess.environment(in: bed)
         ).output
+    }
+
+    /// A number of `status --json`: of the policy, or of the proxy itself.
+    func number(_ key: String, ofPolicy: Bool = false) async throws -> Int {
+        let text = try await status("--json")
+        let report = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
+        let part = ofPolicy ? report["policy"] as? [String: Any] : report
+        return try #require(part?[key] as? Int, "\(text)")
     }
 }
