@@ -291,6 +291,7 @@ else
 	python3 Benchmarks/pieces.py --pinproxy $(PROGRAM)
 	python3 Benchmarks/rules.py --pinproxy $(PROGRAM)
 	python3 Benchmarks/cache.py --pinproxy $(PROGRAM)
+	python3 Benchmarks/bundles.py --pinproxy $(PROGRAM)
 	swift build -c release --product HostBenchmark $(STATIC) $(RELEASE_FLAGS)
 	.build/release/HostBenchmark
 	swift build -c release --product SerializationBenchmark $(STATIC) $(RELEASE_FLAGS)

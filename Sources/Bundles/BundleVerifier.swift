@@ -1,4 +1,4 @@
-/// A bundle whose signatures, versions and dates hold.
+/// A bundle whose signatures, versions and dates were verified.
 package struct VerifiedBundle: Sendable {
     package let bundle: PolicyBundle
     /// For the next verification.

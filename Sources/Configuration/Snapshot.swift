@@ -85,7 +85,7 @@ package final class Snapshot: Sendable {
         digest = sources.digest
     }
 
-    /// The main pin file; nil: there is none.
+    /// The main pin file; nil: `pins` isn't set.
     package var pinFile: String? { files.count > 1 ? files[1] : nil }
 
     /// The same snapshot but for what is given.

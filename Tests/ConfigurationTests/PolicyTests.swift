@@ -348,7 +348,12 @@ import Testing
         ("hosts:\n  - {match: a.test, pinning: none, crl_files: a.crl}\n", "revocation lists aren't part of a bundle"),
         ("hosts: 1\n", "bundle:/pins.yaml:1:8"),
         (
-            "hosts:\n  - {match: a.test, pinning: none, session: {credentials: {user: u, password_file: /etc/hostname}}}\n",
+            """
+            hosts:
+              - match: a.test
+                session: {credentials: {user: u, password_file: /etc/hostname}}
+
+            """,
             "password_file: /etc/hostname is a secret or private key, which a bundle never carries"
         ),
         ("include: /etc/pinproxy/*.yaml\nhosts: []\n", "include: /etc/pinproxy/*.yaml"),

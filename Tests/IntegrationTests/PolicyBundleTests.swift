@@ -132,8 +132,8 @@ struct PolicyBundleTests {
         }
     }
 
-    /// The same file again, or a new timestamp alone, reads nothing again; nor does a bundle put into force what somebody
-    /// is just writing.
+    /// The same file again, or a new timestamp alone, reads nothing again. A bundle doesn't put into force what somebody
+    /// is writing.
     @Test func filesThatWereChangedWaitForTheirReload() async throws {
         try await withTestBed { bed in
             let bed = try await SignedPolicyBed(bed)
@@ -180,6 +180,19 @@ struct PolicyBundleTests {
             try await bed.look(proxy, "hosts: []\n", "on_expiry: deny", "groups: [a]")
             _ = try await proxy.events.first("policy.accepted")
             #expect(try await bed.api(proxy) == 200)
+        }
+    }
+
+    @Test func aBrokenTransferIsResumed() async throws {
+        try await withTestBed { bed in
+            let bed = try await SignedPolicyBed(bed)
+            try await bed.sign(Self.denied)
+            let (proxy, server) = try await bed.proxy(fetchingPieces: 1_000)
+            #expect(try await proxy.events.first("policy.accepted")["version"] == "1")
+            #expect(try await bed.api(proxy) == 403)
+            #expect(proxy.events.all("policy.failed").isEmpty)
+            let ranges = server.events.all("asked").map { $0["range"] }
+            #expect(ranges.count > 1 && ranges.first == "" && ranges.dropFirst().first == "bytes=1000-", "\(ranges)")
         }
     }
 

@@ -78,11 +78,11 @@ struct RehearseCommandTests {
             try configure(bed)
             try await bed.sign(entry(bed, try await bed.apiPin()), "--note", "right")
             let run = try await rehearse(bed)
-            #expect(run.succeeded && run.output.hasPrefix("none of 1 host would be refused\n"), "\(run)")
+            #expect(run.succeeded && run.output.hasPrefix("none of 2 hosts would be refused\n"), "\(run)")
             // Its lines are linted.
             #expect(run.output.contains("bundle:/pins.yaml:2:") && run.output.contains("[no-backup]"), "\(run)")
             let report = try Report(try await rehearse(bed, "--json"))
-            #expect(report.version == 1 && report.verified && report.hosts == 1 && report.refused.isEmpty)
+            #expect(report.version == 1 && report.verified && report.hosts == 2 && report.refused.isEmpty)
             #expect(report.findings.contains { $0.rule == "no-backup" } && report.remarks.isEmpty)
         }
     }
@@ -104,7 +104,7 @@ struct RehearseCommandTests {
             #expect(
                 run.output.hasPrefix(
                     """
-                    1 of 1 host would be refused
+                    1 of 2 hosts would be refused
                       api.test:\(bed.origin.port): 502 Certificate pinning failure for api.test
                         by bundle:/pins.yaml:2: match: api.test:\(bed.origin.port); accepted by what is in force
 
@@ -134,7 +134,7 @@ struct RehearseCommandTests {
             try configure(bed, own: "hosts:\n  - {match: \"api.test:\(bed.origin.port)\", action: deny}\n")
             try await bed.sign(entry(bed, .wrongPin))
             let run = try await rehearse(bed)
-            #expect(run.succeeded && run.output.hasPrefix("1 of 1 host would be refused\n"), "\(run)")
+            #expect(run.succeeded && run.output.hasPrefix("1 of 2 hosts would be refused\n"), "\(run)")
             #expect(run.output.contains("proxy/pins.yaml:2: match: api.test:\(bed.origin.port); refused by"), "\(run)")
             let refused = try Report(try await rehearse(bed, "--json")).refused
             #expect(refused.map(\.new) == [false] && refused.first?.cause.hasPrefix("403 ") == true)
@@ -154,7 +154,7 @@ struct RehearseCommandTests {
 
                 """)
             let run = try await rehearse(bed)
-            #expect(run.succeeded && run.output.hasPrefix("none of 2 hosts would be refused\n"), "\(run)")
+            #expect(run.succeeded && run.output.hasPrefix("none of 3 hosts would be refused\n"), "\(run)")
             #expect(run.output.contains("\nnot reachable, so not known: 2 hosts\n  api.test:1: "), "\(run)")
             let report = try Report(try await rehearse(bed, "--json"))
             #expect(report.unreachable.map(\.host) == ["api.test", "silent.test"], "\(report)")
@@ -172,7 +172,7 @@ struct RehearseCommandTests {
             #expect(refused.ending == .exited(1) && refused.output.isEmpty, "\(refused)")
             #expect(refused.errors.contains("the file has no timestamp"), "\(refused)")
             let run = try await rehearse(bed, "--unsigned")
-            #expect(run.ending == .exited(1) && run.output.hasPrefix("1 of 1 host would be refused\n"), "\(run)")
+            #expect(run.ending == .exited(1) && run.output.hasPrefix("1 of 2 hosts would be refused\n"), "\(run)")
             #expect(run.output.contains("remark: bundle version 1 is for the groups servers"), "\(run)")
             #expect(try Report(try await rehearse(bed, "--unsigned", "--json")).verified == false)
         }
@@ -211,13 +211,14 @@ struct RehearseCommandTests {
                 return try Report(run)
             }
             let usual = try await report()
-            #expect(usual.refused.map(\.host) == ["api.test", "more.test"], "\(usual)")
-            // The server has a certificate for one of them.
-            #expect(usual.refused.map(\.new) == [true, false])
-            #expect(usual.hosts == 3 && usual.left_out == 0 && usual.unreachable.map(\.host) == ["gone.invalid"])
-            #expect(try await report("--days", "90").refused.count == 3)
+            // The policy server comes first: without it there is no way back.
+            #expect(usual.refused.map(\.host) == ["policy.test", "api.test", "more.test"], "\(usual)")
+            // nginx has certificates for two of them.
+            #expect(usual.refused.map(\.new) == [true, true, false])
+            #expect(usual.hosts == 4 && usual.left_out == 0 && usual.unreachable.map(\.host) == ["gone.invalid"])
+            #expect(try await report("--days", "90").refused.count == 4)
             let few = try await report("--max-hosts", "1")
-            #expect(few.hosts == 1 && few.left_out == 2 && few.refused.map(\.host) == ["api.test"])
+            #expect(few.hosts == 1 && few.left_out == 3 && few.refused.map(\.host) == ["policy.test"])
             for words in [["--days", "0"], ["--days", "91"], ["--max-hosts", "0"], ["--max-hosts", "10001"]] {
                 let run = try await rehearse(bed, words[0], words[1])
                 #expect(run.ending == .exited(2) && run.errors.contains(words[0]), "\(run)")

@@ -9,7 +9,7 @@ import time
 from ends import CLOSED
 from http1_door import Break, HTTP1Door
 from http2_door import HTTP2Door
-from plan import NEVER_WHOLE, REFUSED, ZONE_OF, ZONES, make
+from plan import NEVER_WHOLE, REFUSED, TURNING, ZONE_OF, ZONES, make
 
 PROXY = ("127.0.0.1", 7467)
 REFUSED_HOSTS = ["wrong.test", "denied.test", "pinned.test", "nowhere.free.test"]
@@ -198,7 +198,7 @@ class Clients:
     def refused_tunnel(self, host, status, begin):
         if status < 400:
             self.report(f"{status} to CONNECT {host}")
-        elif self.is_calm and "turning" not in host:
+        elif self.is_calm and not any(zone in host for zone in TURNING):
             told = self.report if status != 504 else lambda text: self.timed_out(begin, text)
             told(f"{host}: {status} to CONNECT though nobody breaks anything")
 
@@ -252,7 +252,7 @@ class Clients:
         if "x-origin" not in result.fields:
             if result.status < 400 or "pinproxy" not in result.fields.get("proxy-status", ""):
                 self.report(f"{what} is neither the origin's nor an error of the proxy's")
-            elif self.is_calm and exchange.kind not in REFUSED and "turning" not in host:
+            elif self.is_calm and exchange.kind not in REFUSED and not any(zone in host for zone in TURNING):
                 self.puzzle(
                     exchange.path, begin, f"{what} though nobody breaks anything: {result.fields.get('proxy-status')}"
                 )

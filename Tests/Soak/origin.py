@@ -10,6 +10,7 @@ import struct
 from ends import CLOSED, reset
 from http2_side import HTTP2Origin
 from plan import AUTHORIZATION, SILENCE, Exchange
+from policy import PATH
 
 HINTS = b"HTTP/1.1 103 Early Hints\r\nLink: </style>\r\n\r\n"
 
@@ -32,10 +33,11 @@ class Arriving(asyncio.StreamReaderProtocol):
 
 
 class Origin:
-    def __init__(self, folder, chance, report):
+    def __init__(self, folder, chance, policy, report):
         """
         - Parameters:
           - folder: has its certificate and key.
+          - policy: is served too.
           - report: is called with what a request is that no client sent so.
         """
         self.contexts = {}
@@ -45,6 +47,7 @@ class Origin:
             self.contexts[offered].set_alpn_protocols([offered, "http/1.1"])
         self.contexts["http/1.1"].sni_callback = self.choose
         self.chance = chance
+        self.policy = policy
         self.report = report
         self.is_calm = True
         self.tried = {}
@@ -123,6 +126,8 @@ class Origin:
         if target.startswith("/collector"):
             self.reports += 1
             return await self.send(writer, b"HTTP/1.1 204 No Content\r\n\r\n")
+        if target == PATH:
+            return await self.policy.serve(self.is_calm, lambda data: self.send(writer, data))
         exchange = self.exchange(method, target, fields, body)
         return bool(exchange) and await self.answer(exchange, target, fields, writer)
 

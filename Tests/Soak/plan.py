@@ -62,7 +62,7 @@ SILENCE = 15
 AUTHORIZATION = "Basic " + base64.b64encode(b"soak:soak-password").decode()
 
 #: The names of entries in the pin file; each has ten hosts below it.
-ZONES = ["pinned", "report", "turning", "follow", "share", "auth", "json", "rewrite", "few", "cache", "free"]
+ZONES = ["pinned", "report", "turning", "follow", "share", "auth", "json", "rewrite", "few", "cache", "signed", "free"]
 ZONE_OF = {
     "redirect": "follow",
     "loop": "follow",
@@ -73,6 +73,8 @@ ZONE_OF = {
     "rewritten": "rewrite",
     "cached": "cache",
 }
+#: Zones whose hosts have a wrong pin now and then.
+TURNING = (".turning.", ".signed.")
 #: URLs of `cached` exchanges, which many clients ask for.
 CACHED = 60
 

@@ -19,6 +19,7 @@ import urllib.request
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "Desync"))
 from peers import ENVIRONMENT, Programs, certificates, die_with_parent  # noqa: E402
 from plan import ZONES  # noqa: E402
+from policy import URL  # noqa: E402
 
 ADMIN = "http://127.0.0.1:7468"
 FAKETIME = next(iter(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")), None)
@@ -31,6 +32,7 @@ timeouts: {{connect: 10s, tls_handshake: 10s, idle_client: 8s, idle_upstream: 2s
 limits: {{response_head: 32KiB, inspected_body: 1MiB, replay_body: 64KiB, bodies: 64MiB, minimum_rate: "off"}}
 log: {{level: info, format: json, access: true}}
 cache: {{disk: 4MiB}}
+policy: {{bundle: "{url}", keys: ["{key}"], interval: 10s, groups: [g{turn}]}}
 pins: pins.yaml
 """
 SESSION = {
@@ -57,7 +59,8 @@ CLOCK = "+30m"
 
 def issue(folder):
     """An authority, and a leaf of it for all zones. Returns its pin."""
-    certificates(folder, ",".join(f"DNS:*.{zone}.test" for zone in ZONES) + ",DNS:wrong.test,DNS:collector.test")
+    names = [f"*.{zone}.test" for zone in ZONES] + ["wrong.test", "collector.test", "policy.test"]
+    certificates(folder, ",".join(f"DNS:{name}" for name in names))
     script = "openssl pkey -in origin.key -pubout -outform der | openssl dgst -sha256 -binary | base64"
     return "sha256/" + subprocess.check_output(["sh", "-c", script], cwd=folder, text=True).strip()
 
@@ -65,12 +68,12 @@ def issue(folder):
 class Proxy:
     """Lives one life after another; `lives` has what is known of each."""
 
-    def __init__(self, executable, folder, trouble, uses_faketime):
+    def __init__(self, executable, folder, policy, trouble, uses_faketime):
         """
         - Parameter folder: files that stay; state and a log in a file are in its folder `disk`, a small file system.
         - Parameter trouble: the function that a fault is told to.
         """
-        self.executable, self.folder, self.trouble = executable, folder, trouble
+        self.executable, self.folder, self.policy, self.trouble = executable, folder, policy, trouble
         self.programs = Programs(folder)
         self.uses_faketime = uses_faketime
         self.pin = issue(folder)
@@ -83,10 +86,19 @@ class Proxy:
         self.process = None
         self.turn_is_right = True
         self.pins(True)
-        (folder / "pinproxy.yaml").write_text(CONFIGURATION.format(folder=folder))
+        policy.publish(self.pin)
+        self.turn = 0
+        self.configure()
         (folder / "password").write_text("soak-password\n")
         (folder / "password").chmod(0o600)
         (folder / "clock").write_text(CLOCK)
+
+    def configure(self):
+        """Writes pinproxy.yaml; with other groups, so that the proxy looks for a bundle as soon as it has read it."""
+        self.turn += 1
+        fresh = self.folder / "pinproxy.new"
+        fresh.write_text(CONFIGURATION.format(folder=self.folder, url=URL, key=self.policy.key, turn=self.turn))
+        fresh.rename(self.folder / "pinproxy.yaml")
 
     def pins(self, is_right):
         """Writes the pin file; `turning` hosts have a right pin or a wrong one."""
@@ -97,8 +109,11 @@ class Proxy:
             f"  - {{match: wrong.test, pinning: public-key, pins: [{wrong}]}}",
             # A host with pins in the clear; and inside TLS the leaf has another name.
             f"  - {{match: pinned.test, pinning: public-key, pins: [{self.pin}]}}",
+            f"  - {{match: policy.test, pinning: public-key, pins: [{self.pin}]}}",
         ]
         for zone in ZONES[:-1]:
+            if zone == "signed":
+                continue
             pin = wrong if zone == "report" or zone == "turning" and not is_right else self.pin
             lines += [f'  - match: "*.{zone}.test"', "    pinning: public-key", f"    pins: [{pin}]"]
             if zone == "report":
@@ -210,6 +225,8 @@ class Proxy:
                     self.lines[event["path"]] += 1
             elif name == "proxy.ready":
                 self.is_ready.set()
+            elif name == "policy.accepted":
+                self.policy.took(event["version"], line)
             elif name == "log.dropped":
                 self.life_gap = True
                 if not self.is_in_gap:
@@ -307,6 +324,15 @@ class Proxy:
                 self.held = {"admin": repr(error)}
             if time.monotonic() > end:
                 return None
+            await asyncio.sleep(0.2)
+
+    async def policy_in_force(self):
+        """The version of the bundle in force, once it is the current one or half a minute has passed."""
+        end = time.monotonic() + 30
+        while True:
+            version = int((await asyncio.to_thread(self.metrics))["pinproxy_policy_bundle_version"])
+            if version == self.policy.version or time.monotonic() > end:
+                return version
             await asyncio.sleep(0.2)
 
     async def checkpoint(self, name):

@@ -25,6 +25,7 @@ import time
 from clients import Clients
 from names import Names
 from origin import Origin
+from policy import Policy
 from proxy import Proxy, die_with_parent
 from trouble import Trouble, small_disk, usable_faketime, why_not
 
@@ -58,8 +59,9 @@ class Lane:
         uses_faketime = usable_faketime(options.pinproxy)
         if not uses_faketime:
             print("no clock steps: libfaketime isn't installed, or the program doesn't start with it", flush=True)
-        proxy = Proxy(options.pinproxy, folder, self.report, uses_faketime)
-        origin = Origin(folder, self.random("origin"), self.report)
+        policy = Policy(options.pinproxy, folder, self.random("policy"), self.report)
+        proxy = Proxy(options.pinproxy, folder, policy, self.report, uses_faketime)
+        origin = Origin(folder, self.random("origin"), policy, self.report)
         names = Names(self.random("names"))
         await origin.start()
         await names.start()
@@ -90,8 +92,8 @@ class Lane:
             f"{clients.broken:,} visibly broken, {clients.left:,} left by their clients; "
             f"{clients.late.total():,} time-outs while the trial itself was late: {dict(clients.late)}; troubles "
             f"{trouble.done}; "
-            f"{origin.reports:,} reports; {names.asked:,} names asked; own memory in the last life {proxy.memories} "
-            "KiB; "
+            f"{origin.reports:,} reports; {proxy.policy.version} bundles in {proxy.policy.looks:,} looks; "
+            f"{names.asked:,} names asked; own memory in the last life {proxy.memories} KiB; "
             f"events {dict(proxy.events)}",
             flush=True,
         )
@@ -111,8 +113,11 @@ class Lane:
             befalling = None
             if is_calm:
                 # What was broken before is forgotten: failed addresses and names, tickets, pins that were wrong.
+                proxy.configure()
                 await trouble.reload()
                 await asyncio.sleep(3)
+                if (version := await proxy.policy_in_force()) != proxy.policy.version:
+                    self.report(f"version {proxy.policy.version} of the policy isn't taken: {version} is in force")
             else:
                 befalling = asyncio.ensure_future(trouble.befall())
             await clients.round(min(ROUND, wanted - clients.count), self.options.clients, is_calm)

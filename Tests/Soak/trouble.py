@@ -37,7 +37,7 @@ class Trouble:
         self.loss = next((way for way in (NETEM, NFTABLES) if shell(way[0]) and shell(way[1])), None)
 
     def kinds(self):
-        kinds = ["reload", "reload", "pins", "full", "full", "network", "network"]
+        kinds = ["reload", "reload", "pins", "policy", "policy", "full", "full", "network", "network"]
         if self.may_kill:
             kinds.append("kill")
         if self.proxy.log_file is None:
@@ -74,6 +74,14 @@ class Trouble:
 
     async def pins(self):
         self.proxy.pins(not self.proxy.turn_is_right)
+        await self.reload()
+
+    async def policy(self):
+        """Another bundle is served, and looked for; or the last one again."""
+        if self.chance.random() < 0.7:
+            is_right = self.chance.random() < 0.5
+            await asyncio.to_thread(self.proxy.policy.publish, self.proxy.pin, is_right)
+        self.proxy.configure()
         await self.reload()
 
     async def kill(self):

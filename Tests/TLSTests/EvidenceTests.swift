@@ -87,12 +87,20 @@ import Testing
         withExtendedLifetime(evidence) {}
     }
 
+    /// TLS 1.3 has the evidence beside the certificates, and 1.2 has timestamps in the ServerHello.
     @Test(arguments: versions, [true, false])
-    func aRejectedChainIsNotConfirmed(_ version: TLSVersion, _ asks: Bool) throws {
-        let evidence = ServerEvidence(response: [1])
+    func aRejectedChainStaysRejected(_ version: TLSVersion, _ asks: Bool) throws {
+        let timestamps = try TestLog.timestamps([.init(TestLog("One"))], for: peers.leaf)
+        let response = try peers.leaf.issuers[0].statusResponse(for: peers.leaf)
+        let evidence = ServerEvidence(response: response, timestamps: TestLog.list(timestamps))
         let run = try run(version, evidence, status: asks, timestamps: asks, verify: .reject(x509Code: 10))
-        #expect(run.pair.handshake().client.kind == .certificateRejected)
-        #expect(run.steps.all == [.verified])
+        let (client, server) = run.pair.handshake()
+        #expect(client.kind == .certificateRejected)
+        // certificate_expired, as `verify` said.
+        #expect(server.kind == .alertReceived(45))
+        let arrived = PeerEvidence(ocspResponse: version == .tls13 ? response : nil, timestamps: timestamps)
+        #expect(run.steps.all == [.verified] + (asks ? [.confirmed(arrived)] : []))
+        #expect(run.sessions.count == 0)
         withExtendedLifetime(evidence) {}
     }
 

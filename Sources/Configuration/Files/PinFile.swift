@@ -19,7 +19,7 @@ struct PinFile {
 
     /// Reads the machine's own file, and the further ones that belong to it. Whatever is wrong is among the findings.
     /// - Parameters:
-    ///   - own: the file, and where it is named, to be blamed if it can't be read; nil: there is none.
+    ///   - own: the file, and where it is named, named in errors if it can't be read; nil: without one.
     ///   - bundle: its pin file is read too; its defaults hold, and what is weaker in the own files is an error.
     static func read(
         _ own: (place: Place, path: String)?, beside bundle: BundleInForce? = nil, findings: Findings
@@ -90,7 +90,7 @@ struct PinFile {
         return Section("", value, file: file, findings: findings)
     }
 
-    /// The list of a file; empty (with an error) if there is none.
+    /// The list of a file; empty, with an error, if it is missing.
     private static func list(_ root: Section) -> [YAMLValue] {
         guard let value = root.nonNull("hosts") else { return [] }
         if case .sequence(let list) = value.content { return list }

@@ -2,7 +2,7 @@ package import Bundles
 
 /// Where this machine's policy comes from (`policy` in pinproxy.yaml): a signed bundle, fetched again and again.
 package struct PolicySettings: Sendable, Equatable {
-    /// What holds without a bundle whose dates hold.
+    /// The policy while no valid bundle is known: before the first one, or after the last one has expired.
     package enum OnExpiry: String, Sendable, CaseIterable {
         /// The last one, with warnings; the machine's own pin file until the first one comes.
         case keep

@@ -153,10 +153,10 @@ final class ConnectionState {
             let connection = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()),
             let state = of(OpaquePointer(connection))
         else { return 0 }
-        return state.verify(store)
+        return state.verify(store, on: OpaquePointer(connection))
     }
 
-    private func verify(_ store: OpaquePointer) -> CInt {
+    private func verify(_ store: OpaquePointer, on connection: OpaquePointer) -> CInt {
         // Unreachable with an objection, since parsing failed; checked anyway.
         guard let leaf = X509_STORE_CTX_get0_cert(store), let verifyPeer, objection == nil, !budget.isSpent else {
             rejected = true
@@ -168,8 +168,15 @@ final class ConnectionState {
         let chain = PresentedChain(leaf: Certificate(sharing: leaf), rest: Array(sent.dropFirst()))
         presented = chain
         var verdict = verifyPeer(chain)
-        // Nothing requested, so nothing more will come.
-        if case .accept = verdict, !asksForEvidence, let confirmPeer { verdict = confirmPeer(PeerEvidence()) }
+        switch verdict {
+        case .accept where !asksForEvidence:
+            // Nothing more will come.
+            if let confirmPeer { verdict = confirmPeer(PeerEvidence()) }
+        case .reject where asksForEvidence:
+            // TLS 1.3 has it beside the certificates (RFC 8446 section 4.4.2.1). It changes nothing.
+            _ = confirmPeer?(PeerEvidence(of: connection))
+        case .accept, .reject: break
+        }
         switch verdict {
         case .accept:
             X509_STORE_CTX_set_error(store, X509_V_OK)

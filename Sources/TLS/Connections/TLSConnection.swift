@@ -20,7 +20,8 @@ package struct TLSConnection: ~Copyable {
     ///   - verify: called once within `handshake()` with the server's certificates, not for a resumed session: it
     ///     decides alone.
     ///   - confirm: called within `handshake()` after an accepting `verify`, with the requested evidence, before any
-    ///     data is sent. Rejecting sends bad_certificate_status_response.
+    ///     data is sent. Rejecting sends bad_certificate_status_response. After a rejecting `verify` it is called with
+    ///     what has arrived by then, for the record: its answer counts for nothing.
     ///   - onSession: called within `handshake()` or `read(into:)`, once for each resumable session.
     package init(
         client context: TLSClientContext, descriptor: CInt, serverName: ServerName,

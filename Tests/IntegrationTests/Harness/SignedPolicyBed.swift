@@ -83,11 +83,28 @@ struct SignedPolicyBed {
     }
 
     func lines(_ more: [String] = []) -> ProxyProcess.Sections {
-        [
-            "policy": [
-                "bundle: https://\(Self.server):\(origin.port)/policy.bundle", "keys: [\"\(keys["root"] ?? "")\"]",
-            ] + more
-        ]
+        sections("https://\(Self.server):\(origin.port)/policy.bundle", more)
+    }
+
+    private func sections(_ url: String, _ more: [String]) -> ProxyProcess.Sections {
+        ["policy": ["bundle: \(url)", "keys: [\"\(keys["root"] ?? "")\"]"] + more]
+    }
+
+    /// A proxy that fetches the bundle from another server, whose connections carry at most so many bytes of it.
+    func proxy(fetchingPieces length: Int) async throws -> (proxy: ProxyProcess, server: PythonPeer) {
+        let chain = ServedChain(try roots.leaf(Self.server))
+        let server = try await PythonPeer(
+            in: bed, script: "download_origin.py",
+            [
+                "--certificate", try bed.file("policy-server.pem", chain.pem), "--key",
+                try bed.file("policy-server.key", chain.keyPEM), "--file", file,
+            ])
+        let size = try Data(contentsOf: URL(fileURLWithPath: file)).count
+        let url = "https://\(Self.server):\(server.port)/closes/\(length)/\(size)/policy.bundle"
+        let proxy = try await ProxyProcess(
+            in: bed, pins: "hosts: []\n", trust: trust, hosts: [Self.server: "127.0.0.1", Self.api: "127.0.0.1"],
+            sections: sections(url, []))
+        return (proxy, server)
     }
 
     func proxy(_ own: String = "hosts: []\n", _ more: String...) async throws -> ProxyProcess {

@@ -2,7 +2,8 @@
 
     /KIND/BREAK/SIZE/NAME    SIZE bytes, of which each connection carries at most BREAK, then it is reset
 
-The bytes are those of `block`, again and again. Ranges and If-Range are honest, except as KIND says:
+The bytes are those of `block`, or of a file (--file), again and again. Ranges and If-Range are honest, except as KIND
+says:
 
     good         always
     closes       the connection is ended cleanly, not reset
@@ -175,7 +176,10 @@ DATE = formatdate(time.time() - 86400, usegmt=True)
 parser = argparse.ArgumentParser()
 parser.add_argument("--certificate", required=True)
 parser.add_argument("--key", required=True)
+parser.add_argument("--file")
 options = parser.parse_args()
+if options.file:
+    block = open(options.file, "rb").read()
 
 
 class Server(http.server.ThreadingHTTPServer):
