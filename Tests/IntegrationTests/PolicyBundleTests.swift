@@ -132,8 +132,8 @@ struct PolicyBundleTests {
         }
     }
 
-    /// The same file again, or a new timestamp alone, reads nothing again. A bundle doesn't put into force what somebody
-    /// is writing.
+    /// The same file again, or a new timestamp alone, reads nothing again. A bundle doesn't put into force what
+    /// somebody is writing.
     @Test func filesThatWereChangedWaitForTheirReload() async throws {
         try await withTestBed { bed in
             let bed = try await SignedPolicyBed(bed)

@@ -14,8 +14,8 @@ struct BundleRehearseCommand: ParsableCommand {
             Verifies the bundle as this machine would (policy in pinproxy.yaml, and what it has accepted before), \
             reads it together with the machine's own pin file, and connects to hosts as pinproxy explain does: to \
             the policy server, to those that the proxy has seen in the last days (pins.json and chains.json in the \
-            state directory; pinproxy learn records all), and to those that entries name. What would be refused is asked again by \
-            what is in force. The running proxy isn't touched.
+            state directory; pinproxy learn records all), and to those that entries name. What would be refused is \
+            asked again by what is in force. The running proxy isn't touched.
 
             Exits 0 if nothing more is refused than now, and 1 if something is, or the bundle isn't valid here. \
             Hosts that can't be reached count for neither. What pinproxy lint says of the bundle's lines follows.

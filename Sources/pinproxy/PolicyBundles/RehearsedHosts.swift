@@ -6,8 +6,8 @@ internal import TLS
 
 /// The hosts that a bundle is rehearsed with, the most important first.
 ///
-/// They are the policy server, since a machine that refuses it gets no correction; then hosts that this machine has seen
-/// and an entry decides about; hosts that entries name; other hosts that were seen.
+/// They are the policy server, since a machine that refuses it gets no correction; then hosts that this machine has
+/// seen and an entry decides about; hosts that entries name; other hosts that were seen.
 struct RehearsedHosts {
     let hosts: [Rehearsal.Host]
     /// How many there was no room for.
