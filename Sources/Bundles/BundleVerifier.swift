@@ -74,8 +74,9 @@ package struct BundleVerifier: Sendable {
         return VerifiedBundle(bundle: bundle, state: state, timestampExpires: timestamp.expires, root: root)
     }
 
-    /// What is known once the roots of a file are verified, whatever else is wrong with it (TUF section 5.3.8): keys that
-    /// a root takes out are out from then on.
+    /// What is known once the roots of a file are verified, whatever else is wrong with it (TUF section 5.3.8).
+    ///
+    /// Keys that a root takes out are out from then on.
     package func following(_ known: BundleState, rootsOf bytes: [UInt8]) -> BundleState {
         guard let document = try? BundleDocument(bytes), let root = try? known.knownRoot(),
             let (later, envelope) = try? currentRoot(of: document, after: known, root), later.version > root.version

@@ -9,13 +9,13 @@ import Security
 import Session
 import TLS
 
-/// Fetches the policy bundle again and again, and has it put into force, whole or not at all. On the daemon's main loop.
+/// Fetches the policy bundle at intervals, and has it put into force, whole or not at all. On the daemon's main loop.
 final class PolicyWatch {
     /// What it asks of the daemon.
     struct Daemon {
         let configuration: () -> ActiveConfiguration?
         let unixTime: () -> UnixTime
-        /// Puts a bundle (nil: the accepted one) into force with the files in force, once it is stored. The closure stores
+        /// Puts a bundle (nil: the accepted one) into force with the present files, once it is stored. The closure stores
         /// it, and returns why it couldn't. Returns why nothing has changed; nil: it is in force.
         let renew: (_ candidate: KeptBundle?, _ keep: () -> String?) -> String?
         /// Denies every host; says why.
