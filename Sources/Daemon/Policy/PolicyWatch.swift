@@ -15,8 +15,9 @@ final class PolicyWatch {
     struct Daemon {
         let configuration: () -> ActiveConfiguration?
         let unixTime: () -> UnixTime
-        /// Puts a bundle (nil: the accepted one) into force with the present files, once it is stored. The closure stores
-        /// it, and returns why it couldn't. Returns why nothing has changed; nil: it is in force.
+        /// Puts a bundle (nil: the accepted one) into force with the present files, once it is stored.
+        ///
+        /// The closure stores it, and returns why it couldn't. Returns why nothing has changed; nil: it is in force.
         let renew: (_ candidate: KeptBundle?, _ keep: () -> String?) -> String?
         /// Denies every host; says why.
         let deny: (String) -> Void
