@@ -197,7 +197,7 @@ extension Snapshot {
         let policyDirectory = policyDirectory ?? stateDirectory
         var (bundle, denial): (BundleInForce?, String?)
         if let trial {
-            bundle = BundleInForce(trial, expires: trial.expires)
+            bundle = BundleInForce(trial: trial)
         } else if readsPins, let policy = daemon?.policy {
             let reader = KeptBundleReader(
                 settings: policy, directory: policyDirectory, findings: findings, now: unixTime)

@@ -183,6 +183,33 @@ struct PolicyBundleTests {
         }
     }
 
+    /// People have to sign in time. What a new root says of its end is known at once, with the same bundle.
+    @Test func anEndIsAnnounced() async throws {
+        try await withTestBed { bed in
+            let bed = try await SignedPolicyBed(bed)
+            try await bed.sign(Self.denied, expires: "13d")
+            try bed.serve()
+            let proxy = try await bed.proxy()
+            let bundle = try await proxy.events.first("policy.expiring")
+            #expect(bundle["what"] == "bundle" && bundle["version"] == "1" && bundle["days_left"] == "12")
+            try await bed.make("root", bed.file, "--expires", "29d")
+            try await bed.sign("root", "root")
+            try bed.serve()
+            try await bed.look(proxy, "hosts: []\n", "groups: [a]")
+            let root = try await proxy.events.first("policy.expiring") { $0["what"] == "bundle root" }
+            #expect(root["days_left"] == "28" && root["cause"]?.contains("sign the next root") == true, "\(root)")
+            #expect(try await bed.api(proxy) == 403)
+            for command in ["lint", "check"] {
+                let run = try await bed.bed.run(
+                    [ProxyProcess.executable, command, "--config", bed.bed.path("proxy/pinproxy.yaml")],
+                    environment: ProxyProcess.environment(in: bed.bed))
+                let text = run.output + run.errors
+                #expect(text.contains("policy.json: warning: the policy bundle, version 1, expires"), "\(text)")
+                #expect(text.contains("the root of the policy bundle"), "\(text)")
+            }
+        }
+    }
+
     @Test func aBrokenTransferIsResumed() async throws {
         try await withTestBed { bed in
             let bed = try await SignedPolicyBed(bed)

@@ -9,6 +9,9 @@ package struct BundleInForce: Sendable, Equatable {
     let groups: [String]
     /// Unix seconds: the earliest end of its timestamp, its own, and its root's.
     package let expires: Int64
+    /// Its own end, and its root's, which people have to renew in time.
+    package let ownEnd: Int64
+    package let rootEnd: Int64
     package let local: LocalRule
     let files: [BundleFile]
 
@@ -19,25 +22,28 @@ package struct BundleInForce: Sendable, Equatable {
     /// - Parameter latest: of a later timestamp or root, if one was verified.
     init(_ verified: VerifiedBundle, confirmed latest: BundleState) {
         self.init(
-            verified.bundle,
-            expires: min(
-                max(verified.timestampExpires, latest.timestampExpires), verified.bundle.expires,
-                max(verified.root.expires, latest.rootExpires ?? 0)))
+            verified.bundle, timestampEnd: max(verified.timestampExpires, latest.timestampExpires),
+            rootEnd: max(verified.root.expires, latest.rootExpires ?? 0))
     }
 
-    init(_ bundle: PolicyBundle, expires: Int64) {
+    /// One that is looked at without timestamp and root.
+    init(trial bundle: PolicyBundle) { self.init(bundle, timestampEnd: .max, rootEnd: .max) }
+
+    private init(_ bundle: PolicyBundle, timestampEnd: Int64, rootEnd: Int64) {
         version = bundle.version
         digest = bundle.digest
         note = bundle.note
         groups = bundle.groups
-        self.expires = expires
+        expires = min(timestampEnd, bundle.expires, rootEnd)
+        (ownEnd, self.rootEnd) = (bundle.expires, rootEnd)
         local = bundle.local
         files = bundle.files
     }
 
     /// Files that are only looked at: nothing of the machine is beside them.
     init(draft files: [BundleFile]) {
-        (version, digest, note, groups, expires, local) = (0, "", nil, [], .max, .any)
+        (version, digest, note, groups, local) = (0, "", nil, [], .any)
+        (expires, ownEnd, rootEnd) = (.max, .max, .max)
         self.files = files
     }
 

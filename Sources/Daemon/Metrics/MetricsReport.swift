@@ -155,7 +155,8 @@ struct MetricsReport {
         }
         var seen: Set<[String]> = []
         for finding in daemon.expiring.prefix(Self.expiringLimit) {
-            let values = [finding.subject.rawValue, finding.entry ?? "(defaults)", finding.name ?? ""]
+            let entry = finding.entry ?? (finding.subject.isOfPolicy ? "" : "(defaults)")
+            let values = [finding.subject.rawValue, entry, finding.name ?? ""]
             guard seen.insert(values).inserted else { continue }
             text.sample([("what", values[0]), ("entry", values[1]), ("name", values[2])], finding.date)
         }

@@ -223,12 +223,12 @@ function problems() {
   if ((status.insecure || []).length > 0) found.push(['bad', count(status.insecure.length, 'insecure setting'), status.insecure[0] + (status.insecure.length > 1 ? ' …' : ''), '#configuration']);
   if ((status.replaced_libraries || []).length > 0) found.push(['warn', 'A restart is due', `Replaced on disk since the start: ${status.replaced_libraries.join(', ')}`]);
   const ending = (status.expiring || []).filter(item => item.date < Date.now() / 1000 + 14 * day);
-  if (ending.length > 0) found.push(['warn', `${count(ending.length, 'thing ends', 'things end')} within 14 days`, ending.slice(0, 3).map(item => `${item.what === 'entry' ? 'pins' : item.what}${ownCertificates.includes(item.what) ? '' : ` of ${item.entry || 'the defaults'}`} ${until(item.date)}`).join('; '), '#pins']);
+  if (ending.length > 0) found.push(['warn', `${count(ending.length, 'thing ends', 'things end')} within 14 days`, ending.slice(0, 3).map(item => `${item.what === 'entry' ? 'pins' : item.what}${withoutEntry.includes(item.what) ? '' : ` of ${item.entry || 'the defaults'}`} ${until(item.date)}`).join('; '), '#pins']);
   return found;
 }
 
-// What the proxy itself signs with, or presents to its clients.
-const ownCertificates = ['authority', 'next authority', 'admin certificate', 'proxy certificate'];
+// What the proxy itself signs with, or presents to its clients; and the policy bundle.
+const withoutEntry = ['authority', 'next authority', 'admin certificate', 'proxy certificate', 'bundle', 'bundle root'];
 
 function health() {
   const found = state.status ? problems() : [];

@@ -9,7 +9,7 @@ function ends() {
     for (const pin of entry.pins) if (pin.not_after) found.push({ date: pin.not_after, label: entry.match, what: pin.written, entry });
   }
   for (const item of (state.status || {}).expiring || []) {
-    if (['client certificate', 'revocation list', ...ownCertificates].includes(item.what)) found.push({ date: item.date, label: item.entry || item.name, what: item.what });
+    if (['client certificate', 'revocation list', ...withoutEntry].includes(item.what)) found.push({ date: item.date, label: item.entry || item.name, what: item.what });
   }
   return found.sort((a, b) => a.date - b.date);
 }

@@ -24,8 +24,11 @@ extension PolicyWatch {
         }
         let bundle = verified.bundle
         if let objection = settings.objection(to: bundle) { return failed(objection) }
-        if let kept, kept.state.bundleDigest == bundle.digest || !stage.isReached(by: bundle.stage) {
-            if kept.state.bundleDigest == bundle.digest { figures.waiting = nil } else { wait(for: bundle) }
+        let isSame = kept?.state.bundleDigest == bundle.digest
+        // A new root holds for longer: the configuration knows its end.
+        let hasNewRoot = isSame && kept?.state.rootVersion != verified.state.rootVersion
+        if let kept, !hasNewRoot, isSame || !stage.isReached(by: bundle.stage) {
+            if isSame { figures.waiting = nil } else { wait(for: bundle) }
             return renewDates(kept.knowing(kept.latest.seeing(verified.state), tag: tag), in: file, settings)
         }
         guard stage.isReached(by: bundle.stage) else {

@@ -147,8 +147,13 @@ final class PinUpkeep {
         warned = []
         warnOfLists(at: now)
         warnOfOwn(at: now)
+        warnOfBundle(at: now)
+        // What belongs to an entry.
         let findings = ExpiryWatch.findings(in: snapshot, at: now).filter {
-            $0.subject != .revocationList && !$0.subject.isOwn
+            switch $0.subject {
+            case .entry, .pin, .clientCertificate: true
+            default: false
+            }
         }
         for finding in findings.prefix(Self.warnedOf) {
             var fields: Logger.Metadata = [
@@ -161,6 +166,19 @@ final class PinUpkeep {
         }
         if findings.count > Self.warnedOf {
             logger.warning("pin.expiring", metadata: ["cause": "and \(findings.count - Self.warnedOf) more"])
+        }
+    }
+
+    /// Once a day. What has expired is the policy's own event.
+    private func warnOfBundle(at now: UnixTime) {
+        for finding in ExpiryWatch.bundle(in: snapshot, at: now) where finding.date > now {
+            logger.warning(
+                "policy.expiring",
+                metadata: [
+                    "version": .stringConvertible(snapshot.bundle?.version ?? 0), "what": "\(finding.subject.rawValue)",
+                    "date": "\(CalendarDate(finding.date))", "days_left": .stringConvertible(finding.daysLeft),
+                    "cause": "\(finding.message(at: now))",
+                ])
         }
     }
 

@@ -3,7 +3,8 @@ package import Security
 import Session
 package import TLS
 
-/// Finds what ends soon or has ended: entries, certificates of pins, clients and the proxy, revocation lists. Pure.
+/// Finds what ends soon or has ended: entries, certificates of pins, clients and the proxy, revocation lists, the policy
+/// bundle. Pure.
 package struct ExpiryWatch {
     package struct Finding: Sendable, Equatable {
         package let subject: ExpirySubject
@@ -24,6 +25,9 @@ package struct ExpiryWatch {
 
     /// Seconds before the end.
     package static let notice: Int64 = 30 * 86_400
+
+    /// Bundles are short-lived, and signed by people.
+    package static let bundleNotice: Int64 = 14 * 86_400
 
     /// Lists are replaced early: the last quarter of their life, at most a week, is a warning.
     package static func notice(of list: RevocationListTerm) -> Int64 {
@@ -47,7 +51,8 @@ package struct ExpiryWatch {
             let identity = entry.tls?.identity?.leaf
             look(.clientCertificate, identity?.subject, identity?.notAfter)
         }
-        return (found + revocationLists(in: snapshot, at: time)).sorted {
+        found += bundle(in: snapshot, at: time) + revocationLists(in: snapshot, at: time)
+        return found.sorted {
             ($0.date, $0.location) < ($1.date, $1.location)
         }
     }
@@ -59,6 +64,14 @@ package struct ExpiryWatch {
                 own.subject, nil, own.place, own.certificate.subject, own.certificate.notAfter, within: notice, of: time
             )
         }
+    }
+
+    /// Of the policy bundle in force. Its timestamp is renewed each day, and always near its end.
+    package static func bundle(in snapshot: Snapshot, at time: UnixTime) -> [Finding] {
+        guard let bundle = snapshot.bundle, let file = snapshot.policyFile else { return [] }
+        let (place, name) = (Place(file: file), "version \(bundle.version)")
+        return finding(.bundle, nil, place, name, bundle.ownEnd, within: bundleNotice, of: time)
+            + finding(.bundleRoot, nil, place, name, bundle.rootEnd, within: notice, of: time)
     }
 
     /// Of revocation lists, each once.
@@ -112,6 +125,8 @@ extension ExpiryWatch.Finding {
             """
         case .adminCertificate: "the admin port's certificate \(name ?? "") (admin.tls) \(end)"
         case .proxyCertificate: "the proxy port's certificate \(name ?? "") (proxy.tls) \(end)"
+        case .bundle: "the policy bundle, \(name ?? ""), \(end); sign the next one"
+        case .bundleRoot: "the root of the policy bundle, \(name ?? ""), \(end); sign the next root"
         case .revocationList:
             "the CRL of \(issuer ?? "") (\(name ?? "")) \(end): "
                 + (distance.isPast

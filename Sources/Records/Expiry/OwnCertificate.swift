@@ -44,6 +44,9 @@ package enum ExpirySubject: String, Sendable, Equatable {
     case clientCertificate = "client certificate"
     /// A list of `crl_files`.
     case revocationList = "revocation list"
+    /// The policy bundle in force, and the root that says who signs the next one.
+    case bundle
+    case bundleRoot = "bundle root"
     /// The local authority's.
     case authority
     case nextAuthority = "next authority"
@@ -52,9 +55,11 @@ package enum ExpirySubject: String, Sendable, Equatable {
     /// `proxy.tls`.
     case proxyCertificate = "proxy certificate"
 
+    package var isOfPolicy: Bool { self == .bundle || self == .bundleRoot }
+
     package var isOwn: Bool {
         switch self {
-        case .entry, .pin, .clientCertificate, .revocationList: false
+        case .entry, .pin, .clientCertificate, .revocationList, .bundle, .bundleRoot: false
         case .authority, .nextAuthority, .adminCertificate, .proxyCertificate: true
         }
     }

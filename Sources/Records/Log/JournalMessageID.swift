@@ -11,6 +11,7 @@ enum JournalMessageID {
         "config.fallback": "ade431c26def45eab0af99c753199e96",
         "policy.accepted": "64f8998ccfc84e1d82313682e92039c5",
         "policy.expired": "8e4141dbbbef41c39adec769cd9bc0bc",
+        "policy.expiring": "c3b3a5e6ae4b4fd2917c0bb8bea5c331",
         "policy.failed": "709ca27f479a4a439aae4137a6b60083",
         "pin.mismatch": "bbeaff61f9e146998ca85cc8af6f8baf",
         "pin.report": "72d06392f81b490388482f2af7308c9f",

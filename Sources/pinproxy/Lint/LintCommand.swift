@@ -27,6 +27,8 @@ struct LintCommand: ParsableCommand {
               certificate-expires  the same of a pinned or a client certificate
               crl-expires          a list of crl_files is in the last quarter of its
                                    life (a week at most), or past
+              bundle-expires       the policy bundle expires within 14 days, or its root
+                                   within 30, or either is past
               refused-now          a request to the host would be refused
               pin-mismatch         the same where the pins are only reported
               pin-not-in-chain     a pin that matches nothing in the present chain (note)

@@ -96,6 +96,10 @@ struct LintEntries {
                     .certificateExpires, at: end.place, message,
                     fix: "put a new one in its place, then: pinproxy reload")
             }
+            if end.subject.isOfPolicy {
+                return LintFinding(
+                    .bundleExpires, at: end.place, message, fix: "sign it where bundles are made (docs/bundles.md)")
+            }
             guard let entry = end.entry.flatMap({ entries[$0] }) else { return nil }
             switch end.subject {
             case .entry:
@@ -112,7 +116,7 @@ struct LintEntries {
             case .clientCertificate:
                 return LintFinding(
                     .certificateExpires, of: entry, message, fix: "put a new one in its place, then: pinproxy reload")
-            case .revocationList, .authority, .nextAuthority, .adminCertificate, .proxyCertificate: return nil
+            case .revocationList, .bundle, .bundleRoot, .authority, .nextAuthority, .adminCertificate, .proxyCertificate: return nil
             }
         }
     }

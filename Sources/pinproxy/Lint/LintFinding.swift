@@ -13,6 +13,7 @@ struct LintFinding: Hashable {
         case entryExpires = "entry-expires"
         case certificateExpires = "certificate-expires"
         case crlExpires = "crl-expires"
+        case bundleExpires = "bundle-expires"
         case refusedNow = "refused-now"
         case pinMismatch = "pin-mismatch"
         case pinNotInChain = "pin-not-in-chain"

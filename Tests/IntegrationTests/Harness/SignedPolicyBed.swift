@@ -64,10 +64,12 @@ struct SignedPolicyBed {
     }
 
     /// Signs a pin file.
-    func sign(_ pins: String, _ more: String..., by key: String = "policy", timestamp: String = "7d") async throws {
+    func sign(
+        _ pins: String, _ more: String..., by key: String = "policy", expires: String = "90d", timestamp: String = "7d"
+    ) async throws {
         let file = try bed.file("policy/pins.yaml", pins)
         let run = try await Self.bundle(
-            bed, ["create", self.file, "--pins", file, "--expires", "90d"] + more)
+            bed, ["create", self.file, "--pins", file, "--expires", expires] + more)
         #expect(run.succeeded, "\(run)")
         try await sign("bundle", key)
         try await make("timestamp", self.file, "--expires", timestamp)
