@@ -116,7 +116,9 @@ struct LintEntries {
             case .clientCertificate:
                 return LintFinding(
                     .certificateExpires, of: entry, message, fix: "put a new one in its place, then: pinproxy reload")
-            case .revocationList, .bundle, .bundleRoot, .authority, .nextAuthority, .adminCertificate, .proxyCertificate: return nil
+            case .revocationList, .bundle, .bundleRoot, .authority, .nextAuthority, .adminCertificate,
+                .proxyCertificate:
+                return nil
             }
         }
     }
