@@ -3,8 +3,8 @@ package import Security
 import Session
 package import TLS
 
-/// Finds what ends soon or has ended: entries, certificates of pins, clients and the proxy, revocation lists, the policy
-/// bundle. Pure.
+/// Finds what ends soon or has ended: entries, certificates of pins, clients and the proxy, revocation lists, the
+/// policy bundle. Pure.
 package struct ExpiryWatch {
     package struct Finding: Sendable, Equatable {
         package let subject: ExpirySubject
