@@ -167,8 +167,8 @@ package struct ChainComparison: Encodable, Sendable, Equatable {
             case .selfSigned: ["A device, a test server or a simple attack presents one; a public host never does."]
             case .captivePortal:
                 [
-                    "Anybody may choose such a name. If the network asks its users to sign in: open a page in a browser "
-                        + "to do so, then try again.",
+                    "Anybody may choose such a name. If the network asks its users to sign in, open a page in a "
+                        + "browser to do so, then try again.",
                     "Otherwise the name leads to a wrong server, or the server chose a wrong certificate (SNI).",
                 ]
             case .otherName: ["The name leads to a wrong server, or the server chose a wrong certificate (SNI)."]
