@@ -5,8 +5,10 @@ import Reachability
 import Records
 import Session
 import Testing
+import Transport
 
 @testable import Clients
+@testable import TLS
 
 /// A response taken apart, the way a client would.
 private struct Answer {
@@ -204,6 +206,37 @@ private struct Answer {
         _ = head.parseHTTP2(bytes.span, HTTP2Framing(lines: 2, ends: true, isExtendedConnect: false))
         #expect(RefusalForm(for: RequestView(head, bytes.span)) == form)
         #expect(RefusalForm(for: try OwnedRequest(bytes).view) == .problem)
+    }
+
+    /// Of an answer inside a connection, pages read it too.
+    @Test(arguments: [RefusalForm.problem, .page, .grpc], [HTTPWire.Method.connect, .get, .post])
+    func onlyTheAnswerToConnectSaysWhoAskedAndWhere(_ form: RefusalForm, _ method: HTTPWire.Method) throws {
+        let address = SocketAddress(ip: try #require(IPAddress("192.0.2.77")), port: 3128)
+        let contact = OriginContact(
+            address: address, parent: "parent.test:3128",
+            answer: AddressAnswer([address.ip], from: NameSource(.hostsFile)),
+            tls: NegotiatedTLS(version: .tls13, cipher: "TLS_AES_128_GCM_SHA256", group: "x25519"))
+        let traits = ClientTraits(
+            user: 4711, userName: "grace", process: 815, executable: "/opt/asker", unit: "ask.service")
+        let client = SocketAddress(ip: try #require(IPAddress("192.0.2.88")), port: 5)
+        let error = ProxyError.upstream(
+            .tls(.tls(TLSError(.certificateRejected, "x")), contact),
+            try Authority.parse("a.test:443", defaultPort: nil).get(), nil)
+        let bytes = error.response(
+            to: method, as: form, keepsConnection: false,
+            for: Requester(task: 4242, client: .network(client), traits: traits))
+        let text = String(decoding: bytes, as: UTF8.self)
+        let known = [
+            "192.0.2.77", "parent.test", "hosts file", "grace", "815", "/opt/asker", "ask.service",
+            "192.0.2.88",
+        ]
+        let isTold = method == .connect && form != .grpc
+        for part in known { #expect(text.contains(part) == isTold, "\(part): \(text)") }
+        if form != .grpc { #expect(text.contains("TLS_AES_128_GCM_SHA256") && text.contains("4242"), "\(text)") }
+        // The record has all of it, for the status page.
+        var record = TaskRecord()
+        record.refused(error.refusal(for: Requester(task: 4242, client: .network(client), traits: traits)))
+        #expect(record.story?.contains("192.0.2.77") == true && record.story?.contains("grace") == true)
     }
 
     @Test func pinsAreMembersOfTheProblem() throws {

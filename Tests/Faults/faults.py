@@ -595,4 +595,33 @@ FAULTS = [
         "        case .secret where PLANTED: nil\n        case .secret:\n",
         "PolicyFilesTests",
     ),
+    # Incidents
+    Fault(
+        "an incident that the policy ended stays ended",
+        "Records/Incidents/IncidentHistory.swift",
+        "if acknowledged.isByPolicy { return .recurred }",
+        "if acknowledged.isByPolicy, !PLANTED { return .recurred }",
+        "IncidentLedgerTests",
+    ),
+    Fault(
+        "a rotation needs no verification",
+        "Records/Incidents/ChainComparison.swift",
+        "guard isVerified else { return .unverified }",
+        "guard isVerified || PLANTED else { return .unverified }",
+        "ChainComparisonTests",
+    ),
+    Fault(
+        "a clock that jumps makes incidents old",
+        "Records/Incidents/SteadyClock.swift",
+        "return monotonic - steadySince >= Self.trial",
+        "return PLANTED || monotonic - steadySince >= Self.trial",
+        "IncidentLedgerTests",
+    ),
+    Fault(
+        "pages read who asked",
+        "Clients/Refusals/ProxyError.swift",
+        "report.reader = method == .connect ? .client : .content",
+        "report.reader = method == .connect || PLANTED ? .client : .content",
+        "ProxyErrorTests",
+    ),
 ]

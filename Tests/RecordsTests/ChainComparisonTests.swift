@@ -16,11 +16,12 @@ import Testing
     }
 
     private func compare(
-        _ chain: [Certificate], with matched: [Certificate]? = nil, host: String = "api.test"
-    )
-        -> ChainComparison
-    {
-        ChainComparison(chain, isVerified: false, host: ServerName(host: host), with: matched ?? self.matched)
+        _ chain: [Certificate], with matched: [Certificate]? = nil, host: String = "api.test", isVerified: Bool = true,
+        fault: Sighting.Fault = .pin
+    ) -> ChainComparison {
+        ChainComparison(
+            chain, isVerified: isVerified, refusedFor: fault, host: ServerName(host: host),
+            with: matched ?? self.matched)
     }
 
     @Test func theSameCertificateIsNoNews() {
@@ -41,6 +42,30 @@ import Testing
         #expect(found.kind == .rotation)
         #expect(found.headline.contains("a rotation"))
         #expect(found.lines.contains { $0.hasPrefix("pin: sha256/") && $0.contains(", before: sha256/") }, "\(found)")
+    }
+
+    /// An unverified chain proves nothing: it may be expired, revoked, or for other uses.
+    @Test func whatDoesNotVerifyIsNeitherARenewalNorARotation() throws {
+        let key = try TestKey(.p256)
+        let before = try authority.chain("api.test") { $0.keyPair = key }
+        let renewed = compare(try authority.chain("api.test") { $0.keyPair = key }, with: before, isVerified: false)
+        #expect(renewed.kind != .renewal && !renewed.headline.contains("renewal"), "\(renewed)")
+        let rotated = compare(try authority.chain("api.test"), isVerified: false)
+        #expect(rotated.kind != .rotation && !rotated.headline.contains("rotation"), "\(rotated)")
+        for found in [renewed, rotated] { #expect(found.kind == .unverified, "\(found)") }
+        // Nor is one for another name, whoever signed it.
+        #expect(compare(try authority.chain("www.test") { $0.keyPair = key }, with: before).kind == .otherName)
+    }
+
+    /// The pins have changed only where they are what refused it.
+    @Test func theSameCertificateIsRefusedForOtherCausesToo() throws {
+        let found = compare(matched, fault: .trust)
+        #expect(found.kind == .otherCause && !found.headline.contains("changed"), "\(found)")
+    }
+
+    @Test(arguments: [true, false]) func aChainWithoutProofOfItsKeySaysNothing(isTheSame: Bool) throws {
+        let found = compare(isTheSame ? matched : try authority.chain("api.test"), fault: .unproven)
+        #expect(found.kind == .unproven && found.headline.contains("may be a copy"), "\(found)")
     }
 
     /// The issuer's name is copied, and its key is not.
@@ -83,6 +108,7 @@ import Testing
     func aCaptivePortalAnswersForItself(name: String) throws {
         let found = compare(try IncidentChains("Hotel").chain(name))
         #expect(found.kind == .captivePortal && found.headline.contains(name), "\(found)")
+        #expect(found.headline.contains("may be"), "a name proves nothing: \(found)")
     }
 
     @Test func anotherServersNameIsNamed() throws {

@@ -55,6 +55,67 @@ import Testing
         #expect(history.open.map(\.id) == [id])
     }
 
+    /// `enforcement: report` became `enforce`: programs fail that had not.
+    @Test func whatWasOnlyReportedAndIsRefusedOpensAgain() throws {
+        let chain = try authority.chain("api.test")
+        var history = IncidentHistory()
+        let reported = try IncidentChains.sighting(chain, isReported: true)
+        let id = history.record(reported, at: now).id
+        _ = history.acknowledge(id, by: "root", at: now)
+        #expect(history.record(reported, at: now).news == nil && history.open.isEmpty)
+        #expect(history.record(try IncidentChains.sighting(chain), at: now).news == .enforced)
+        #expect(history.open.map(\.id) == [id])
+        // Said as well if it was open.
+        _ = history.record(try IncidentChains.sighting(chain, of: "b.test", isReported: true), at: now)
+        #expect(history.record(try IncidentChains.sighting(chain, of: "b.test"), at: now).news == .enforced)
+        #expect(history.record(try IncidentChains.sighting(chain, of: "b.test"), at: now).news == nil)
+    }
+
+    @Test func aChainRefusedForAnotherCauseIsAnotherIncident() throws {
+        let chain = try authority.chain("api.test")
+        var history = IncidentHistory()
+        let pin = history.record(try IncidentChains.sighting(chain), at: now)
+        let trust = history.record(try IncidentChains.sighting(chain, fault: .trust), at: now)
+        let copied = history.record(try IncidentChains.sighting(chain, fault: .unproven), at: now)
+        #expect(Set([pin.id, trust.id, copied.id]).count == 3 && trust.news == .opened && copied.news == .opened)
+        #expect(history.incidents[trust.id]?.unproven == false)
+        let incident = try #require(history.incidents[copied.id])
+        #expect(incident.unproven && incident.kind == .trust)
+    }
+
+    /// A host with more addresses than are kept: the first further one is news, and the rest is known by then.
+    @Test func anAcknowledgementHoldsForAllFurtherAddresses() throws {
+        let chain = try authority.chain("api.test")
+        var history = IncidentHistory()
+        func see(_ number: Int) throws -> IncidentHistory.Outcome {
+            history.record(try IncidentChains.sighting(chain, address: "192.0.2.\(number)"), at: now)
+        }
+        var id = ""
+        for number in 1...Incident.longestList { id = try see(number).id }
+        _ = history.acknowledge(id, by: "root", at: now)
+        #expect(try see(17).news == .reopened)
+        _ = history.acknowledge(id, by: "root", at: now)
+        for number in [17, 18, 3, 17] { #expect(try see(number).news == nil, "\(number)") }
+        #expect(history.open.isEmpty)
+    }
+
+    /// A chain that began to verify, or no longer does.
+    @Test func theChainIsTheOneThatWasJudgedLast() throws {
+        let chain = try authority.chain("api.test")
+        let verified = try authority.verified(chain)
+        var history = IncidentHistory()
+        let evidence = PeerEvidence(ocspResponse: [1, 2, 3], timestamps: [[1]])
+        let id = history.record(try IncidentChains.sighting([chain[0]]), at: now).id
+        #expect(history.incidents[id]?.certificates == [chain[0]])
+        _ = history.record(
+            try IncidentChains.sighting([chain[0]], verified: verified, evidence: evidence), at: now + 1)
+        var incident = try #require(history.incidents[id])
+        #expect(incident.verified && incident.certificates == chain && incident.ocspResponse == "AQID")
+        _ = history.record(try IncidentChains.sighting([chain[0]]), at: now + 2)
+        incident = try #require(history.incidents[id])
+        #expect(!incident.verified && incident.certificates == [chain[0]] && incident.ocspResponse == nil)
+    }
+
     @Test func listsOfAddressesAndAskersAreBounded() throws {
         let chain = try authority.chain("api.test")
         var history = IncidentHistory()
@@ -113,6 +174,61 @@ import Testing
         #expect(!history.incidents.values.contains { $0.host == "h1.test" } && history.incidents[more.id] != nil)
     }
 
+    /// Whatever happens to incidents, their number is kept beside them.
+    @Test func theNumberOfOpenOnesIsRight() throws {
+        var history = IncidentHistory()
+        let chains = try (0..<4).map { _ in try authority.chain("api.test") }
+        var ids: [String] = []
+        for step in 0..<600 {
+            let chain = chains[step % 4]
+            let host = "h\((step * 7) % 300).test"
+            ids.append(history.record(try IncidentChains.sighting(chain, of: host), at: now + Int64(step)).id)
+            if step % 3 == 0 { _ = history.acknowledge(ids[step / 2], by: "root", isByPolicy: step % 2 == 0, at: now) }
+            if step == 400 { #expect(history.settle(at: now + IncidentHistory.lifetime + 300).isEmpty == false) }
+            #expect(history.openCount == history.open.count, "\(step)")
+        }
+        let read = try JSONDecoder().decode(IncidentHistory.self, from: JSONEncoder().encode(history))
+        #expect(read == history && read.openCount == history.open.count)
+    }
+
+    /// A wrong clock has written them, or somebody else.
+    @Test func datesOfTheFutureBecomeThePresent() throws {
+        let far: Int64 = 1 << 40
+        var history = try JSONDecoder().decode(
+            IncidentHistory.self,
+            from: try file {
+                ($0["first"], $0["last"]) = (far, far)
+                $0["addresses"] = [["address": "x", "count": 1, "last": far] as [String: Any]]
+            })
+        #expect(history.isUnsettled(at: now) && history.settle(at: now).isEmpty)
+        let incident = try #require(history.list.first)
+        #expect(incident.first == now && incident.last == now && incident.addresses[0].last == now)
+        #expect(!history.isUnsettled(at: now + IncidentHistory.lifetime))
+        #expect(history.settle(at: now + IncidentHistory.lifetime + 1).map(\.id) == [incident.id])
+        #expect(history.incidents.isEmpty)
+    }
+
+    @Test func acknowledgedOnesMakeRoomFirst() throws {
+        let chain = try authority.chain("api.test")
+        var history = IncidentHistory()
+        for number in 1...IncidentHistory.maximumIncidents {
+            let pins = number == 200 ? ["sha256/x"] : []
+            _ = history.record(
+                try IncidentChains.sighting(chain, of: "h\(number).test", pins: pins), at: now + Int64(number))
+        }
+        func isKnown(_ host: String) -> Bool { history.incidents.values.contains { $0.host == host } }
+        for host in ["h200.test", "h100.test"] {
+            let id = try #require(history.incidents.values.first { $0.host == host }?.id)
+            _ = history.acknowledge(id, by: "root", at: now)
+        }
+        for (number, gone) in ["h100.test", "h200.test", "h1.test"].enumerated() {
+            #expect(isKnown(gone), "\(gone)")
+            let more = try IncidentChains.sighting(chain, of: "more\(number).test", pins: [])
+            #expect(history.record(more, at: now + 1000).evicted == 1)
+            #expect(!isKnown(gone), "\(gone)")
+        }
+    }
+
     @Test func allTogetherHaveABudget() throws {
         // A certificate of some 40 KiB.
         let names = (0..<1500).map { "n\($0)-\(String(repeating: "x", count: 12)).api.test" }
@@ -145,6 +261,15 @@ import Testing
         #expect(long.chain.count == 10 && long.omitted == 4)
     }
 
+    /// Longer than all the chain may be: the leaf is what matters.
+    @Test func aLongLeafIsKeptWhole() throws {
+        let names = (0..<4000).map { "n\($0)-\(String(repeating: "x", count: 24)).api.test" }
+        let chain = try authority.chain("api.test") { $0.dnsNames += names }
+        try #require(chain[0].pem.utf8.count > Incident.longestChain)
+        let incident = try IncidentChains.sighting(chain).incident("0", isMerged: false, at: now)
+        #expect(incident.certificates == [chain[0]] && incident.omitted == 1)
+    }
+
     @Test func idsMayBeShortened() throws {
         var history = IncidentHistory()
         let id = history.record(try IncidentChains.sighting(try authority.chain("api.test")), at: now).id
@@ -159,7 +284,7 @@ import Testing
 
     // MARK: The file
 
-    private func file(_ change: (inout [String: Any]) -> Void) throws -> Data {
+    private func file(named key: String? = nil, _ change: (inout [String: Any]) -> Void) throws -> Data {
         var history = IncidentHistory()
         _ = history.record(try IncidentChains.sighting(try authority.chain("api.test")), at: now)
         var json = try #require(
@@ -167,6 +292,7 @@ import Testing
         var incidents = try #require(json["incidents"] as? [String: [String: Any]])
         let id = try #require(incidents.keys.first)
         change(&incidents[id]!)
+        if let key { incidents[key] = incidents.removeValue(forKey: id) }
         json["incidents"] = incidents
         return try JSONSerialization.data(withJSONObject: json)
     }
@@ -184,6 +310,11 @@ import Testing
                 try JSONDecoder().decode(IncidentHistory.self, from: try file(damage))
             }
         }
+        for id in ["", "zz", "0000000000000000000g", "000000000000000000000", "../incidents", "0000000000000000000A"] {
+            #expect(throws: DecodingError.self, "\(id)") {
+                try JSONDecoder().decode(IncidentHistory.self, from: try file(named: id) { $0["id"] = id })
+            }
+        }
         // A chain that can't be read is none.
         let broken = try JSONDecoder().decode(IncidentHistory.self, from: try file { $0["chain"] = ["not PEM"] })
         #expect(broken.list.first?.certificates.isEmpty == true)
@@ -192,7 +323,7 @@ import Testing
     /// Any prefix of a file is refused, and none is a trap.
     @Test func aFileThatBreaksOffIsRefused() throws {
         let whole = try file { _ in }
-        for length in stride(from: 0, to: whole.count, by: 37) {
+        for length in 0..<whole.count {
             #expect(throws: DecodingError.self) {
                 try JSONDecoder().decode(IncidentHistory.self, from: whole.prefix(length))
             }

@@ -1,3 +1,4 @@
+import EventLoop
 import Foundation
 import HTTPWire
 import TLS
@@ -24,11 +25,13 @@ import Testing
         return try #require(verdict.report ?? verdict.refusal)
     }
 
-    private func report(_ policy: SecurityPolicy, pattern: String = "api.test") throws -> [String: Any]? {
+    private func report(
+        _ policy: SecurityPolicy, _ circumstances: Circumstances = Circumstances(), pattern: String = "api.test"
+    ) throws -> [String: Any]? {
         let entry = HostEntry(
             for: try HostPattern(pattern), action: .intercept, policy: policy, file: "pins.yaml", line: 1, column: 1)
         let report = PinReport(
-            try refusal(policy), host: "api.test", port: 443, entry: entry, Circumstances(), at: Self.now)
+            try refusal(policy), host: "api.test", port: 443, entry: entry, circumstances, at: Self.now)
         return try report.map {
             try #require(try JSONSerialization.jsonObject(with: Data($0.json)) as? [String: Any])
         }
@@ -49,6 +52,29 @@ import Testing
         #expect(json?["date-time"] as? String == "2030-01-01T00:00:00Z")
         #expect((json?["served-certificate-chain"] as? [String])?.count == 1)
         #expect((json?["validated-certificate-chain"] as? [String])?.count == 2)
+    }
+
+    /// What passes, such as ports and processes, isn't the collector's.
+    @Test func theConnectionAndTheClientAreDescribed() throws {
+        let pins = PinSet([try Pin(text: Self.wrong, for: .publicKey)])
+        let address = SocketAddress(ip: try #require(IPAddress("192.0.2.1")), port: 443)
+        let contact = OriginContact(
+            address: address, answer: AddressAnswer([address.ip], from: NameSource(.hostsFile)),
+            tls: NegotiatedTLS(version: .tls13, cipher: "TLS_AES_128_GCM_SHA256", group: "x25519"))
+        let traits = ClientTraits(user: 1000, userName: "build", process: 7, executable: "/bin/x", unit: "ci.service")
+        let requester = Requester(task: 5, client: .network(address), traits: traits)
+        let json = try #require(
+            try report(SecurityPolicy(mode: .publicKey, pins: pins), Circumstances(contact, requester)))
+        #expect(
+            json["connection"] as? NSDictionary == [
+                "address": "192.0.2.1:443", "resolved": ["192.0.2.1"], "resolver": "hosts file",
+                "tls-version": "TLS 1.3", "cipher": "TLS_AES_128_GCM_SHA256", "tls-group": "x25519",
+            ])
+        #expect(
+            json["client"] as? NSDictionary == [
+                "uid": 1000, "user": "build", "program": "/bin/x", "unit": "ci.service",
+            ])
+        #expect(json["task"] as? Int == 5)
     }
 
     @Test(arguments: [

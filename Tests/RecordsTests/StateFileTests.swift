@@ -102,12 +102,16 @@ import Testing
 struct Recorder: LogHandler {
     private final class Events: Sendable {
         let names = Mutex<[String]>([])
+        let fields = Mutex<[String: [String: String]]>([:])
     }
     private let recorded = Events()
     var logLevel = Logger.Level.info
     var metadata: Logger.Metadata = [:]
 
     var events: [String] { recorded.names.withLock { $0 } }
+
+    /// Of the last event with this name.
+    func metadata(_ name: String) -> [String: String] { recorded.fields.withLock { $0[name] ?? [:] } }
 
     subscript(metadataKey key: String) -> Logger.Metadata.Value? {
         get { metadata[key] }
@@ -116,5 +120,7 @@ struct Recorder: LogHandler {
 
     func log(event: LogEvent) {
         recorded.names.withLock { $0.append(event.message.description) }
+        let fields = (event.metadata ?? [:]).mapValues { "\($0)" }
+        recorded.fields.withLock { $0[event.message.description] = fields }
     }
 }

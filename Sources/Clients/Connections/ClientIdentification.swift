@@ -1,6 +1,7 @@
 import Configuration
 import EventLoop
 import HTTPWire
+import LocalPeers
 import Records
 import Session
 
@@ -53,52 +54,28 @@ extension ClientConnection {
 }
 
 extension WorkerContext {
-    /// Finds the client of a refused origin, for the evidence.
+    /// Finds the client of a refused origin, for the evidence. Waits ``PendingReports/patienceNanoseconds`` at most, and
+    /// not at all where the worker or the user has spent what it may search in a second.
     /// - Parameter report: called once, on the loop; perhaps before this returns, and also if the client leaves.
     func identify(_ client: ClientConnection, then report: @escaping (WorkerContext, Requester) -> Void) {
-        guard client.record.traits?.process == nil, client.peer.needsProcesses,
-            pending.mayWait(at: MonotonicTime.now().nanoseconds)
-        else { return report(self, Requester(client.record)) }
-        let place = pending.keep(PendingReport(requester: Requester(client.record), report: report))
+        let requester = Requester(client.record)
+        guard requester.traits?.process == nil, client.peer.needsProcesses, let user = client.peer.socket?.user,
+            pending.maySearch(for: user, at: MonotonicTime.now())
+        else { return report(self, requester) }
+        let patience = PendingReports.patienceNanoseconds
+        // Kept before the search begins: its answer may come at once.
+        let place = pending.keep { place in
+            let timer = Timer(loop: loop, owner: self, afterNanoseconds: patience) { worker in
+                worker.pending.take(place)?.tell(worker, requester.traits)
+            }
+            return PendingReport(requester: requester, timer: timer, report: report)
+        }
         shared.peers.ask(client.peer, isComplete: true, on: loop) { [weak self, weak client] peer in
-            guard let self, let pending = pending.take(place) else { return }
             client?.found(peer)
-            let before = pending.requester
-            let traits = peer.traits ?? before.traits
-            pending.report(self, Requester(task: before.task, client: before.client, traits: traits))
+            guard let self else { return }
+            pending.take(place)?.tell(self, peer.traits)
         }
     }
-}
-
-/// A refusal that waits for its client to be found. Kept by the worker: the search may release its closure on another
-/// thread.
-struct PendingReport {
-    let requester: Requester
-    let report: (WorkerContext, Requester) -> Void
-}
-
-struct PendingReports {
-    /// In a second. A search takes a while, and a client that is refused a thousand times is known by then.
-    static let searchesPerSecond = 4
-
-    private var reports: [UInt64: PendingReport] = [:]
-    private var next: UInt64 = 0
-    private var second: (began: UInt64, searches: Int) = (0, 0)
-
-    /// Whether one more refusal may wait for its client to be found.
-    mutating func mayWait(at nanoseconds: UInt64) -> Bool {
-        if second.searches == 0 || nanoseconds - second.began >= 1_000_000_000 { second = (nanoseconds, 0) }
-        second.searches += 1
-        return second.searches <= Self.searchesPerSecond
-    }
-
-    mutating func keep(_ report: PendingReport) -> UInt64 {
-        next += 1
-        reports[next] = report
-        return next
-    }
-
-    mutating func take(_ place: UInt64) -> PendingReport? { reports.removeValue(forKey: place) }
 }
 
 extension ClientRequest {

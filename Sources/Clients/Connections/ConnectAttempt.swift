@@ -112,13 +112,13 @@ final class ConnectAttempt {
         }
     }
 
-    /// Reports a connection, or its failure. If the origin is refused, the client's process is found first: the answer
-    /// may end it, and the evidence names its program.
+    /// Reports a connection, or its failure. Where the failure makes evidence, which names the client's program, its
+    /// process is found first: the answer may end it. Nobody waits for a search otherwise.
     private func report(
         _ result: Result<UpstreamConnection, UpstreamFailure>, then next: @escaping (ConnectAttempt) -> Void
     ) {
         guard let client else { return }
-        guard case .failure(let failure) = result, failure.isRefusalOfOrigin, !route.isTrial else {
+        guard case .failure(let failure) = result, failure.isReported, !route.isTrial else {
             worker.report(result, of: route, for: Requester(client.record))
             return next(self)
         }
@@ -145,6 +145,10 @@ final class ConnectAttempt {
                 worker.report(outcome, of: route, for: Requester(client.record))
                 dial(at: upstream.address)
             case .failed(let failure):
+                guard failure.isReported else {
+                    worker.report(outcome, of: route, for: Requester(client.record))
+                    return end(.failure(failure))
+                }
                 worker.identify(client) { [weak self, route] worker, requester in
                     worker.report(outcome, of: route, for: requester)
                     self?.end(.failure(failure))

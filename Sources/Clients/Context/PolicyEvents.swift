@@ -131,6 +131,14 @@ extension WorkerContext {
     }
 }
 
+extension UpstreamFailure {
+    /// It is logged as a refusal, and kept as an incident where there is a chain.
+    var isReported: Bool {
+        if case .refused = self { return true }
+        return unjudgedCertificates != nil
+    }
+}
+
 extension Route {
     /// Its host is one that the proxy answers itself, for `pinproxy doctor`: it has no history, and no incidents. No
     /// entry can have the name, so nothing real is left out by it.

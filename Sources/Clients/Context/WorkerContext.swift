@@ -26,7 +26,6 @@ package final class WorkerContext {
     private let events: TaskEvents
     // unowned: the desk is this object's, and tells on its loop.
     private(set) lazy var departures = DepartureDesk(loop: loop, watch: shared.trust) { [unowned self] in report($0) }
-    /// Bounded by the clients: each has one at most.
     var pending = PendingReports()
     package private(set) var isDraining = false
     private(set) var quietTunnelNanoseconds: UInt64 = 0

@@ -17,12 +17,6 @@ struct ProblemDetails: Encodable {
     private let client: ClientDetails?
     private let task: UInt64?
 
-    private enum CodingKeys: String, CodingKey {
-        case type, title, status, detail, error, host, response, connection, client, task
-        case presentedPins = "presented_pins"
-        case configuredPins = "configured_pins"
-    }
-
     init(_ report: RefusalReport) {
         type = "urn:x-pinproxy:\(report.proxyStatusError)"
         title = report.title
@@ -32,9 +26,9 @@ struct ProblemDetails: Encodable {
         host = report.host.isEmpty ? nil : report.host
         presentedPins = report.presentedPins.isEmpty ? nil : report.presentedPins
         response = report.mismatch
-        connection = report.contact.map(ConnectionDetails.init)
+        connection = report.contact.map { ConnectionDetails($0, withPlace: report.reader == .client) }
         let requester = report.contact == nil ? nil : report.requester
-        client = requester.map(ClientDetails.init)
+        client = report.reader == .client ? requester.map { ClientDetails($0) } : nil
         task = requester?.task
         configuredPins = report.configuredPins.isEmpty ? nil : report.configuredPins
     }
@@ -42,6 +36,7 @@ struct ProblemDetails: Encodable {
     /// Ends with a line break, for terminals.
     var json: [UInt8] {
         let encoder = JSONEncoder()
+        encoder.keyEncodingStrategy = .convertToSnakeCase
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         // Strings and numbers always encode; an empty object is still a valid answer.
         guard let data = try? encoder.encode(self) else { return Array("{}\n".utf8) }

@@ -23,6 +23,7 @@ struct RefusalReport {
     var contact: OriginContact?
     /// Who asked for it; nil: nobody through the proxy.
     var requester: Requester?
+    var reader = RefusalReader.client
     var mismatch: Mismatch?
     var extraFields: [(String, String)] = []
     var keepAlive = false
@@ -36,7 +37,7 @@ struct RefusalReport {
     /// With where the refused origin is.
     var paragraphs: [String] {
         guard let contact else { return body }
-        return body + [ConnectionAccount(contact, requester).text]
+        return body + [ConnectionAccount(contact, requester, for: reader).text]
     }
 
     /// A fault of the origin, or of the path to it.

@@ -34,7 +34,8 @@ extension VerifiedTunnel {
     /// - Parameter accepted: called at once if the policy accepts the certificates.
     func judge(_ shown: ServerCertificates, accepted: Accepted) {
         guard let judge = judge(of: wireVersion(shown.version), accepted: accepted) else { return }
-        let contact = upstream.contact(
+        // Made of an origin that is refused or reported only, and once.
+        lazy var contact = upstream.contact(
             wireVersion(shown.version).map { NegotiatedTLS(version: $0, suite: shown.cipherSuite) })
         let presented: PresentedChain
         do {

@@ -9,15 +9,15 @@ package struct IncidentList: Codable, Sendable, Equatable {
     package init(_ incidents: [Incident]) { self.incidents = incidents.map(\.withoutChain) }
 }
 
-/// The answer of `GET /incidents/ID`: all of one, and the last chain of its host that met a pin.
+/// The answer of `GET /incidents/ID`: all of one, and the chain to compare it with.
 package struct IncidentRecord: Codable, Sendable, Equatable {
     package let incident: Incident
-    /// Nil: none is known.
+    /// Of those of its host that met a pin, the nearest; nil: none is known.
     package let matched: MatchedChains.Chain?
 
     package init(_ incident: Incident, _ matched: MatchedChains) {
         self.incident = incident
-        self.matched = matched[incident.host, incident.port]
+        self.matched = matched.nearest(to: incident.certificates, of: incident.host, incident.port)
     }
 }
 

@@ -1,21 +1,27 @@
 package import TLS
 
-/// What differs between a refused chain and the last one of the host that met a pin, in words. Texts of certificates
-/// are in it, which an attacker may have written.
+/// What differs between a refused chain and one of the host that met a pin, in words. Texts of certificates are in it,
+/// which an attacker may have written. What clears a chain (a renewal, a rotation) is said only of one that verifies.
 package struct ChainComparison: Encodable, Sendable, Equatable {
     package enum Kind: String, Encodable, Sendable, CaseIterable {
-        /// The same chain as before: the pins have changed.
+        /// The same leaf as before, and no pin is met: the pins have changed.
         case sameChain = "same-chain"
-        /// Another certificate with the same key.
+        /// The same leaf as before, refused for something else.
+        case otherCause = "other-cause"
+        /// The server didn't prove that it holds the leaf's key.
+        case unproven
+        /// Another certificate with the same key, which verifies.
         case renewal
-        /// Another key, signed by the same issuer.
+        /// Another key, signed by the same issuer, which verifies.
         case rotation
+        /// With the key or the issuer of the last one, and it doesn't verify.
+        case unverified
         /// Signed by another issuer.
         case otherIssuer = "other-issuer"
         /// An issuer that names an inspection product.
         case inspection
         case selfSigned = "self-signed"
-        /// For another name: captive portals answer for every host.
+        /// For another name that reads like a portal's: captive portals answer for every host.
         case captivePortal = "captive-portal"
         /// For another name, and no portal's.
         case otherName = "other-name"
@@ -31,19 +37,29 @@ package struct ChainComparison: Encodable, Sendable, Equatable {
     /// What it means, and what was compared; a line each.
     package let lines: [String]
 
+    /// - Parameter matched: one that met a pin, the leaf first; empty: none.
+    package init(_ incident: Incident, with matched: [Certificate]) {
+        self.init(
+            incident.certificates, isVerified: incident.verified, refusedFor: incident.fault,
+            host: ServerName(host: incident.host), with: matched)
+    }
+
     /// - Parameters:
     ///   - chain: the leaf first.
     ///   - isVerified: the trust anchors vouch for the chain.
-    ///   - matched: the last one that met a pin, the leaf first; empty: none.
-    package init(_ chain: [Certificate], isVerified: Bool, host: ServerName, with matched: [Certificate]) {
+    init(
+        _ chain: [Certificate], isVerified: Bool, refusedFor fault: Sighting.Fault, host: ServerName,
+        with matched: [Certificate]
+    ) {
         guard let leaf = chain.first else {
             (kind, headline, lines) = (.unreadable, "the chain can't be read", [])
             return
         }
-        let facts = Facts(chain, leaf, host, matched)
+        let facts = Facts(
+            chain: chain, leaf: leaf, isVerified: isVerified, fault: fault, host: host, matched: matched)
         kind = facts.kind
         headline = facts.headline(kind)
-        let trust = [Kind.otherIssuer, .inspection].contains(kind) ? [Self.trust(isVerified)] : []
+        let trust = [Kind.otherIssuer, .inspection, .captivePortal].contains(kind) ? [Self.trust(isVerified)] : []
         lines = facts.advice(kind) + trust + facts.differences
     }
 
@@ -56,35 +72,31 @@ package struct ChainComparison: Encodable, Sendable, Equatable {
     private struct Facts {
         let chain: [Certificate]
         let leaf: Certificate
+        let isVerified: Bool
+        let fault: Sighting.Fault
         let host: ServerName
         let matched: [Certificate]
-        let product: InspectionProduct?
 
-        init(_ chain: [Certificate], _ leaf: Certificate, _ host: ServerName, _ matched: [Certificate]) {
-            (self.chain, self.leaf, self.host, self.matched) = (chain, leaf, host, matched)
-            product = InspectionProduct.issuing(chain)
-        }
+        private var product: InspectionProduct? { InspectionProduct.issuing(chain) }
 
         private var isForHost: Bool { leaf.mismatch(with: host) == nil }
 
         private var isSelfSigned: Bool { leaf.isSelfIssued && leaf.isSigned(by: leaf) }
 
-        /// Signed by the key that signed the leaf which matched: names alone prove nothing.
-        private var hasSameIssuer: Bool {
-            if matched.count > 1 { return leaf.isSigned(by: matched[1]) }
-            return matched.first.map { $0.isSelfIssued && leaf.isSigned(by: $0) } ?? false
-        }
-
         var kind: Kind {
-            if let known = matched.first {
-                if leaf == known { return .sameChain }
-                if leaf.spkiSHA256 == known.spkiSHA256, isForHost { return .renewal }
-                if hasSameIssuer, isForHost { return .rotation }
+            // Anybody can send a chain that isn't his own.
+            if fault == .unproven { return .unproven }
+            let known = matched.first
+            if leaf == known { return fault == .pin ? .sameChain : .otherCause }
+            let hasSameKey = leaf.spkiSHA256 == known?.spkiSHA256
+            if isForHost, hasSameKey || leaf.hasIssuer(of: matched) {
+                guard isVerified else { return .unverified }
+                return hasSameKey ? .renewal : .rotation
             }
             if product != nil { return .inspection }
             if !isForHost { return isPortal ? .captivePortal : .otherName }
             if isSelfSigned { return .selfSigned }
-            return matched.isEmpty ? .unknown : .otherIssuer
+            return known == nil ? .unknown : .otherIssuer
         }
 
         private static let portalWords = [
@@ -108,12 +120,16 @@ package struct ChainComparison: Encodable, Sendable, Equatable {
         func headline(_ kind: Kind) -> String {
             switch kind {
             case .sameChain: "the same certificate as the one that matched: the pins or the policy have changed"
+            case .otherCause: "the same certificate as the one that matched, refused for another cause than its pins"
+            case .unproven: "the server didn't prove that it holds the certificate's key: the chain may be a copy"
             case .renewal: "another certificate for the same key: a renewal"
             case .rotation: "another key, signed by the same issuer: most likely a rotation"
+            case .unverified: "of the same key or issuer as the one that matched, but the chain doesn't verify"
             case .otherIssuer: "another issuer: \(issuer) instead of \(matched.first?.issuer ?? "")"
             case .inspection: "the issuer names an inspection product: \(product?.name ?? "")"
             case .selfSigned: "self-signed: the certificate vouches for itself"
-            case .captivePortal: "a captive portal answers in the host's place: the certificate is for \(names)"
+            case .captivePortal:
+                "another server answers, which may be a captive portal by its name: the certificate is for \(names)"
             case .otherName: "another server answers: the certificate is for \(names), not for \(host)"
             case .unknown: "no chain of this host has matched a pin yet: there is nothing to compare with"
             case .unreadable: ""
@@ -123,6 +139,17 @@ package struct ChainComparison: Encodable, Sendable, Equatable {
         func advice(_ kind: Kind) -> [String] {
             switch kind {
             case .sameChain: ["Look at what was changed in the pin file, or at what the policy asks for besides pins."]
+            case .otherCause: ["The cause above says for which; the pins have nothing to do with it."]
+            case .unproven:
+                [
+                    "Whatever the certificates say is said of their owner, who may be somebody else: a server that "
+                        + "replays a chain, or one whose cipher suite has no signature."
+                ]
+            case .unverified:
+                [
+                    "The cause above says why. A chain that doesn't verify shows no renewal and no rotation: it may be "
+                        + "old, revoked or meant for something else."
+                ]
             case .renewal: ["A pinned key still matches; pinned certificates have to be replaced."]
             case .rotation:
                 [
@@ -138,7 +165,12 @@ package struct ChainComparison: Encodable, Sendable, Equatable {
                     "If that is wanted, the host can't be pinned here: except it from the inspection.",
                 ]
             case .selfSigned: ["A device, a test server or a simple attack presents one; a public host never does."]
-            case .captivePortal: ["Open a page in a browser to sign in to the network, then try again."]
+            case .captivePortal:
+                [
+                    "Anybody may choose such a name. If the network asks its users to sign in, open a page in a "
+                        + "browser to do so, then try again.",
+                    "Otherwise the name leads to a wrong server, or the server chose a wrong certificate (SNI).",
+                ]
             case .otherName: ["The name leads to a wrong server, or the server chose a wrong certificate (SNI)."]
             case .unknown, .unreadable: []
             }

@@ -7,7 +7,7 @@ package struct Incident: Codable, Sendable, Equatable {
     package enum Kind: String, Codable, Sendable {
         /// The chain meets no pin.
         case pin
-        /// The chain, its name, dates or status are not accepted.
+        /// The chain, its name, dates or status are not accepted, or the server's key is not proved.
         case trust
     }
 
@@ -36,13 +36,17 @@ package struct Incident: Codable, Sendable, Equatable {
         package let time: UnixTime
         /// Who said so, in words.
         package let by: String
+        /// The policy accepted the chain, and nobody said a word: refused again, the chain is news.
+        package let isByPolicy: Bool
     }
 
-    /// Twenty hexadecimal digits, of the host and the chain.
+    /// ``idLength`` hexadecimal digits, of the host, the chain and ``Sighting/Fault``.
     package let id: String
     package let host: String
     package let port: UInt16
-    package internal(set) var kind: Kind
+    package let kind: Kind
+    /// The server didn't prove that it holds the leaf's key: the chain may be a copy.
+    package let unproven: Bool
     /// One line: why it was refused last.
     package internal(set) var cause: String
     /// The pattern and the place of the entry that decided last; nil: the defaults.
@@ -88,6 +92,7 @@ package struct Incident: Codable, Sendable, Equatable {
         return incident
     }
 
+    var fault: Sighting.Fault { unproven ? .unproven : kind == .pin ? .pin : .trust }
     package var isOpen: Bool { acknowledged == nil }
     package var isOnlyReported: Bool { refused == 0 }
     package var count: Int { refused + reported }
@@ -96,11 +101,27 @@ package struct Incident: Codable, Sendable, Equatable {
 }
 
 extension Incident {
+    static let idLength = 20
+
+    /// The only maker of IDs. Eighty bits: nobody finds a chain with the ID of another.
+    static func id(of bytes: [UInt8]) -> String { String(SHA256Digest.of(bytes).hex.prefix(idLength)) }
+
+    /// Whether it is an ID, or the beginning of one.
+    static func isID(_ text: String, atLeast shortest: Int = idLength) -> Bool {
+        (shortest...idLength).contains(text.utf8.count)
+            && text.utf8.allSatisfy { byte in
+                (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+                    || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+            }
+    }
+
     /// Of its lists: more are counted.
     static let longestList = 16
     /// Of the chain.
     static let mostCertificates = 10
     static let longestChain = 128 << 10
+    /// A leaf is kept whole beyond ``longestChain``, and then alone: up to what a handshake may bring.
+    static let longestLeaf = 512 << 10
     static let longestEvidence = 64 << 10
     static let longestText = 512
 
@@ -115,12 +136,26 @@ extension Incident {
 
     /// Plausible numbers, and lists within their bounds.
     var isSound: Bool {
-        HistoryBounds.admit(counts: refused, reported, furtherAddresses, furtherAskers, omitted)
+        Self.isID(id) && HistoryBounds.admit(counts: refused, reported, furtherAddresses, furtherAskers, omitted)
             && addresses.allSatisfy { HistoryBounds.admit(counts: $0.count) && HistoryBounds.admit(dates: $0.last) }
             && askers.allSatisfy { HistoryBounds.admit(counts: $0.count) && HistoryBounds.admit(dates: $0.last) }
             && HistoryBounds.admit(dates: first, last, acknowledged?.time)
             && addresses.count <= Self.longestList && askers.count <= Self.longestList
             && chain.count <= Self.mostCertificates
+    }
+
+    var latestDate: UnixTime {
+        max(last, addresses.map(\.last).max() ?? last, askers.map(\.last).max() ?? last)
+    }
+
+    /// Later dates become `time`.
+    func dated(before time: UnixTime) -> Incident {
+        var incident = self
+        incident.first = min(first, time)
+        incident.last = min(last, time)
+        for index in addresses.indices { incident.addresses[index].last = min(addresses[index].last, time) }
+        for index in askers.indices { incident.askers[index].last = min(askers[index].last, time) }
+        return incident
     }
 
     /// The certificates; those that can't be read are left out.
@@ -137,7 +172,7 @@ extension Incident {
         for certificate in chain.prefix(mostCertificates) {
             let pem = certificate.pem
             bytes += pem.utf8.count
-            guard bytes <= longestChain else { break }
+            guard bytes <= (kept.isEmpty ? longestLeaf : longestChain) else { break }
             kept.append(pem)
         }
         return kept

@@ -1,8 +1,8 @@
 import Security
 package import TLS
 
-/// The incidents of a machine, bounded by number and bytes. The least recently seen makes room, first among hosts
-/// without pins: failures of other hosts can't displace those of pinned ones.
+/// The incidents of a machine, bounded by number and bytes. The least recently seen makes room, first of those that are
+/// over, then of hosts without pins: failures of other hosts can't displace open ones of pinned hosts.
 package struct IncidentHistory: Codable, Sendable, Equatable {
     package static let maximumIncidents = 256
     /// Of their texts (``Incident/size``).
@@ -15,6 +15,7 @@ package struct IncidentHistory: Codable, Sendable, Equatable {
     package private(set) var incidents: [String: Incident] = [:]
     /// The sum of all sizes.
     private var bytes = 0
+    private(set) var openCount = 0
 
     private enum CodingKeys: String, CodingKey { case incidents }
 
@@ -22,9 +23,9 @@ package struct IncidentHistory: Codable, Sendable, Equatable {
 
     package init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
-        incidents = try values.decode([String: Incident].self, forKey: .incidents)
-        guard let broken = incidents.first(where: { $0.key != $0.value.id || !$0.value.isSound })?.key else {
-            bytes = incidents.values.reduce(0) { $0 + $1.size }
+        let read = try values.decode([String: Incident].self, forKey: .incidents)
+        guard let broken = read.first(where: { $0.key != $0.value.id || !$0.value.isSound })?.key else {
+            for incident in read.values { put(incident) }
             makeRoom(besides: nil)
             return
         }
@@ -44,6 +45,10 @@ package struct IncidentHistory: Codable, Sendable, Equatable {
             case opened
             /// It had been acknowledged, and was seen at another address, or (a merged one) with another chain.
             case reopened
+            /// The policy had accepted the chain meanwhile.
+            case recurred
+            /// It had only been reported, and was refused now: open or not.
+            case enforced
             /// From here on the host's further chains share an incident.
             case merged
         }
@@ -55,33 +60,38 @@ package struct IncidentHistory: Codable, Sendable, Equatable {
 
     /// Counts a connection.
     mutating func record(_ sighting: Sighting, at time: UnixTime) -> Outcome {
-        let place = sighting.place
-        let own = Sighting.id(of: sighting.presented, at: place)
+        let own = sighting.id
         var id = own
-        var news: Outcome.News?
         var isMerged = false
         if incidents[id] == nil {
             let chains = incidents.values.count { $0.host == sighting.host && $0.port == sighting.port && !$0.merged }
             if chains >= Self.chainsPerHost {
-                id = Sighting.mergedID(at: place)
+                id = sighting.mergedID
                 isMerged = true
             }
         }
         let known = incidents[id]
         var incident = known ?? sighting.incident(id, isMerged: isMerged, at: time)
-        bytes -= known?.size ?? 0
         let isElsewhere = incident.saw(sighting, at: time)
         let isOther = isMerged && incident.variant != own
         if isMerged { incident.variant = own }
-        if known == nil {
-            news = isMerged ? .merged : .opened
-        } else if !incident.isOpen, isElsewhere || isOther {
-            incident.acknowledged = nil
-            news = .reopened
-        }
-        bytes += incident.size
-        incidents[id] = incident
+        let news: Outcome.News? =
+            if let known {
+                Self.news(of: sighting, known, isNew: isElsewhere || isOther)
+            } else {
+                isMerged ? .merged : .opened
+            }
+        if news != nil { incident.acknowledged = nil }
+        put(incident)
         return Outcome(id: id, news: news, evicted: makeRoom(besides: id))
+    }
+
+    /// - Parameter isNew: its address, or its chain.
+    private static func news(of sighting: Sighting, _ known: Incident, isNew: Bool) -> Outcome.News? {
+        if known.isOnlyReported, !sighting.isReported { return .enforced }
+        guard let acknowledged = known.acknowledged else { return nil }
+        if acknowledged.isByPolicy { return .recurred }
+        return isNew ? .reopened : nil
     }
 
     /// - Parameter id: the one that isn't removed.
@@ -89,34 +99,59 @@ package struct IncidentHistory: Codable, Sendable, Equatable {
     private mutating func makeRoom(besides id: String?) -> Int {
         var evicted = 0
         while incidents.count > Self.maximumIncidents || bytes > Self.maximumBytes {
-            let others = incidents.values.filter { $0.id != id }
-            let unpinned = others.filter(\.pins.isEmpty)
-            let victims = unpinned.isEmpty ? others : unpinned
-            guard let victim = victims.min(by: { ($0.last, $0.id) < ($1.last, $1.id) }) else { break }
-            remove(victim)
+            let others = incidents.values.lazy.filter { $0.id != id }
+            guard let victim = others.min(by: { Self.worth($0) < Self.worth($1) }) else { break }
+            remove(victim.id)
             evicted += 1
         }
         return evicted
     }
 
-    private mutating func remove(_ incident: Incident) {
-        incidents[incident.id] = nil
-        bytes -= incident.size
+    /// The least makes room.
+    private static func worth(_ incident: Incident) -> (Int, Int, UnixTime, String) {
+        (incident.isOpen ? 1 : 0, incident.pins.isEmpty ? 0 : 1, incident.last, incident.id)
     }
 
-    /// - Returns: the incident, if it was open.
-    package mutating func acknowledge(_ id: String, by whom: String, at time: UnixTime) -> Incident? {
-        guard var incident = incidents[id], incident.isOpen else { return nil }
-        bytes -= incident.size
-        incident.acknowledged = Incident.Acknowledgement(time: time, by: Incident.cut(whom))
+    private mutating func put(_ incident: Incident) {
+        remove(incident.id)
+        incidents[incident.id] = incident
         bytes += incident.size
-        incidents[id] = incident
+        if incident.isOpen { openCount += 1 }
+    }
+
+    private mutating func remove(_ id: String) {
+        guard let incident = incidents.removeValue(forKey: id) else { return }
+        bytes -= incident.size
+        if incident.isOpen { openCount -= 1 }
+    }
+
+    /// - Parameter isByPolicy: nobody said so; the policy accepts the chain now.
+    /// - Returns: the incident, if it was open.
+    package mutating func acknowledge(
+        _ id: String, by whom: String, isByPolicy: Bool = false, at time: UnixTime
+    ) -> Incident? {
+        guard var incident = incidents[id], incident.isOpen else { return nil }
+        incident.acknowledged = Incident.Acknowledgement(time: time, by: Incident.cut(whom), isByPolicy: isByPolicy)
+        put(incident)
         return incident
     }
 
-    /// Forgets what wasn't seen for long.
-    mutating func forget(at time: UnixTime) {
-        for incident in incidents.values where incident.last < time - Self.lifetime { remove(incident) }
+    /// Whether ``settle(at:)`` has anything to do.
+    func isUnsettled(at time: UnixTime) -> Bool {
+        incidents.values.contains {
+            $0.latestDate > time + SteadyClock.tolerance || $0.last < time - Self.lifetime
+        }
+    }
+
+    /// Forgets what wasn't seen for long, and moves dates of the future to the present: a wrong clock wrote them, and
+    /// the incidents would stay for as long.
+    /// - Parameter time: by a clock that can be trusted (``SteadyClock``).
+    /// - Returns: what was forgotten.
+    mutating func settle(at time: UnixTime) -> [Incident] {
+        for incident in incidents.values where incident.latestDate > time { put(incident.dated(before: time)) }
+        let forgotten = incidents.values.filter { $0.last < time - Self.lifetime }
+        for incident in forgotten { remove(incident.id) }
+        return forgotten
     }
 
     /// Characters of an ID that are enough, if it is the only one that begins so.
@@ -124,16 +159,10 @@ package struct IncidentHistory: Codable, Sendable, Equatable {
 
     /// Finds an incident by its ID, or the ID's beginning.
     package func find(_ text: String) throws(IncidentQuestion) -> Incident {
-        guard (Self.shortestID...20).contains(text.utf8.count), text.utf8.allSatisfy(Self.isDigit) else {
-            throw .malformed
-        }
+        guard Incident.isID(text, atLeast: Self.shortestID) else { throw .malformed }
         let found = incidents.values.filter { $0.id.hasPrefix(text) }
         guard let incident = found.first else { throw .none(text) }
         guard found.count == 1 else { throw .several(text, found.count) }
         return incident
-    }
-
-    private static func isDigit(_ byte: UInt8) -> Bool {
-        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
     }
 }

@@ -1,13 +1,16 @@
 import Configuration
-import EventLoop
+package import EventLoop
 package import Logging
 import Security
 import Session
 import Synchronization
 package import TLS
 
-/// Keeps incidents for all workers, in `incidents.json`, and the last chain of each host that met a pin, in
+/// Keeps incidents for all workers, in `incidents.json`, and the last chains of each host that met a pin, in
 /// `matched.json`, to compare them with.
+///
+/// Its locks (of the history, the chains and the clock) are leaves: none is taken while another is held, so they need
+/// no order, and nothing is hashed, encoded or written within them.
 package final class IncidentLedger: Sendable {
     package static let fileName = "incidents.json"
     package static let matchedFileName = "matched.json"
@@ -15,17 +18,10 @@ package final class IncidentLedger: Sendable {
     private let history: KeptValue<IncidentHistory>
     private let chains: KeptValue<MatchedChains>
     private let logger: Logger
-    /// What ``chains`` holds, so that a connection to a known chain takes a look-up.
-    private let known = Mutex<[String: Known]>([:])
-    /// Open incidents: without any, no accepted connection looks further.
+    /// Open incidents, written within the history's lock: without any, no accepted connection looks further.
     private let openCount = Atomic(0)
     private let saidFull = Atomic(false)
-
-    private struct Known {
-        let leaf: SHA256Digest
-        let pin: String
-        let time: UnixTime
-    }
+    private let clock = Mutex(SteadyClock())
 
     /// Private: they show who connects where.
     package static func file(in directory: String) -> StateFile<IncidentHistory> {
@@ -40,7 +36,15 @@ package final class IncidentLedger: Sendable {
         history = KeptValue(IncidentHistory(), in: Self.file(in: directory), logger: logger)
         chains = KeptValue(MatchedChains(), in: Self.matchedFile(in: directory), logger: logger)
         self.logger = logger
-        openCount.store(history.value.open.count, ordering: .relaxed)
+        openCount.store(history.value.openCount, ordering: .relaxed)
+    }
+
+    private func change<R: Sendable>(_ body: (inout IncidentHistory) -> R) -> R {
+        history.change { history in
+            // Within the lock: of two threads the later one's number stays.
+            defer { openCount.store(history.openCount, ordering: .relaxed) }
+            return body(&history)
+        }
     }
 
     package var incidents: IncidentHistory { history.value }
@@ -51,17 +55,15 @@ package final class IncidentLedger: Sendable {
     /// For a connection that was refused or reported.
     /// - Returns: the incident's ID.
     func note(_ sighting: Sighting, at time: UnixTime) -> String {
-        let (outcome, open) = history.change { history in
-            (history.record(sighting, at: time), history.incidents.values.count { $0.isOpen })
-        }
-        openCount.store(open, ordering: .relaxed)
+        let outcome = change { $0.record(sighting, at: time) }
         if let news = outcome.news { tell(news, of: sighting, outcome.id) }
         if outcome.evicted > 0, !saidFull.exchange(true, ordering: .relaxed) {
             logger.warning(
                 "state.full",
                 metadata: [
                     "file": "\(Self.fileName)",
-                    "effect": "the least recent incidents make room, first those of hosts without pins",
+                    "effect":
+                        "the least recent incidents make room, first acknowledged ones and those of hosts without pins",
                 ])
         }
         return outcome.id
@@ -76,6 +78,8 @@ package final class IncidentLedger: Sendable {
         switch news {
         case .opened: fields["effect"] = "a new incident: pinproxy incidents show \(id)"
         case .reopened: fields["effect"] = "open again: it was acknowledged, and has another address or chain now"
+        case .recurred: fields["effect"] = "open again: the policy had accepted the chain meanwhile"
+        case .enforced: fields["effect"] = "it was only reported so far, and is refused now"
         case .merged:
             fields["effect"] =
                 "the host has presented \(IncidentHistory.chainsPerHost) chains; further ones share this incident"
@@ -89,38 +93,32 @@ package final class IncidentLedger: Sendable {
             remember(chain, pin.description, at: Sighting.place(host, port), time: time)
         }
         guard openCount.load(ordering: .relaxed) > 0 else { return }
-        let id = Sighting.id(of: verdict.presented, at: Sighting.place(host, port))
-        guard history.value.incidents[id]?.isOpen == true else { return }
-        acknowledge(id, by: "pinproxy, since the policy accepts the chain now", at: time)
+        // One that came without proof of its key stays: the host's own acceptance doesn't explain it.
+        for fault in [Sighting.Fault.pin, .trust] {
+            let id = Sighting.id(of: verdict.presented, at: Sighting.place(host, port), fault)
+            guard history.value.incidents[id]?.isOpen == true else { continue }
+            acknowledge(id, by: "pinproxy, since the policy accepts the chain now", isByPolicy: true, at: time)
+        }
     }
 
     private func remember(_ chain: VerifiedChain, _ pin: String, at place: String, time: UnixTime) {
-        let leaf = chain.leaf.sha256
-        let isKnown = known.withLock { known in
-            if let last = known[place], last.leaf == leaf, last.pin == pin,
-                (last.time..<last.time + MatchedChains.day).contains(time)
-            {
-                return true
-            }
-            if known.count >= MatchedChains.maximumHosts, known[place] == nil { known = [:] }
-            known[place] = Known(leaf: leaf, pin: pin, time: time)
-            return false
-        }
-        if isKnown { return }
+        let leaf = chain.leaf.sha256.hex
+        if chains.value.isFresh(leaf, pin: pin, at: place, time: time) { return }
         let pem = Incident.pem(of: chain.certificates)
-        chains.change { $0.record(pem, pin: pin, at: place, time: time) }
+        chains.change { $0.record(pem, leaf: leaf, pin: pin, at: place, time: time) }
     }
 
     // MARK: The end of incidents
 
-    /// - Parameter whom: who says so, in words.
+    /// - Parameters:
+    ///   - whom: who says so, in words.
+    ///   - isByPolicy: nobody; the policy accepts the chain now.
     /// - Returns: the incident, if it was open.
     @discardableResult
-    package func acknowledge(_ id: String, by whom: String, at time: UnixTime) -> Incident? {
-        let (incident, open) = history.change { history in
-            (history.acknowledge(id, by: whom, at: time), history.incidents.values.count { $0.isOpen })
-        }
-        openCount.store(open, ordering: .relaxed)
+    package func acknowledge(
+        _ id: String, by whom: String, isByPolicy: Bool = false, at time: UnixTime
+    ) -> Incident? {
+        let incident = change { $0.acknowledge(id, by: whom, isByPolicy: isByPolicy, at: time) }
         guard let incident else { return nil }
         logger.notice(
             "incident.acknowledged",
@@ -133,13 +131,30 @@ package final class IncidentLedger: Sendable {
 
     // MARK: On the state's thread
 
+    /// - Parameter monotonic: the same instant.
     /// - Returns: why they can't be written.
     @discardableResult
-    package func save(at time: UnixTime) -> StateFileProblem? {
-        if history.value.list.last.map({ $0.last < time - IncidentHistory.lifetime }) == true {
-            history.change { $0.forget(at: time) }
-        }
+    package func save(at time: UnixTime, _ monotonic: MonotonicTime = .now()) -> StateFileProblem? {
+        if clock.withLock({ $0.isSteady(at: time, monotonic) }) { settle(at: time) }
         let problem = history.save()
         return chains.save() ?? problem
+    }
+
+    /// What is logged of those that are forgotten together.
+    private static let longestList = 16
+
+    private func settle(at time: UnixTime) {
+        if chains.value.isUnsettled(at: time) { chains.change { $0.settle(at: time) } }
+        guard history.value.isUnsettled(at: time) else { return }
+        let forgotten = change { $0.settle(at: time) }
+        guard !forgotten.isEmpty else { return }
+        let named = forgotten.prefix(Self.longestList).map { "\($0.id) of \($0.place)" }.joined(separator: ", ")
+        let more = forgotten.count > Self.longestList ? " and \(forgotten.count - Self.longestList) more" : ""
+        logger.notice(
+            "incident.forgotten",
+            metadata: [
+                "incidents": "\(named)\(more)",
+                "cause": "not seen for \(IncidentHistory.lifetime / MatchedChains.day) days",
+            ])
     }
 }

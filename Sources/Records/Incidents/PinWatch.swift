@@ -33,7 +33,7 @@ package final class PinWatch: Sendable {
         }
         return incidents.note(
             Sighting(
-                host: host, port: port, kind: refusal.isPinFailure ? .pin : .trust, cause: refusal.title,
+                host: host, port: port, fault: refusal.isPinFailure ? .pin : .trust, cause: refusal.title,
                 isReported: verdict.isAccepted, entry: entry, pins: refusal.configuredPins,
                 presented: refusal.presented, verified: refusal.chain, evidence: verdict.evidence,
                 circumstances: circumstances), at: time)
@@ -47,7 +47,7 @@ package final class PinWatch: Sendable {
     ) -> String {
         incidents.note(
             Sighting(
-                host: host, port: port, kind: .trust, cause: cause, isReported: false, entry: entry,
+                host: host, port: port, fault: .unproven, cause: cause, isReported: false, entry: entry,
                 pins: entry?.policy.pins.pins.map(\.description) ?? [], presented: presented, verified: nil,
                 evidence: nil, circumstances: circumstances), at: time)
     }

@@ -7,9 +7,17 @@ import TLS
 
 /// One connection to an origin that was refused or reported.
 struct Sighting {
+    /// The kind of refusal. Each kind makes a separate incident: accepting a chain doesn't explain a server that showed
+    /// it without its key, and acknowledging an expired chain is no word about a wrong pin.
+    enum Fault: String, CaseIterable {
+        case pin, trust
+        /// The server didn't prove that it holds the leaf's key: the chain may be a copy.
+        case unproven
+    }
+
     let host: String
     let port: UInt16
-    let kind: Incident.Kind
+    let fault: Fault
     let cause: String
     let isReported: Bool
     let entry: HostEntry?
@@ -19,40 +27,49 @@ struct Sighting {
     let verified: VerifiedChain?
     let evidence: PeerEvidence?
     let circumstances: Circumstances
+    /// The incident's, and that of the one for the host's further chains with this fault. Made here: hashing takes its
+    /// time, and the history is locked while a sighting is recorded.
+    let id: String
+    let mergedID: String
 
-    var place: String { Self.place(host, port) }
+    init(
+        host: String, port: UInt16, fault: Fault, cause: String, isReported: Bool, entry: HostEntry?, pins: [String],
+        presented: PresentedChain, verified: VerifiedChain?, evidence: PeerEvidence?, circumstances: Circumstances
+    ) {
+        self.host = host
+        self.port = port
+        self.fault = fault
+        self.cause = cause
+        self.isReported = isReported
+        self.entry = entry
+        self.pins = pins
+        self.presented = presented
+        self.verified = verified
+        self.evidence = evidence
+        self.circumstances = circumstances
+        let place = Self.place(host, port)
+        id = Self.id(of: presented, at: place, fault)
+        mergedID = Incident.id(of: Array("\(place)\n\(fault.rawValue)\nfurther chains".utf8))
+    }
 
     static func place(_ host: String, _ port: UInt16) -> String { "\(host):\(port)" }
 
-    /// Equal for the same chain of the same host. Eighty bits: nobody finds a chain with the ID of another.
-    static func id(of presented: PresentedChain, at place: String) -> String {
+    /// Equal for the same chain of the same host, refused for the same fault.
+    static func id(of presented: PresentedChain, at place: String, _ fault: Fault) -> String {
         let fingerprints = presented.certificates.prefix(Incident.mostCertificates).flatMap(\.sha256.bytes)
-        return text(Array("\(place)\n".utf8) + fingerprints)
-    }
-
-    /// That of the incident which stands for a host's further chains.
-    static func mergedID(at place: String) -> String { text(Array("\(place)\nfurther chains".utf8)) }
-
-    private static func text(_ bytes: [UInt8]) -> String {
-        SHA256Digest.of(bytes).bytes.prefix(10).map { byte in
-            let digits = String(byte, radix: 16)
-            return digits.count == 1 ? "0" + digits : digits
-        }.joined()
+        return Incident.id(of: Array("\(place)\n\(fault.rawValue)\n".utf8) + fingerprints)
     }
 
     /// A new incident, without a connection yet.
     func incident(_ id: String, isMerged: Bool, at time: UnixTime) -> Incident {
-        let chain = verified?.certificates ?? presented.certificates
-        let kept = Incident.pem(of: chain)
-        let timestamps = evidence?.timestamps.prefix(Incident.longestList).filter { $0.count <= 1024 } ?? []
-        let response = evidence?.ocspResponse.flatMap { $0.count <= Incident.longestEvidence ? $0 : nil }
-        return Incident(
-            id: id, host: host, port: port, kind: kind, cause: Incident.cut(cause), entry: entry?.pattern,
-            location: entry?.location, pins: Array(pins.prefix(Incident.longestList)), first: time, last: time,
-            refused: 0, reported: 0, addresses: [], furtherAddresses: 0, askers: [], furtherAskers: 0, chain: kept,
-            omitted: chain.count - kept.count, verified: verified != nil,
-            timestamps: timestamps.map { Data($0).base64EncodedString() },
-            ocspResponse: response.map { Data($0).base64EncodedString() }, merged: isMerged)
+        var incident = Incident(
+            id: id, host: host, port: port, kind: fault == .pin ? .pin : .trust, unproven: fault == .unproven,
+            cause: Incident.cut(cause), entry: entry?.pattern, location: entry?.location,
+            pins: Array(pins.prefix(Incident.longestList)), first: time, last: time, refused: 0, reported: 0,
+            addresses: [], furtherAddresses: 0, askers: [], furtherAskers: 0, chain: [], omitted: 0, verified: false,
+            timestamps: [], ocspResponse: nil, merged: isMerged)
+        incident.takeChain(of: self)
+        return incident
     }
 }
 
@@ -64,7 +81,8 @@ extension Incident {
         // The clock may have been set back.
         first = min(first, time)
         last = max(last, time)
-        kind = sighting.kind
+        // A merged one keeps the first of its chains.
+        if !merged, verified != (sighting.verified != nil) { takeChain(of: sighting) }
         cause = Self.cut(sighting.cause)
         entry = sighting.entry?.pattern
         location = sighting.entry?.location
@@ -77,6 +95,19 @@ extension Incident {
         return sighting.circumstances.contact.map { note($0, at: time) } ?? false
     }
 
+    /// With what came beside it.
+    fileprivate mutating func takeChain(of sighting: Sighting) {
+        let certificates = sighting.verified?.certificates ?? sighting.presented.certificates
+        chain = Self.pem(of: certificates)
+        omitted = certificates.count - chain.count
+        verified = sighting.verified != nil
+        let evidence = sighting.evidence
+        timestamps = (evidence?.timestamps.prefix(Self.longestList) ?? []).filter { $0.count <= 1024 }
+            .map { Data($0).base64EncodedString() }
+        ocspResponse = evidence?.ocspResponse.flatMap { $0.count <= Self.longestEvidence ? $0 : nil }
+            .map { Data($0).base64EncodedString() }
+    }
+
     private mutating func note(_ contact: OriginContact, at time: UnixTime) -> Bool {
         let address = "\(contact.address)"
         let resolver = contact.source.map(Self.cut)
@@ -86,11 +117,12 @@ extension Incident {
             addresses[index].resolver = resolver ?? addresses[index].resolver
             return false
         }
-        if addresses.count < Self.longestList {
-            addresses.append(Address(address: address, resolver: resolver, count: 1, last: time))
-        } else {
+        guard addresses.count < Self.longestList else {
+            // Which ones they are isn't kept: the first is news, and who knows of it knows of many addresses.
             furtherAddresses += 1
+            return furtherAddresses == 1
         }
+        addresses.append(Address(address: address, resolver: resolver, count: 1, last: time))
         return true
     }
 

@@ -52,6 +52,10 @@ package final class AccessLog {
     }
 }
 
+extension TaskRecord {
+    fileprivate var refusedContact: OriginContact? { errorType == nil ? nil : contact }
+}
+
 extension EventLineWriter {
     /// The `exchange` line of a completed task.
     mutating func put(_ record: borrowing TaskRecord, now: MonotonicTime) {
@@ -85,9 +89,17 @@ extension EventLineWriter {
                 field("lookup", nanoseconds: metrics.nameLookup)
                 field("connect", nanoseconds: metrics.connect)
                 field("tls", nanoseconds: metrics.tls)
-                if let group = metrics.group { field("tls_group", group) }
-                field("address", transaction.upstream.address)
-                if let local = transaction.upstream.localAddress { field("local", local) }
+                let refused = record.refusedContact
+                // Those of the refused connection follow: this may be the one before a redirect.
+                if refused == nil {
+                    if let group = metrics.group { field("tls_group", group) }
+                    field("address", transaction.upstream.address)
+                }
+                if let local = transaction.upstream.localAddress,
+                    refused.map({ $0.address == transaction.upstream.address }) ?? true
+                {
+                    field("local", local)
+                }
             }
             if let sent = transaction.requestSent { field("request", nanoseconds: sent - record.began) }
             if let first = record.firstByte { field("first_byte", nanoseconds: first - record.began) }
@@ -105,7 +117,7 @@ extension EventLineWriter {
         if let pin = record.matchedPin { field("pin", pin) }
         if let type = record.errorType {
             field("error", type)
-            if let contact = record.contact { put(contact, isKnown: record.transaction?.isReused == false) }
+            if let contact = record.refusedContact { put(contact) }
         }
         if record.entrySlot == EntrySlots.uncounted { field("trial", true) }
         if let failure = record.failure { field("cause", failure) }
@@ -113,9 +125,8 @@ extension EventLineWriter {
     }
 
     /// Where the refused origin is.
-    /// - Parameter isKnown: the line has its address already.
-    private mutating func put(_ contact: OriginContact, isKnown: Bool) {
-        if !isKnown { field("address", contact.address) }
+    private mutating func put(_ contact: OriginContact) {
+        field("address", contact.address)
         if let resolved = contact.resolved { field("resolved", resolved) }
         if let source = contact.source { field("resolver", source) }
         guard let tls = contact.tls else { return }

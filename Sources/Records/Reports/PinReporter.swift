@@ -76,62 +76,10 @@ struct PinReport: Encodable {
     let servedCertificateChain: [String]
     let validatedCertificateChain: [String]
     let knownPins: [String]
-    let connection: Connection
-    let client: Client?
+    // Where the host is, and who asked for it. Not of RFC 7469, whose receivers ignore what they don't know.
+    let connection: ConnectionDetails
+    let client: ClientDetails?
     let task: UInt64?
-
-    /// Where the host is. Not of RFC 7469, whose receivers ignore what they don't know.
-    struct Connection: Encodable {
-        let address: String?
-        let resolvedAddresses: [String]?
-        let resolver: String?
-        let tlsVersion: String?
-        let cipher: String?
-        let tlsGroup: String?
-
-        private enum CodingKeys: String, CodingKey {
-            case address, resolver, cipher
-            case resolvedAddresses = "resolved-addresses"
-            case tlsVersion = "tls-version"
-            case tlsGroup = "tls-group"
-        }
-
-        init(_ contact: OriginContact?) {
-            address = contact.map { "\($0.address)" }
-            resolvedAddresses = contact?.answer.map { $0.addresses.map(\.description) }
-            resolver = contact?.source
-            tlsVersion = contact?.tls.map { "\($0.version)" }
-            cipher = contact?.tls?.cipher
-            tlsGroup = contact?.tls?.group
-        }
-    }
-
-    /// Who asked for it, as far as it was known.
-    struct Client: Encodable {
-        let uid: UInt32
-        let user: String?
-        let program: String?
-        let unit: String?
-
-        init(_ traits: ClientTraits) {
-            uid = traits.user
-            user = traits.userName
-            program = traits.executable
-            unit = traits.unit
-        }
-    }
-
-    private enum CodingKeys: String, CodingKey {
-        case dateTime = "date-time"
-        case hostname
-        case port, connection, client, task
-        case effectiveExpirationDate = "effective-expiration-date"
-        case includeSubdomains = "include-subdomains"
-        case notedHostname = "noted-hostname"
-        case servedCertificateChain = "served-certificate-chain"
-        case validatedCertificateChain = "validated-certificate-chain"
-        case knownPins = "known-pins"
-    }
 
     /// Nil: not a failure of a chain without a pin.
     init?(
@@ -152,14 +100,15 @@ struct PinReport: Encodable {
         servedCertificateChain = refusal.presented.certificates.map(\.pem)
         validatedCertificateChain = refusal.chain?.certificates.map(\.pem) ?? []
         knownPins = entry.policy.pins.pins.map(Self.directive)
-        connection = Connection(circumstances.contact)
-        client = circumstances.requester?.traits.map(Client.init)
+        connection = ConnectionDetails(circumstances.contact)
+        client = circumstances.requester?.traits.map { ClientDetails($0) }
         task = circumstances.requester?.task
     }
 
     var json: [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        encoder.keyEncodingStrategy = .custom { HyphenedKey(stringValue: $0.last?.stringValue ?? "") }
         // Strings and numbers always encode.
         return (try? encoder.encode(self)).map { [UInt8]($0) } ?? []
     }
@@ -175,6 +124,18 @@ struct PinReport: Encodable {
         case .record(let record): "pin-tlsa=\"\(record)\""
         }
     }
+}
+
+/// `dateTime` as `date-time`, which is how RFC 7469 writes names.
+private struct HyphenedKey: CodingKey {
+    let stringValue: String
+    var intValue: Int? { nil }
+
+    init(stringValue: String) {
+        self.stringValue = stringValue.reduce(into: "") { $0 += $1.isUppercase ? "-\($1.lowercased())" : "\($1)" }
+    }
+
+    init?(intValue: Int) { nil }
 }
 
 /// Limits reports: each once an hour, and a bounded number a minute, however often clients ask.

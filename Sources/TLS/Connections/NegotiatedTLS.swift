@@ -21,13 +21,28 @@ package struct NegotiatedTLS: Sendable, Hashable, CustomStringConvertible {
 
     /// OpenSSL's name; the number where it knows none.
     private static func name(of suite: UInt16) -> String {
-        let number = "0x" + String(suite, radix: 16, uppercase: true)
-        guard let method = TLS_client_method(), let context = SSL_CTX_new(method) else { return number }
-        defer { SSL_CTX_free(context) }
-        guard let connection = SSL_new(context) else { return number }
-        defer { SSL_free(connection) }
+        OpenSSLErrorQueue.clear()
+        defer { OpenSSLErrorQueue.clear() }
         let bytes = [UInt8(suite >> 8), UInt8(truncatingIfNeeded: suite)]
-        return SSL_CIPHER_find(connection, bytes).map { String(cString: SSL_CIPHER_get_name($0)) } ?? number
+        guard let connection = CipherTable.shared.connection,
+            let cipher = SSL_CIPHER_find(connection, bytes)
+        else { return "0x" + String(suite, radix: 16, uppercase: true) }
+        return String(cString: SSL_CIPHER_get_name(cipher))
+    }
+
+    /// OpenSSL looks ciphers up in the table of a connection's method, which needs a connection: this one never speaks.
+    private struct CipherTable: @unchecked Sendable {
+        // Made once and never released. A look-up reads its method alone, which never changes.
+        let connection: OpaquePointer?
+
+        static let shared = CipherTable()
+
+        private init() {
+            let context = TLS_client_method().flatMap { SSL_CTX_new($0) }
+            connection = context.flatMap { SSL_new($0) }
+            // The connection holds it.
+            SSL_CTX_free(context)
+        }
     }
 
     /// `TLS 1.3, TLS_AES_128_GCM_SHA256, x25519`

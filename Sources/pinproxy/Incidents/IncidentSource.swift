@@ -27,9 +27,15 @@ struct IncidentSource {
         return IncidentRecord(try found(id, in: try history()), try matched())
     }
 
-    func acknowledge(_ id: String, at time: UnixTime) throws -> IncidentRecord {
+    /// - Returns: the incident, and whether it was open.
+    func acknowledge(_ id: String, at time: UnixTime) throws -> (incident: Incident, wasOpen: Bool) {
         try Self.check(id)
-        if let proxy { return try proxy.ask(.post, "/incidents/\(id)/ack") }
+        if let proxy {
+            let known: IncidentRecord = try proxy.ask(.get, "/incidents/\(id)")
+            guard known.incident.isOpen else { return (known.incident, false) }
+            let record: IncidentRecord = try proxy.ask(.post, "/incidents/\(known.incident.id)/ack")
+            return (record.incident, true)
+        }
         var history = try history()
         let incident = try found(id, in: history)
         let user = getuid()
@@ -40,9 +46,9 @@ struct IncidentSource {
             } catch {
                 throw CommandFailure("\(error)")
             }
-            return IncidentRecord(done, try matched())
+            return (done, true)
         }
-        return IncidentRecord(incident, try matched())
+        return (incident, false)
     }
 
     /// Before it becomes a part of a path.

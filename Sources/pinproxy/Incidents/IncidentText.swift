@@ -4,7 +4,7 @@ internal import Records
 internal import Security
 internal import TLS
 
-/// An incident with what differs from the chain that matched last.
+/// An incident with what differs from a chain that matched.
 struct IncidentAccount: Encodable {
     let incident: Incident
     let comparison: ChainComparison
@@ -13,9 +13,7 @@ struct IncidentAccount: Encodable {
     init(_ record: IncidentRecord) {
         incident = record.incident
         matched = record.matched
-        comparison = ChainComparison(
-            record.incident.certificates, isVerified: record.incident.verified,
-            host: ServerName(host: record.incident.host), with: record.matched?.certificates ?? [])
+        comparison = ChainComparison(record.incident, with: record.matched?.certificates ?? [])
     }
 }
 

@@ -13,8 +13,8 @@ struct IncidentsCommand: ParsableCommand {
         discussion: """
             An incident is a chain that a host presented and that the policy refused, or only reported \
             (enforcement: report). It stays open, on the status page and in the metrics, until somebody acknowledges \
-            it or the policy accepts the chain; it opens again if the chain comes from another address. Another chain \
-            is another incident.
+            it or the policy accepts the chain; it opens again if the chain comes from another address, or is refused \
+            after the policy accepted or only reported it. Another chain is another incident.
 
             A running proxy is asked, as the user that runs it or as root; without one, the state directory is read. \
             An ID may be shortened to its first four digits or more.
@@ -48,8 +48,8 @@ struct IncidentsListCommand: ParsableCommand {
             --json prints one object: incidents, a list with id, host, port, kind (pin or trust), cause, entry, \
             location, pins, first, last, refused and reported (connections), addresses (a list with address, \
             resolver, count, last), further_addresses, askers (a list with client, uid, user, program, unit, task, \
-            count, last), further_askers, omitted, verified, tls_version, cipher, tls_group, verification, merged, \
-            acknowledged (time, by). Times are in Unix seconds.
+            count, last), further_askers, omitted, verified, unproven, tls_version, cipher, tls_group, verification, merged, \
+            acknowledged (time, by, is_by_policy). Times are in Unix seconds.
             """)
 
     @OptionGroup var options: IncidentOptions
@@ -67,9 +67,10 @@ struct IncidentsShowCommand: ParsableCommand {
         commandName: "show", abstract: "Show all of an incident, and what differs from the chain that matched last.",
         discussion: """
             --json prints one object: incident, as list has it, with chain (PEM, the leaf first), timestamps and \
-            ocsp_response (Base64); comparison, with kind (same-chain, renewal, rotation, other-issuer, inspection, \
-            self-signed, captive-portal, other-name, unknown, unreadable), headline and lines; matched, the last chain \
-            of the host that met a pin, with chain, pin, first, last.
+            ocsp_response (Base64); comparison, with kind (same-chain, other-cause, unproven, renewal, rotation, \
+            unverified, other-issuer, inspection, self-signed, captive-portal, other-name, unknown, unreadable), \
+            headline and lines; matched, the chain of the host that met a pin and is compared with, with chain, leaf \
+            (SHA-256), pin, first, last.
             """)
 
     @OptionGroup var options: IncidentOptions
@@ -118,10 +119,13 @@ struct IncidentsAckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ack", abstract: "Acknowledge incidents: they leave the status page and the alert.",
         discussion: """
-            The policy stays as it is, and goes on refusing the chain. If it comes from another address, the incident \
-            is open again. The log says who it was (incident.acknowledged).
+            The policy stays as it is, and goes on refusing the chain. If it comes from another address, or is refused \
+            after it was only reported, the incident is open again. The log says who it was (incident.acknowledged).
 
-            --json prints a list of what show --json has as incident.
+            Each ID has a line that says what became of it. One that fails doesn't keep the others from being \
+            acknowledged; the exit status is then 1.
+
+            --json prints a list of what show --json has as incident, of those that are acknowledged now.
             """)
 
     @OptionGroup var options: IncidentOptions
@@ -130,10 +134,24 @@ struct IncidentsAckCommand: ParsableCommand {
     func run() throws {
         let source = try options.source()
         var done: [Incident] = []
-        for id in ids { done.append(try source.acknowledge(id, at: Clock.now).incident) }
-        Standard.output(
-            options.json
-                ? JSONText.of(done)
-                : done.map { "acknowledged: \($0.id) \($0.place.printable)" }.joined(separator: "\n"))
+        var failures = 0
+        for id in ids {
+            do {
+                let (incident, wasOpen) = try source.acknowledge(id, at: Clock.now)
+                done.append(incident)
+                if !options.json { Standard.output(Self.outcome(incident, wasOpen: wasOpen)) }
+            } catch let failure as CommandFailure {
+                failures += 1
+                Standard.error("not acknowledged: \(id.printable): \(failure.message ?? "it failed")")
+            }
+        }
+        if options.json { Standard.output(JSONText.of(done)) }
+        if failures > 0 { throw CommandFailure(code: 1) }
+    }
+
+    private static func outcome(_ incident: Incident, wasOpen: Bool) -> String {
+        let name = "\(incident.id) \(incident.place.printable)"
+        let by = incident.acknowledged.map { ", by \($0.by.printable)" } ?? ""
+        return wasOpen ? "acknowledged: \(name)" : "acknowledged already: \(name)\(by)"
     }
 }

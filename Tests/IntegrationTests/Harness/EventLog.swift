@@ -57,6 +57,18 @@ struct EventLog: Sendable {
         }
     }
 
+    /// The first event of that name that names the client's program, after as many tries as that takes: a busy machine
+    /// may look longer for it than the proxy waits.
+    /// - Parameter ask: makes one such event.
+    func firstNamingProgram(_ name: String, ask: () async throws -> Void) async throws -> LogEvent {
+        for number in 1...50 {
+            try await ask()
+            let event = try await first(name, number: number)
+            if event["client_exe"] != nil { return event }
+        }
+        throw TestBedError("no \(name) names the client's program")
+    }
+
     /// What the proxy says of a reload, not counting the first `count` times that it did.
     func reloadOutcome(after count: Int) async throws -> LogEvent {
         let seen = Mutex(0)
