@@ -50,8 +50,11 @@ struct IncidentEvidenceTests {
             let origin = try await PythonPeer.origin(in: bed, chain: roots.chain("api.test"))
             let proxy = try await ProxyProcess(
                 in: bed,
-                pins:
-                    "hosts:\n  - {match: api.test, action: \(action), pinning: public-key, pins: [\(String.wrongPin)]}\n",
+                pins: """
+                    hosts:
+                      - {match: api.test, action: \(action), pinning: public-key, pins: [\(String.wrongPin)]}
+
+                    """,
                 trust: roots.write(to: bed), hosts: ["api.test": "127.0.0.1"], sections: ["log": ["access: false"]])
             let event = try await proxy.events.firstNamingProgram("pin.mismatch") {
                 _ = try await bed.curl(via: proxy, ["https://api.test:\(origin.port)/"])

@@ -48,8 +48,8 @@ struct IncidentsListCommand: ParsableCommand {
             --json prints one object: incidents, a list with id, host, port, kind (pin or trust), cause, entry, \
             location, pins, first, last, refused and reported (connections), addresses (a list with address, \
             resolver, count, last), further_addresses, askers (a list with client, uid, user, program, unit, task, \
-            count, last), further_askers, omitted, verified, unproven, tls_version, cipher, tls_group, verification, merged, \
-            acknowledged (time, by, is_by_policy). Times are in Unix seconds.
+            count, last), further_askers, omitted, verified, unproven, tls_version, cipher, tls_group, verification, \
+            merged, acknowledged (time, by, is_by_policy). Times are in Unix seconds.
             """)
 
     @OptionGroup var options: IncidentOptions
