@@ -56,8 +56,8 @@ extension ClientConnection {
 extension WorkerContext {
     /// Finds the client of a refused origin, for the evidence.
     ///
-    /// Waits ``PendingReports/patienceNanoseconds`` at most, and not at all where the worker or the user has spent what it
-    /// may search in a second.
+    /// Waits ``PendingReports/patienceNanoseconds`` at most, and not at all where the worker or the user has spent what
+    /// it may search in a second.
     /// - Parameter report: called once, on the loop; perhaps before this returns, and also if the client leaves.
     func identify(_ client: ClientConnection, then report: @escaping (WorkerContext, Requester) -> Void) {
         let requester = Requester(client.record)
