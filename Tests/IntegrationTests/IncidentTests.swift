@@ -106,11 +106,11 @@ struct IncidentTests {
             let roots = try TestRoots()
             let leaf = try roots.leaf("api.test")
             var test = try await Bed(bed, leaf, roots: roots, pins: Self.entry(.wrongPin))
-            let status = StatusTemplate().with {
+            let template = StatusTemplate().with {
                 $0.thisUpdate = TestRoots.now - 60
                 $0.nextUpdate = TestRoots.now + 3600
             }
-            let response = try roots.intermediate.statusResponse(for: leaf, status)
+            let response = try roots.intermediate.statusResponse(for: leaf, template)
             try await test.serve(leaf, version, "-status_file", try bed.file("status.der", response))
             let spoken = version == "-tls1_3" ? "TLS 1.3" : "TLS 1.2"
             let cipher = version == "-tls1_3" ? "TLS_" : "ECDHE-"
