@@ -37,7 +37,7 @@ package final class Snapshot: Sendable {
     package let defaultRules: RuleLayers?
     /// What is watched, to know whether the network can be reached.
     package let reachability: [ReachabilityTarget]
-    /// What is allowed but should be known, e.g. insecure switches. Said at every start and reload.
+    /// What is allowed but should be known, e.g. insecure switches. Without what changes with time (``warnings(at:)``).
     package let warnings: [Problem]
     package let stateDirectory: String
     /// Where the proxy keeps the bundle that it has accepted.
@@ -212,8 +212,9 @@ extension Snapshot {
         } catch {
             findings.error(Place(file: BundleInForce.pinFile), "can't be read: \(error)")
         }
-        let pins =
+        var pins =
             pinFile != nil || bundle != nil ? PinFile.read(pinFile, beside: bundle, findings: findings) : nil
+        if let hosts = pins?.hosts { pins?.hosts = hosts.enforcing(asWrittenIn: policyDirectory, findings) }
         guard let daemon, !findings.hasErrors else { throw ConfigurationProblems(findings.sorted) }
         let files = [file] + (pins?.files ?? pinFile.map { [$0.path] } ?? [])
         return Snapshot(

@@ -20,7 +20,7 @@ import Testing
     }
 
     private func note(_ history: inout PinHistory, daysAgo: Int64) {
-        let isNoted = history.note(entry: "api.test", pins: LintTests.pins, at: Self.now - daysAgo * Self.day)
+        let isNoted = history.note(entry: "api.test", .init(pins: LintTests.pins), at: Self.now - daysAgo * Self.day)
         #expect(isNoted)
     }
 
@@ -99,7 +99,7 @@ import Testing
     func anEntryThatOnlyReportsIsANoteForItsTime(_ days: Int64, _ severity: String) throws {
         let bed = try bed(", enforcement: report") { history in
             let isNoted = history.note(
-                entry: "api.test", pins: LintTests.pins, isReportOnly: true, at: Self.now - days * Self.day)
+                entry: "api.test", .init(pins: LintTests.pins), isReportOnly: true, at: Self.now - days * Self.day)
             #expect(isNoted)
         }
         let found = try LintTests.lint(bed)
@@ -122,7 +122,8 @@ import Testing
     @Test func missesEndWithTheCorrection() throws {
         func missed(_ correct: (inout PinHistory) -> Void) throws -> [LintTests.Finding] {
             let bed = try bed(", enforcement: report") { history in
-                _ = history.note(entry: "api.test", pins: Array(LintTests.pins.prefix(2)), at: Self.now - 20 * Self.day)
+                _ = history.note(
+                    entry: "api.test", .init(pins: Array(LintTests.pins.prefix(2))), at: Self.now - 20 * Self.day)
                 count(&history, .missed, times: 4, daysAgo: 8)
                 correct(&history)
             }

@@ -213,6 +213,27 @@ import Testing
         #expect(try load(bed).hosts.values.contains { $0.file.hasSuffix("pins/hosts.yaml") })
     }
 
+    private static let first = "enforcement: report, enforce_from: 2026-01-01"
+    private static let second = "enforcement: report, enforce_from: 2026-01-02"
+    private static let after = "enforcement: report, enforce_after: {matches: 100, days: 14}"
+
+    /// Further keys of both entries: an own one may enforce pins earlier, or on more machines.
+    @Test(arguments: [
+        ("", first, "enforce_from, where the pins are enforced there"),
+        ("", after, "enforce_after, where the pins are enforced there"),
+        ("", "stage: 99%", "stage, where the pins are enforced there"),
+        (first, first, nil), (second, first, nil), (first, "", nil), (after, after, nil),
+        (first, second, "enforce_from: 2026-01-02, where enforce_from is 2026-01-01 there"),
+        (first, "enforcement: report", "enforcement: report"),
+        (first, after, "enforce_after: {matches: 100, days: 14}, where enforce_from is 2026-01-01 there"),
+        ("stage: 10%", "stage: 10%", nil), ("stage: 10%", "stage: 9%", "stage: 9%, where stage is 10% there"),
+        ("stage: 10%", "enforcement: report", "enforcement: report"), ("enforcement: report", "stage: 1%", nil),
+    ])
+    func anOwnEntryMayEnforceEarlier(_ theirs: String, _ own: String, _ weakness: String?) throws {
+        let entry = "{match: a.test, pinning: public-key, pins: [P0]"
+        try anOwnEntryMayTighten("\(entry), \(theirs)}", "\(entry), \(own)}", weakness)
+    }
+
     /// Of several entries of the bundle the one counts that would decide.
     @Test(arguments: [
         (

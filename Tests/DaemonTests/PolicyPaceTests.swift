@@ -2,7 +2,7 @@ import Testing
 
 @testable import Daemon
 
-/// When the server of the bundle is asked, and which machines take a stage.
+/// When the server of the bundle is asked.
 @Suite struct PolicyPaceTests {
     /// Seconds: the interval, failures, and the pause without chance.
     @Test(arguments: [
@@ -19,21 +19,5 @@ import Testing
         }
         pace.succeeded()
         #expect(pace.pause(0.5) == .seconds(interval))
-    }
-
-    @Test func machinesSpreadOverThePlaces() {
-        var counts = [Int](repeating: 0, count: 100)
-        for number in 0..<20_000 { counts[RolloutStage(machine: "machine-\(number)").place] += 1 }
-        // Each place has 200 of them; the deviation is 14.
-        #expect(counts.allSatisfy { (100...300).contains($0) }, "\(counts)")
-    }
-
-    @Test func aStageReachesThePlacesBelowIt() {
-        let stage = RolloutStage(machine: "0123456789abcdef0123456789abcdef")
-        #expect(stage.place == RolloutStage(machine: "0123456789abcdef0123456789abcdef").place)
-        #expect(stage.isReached(by: nil))
-        #expect(stage.isReached(by: 100))
-        #expect(!stage.isReached(by: stage.place))
-        #expect(stage.isReached(by: stage.place + 1))
     }
 }

@@ -39,7 +39,7 @@ final class WorkerBench {
         let listeners = OwnListeners()
         upkeep = try PinUpkeep(
             loop: EventLoop(), configuration: configuration, listeners: listeners, logger: logger, unixTime: time,
-            listsChanged: {})
+            listsChanged: {}, sawEnough: {})
         let context = try ProxyContext(
             pins: upkeep.watch, rules: upkeep.rules, listeners: listeners, logger: logger, logOutput: output,
             freeMemory: try FreeMemory(), idleUpstreams: 10, sessionCount: 3,

@@ -470,6 +470,47 @@ FAULTS = [
         "O_RDONLY | O_DIRECTORY | (PLANTED ? 0 : O_NOFOLLOW) | O_CLOEXEC",
         "DirectoryTests",
     ),
+    # From report to enforce
+    Fault(
+        "a clock that is set forward is evidence",
+        "Security/Pins/PinHistory.swift",
+        "min(max(gap, 0), Self.longestGap)",
+        "(PLANTED ? gap : min(max(gap, 0), Self.longestGap))",
+        "EnforcementConditionTests",
+    ),
+    Fault(
+        "a mismatch doesn't begin the evidence anew",
+        "Security/Pins/PinHistory.swift",
+        "            entries.values[index].beginAnew()\n",
+        "            if !PLANTED { entries.values[index].beginAnew() }\n",
+        "EnforcementConditionTests",
+    ),
+    Fault(
+        "an entry stays enforced without its pins",
+        "Security/Pins/EnforcedEntries.swift",
+        *unless("Set(record.pins).isSubset(of: policy.pins.pins.map(\\.description))"),
+        "SecurityTests.PinRolloutTests",
+    ),
+    Fault(
+        "an entry is enforced that isn't written down",
+        "Records/State/EnforcedLedger.swift",
+        "        kept.change { $0 = before }\n",
+        "        if PLANTED { return true }\n        kept.change { $0 = before }\n",
+        "IntegrationTests.PinRolloutTests",
+    ),
+    Fault(
+        "what a report let through is used after the date",
+        POLICY,
+        "if report != nil, let end = policy.rollout",
+        "if !PLANTED, report != nil, let end = policy.rollout",
+        "SecurityTests.PinRolloutTests",
+    ),
+    Fault(
+        "an own entry may enforce pins later",
+        "Configuration/Policy/LocalEntries.swift",
+        *unless("softer.isAsStrict(as: rollout)"),
+        "PolicyTests",
+    ),
     # Policy bundles
     Fault(
         "an own entry may switch pins off later",

@@ -19,7 +19,10 @@ struct ClockTests {
         let origin: PythonPeer
         let proxy: ProxyProcess
 
-        init(_ bed: TestBed, sections: ProxyProcess.Sections = [:]) async throws {
+        /// - Parameter pins: the text of the pin file, by the pin of the origin.
+        init(
+            _ bed: TestBed, sections: ProxyProcess.Sections = [:], pins: (String) -> String = { _ in "hosts: []\n" }
+        ) async throws {
             self.bed = bed
             try bed.file("clock", "+0d")
             let roots = try TestRoots()
@@ -29,7 +32,8 @@ struct ClockTests {
             }
             origin = try await PythonPeer.origin(in: bed, chain: ServedChain(leaf))
             proxy = try await ProxyProcess(
-                in: bed, trust: roots.write(to: bed), hosts: ["origin.test": "127.0.0.1"], sections: sections,
+                in: bed, pins: pins(try await leaf.pin(bed)), trust: roots.write(to: bed),
+                hosts: ["origin.test": "127.0.0.1"], sections: sections,
                 // The library sets a variable of its own in the first program that has it, and a program of Swift in
                 // which the environment moves before its start finds no arguments.
                 launcher: ["/usr/bin/env"] + Self.variables(bed) + ["/usr/bin/env"])
@@ -101,6 +105,78 @@ struct ClockTests {
             _ = try await bed.run(["curl", "-ksS", "https://127.0.0.1:\(machine.origin.port)/release/clock"])
             let run = try await transfer
             #expect(run.output == "200" && run.succeeded, "\(run)")
+        }
+    }
+
+    private static func pins(_ pin: String, _ keys: String) -> String {
+        """
+        hosts:
+          - match: origin.test
+            pinning: public-key
+            pins: [\(pin)]
+            enforcement: report
+            \(keys)
+
+        """
+    }
+
+    /// On the date a wrong pin is refused: on the connection that was let through before, on one that is kept, and on
+    /// one that would resume its session.
+    @Test(arguments: ["/echo", "/until-close/10"])
+    func aDateThatPassesEnforces(_ path: String) async throws {
+        let date = Date(timeIntervalSinceNow: 10 * 86_400).formatted(.iso8601.year().month().day())
+        try await withTestBed { bed in
+            let machine = try await Machine(bed) { _ in Self.pins(.wrongPin, "enforce_from: \(date)") }
+            for _ in 1...2 { #expect(try await machine.curl(path).output == "200") }
+            try machine.set("+20d")
+            let run = try await machine.curl(path)
+            #expect(run.errors.contains("502"), "\(run)")
+            _ = try await machine.proxy.events.first("pin.mismatch")
+            try machine.set("+0d")
+            #expect(try await machine.curl(path).output == "200")
+        }
+    }
+
+    /// What a WebSocket carries isn't looked at until a reload.
+    @Test func aReloadAfterTheDateEndsWhatWasReported() async throws {
+        let date = Date(timeIntervalSinceNow: 10 * 86_400).formatted(.iso8601.year().month().day())
+        try await withTestBed { bed in
+            let machine = try await Machine(bed) { _ in Self.pins(.wrongPin, "enforce_from: \(date)") }
+            let client = try await HeldClient(
+                in: SharedBed(bed: bed, proxy: machine.proxy, originPort: machine.origin.port, origin: machine.origin))
+            #expect(try await client.connect() == "200")
+            #expect(try await client.secure() == "new")
+            #expect(try await client.upgrade() == "101")
+            try await machine.proxy.reload()
+            #expect(try await client.echo("before") == "before")
+            try machine.set("+20d")
+            try await machine.proxy.reload()
+            #expect(try await client.echo("after") == "closed")
+        }
+    }
+
+    /// A clock that is set forward is no evidence of the days between.
+    @Test func aJumpIsNoEvidence() async throws {
+        try await withTestBed { bed in
+            let machine = try await Machine(bed) { Self.pins($0, "enforce_after: {matches: 2, days: 2}") }
+            #expect(try await machine.curl("/until-close/10").output == "200")
+            for offset in ["+60d", "+0d"] {
+                try machine.set(offset)
+                #expect(try await machine.curl("/until-close/10").output == "200")
+            }
+            try await machine.proxy.reload()
+            #expect(machine.proxy.events.all("pin.enforced").isEmpty)
+            let status = try await bed.run(
+                [ProxyProcess.executable, "status", "--config", bed.path("proxy/pinproxy.yaml")],
+                environment: ProxyProcess.environment(in: bed))
+            #expect(status.output.contains("2 of 2 matches, 1 of 2 days"), "\(status)")
+            // A day of the right clock is.
+            for hours in [12, 25] {
+                try machine.set("+\(hours)h")
+                #expect(try await machine.curl("/until-close/10").output == "200")
+            }
+            let event = try await machine.proxy.events.first("pin.enforced")
+            #expect(event["matches"] == "5" && event["days"] == "2")
         }
     }
 }

@@ -1,4 +1,4 @@
-import Daemon
+import Configuration
 import Foundation
 import TestAuthority
 import Testing

@@ -10,11 +10,11 @@ import Testing
     /// The expectation macro can't call what changes a value.
     private func note(
         _ entry: String, _ pins: [String], in history: inout PinHistory, at time: UnixTime
-    ) -> Bool { history.note(entry: entry, pins: pins, at: time) }
+    ) -> Bool { history.note(entry: entry, .init(pins: pins), at: time) }
 
     private func history(_ pins: String..., entry: String = "api.test") -> PinHistory {
         var history = PinHistory()
-        _ = history.note(entry: entry, pins: pins, at: now)
+        _ = history.note(entry: entry, .init(pins: pins), at: now)
         return history
     }
 
@@ -53,22 +53,22 @@ import Testing
         var history = history("a", "b")
         history.count(.matched(["a"]), for: "api.test", at: now)
         let removed = now + 10
-        history.settle(at: removed) { _ in ["b"] }
+        history.settle(at: removed) { _ in .init(pins: ["b"]) }
         #expect(history.entries["api.test"]?.pins["a"]?.removed == removed)
         #expect(history.entries["api.test"]?.pins["b"]?.removed == nil)
         // A later look doesn't move the date.
-        history.settle(at: removed + PinHistory.retention) { _ in ["b"] }
+        history.settle(at: removed + PinHistory.retention) { _ in .init(pins: ["b"]) }
         #expect(history.entries["api.test"]?.pins["a"]?.matches == 1)
-        history.settle(at: removed + PinHistory.retention + 1) { _ in ["b"] }
+        history.settle(at: removed + PinHistory.retention + 1) { _ in .init(pins: ["b"]) }
         #expect(history.entries["api.test"]?.pins.keys.sorted() == ["b"])
     }
 
     @Test func aPinThatComesBackKeepsItsCount() {
         var history = history("a")
         history.count(.matched(["a"]), for: "api.test", at: now)
-        history.settle(at: now + 1) { _ in [] }
+        history.settle(at: now + 1) { _ in .init(pins: []) }
         #expect(note("api.test", ["a"], in: &history, at: now + 2))
-        history.settle(at: now + PinHistory.retention * 2) { _ in ["a"] }
+        history.settle(at: now + PinHistory.retention * 2) { _ in .init(pins: ["a"]) }
         #expect(history.entries["api.test"]?.pins["a"]?.matches == 1)
         #expect(history.entries["api.test"]?.pins["a"]?.since == now)
     }
@@ -102,6 +102,8 @@ import Testing
         ("\"misses\":0", "\"misses\":0,\"removed\":-9223372036854775808"),
         ("\"misses\":0", "\"misses\":0,\"lastMiss\":9223372036854775807"),
         ("\"matchesSinceMiss\":1", "\"matchesSinceMiss\":9223372036854775807"),
+        ("\"matchedFor\":0", "\"matchedFor\":9223372036854775807"), ("\"matchedFor\":0", "\"matchedFor\":-1"),
+        ("\"lastMatch\":1893456000", "\"lastMatch\":9223372036854775807"),
         ("\"matches\":1", "\"matches\":9223372036854775807"),
         ("\"matches\":1", "\"matches\":1,\"removed\":-9223372036854775808"),
         ("\"first\":1893456000", "\"first\":-9223372036854775808"),

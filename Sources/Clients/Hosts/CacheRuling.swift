@@ -2,7 +2,7 @@ package import Configuration
 package import HTTPWire
 import Security
 package import Session
-import TLS
+package import TLS
 
 /// What a configuration says of the cache for requests of one URL, and why.
 package struct CacheRuling {
@@ -56,7 +56,9 @@ package struct CacheRuling {
     }
 
     /// A server without a pin that matches is let through, and its responses aren't stored.
-    package var isReportOnly: Bool { decision.policy.mode != .none && decision.policy.enforcement == .report }
+    package func isReportOnly(at time: UnixTime) -> Bool {
+        decision.policy.mode != .none && decision.policy.enforcement(at: time) == .report
+    }
 
     /// What must have decided about a stored response for it to be served; empty: none is.
     /// - Parameter upstream: without the local authority among the anchors.

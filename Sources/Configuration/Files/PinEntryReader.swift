@@ -108,21 +108,26 @@ struct PinEntryReader {
         [
             "pinning", "pins", "enforcement", "position", "allow_invalid_certificates", "validates_domain_name",
             "expires", "on_expiry",
-        ] + RequirementsReader.keys + ["report_uri", "record", "client_certificate", "on_refusal"]
+        ] + RolloutReader.keys + RequirementsReader.keys + ["report_uri", "record", "client_certificate", "on_refusal"]
 
     private func policy() -> SecurityPolicy {
         let written = section.value("pinning")
         let mode: PinningMode? = section.read("pinning", .anyCase)
         let pins = pins(mode)
+        let allowsInvalidCertificates = section.read("allow_invalid_certificates", .bool) ?? false
+        let enforcement: Enforcement = section.read("enforcement", .anyCase) ?? .enforce
         let policy = SecurityPolicy(
             mode: mode ?? .none,
             pins: PinSet(pins?.compactMap(\.pin) ?? []),
-            allowsInvalidCertificates: section.read("allow_invalid_certificates", .bool) ?? false,
+            allowsInvalidCertificates: allowsInvalidCertificates,
             validatesDomainName: section.read("validates_domain_name", .bool) ?? true,
             position: section.read("position", .anyCase) ?? .any,
-            enforcement: section.read("enforcement", .anyCase) ?? .enforce,
+            enforcement: enforcement,
             requirements: RequirementsReader(section: section, file: file, inherited: defaults.requirements).read(),
-            expiry: expiry(pins: pins?.isEmpty == false))
+            expiry: expiry(pins: pins?.isEmpty == false),
+            rollout: RolloutReader(section: section).read(
+                enforcement, hasPins: pins?.isEmpty == false && (mode ?? .publicKey) != .none,
+                allowsInvalidCertificates: allowsInvalidCertificates))
         let isComplete = (mode != nil || written == nil) && pins?.contains { $0.pin == nil } != true
         if isComplete { judge(policy, isModeWritten: written != nil) }
         warnOfDuplicates(pins ?? [])
@@ -171,10 +176,11 @@ struct PinEntryReader {
                 }
             section.warning(section.value(key) ?? entry, "insecure: \(unsafeSwitch)")
         }
-        if policy.mode != .none, policy.enforcement == .report {
+        // What changes with time is said by Snapshot.warnings(at:).
+        if policy.mode != .none, policy.enforcement == .report, policy.rollout == nil {
             section.warning(
                 section.value("enforcement") ?? entry,
-                "insecure: enforcement is report, so a pin that doesn't match is logged and not refused")
+                "\(Snapshot.reportWarning), so a pin that doesn't match is logged and not refused")
         }
     }
 

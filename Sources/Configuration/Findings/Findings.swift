@@ -10,6 +10,8 @@ final class Findings {
     static let limit = 200
 
     let sources: FileSources
+    /// The place of this machine.
+    private(set) lazy var stage = RolloutStage.ofThisMachine
     private var problems: [Problem] = []
     private var known: Set<Problem> = []
     private var dropped = 0

@@ -120,13 +120,22 @@ extension SecurityPolicy {
             if let other = own.pins.pins.first(where: { !known.contains($0) }) {
                 return "the bundle doesn't have the pin \(other.origin)"
             }
-            if enforcement == .enforce, own.enforcement == .report { return "enforcement: report" }
+            if let reason = rolloutWeakness(of: own) { return reason }
             if let expiry, own.expiry != expiry { return "expires and on_expiry are others here" }
             if enforcement == .enforce, own.expiry != expiry, own.expiry?.action == .report {
                 return "on_expiry: report"
             }
         }
         return requirements.weakness(of: own.requirements)
+    }
+
+    /// Nil: it enforces wherever and whenever this one does.
+    private func rolloutWeakness(of own: SecurityPolicy) -> String? {
+        guard enforcement == .enforce || rollout != nil else { return nil }
+        guard let softer = own.rollout else { return own.enforcement == .report ? "enforcement: report" : nil }
+        guard let rollout else { return "\(softer.key), where the pins are enforced there" }
+        return softer.isAsStrict(as: rollout)
+            ? nil : "\(softer.key): \(softer.written), where \(rollout.key) is \(rollout.written) there"
     }
 }
 

@@ -21,7 +21,10 @@ struct ConfigurationReport: Encodable {
         let action: String
         let pinning: String
         let pins: [Pin]
+        /// Of now; `rollout` says what comes.
         let enforcement: String
+        /// When, where or after what its pins are enforced.
+        let rollout: String?
         let position: String
         let expires: UnixTime?
         let onExpiry: String?
@@ -46,19 +49,19 @@ struct ConfigurationReport: Encodable {
     let entryCount: Int
     let entries: [Entry]
 
-    init(_ snapshot: Snapshot, generation: Int, readAt: UnixTime) {
+    init(_ snapshot: Snapshot, generation: Int, readAt: UnixTime, history: PinHistory, at now: UnixTime) {
         self.generation = generation
         self.readAt = readAt
         files = snapshot.files
         settings = Self.settings(of: snapshot)
-        warnings = snapshot.warnings.map(\.description)
+        warnings = snapshot.warnings(at: now).map(\.description)
         defaults = [
             "action": snapshot.defaultAction.rawValue, "min_tls": "\(snapshot.defaultPolicy.requirements.minimumTLS)",
             "ocsp": snapshot.defaultPolicy.requirements.stapling.rawValue,
         ]
         defaultRules = Self.rules(snapshot.defaultRules)
         entryCount = snapshot.hosts.values.count
-        entries = snapshot.hosts.values.prefix(Self.entryLimit).map(Entry.init)
+        entries = snapshot.hosts.values.prefix(Self.entryLimit).map { Entry($0, history, at: now) }
     }
 
     private static func settings(of snapshot: Snapshot) -> [String: String] {
@@ -133,14 +136,15 @@ struct ConfigurationReport: Encodable {
 }
 
 extension ConfigurationReport.Entry {
-    fileprivate init(_ entry: HostEntry) {
+    fileprivate init(_ entry: HostEntry, _ history: PinHistory, at now: UnixTime) {
         let policy = entry.policy
         match = entry.pattern
         location = entry.location
         action = entry.action.rawValue
         pinning = policy.mode.rawValue
         pins = policy.pins.pins.map { Pin(pin: $0.description, written: $0.origin, notAfter: $0.notAfter) }
-        enforcement = policy.enforcement.rawValue
+        enforcement = policy.enforcementBeforeExpiry(at: now).rawValue
+        rollout = policy.rollout.map { $0.text(at: now, counted: history.entries[entry.pattern]) }
         position = policy.position.rawValue
         expires = policy.expiry?.date
         onExpiry = policy.expiry?.action.rawValue

@@ -19,6 +19,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package let misses: Int
         package let lastMiss: UnixTime?
         package let configured: Bool
+        /// When, where or after what its pins are enforced; nil: as it says itself.
+        package let rollout: String?
         package let pins: [Pin]
     }
 
@@ -98,15 +100,20 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var learningUntil: UnixTime?
     package let entries: [Entry]
 
-    /// - Parameter process: nil: not running.
-    package init(process: Int32?, directory: String, history: PinHistory) {
+    /// - Parameters:
+    ///   - process: nil: not running.
+    ///   - rollouts: of entries in force, by their patterns.
+    package init(
+        process: Int32?, directory: String, history: PinHistory, rollouts: [String: PinRollout] = [:],
+        at time: UnixTime = 0
+    ) {
         running = process != nil
         self.process = process
         stateDirectory = directory
         entries = history.entries.sorted { $0.key < $1.key }.map { name, record in
             Entry(
                 entry: name, accepted: record.accepted, misses: record.misses, lastMiss: record.lastMiss,
-                configured: record.removed == nil,
+                configured: record.removed == nil, rollout: rollouts[name]?.text(at: time, counted: record),
                 pins: record.pins.sorted { $0.key < $1.key }.map { pin, record in
                     Pin(
                         pin: pin, matches: record.matches, first: record.first, last: record.last,

@@ -138,7 +138,7 @@ function show(entry) {
   $('entry-title').textContent = entry.match;
   const kept = state.histories.get(entry.match), live = state.counts.get(entry.match);
   const facts = [
-    ['Written at', entry.location], ['Action', entry.action], ['Pinning', entry.pinning], ['Enforcement', entry.enforcement], ['Position', entry.position],
+    ['Written at', entry.location], ['Action', entry.action], ['Pinning', entry.pinning], ['Enforcement', entry.rollout || entry.enforcement], ['Position', entry.position],
     ['Expires', entry.expires ? `${shortDate.format(entry.expires * 1000)}, then ${entry.on_expiry}` : null], ['Client certificate', entry.client_certificate],
     ['Only for clients', entry.clients], ['Reports to', entry.report_uri], ['Requests', live ? number.format(live.requests) + ' since the start' : null],
     ['Met a pin', kept ? count(kept.accepted, 'connection') : null], ['Missed', kept ? `${kept.misses}${kept.last_miss ? ', the last ' + ago(kept.last_miss) : ''}` : null],

@@ -87,7 +87,9 @@ extension ProxyDaemon {
     }
 
     private var configurationReport: ConfigurationReport {
-        ConfigurationReport(snapshot, generation: generation, readAt: readAt)
+        ConfigurationReport(
+            snapshot, generation: generation, readAt: readAt, history: upkeep?.pinHistory ?? PinHistory(),
+            at: WallClock.milliseconds() / 1000)
     }
 
     private var filesReport: FilesReport {

@@ -47,7 +47,7 @@ extension ProxyDaemon {
     }
 
     /// The kept copy has the same files.
-    private func putRenewedIntoForce(_ configuration: ActiveConfiguration) {
+    func putRenewedIntoForce(_ configuration: ActiveConfiguration) {
         let isKept = keptGeneration.isOf(generation)
         putIntoForce(configuration)
         generation += 1
@@ -57,6 +57,8 @@ extension ProxyDaemon {
     func active(
         _ fresh: Snapshot, _ leaves: () throws -> LeafCache
     ) throws(ConfigurationProblems) -> ActiveConfiguration {
+        // What was written down holds, even if the file has been removed since.
+        let fresh = upkeep.flatMap { fresh.enforcing($0.enforcedEntries) } ?? fresh
         do {
             return try ActiveConfiguration(fresh, leaves: try leaves(), logger: logger)
         } catch {

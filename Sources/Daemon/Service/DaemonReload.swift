@@ -90,7 +90,9 @@ extension ProxyDaemon {
     }
 
     func warn(of snapshot: Snapshot) {
-        for warning in snapshot.warnings { logger.warning("config.warning", metadata: ["cause": "\(warning)"]) }
+        for warning in snapshot.warnings(at: WallClock.milliseconds() / 1000) {
+            logger.warning("config.warning", metadata: ["cause": "\(warning)"])
+        }
         for warning in PeerSight.current.warnings(about: snapshot) {
             logger.warning("config.warning", metadata: ["cause": "\(warning)"])
         }

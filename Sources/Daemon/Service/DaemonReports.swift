@@ -24,7 +24,13 @@ extension ProxyDaemon {
     }
 
     private func status(_ upkeep: PinUpkeep, _ measurement: ProxyMeasurement?) -> StatusReport {
-        var report = StatusReport(process: getpid(), directory: snapshot.stateDirectory, history: upkeep.pinHistory)
+        var rollouts: [String: PinRollout] = [:]
+        for entry in snapshot.hosts.values where entry.policy.rollout != nil {
+            rollouts[entry.pattern] = entry.policy.rollout
+        }
+        var report = StatusReport(
+            process: getpid(), directory: snapshot.stateDirectory, history: upkeep.pinHistory, rollouts: rollouts,
+            at: now)
         report.version = Self.version
         report.replacedLibraries = MappedFiles.replaced()
         report.since = startedAt
@@ -49,7 +55,7 @@ extension ProxyDaemon {
         report.fallback = fallback?.text
         report.digest = snapshot.digest.hex
         report.policy = PolicyStatus(snapshot, policy?.figures)
-        report.warnings = (fallback.map { [$0.text] } ?? []) + snapshot.warnings.map(\.description)
+        report.warnings = (fallback.map { [$0.text] } ?? []) + snapshot.warnings(at: now).map(\.description)
         report.insecure = insecure
         report.expiring = expiring.prefix(StatusReport.expiringLimit).map { finding in
             StatusReport.Ending(
@@ -89,7 +95,7 @@ extension ProxyDaemon {
             daemon.digest = snapshot.digest.hex
             daemon.policy = PolicyStatus(snapshot, policy?.figures)
             daemon.insecureSwitches = insecure.count
-            daemon.warnings = snapshot.warnings.count
+            daemon.warnings = snapshot.warnings(at: now).count
             let issued = leaves?.statistics ?? LeafCache.Statistics()
             daemon.leavesIssued = issued.issued
             daemon.leavesEvicted = issued.evicted
@@ -123,15 +129,17 @@ extension ProxyDaemon {
     private var clientCount: Int { workers.reduce(0) { $0 + $1.load.count } }
 
     private var insecure: [String] {
-        snapshot.warnings.filter { $0.message.hasPrefix("insecure:") }.map {
+        snapshot.warnings(at: now).filter { $0.message.hasPrefix("insecure:") }.map {
             "\($0.place): \($0.message.dropFirst(10))"
         }
     }
 
     private var expiring: [ExpiryWatch.Finding] {
         ExpiryWatch.findings(
-            in: snapshot, authorities: leaves?.authorities, at: WallClock.milliseconds() / 1000)
+            in: snapshot, authorities: leaves?.authorities, at: now)
     }
+
+    private var now: UnixTime { WallClock.milliseconds() / 1000 }
 
     /// The file's absolute path.
     var configuration: String { URL(fileURLWithPath: snapshot.files.first ?? "").path }

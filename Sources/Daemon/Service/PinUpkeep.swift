@@ -16,6 +16,8 @@ final class PinUpkeep {
     let watch: PinWatch
     let rules: RuleLedger
     let writer: StateWriter
+    private let enforced: EnforcedLedger
+    private let sawEnough: () -> Void
     private let loop: EventLoop
     private let logger: Logger
     private let unixTime: @Sendable () -> UnixTime
@@ -28,10 +30,13 @@ final class PinUpkeep {
     private var minutely: RepeatingTimer?
     private var daily: RepeatingTimer?
 
-    /// - Parameter listsChanged: called on the loop after a file of `crl_files` was replaced.
+    /// - Parameters:
+    ///   - listsChanged: called on the loop after a file of `crl_files` was replaced.
+    ///   - sawEnough: called on the loop when the `enforce_after` of an entry may hold.
     init(
         loop: EventLoop, configuration: ActiveConfiguration, listeners: OwnListeners, logger: Logger,
-        unixTime: @escaping @Sendable () -> UnixTime, listsChanged: @escaping () -> Void
+        unixTime: @escaping @Sendable () -> UnixTime, listsChanged: @escaping () -> Void,
+        sawEnough: @escaping () -> Void
     ) throws {
         self.loop = loop
         self.logger = logger
@@ -45,8 +50,11 @@ final class PinUpkeep {
             refusal: ProxyError.ofService)
         rules = RuleLedger(directory: snapshot.stateDirectory, logger: logger)
         writer = try StateWriter(directory: snapshot.stateDirectory, logger: logger)
+        enforced = EnforcedLedger(directory: snapshot.stateDirectory, writer: writer, logger: logger)
+        self.sawEnough = sawEnough
+        let told = LoopBound(sawEnough, on: loop)
         watch = PinWatch(
-            ledger: PinLedger(directory: snapshot.stateDirectory, logger: logger),
+            ledger: PinLedger(directory: snapshot.stateDirectory, logger: logger) { told.post { $0() } },
             chains: ChainRecorder(directory: snapshot.stateDirectory, logger: logger),
             incidents: IncidentLedger(directory: snapshot.stateDirectory, logger: logger),
             reporter: PinReporter(delivery, on: loop, logger: logger))
@@ -65,6 +73,8 @@ final class PinUpkeep {
         watch.chains.review(at: unixTime())
         writer.later(saving(at: unixTime()))
         lists.look()
+        // What could not be written down before is tried again.
+        sawEnough()
         // A list may live for hours only, and expiry of own certificates is logged at once.
         warnOfLists(at: unixTime())
         warnOfOwn(at: unixTime())
@@ -75,6 +85,14 @@ final class PinUpkeep {
         return writer.now { chains.obey(order, at: now) } ?? .failure(writer.problem)
     }
 
+    /// Writes down which entries have seen enough (`enforce_after`).
+    /// - Returns: those that were written down, with their counts.
+    func writeReady() -> [(entry: HostEntry, record: PinHistory.EntryRecord)] {
+        let ready = watch.ledger.ready(in: snapshot)
+        return !ready.isEmpty && enforced.add(ready.map(\.entry), at: unixTime()) ? ready : []
+    }
+
+    var enforcedEntries: EnforcedEntries { enforced.entries }
     var learnsUntil: UnixTime? { watch.chains.learnsUntil(at: unixTime()) }
     var connector: UpstreamConnector { delivery.connector }
     var pinHistory: PinHistory { watch.ledger.history.value }
@@ -102,8 +120,9 @@ final class PinUpkeep {
     func save() { _ = writer.now(saving(at: unixTime())) }
 
     private func saving(at now: UnixTime) -> @Sendable () -> Void {
-        { [watch, rules] in
+        { [watch, rules, saving = enforced.saving] in
             watch.ledger.save()
+            saving()
             watch.chains.save()
             watch.incidents.save(at: now)
             rules.save(at: now)
@@ -120,7 +139,11 @@ final class PinUpkeep {
 
     private func review() {
         let now = unixTime()
-        watch.ledger.settle(snapshot, at: now)
+        // Without its entries, a denial says nothing of them.
+        if snapshot.denial == nil {
+            watch.ledger.settle(snapshot, at: now)
+            watch.ledger.beginAnew(enforced.settle(snapshot))
+        }
         rules.settle(snapshot, at: now)
         warnOfExpiry(at: now)
         warnOfLibraries()

@@ -126,7 +126,8 @@ package final class ProxyDaemon {
         configurationInForce = configuration
         let upkeep = try PinUpkeep(
             loop: loop, configuration: configuration, listeners: listeners, logger: logger, unixTime: unixTime,
-            listsChanged: { [weak self] in self?.reloadRevocationLists() })
+            listsChanged: { [weak self] in self?.reloadRevocationLists() },
+            sawEnough: { [weak self] in self?.enforceReady() })
         let workerCount = snapshot.proxy.workers ?? Processors.available
         let decoders = try ProcessExecutor(events: .init(for: logger))
         self.decoders = decoders

@@ -28,12 +28,36 @@ package struct PinHistory: Codable, Sendable, Equatable {
         package var lastMiss: UnixTime?
         /// Counts towards `enforcement: enforce`.
         package var matchesSinceMiss = 0
+        /// Seconds from the first of these matches to the last one. A longer gap counts as a day: neither a clock that
+        /// is set forward nor a machine that is off is evidence.
+        package var matchedFor: Int64?
+        /// The last of these matches; nil: there was none.
+        package var lastMatch: UnixTime?
+        /// What pins were compared with. Matches of another mode or position say nothing of this one.
+        package var terms: String?
         /// Misses before the last pin was added: the correction may have ended them.
         package var missesBeforeChange: Int?
         /// Since when the entry's `enforcement` is `report`; nil: it isn't.
         package var reportOnlySince: UnixTime?
         package var pins: [String: PinRecord] = [:]
         package var removed: UnixTime?
+
+        package init(since: UnixTime) { self.since = since }
+    }
+
+    /// What an entry says of its pins.
+    package struct Configured: Sendable {
+        let pins: [String]
+        let terms: String
+
+        package init(_ policy: SecurityPolicy) {
+            pins = policy.pins.pins.map(\.description)
+            terms = "\(policy.mode.rawValue) \(policy.position.rawValue)"
+        }
+
+        package init(pins: [String], terms: String = "") {
+            (self.pins, self.terms) = (pins, terms)
+        }
     }
 
     package enum Outcome: Sendable, Equatable {
@@ -64,9 +88,13 @@ package struct PinHistory: Codable, Sendable, Equatable {
     package static let maximumPinsOfEntry = 100
 
     /// Adds an entry and its pins, so that unmatched pins show. False if it is full.
-    package mutating func note(entry: String, pins: [String], isReportOnly: Bool = false, at time: UnixTime) -> Bool {
+    package mutating func note(
+        entry: String, _ configured: Configured, isReportOnly: Bool = false, at time: UnixTime
+    ) -> Bool {
         if entries[entry] == nil, entries.count >= Self.maximumEntries { return false }
+        let pins = configured.pins
         var record = entries[entry] ?? EntryRecord(since: time)
+        record.compare(with: configured)
         record.removed = nil
         record.reportOnlySince = isReportOnly ? record.reportOnlySince ?? time : nil
         if record.lacks(anyOf: pins) { record.missesBeforeChange = record.misses }
@@ -83,7 +111,7 @@ package struct PinHistory: Codable, Sendable, Equatable {
         switch outcome {
         case .matched(let pins):
             entries.values[index].accepted += 1
-            entries.values[index].matchesSinceMiss += 1
+            entries.values[index].matched(at: time)
             for pin in pins {
                 guard var record = entries.values[index].pins[pin] else { continue }
                 record.matches += 1
@@ -93,24 +121,31 @@ package struct PinHistory: Codable, Sendable, Equatable {
             }
         case .missed:
             entries.values[index].misses += 1
-            entries.values[index].matchesSinceMiss = 0
+            entries.values[index].beginAnew()
             entries.values[index].lastMiss = time
         }
     }
 
-    /// Marks what is no longer configured, and drops it after ``retention``. `pins`: nil for no such entry.
-    package mutating func settle(at time: UnixTime, pins: (String) -> Set<String>?) {
+    /// Marks what is no longer configured, and drops it after ``retention``. `configuration`: nil for no such entry.
+    package mutating func settle(at time: UnixTime, _ configuration: (String) -> Configured?) {
         for (name, old) in entries {
             var entry = old
-            let configured = pins(name)
+            let configured = configuration(name)
+            entry.compare(with: configured)
             entry.removed = configured == nil ? entry.removed ?? time : nil
+            let pins = Set(configured?.pins ?? [])
             for (pin, record) in entry.pins {
-                let removed = configured?.contains(pin) == true ? nil : record.removed ?? time
+                let removed = pins.contains(pin) ? nil : record.removed ?? time
                 entry.pins[pin]?.removed = removed
                 if Self.isForgotten(removed, at: time) { entry.pins[pin] = nil }
             }
             entries[name] = Self.isForgotten(entry.removed, at: time) ? nil : entry
         }
+    }
+
+    /// Forgets what counts towards `enforcement: enforce`.
+    package mutating func beginAnew(_ entry: String) {
+        entries[entry]?.beginAnew()
     }
 
     private static func isForgotten(_ removed: UnixTime?, at time: UnixTime) -> Bool {
@@ -124,12 +159,49 @@ extension PinHistory.EntryRecord {
         pins.contains { self.pins[$0].map { $0.removed != nil } ?? (self.pins.count < PinHistory.maximumPinsOfEntry) }
     }
 
+    /// Whether so many connections in a row have met a pin, for so long.
+    package func meets(_ condition: EnforcementCondition) -> Bool {
+        removed == nil && matchesSinceMiss >= max(condition.matches, 1)
+            && (matchedFor ?? 0) >= Int64(condition.days) * Self.longestGap
+    }
+
+    /// Of a gap between two matches, what counts.
+    private static let longestGap: Int64 = 86_400
+
+    fileprivate mutating func matched(at time: UnixTime) {
+        matchesSinceMiss += 1
+        let gap = lastMatch.map { time - $0 } ?? 0
+        matchedFor = (matchedFor ?? 0) + min(max(gap, 0), Self.longestGap)
+        lastMatch = time
+    }
+
+    fileprivate mutating func beginAnew() {
+        (matchesSinceMiss, matchedFor, lastMatch) = (0, nil, nil)
+    }
+
+    /// Forgets matches by a pin that is gone, with another position, or of an entry that is gone (nil).
+    fileprivate mutating func compare(with configured: PinHistory.Configured?) {
+        defer { terms = configured?.terms ?? terms }
+        guard let configured else {
+            if removed == nil { beginAnew() }
+            return
+        }
+        let present = Set(configured.pins)
+        if terms.map({ $0 != configured.terms }) == true
+            || pins.contains(where: { $0.value.removed == nil && !present.contains($0.key) })
+        {
+            beginAnew()
+        }
+    }
+
     /// Those with the present pins.
     package var missesSinceChange: Int { misses - (missesBeforeChange ?? 0) }
 
     fileprivate var isWithinBounds: Bool {
-        HistoryBounds.admit(counts: accepted, misses, matchesSinceMiss, missesBeforeChange ?? 0, missesSinceChange)
-            && HistoryBounds.admit(dates: since, lastMiss, removed, reportOnlySince)
+        HistoryBounds.admit(
+            counts: accepted, misses, matchesSinceMiss, missesBeforeChange ?? 0, missesSinceChange,
+            Int(clamping: matchedFor ?? 0))
+            && HistoryBounds.admit(dates: since, lastMiss, lastMatch, removed, reportOnlySince)
             && pins.values.allSatisfy { pin in
                 HistoryBounds.admit(counts: pin.matches)
                     && HistoryBounds.admit(dates: pin.since, pin.first, pin.last, pin.removed)

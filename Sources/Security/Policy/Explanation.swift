@@ -19,6 +19,7 @@ package struct Check: Sendable, Hashable {
     package enum Name: String, Sendable, Hashable, CaseIterable {
         case settings
         case expiry
+        case enforcement
         case tls
         case anchors
         case name

@@ -134,6 +134,7 @@ private struct Evaluation {
         let chains = [chain, trusted].compactMap(\.self)
         var ends = chains.flatMap { $0.certificates.map(\.end) }
         if let expiry = policy.expiry, expiry.action == .deny { ends.append(expiry.date) }
+        if report != nil, let end = policy.rollout?.end(at: time) { ends.append(end) }
         if let lists = policy.requirements.revocationLists {
             ends += chains.compactMap { lists.end(for: $0, at: time) }
         }

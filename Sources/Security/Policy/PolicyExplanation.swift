@@ -32,6 +32,9 @@ private struct Explainer {
         if let contradiction = settings() { return [contradiction] }
         var checks: [Check] = []
         if let expiry = policy.expiry { checks.append(self.expiry(expiry)) }
+        if let rollout = policy.rollout {
+            checks.append(Check(.enforcement, .passed, "\(rollout.text(at: time)); today is \(CalendarDate(time))"))
+        }
         checks.append(tls())
         let trusted =
             policy.allowsInvalidCertificates

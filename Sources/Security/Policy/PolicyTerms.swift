@@ -7,10 +7,12 @@ package final class PolicyTerms: Sendable, Equatable {
     let enforcement: Enforcement
     let requirements: TrustRequirements
     let expiry: PinExpiry?
+    let rollout: PinRollout?
 
     init(
         mode: PinningMode, allowsInvalidCertificates: Bool, validatesDomainName: Bool, position: PinPosition,
-        enforcement: Enforcement, requirements: TrustRequirements, expiry: PinExpiry?
+        enforcement: Enforcement, requirements: TrustRequirements, expiry: PinExpiry?,
+        rollout: PinRollout?
     ) {
         self.mode = mode
         self.allowsInvalidCertificates = allowsInvalidCertificates
@@ -19,6 +21,7 @@ package final class PolicyTerms: Sendable, Equatable {
         self.enforcement = enforcement
         self.requirements = requirements
         self.expiry = expiry
+        self.rollout = rollout
     }
 
     /// For a digest.
@@ -29,6 +32,7 @@ package final class PolicyTerms: Sendable, Equatable {
         ]
         words += requirements.key
         if let expiry { words += ["\(expiry.date)", expiry.action.rawValue] }
+        if let rollout { words += rollout.words }
         return words
     }
 
@@ -37,7 +41,7 @@ package final class PolicyTerms: Sendable, Equatable {
         one.mode == other.mode && one.allowsInvalidCertificates == other.allowsInvalidCertificates
             && one.validatesDomainName == other.validatesDomainName && one.position == other.position
             && one.enforcement == other.enforcement && one.requirements == other.requirements
-            && one.expiry == other.expiry
+            && one.expiry == other.expiry && one.rollout == other.rollout
     }
 }
 

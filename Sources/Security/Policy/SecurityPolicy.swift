@@ -46,16 +46,26 @@ public struct SecurityPolicy: Sendable {
     public var validatesDomainName: Bool { terms.validatesDomainName }
     /// Where in the chain a pin may match.
     public var position: PinPosition { terms.position }
-    /// The effect of a pin mismatch.
+    /// The effect of a pin mismatch, as it is written.
     public var enforcement: Enforcement { terms.enforcement }
     package var requirements: TrustRequirements { terms.requirements }
     package var expiry: PinExpiry? { terms.expiry }
+    package var rollout: PinRollout? { terms.rollout }
 
     package func replacing(_ requirements: TrustRequirements) -> SecurityPolicy {
         SecurityPolicy(
             mode: mode, pins: pins, allowsInvalidCertificates: allowsInvalidCertificates,
             validatesDomainName: validatesDomainName, position: position, enforcement: enforcement,
-            requirements: requirements, expiry: expiry)
+            requirements: requirements, expiry: expiry, rollout: rollout)
+    }
+
+    /// The same policy, once its `enforce_after` has held; nil for any other.
+    package func enforced(since time: UnixTime) -> SecurityPolicy? {
+        guard let condition = rollout?.awaited else { return nil }
+        return SecurityPolicy(
+            mode: mode, pins: pins, allowsInvalidCertificates: allowsInvalidCertificates,
+            validatesDomainName: validatesDomainName, position: position, enforcement: enforcement,
+            requirements: requirements, expiry: expiry, rollout: .after(condition, enforcedSince: time))
     }
 
     /// The same policy in newly allocated memory.
@@ -103,11 +113,11 @@ public struct SecurityPolicy: Sendable {
     package init(
         mode: PinningMode = .none, pins: PinSet = PinSet(), allowsInvalidCertificates: Bool = false,
         validatesDomainName: Bool = true, position: PinPosition = .any, enforcement: Enforcement = .enforce,
-        requirements: TrustRequirements, expiry: PinExpiry? = nil
+        requirements: TrustRequirements, expiry: PinExpiry? = nil, rollout: PinRollout? = nil
     ) {
         let terms = PolicyTerms(
             mode: mode, allowsInvalidCertificates: allowsInvalidCertificates, validatesDomainName: validatesDomainName,
-            position: position, enforcement: enforcement, requirements: requirements, expiry: expiry)
+            position: position, enforcement: enforcement, requirements: requirements, expiry: expiry, rollout: rollout)
         self.terms = terms
         self.pins = pins
         pinnedAnchors =
@@ -119,10 +129,22 @@ public struct SecurityPolicy: Sendable {
         digest = SHA256Digest.of(Array(switches.utf8) + keys.flatMap { Array("\n\($0.count) ".utf8) + $0 })
     }
 
-    /// The effect of a mismatch at an instant: the expiry may have softened it.
+    /// The effect of a mismatch at an instant: the rollout may have hardened it, and the expiry softened.
     package func enforcement(at time: UnixTime) -> Enforcement {
-        guard let expiry, expiry.action == .report, expiry.hasPassed(at: time) else { return enforcement }
+        guard let expiry, expiry.action == .report, expiry.hasPassed(at: time) else {
+            return enforcementBeforeExpiry(at: time)
+        }
         return .report
+    }
+
+    /// The same for pins that don't expire.
+    package func enforcementBeforeExpiry(at time: UnixTime) -> Enforcement {
+        rollout?.enforcement(at: time) ?? enforcement
+    }
+
+    /// A mismatch is only reported at that instant, since the entry says so: not because its pins have expired.
+    package func onlyReports(at time: UnixTime) -> Bool {
+        mode != .none && enforcementBeforeExpiry(at: time) == .report
     }
 }
 

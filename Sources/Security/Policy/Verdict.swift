@@ -20,7 +20,8 @@ package struct Verdict: Sendable {
     package internal(set) var matchedDepth: Int?
     /// The refusal that `enforcement: report` turned into a report.
     package internal(set) var report: Refusal?
-    /// When it expires: by a certificate, an OCSP response, a revocation list, or pins that expire and deny.
+    /// When it expires: by a certificate, an OCSP response, a revocation list, pins that expire and deny, or the date
+    /// from which a mismatch is refused (`enforce_from`).
     package internal(set) var validUntil: UnixTime
 
     package var isAccepted: Bool {

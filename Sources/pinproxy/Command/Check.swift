@@ -25,8 +25,8 @@ struct Check: ParsableCommand {
     @OptionGroup var options: ConfigurationOptions
 
     func run() throws {
-        let snapshot = try options.load(showingWarnings: true)
         let now = Clock.now
+        let snapshot = try options.load(showingWarnings: true)
         let ending = ExpiryWatch.findings(in: snapshot, at: now).map {
             Problem(.warning, at: $0.place, ($0.entry.map { "\($0): " } ?? "") + $0.message(at: now))
         }
@@ -34,7 +34,7 @@ struct Check: ParsableCommand {
         let found =
             ending + lists + DecoderRemarks.problems(in: snapshot) + AuthorityRemarks.problems(in: snapshot, at: now)
         for warning in found { Standard.error("\(warning)") }
-        let warnings = snapshot.warnings.count + found.count
+        let warnings = snapshot.warnings(at: now).count + found.count
         let remark = warnings == 0 ? "" : ", \(Count(warnings, "warning"))"
         Standard.output("\(snapshot.files.joined(separator: ", ")): the configuration can be used\(remark)")
     }

@@ -92,7 +92,7 @@ struct ConfigurationOptions: ParsableArguments {
                 file, stateDirectory: directory, readsPins: readsPins, at: instant,
                 services: isProxy ? [] : Self.services(directory),
                 readsSecrets: readsSecrets, policyDirectory: policyDirectory)
-            if showingWarnings { for warning in snapshot.warnings { Standard.error("\(warning)") } }
+            if showingWarnings { for warning in snapshot.warnings(at: Clock.now) { Standard.error("\(warning)") } }
             return snapshot
         } catch {
             Standard.error(error.description)

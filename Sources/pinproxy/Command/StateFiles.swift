@@ -60,7 +60,7 @@ extension StateFiles {
     var files: [String] {
         [
             ChainRecorder.fileName, IncidentLedger.fileName, IncidentLedger.matchedFileName, PinHistory.fileName,
-            RuleHistory.fileName, ListenFile.name,
+            EnforcedEntries.fileName, RuleHistory.fileName, ListenFile.name,
             KeptConfiguration.fileName, SaidOnce.name,
         ] + trustFiles
     }

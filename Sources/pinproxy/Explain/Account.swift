@@ -23,6 +23,8 @@ struct Account {
     let decision: Rehearsal.Decision
     let others: [HostEntry]
     let rules: RuleAccount
+    /// When, where or after what the pins are enforced; nil: as the entry says itself.
+    let rollout: RolloutAccount?
     let now: UnixTime
     /// The clock is not the machine's.
     let isClockSet: Bool
@@ -39,12 +41,13 @@ struct Account {
 
     init(
         _ decision: Rehearsal.Decision, _ ending: Ending, others: [HostEntry], rules: RuleAccount,
-        anchors: TrustAnchors,
+        rollout: RolloutAccount?, anchors: TrustAnchors,
         at now: UnixTime, isClockSet: Bool
     ) {
         self.decision = decision
         self.others = others
         self.rules = rules
+        self.rollout = rollout
         self.now = now
         self.isClockSet = isClockSet
         contact = if case .tried(.failure(let failure)) = ending { failure.contact } else { nil }
@@ -112,7 +115,7 @@ extension Account {
             Report(
                 host: decision.host.name, port: decision.host.port, at: "\(CalendarDate(now))",
                 entry: decision.entry.map(Report.Entry.init), alsoMatching: others.map(Report.Entry.init),
-                clients: decision.entry?.clients.map(Report.Clients.init),
+                clients: decision.entry?.clients.map(Report.Clients.init), rollout: rollout?.report,
                 action: decision.action.rawValue, request: rules.request, rules: rules.rules,
                 pathRules: rules.pathRules, address: connection?.address ?? contact.map { "\($0.address)" },
                 resolved: (connection?.answer ?? contact?.answer)?.addresses.map(\.description),
@@ -176,6 +179,7 @@ extension Account {
         let entry: Entry?
         let alsoMatching: [Entry]
         let clients: Clients?
+        let rollout: RolloutAccount.Report?
         let action: String
         let request: RuleAccount.Report.Request?
         let rules: [RuleAccount.Report.Key]?
@@ -225,6 +229,7 @@ extension Account {
         var lines = [row("host", "\(decision.host)\(alphabet)"), row("entry", deciding)]
         lines += others.map { row("", "\($0.location): \($0.pattern) matches too, less specific") }
         lines.append(row("action", "\(decision.action.rawValue): \(meaning)"))
+        if let rollout { lines.append(row("pins", rollout.text)) }
         if decision.entry?.showsRefusals == true {
             lines.append(
                 row("refusal", "page: where the server is refused, the client is shown why inside its TLS (on_refusal)")

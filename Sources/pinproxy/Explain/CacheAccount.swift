@@ -4,6 +4,7 @@ internal import Daemon
 internal import HTTPWire
 internal import Serialization
 internal import Session
+internal import TLS
 
 /// What the cache would do with a request, by the rules, and by what a running proxy has stored.
 struct CacheAccount {
@@ -14,13 +15,15 @@ struct CacheAccount {
     private let user: UInt32?
     /// A client was described.
     private let isOfClient: Bool
+    private let now: UnixTime
     /// Nil: the running proxy wasn't asked.
     private let live: StoredResponses?
 
     init(
         _ host: Rehearsal.Host, _ request: RuleAccount.Request, in snapshot: Snapshot, client: Rehearsal.Client?,
-        live: StoredResponses?
+        live: StoredResponses?, at now: UnixTime
     ) {
+        self.now = now
         method = HTTPWire.Method.allCases.first { $0.text == request.method } ?? .other
         methodName = request.method
         ruling = CacheRuling(Self.url(host, request), method: request.method, in: snapshot)
@@ -69,7 +72,9 @@ struct CacheAccount {
     private var remarks: [String] {
         guard refusal == nil, method == .get || method == .head, let terms else { return [] }
         var remarks: [String] = []
-        if ruling.isReportOnly { remarks.append("a response is stored only if a pin matched (enforcement: report)") }
+        if ruling.isReportOnly(at: now) {
+            remarks.append("a response is stored only if a pin matched (enforcement: report)")
+        }
         if terms.rules.sendsCredentials {
             remarks.append(
                 "the proxy sends credentials with it: stored only if the response says public, must-revalidate or "

@@ -44,7 +44,9 @@ struct ExplainCommand: ParsableCommand {
 
             --json prints one object: host, port, at; entry (pattern, file, line; null: the defaults); \
             also_matching, a list of entries; clients (users, units, executables; left out if all may use the entry); \
-            action; where there are any: rules, a list with key, value, \
+            rollout (key, value, state: reported or enforced, text; enforced_since, matches, matched_days, place; left \
+            out without enforce_from, enforce_after and stage); action; where there are any: rules, a list with key, \
+            value, \
             source, file, line; path_rules, a list with source, path, methods, file, line; with --path: \
             request (method, path, ambiguous, matching as in path_rules, sent: method, target, headers, body, \
             convert_body, upgrade_insecure; base, where it goes if it is made with http:// and there is a base_url; \
@@ -180,7 +182,7 @@ struct ExplainCommand: ParsableCommand {
         let request = try request()
         let cache = try request.map { request in
             let stored = live ? try options.storedResponses(for: CacheAccount.url(host, request)) : nil
-            return CacheAccount(host, request, in: snapshot, client: try asker(), live: stored)
+            return CacheAccount(host, request, in: snapshot, client: try asker(), live: stored, at: now)
         }
         let account = Account(
             decision, ending, others: snapshot.hosts.others(matching: host, than: decision.entry),
@@ -188,7 +190,7 @@ struct ExplainCommand: ParsableCommand {
                 decision, in: snapshot, request: request, response: stored, cache: cache,
                 // What a peer sent is decoded where the proxy does it.
                 bodies: stored == nil ? ThreadExecutor() : try ProcessExecutor()),
-            anchors: rehearsal.upstream.anchors,
+            rollout: RolloutAccount(decision.entry, in: snapshot, at: now), anchors: rehearsal.upstream.anchors,
             at: now, isClockSet: instant != nil)
         Standard.output(json ? account.json : account.text(Palette.standardOutput, isVerbose: verbose))
         if !account.isLetThrough || account.rules.isRefused { throw CommandFailure(code: 1) }

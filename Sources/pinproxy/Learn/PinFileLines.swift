@@ -73,7 +73,9 @@ struct PinFileLines {
     }
 
     /// Keys of an entry that one with its own pins doesn't inherit.
-    private static let ownKeys: Set<String> = ["match", "action", "pinning", "pins", "enforcement"]
+    private static let ownKeys: Set<String> = [
+        "match", "action", "pinning", "pins", "enforcement", "enforce_from", "enforce_after", "stage",
+    ]
 
     /// The entry with the other keys of its wildcard, line by line as written; if they can't be told apart, a remark.
     private func withKeysOfWildcard(_ entry: PinEntryText) -> PinEntryText {

@@ -2,12 +2,13 @@ internal import Configuration
 internal import Security
 internal import Serialization
 internal import Session
+internal import TLS
 
 /// What deserves to be known of the responses that an entry stores.
 enum LintCache {
-    static func findings(_ entry: HostEntry) -> [LintFinding] {
+    static func findings(_ entry: HostEntry, at now: UnixTime) -> [LintFinding] {
         guard entry.action == .intercept, let layers = entry.rules, layers.stores else { return [] }
-        return [shared(entry, layers), reported(entry)].compactMap(\.self)
+        return [shared(entry, layers), reported(entry, at: now)].compactMap(\.self)
     }
 
     /// Clients see responses that were made for the proxy's credentials.
@@ -31,8 +32,8 @@ enum LintCache {
         )
     }
 
-    private static func reported(_ entry: HostEntry) -> LintFinding? {
-        guard entry.policy.mode != .none, entry.policy.enforcement == .report else { return nil }
+    private static func reported(_ entry: HostEntry, at now: UnixTime) -> LintFinding? {
+        guard entry.policy.onlyReports(at: now) else { return nil }
         return LintFinding(
             .reportedCache, .note, of: entry,
             "enforcement is report: responses of a server without a matching pin are passed on and never stored",

@@ -43,7 +43,7 @@ struct LintCommand: ParsableCommand {
                                    constraints, a path length, an issuer
               dead-pin             no match in 30 days while others matched
               report-only          an entry that only reports, and since when (note; a warning
-                                   after 30 days)
+                                   after 30 days), or until when (note)
               misses               a report-only entry that has missed since its last pin was
                                    added
               unused-rule          a rule that was applied to no request in 7 days or
@@ -52,7 +52,8 @@ struct LintCommand: ParsableCommand {
                                    would have if it were enforced
               can-be-enforced      a report-only entry with 100 matches in a row over
                                    7 days or more, or such a rule with 100 responses,
-                                   none of them reported (note)
+                                   none of them reported, or an entry whose enforce_from
+                                   has passed (note)
               refusal-page         refusals are shown as pages, which programs other than
                                    browsers take for the origin's answers (note)
               shared-cache         shared: true where the proxy sends credentials or a client

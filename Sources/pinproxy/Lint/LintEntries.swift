@@ -14,16 +14,16 @@ struct LintEntries {
         let known = Set(suffixes.map(\.message))
         return warnings(without: known) + suffixes + entries.compactMap { noBackup($0.value) }
             + entries.compactMap { refusalPage($0.value) } + entries.compactMap { weakClients($0.value) }
-            + entries.flatMap { LintCache.findings($0.value) }
-            + LintShadows.findings(in: entries) + expiring() + lists() + authority()
+            + entries.flatMap { LintCache.findings($0.value, at: now) }
+            + LintShadows.findings(in: entries, at: now) + expiring() + lists() + authority()
     }
 
     // MARK: What check says too
 
     private func warnings(without known: Set<String>) -> [LintFinding] {
         // Entries that only report are a note of LintHistory.
-        snapshot.warnings.filter {
-            !known.contains($0.message) && !$0.message.hasPrefix("insecure: enforcement is report")
+        snapshot.warnings(at: now).filter {
+            !known.contains($0.message) && !$0.message.hasPrefix(Snapshot.reportWarning)
         }.map { warning in
             let insecure = SecurityPolicy.UnsafeSwitch.allCases.first { warning.message == "insecure: \($0)" }
             if let insecure { return LintFinding(.insecure, at: warning.place, warning.message, fix: insecure.fix) }
@@ -172,8 +172,11 @@ struct LintShadows {
     /// The wildcards that have it, by the name that they stand over.
     private var wildcards: [String: [HostTable<HostEntry>.Entry]] = [:]
 
-    static func findings(in entries: [HostTable<HostEntry>.Entry]) -> [LintFinding] {
-        LintShadows(entries, "pins", of: \.enforcesPins, lackedBy: \.weakness).findings()
+    static func findings(in entries: [HostTable<HostEntry>.Entry], at now: UnixTime) -> [LintFinding] {
+        LintShadows(
+            entries, "pins", of: { $0.enforcesPins(at: now) }, lackedBy: { $0.weakness(at: now) }
+        )
+        .findings()
             + LintShadows(
                 entries, "clients", of: { $0.clients != nil },
                 lackedBy: { $0.isForEverybody ? "it is for every client" : nil }
@@ -239,18 +242,16 @@ extension HostPattern {
 extension HostEntry {
     fileprivate var isForEverybody: Bool { clients == nil && action != .deny }
 
-    fileprivate var enforcesPins: Bool {
-        policy.mode != .none && policy.enforcement == .enforce
-    }
+    fileprivate func enforcesPins(at now: UnixTime) -> Bool { policy.mode != .none && !policy.onlyReports(at: now) }
 
     /// What makes it protect less than enforced pins; nil if it doesn't.
-    fileprivate var weakness: String? {
+    fileprivate func weakness(at now: UnixTime) -> String? {
         switch action {
         case .deny: nil
         case .tunnel: "its action is tunnel, which checks no certificate"
         case .intercept, .verifyTunnel:
             policy.mode == .none
-                ? "it has no pins" : policy.enforcement == .report ? "its enforcement is report" : nil
+                ? "it has no pins" : policy.onlyReports(at: now) ? "its enforcement is report" : nil
         }
     }
 }

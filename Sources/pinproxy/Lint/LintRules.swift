@@ -125,8 +125,8 @@ struct LintHistory {
     func findings() -> [LintFinding] {
         snapshot.hosts.values.lazy.filter { $0.policy.mode != .none }.flatMap { entry in
             let record = history.entries[entry.pattern]
-            let isReportOnly = entry.policy.enforcement == .report
-            return (isReportOnly ? [reportOnly(entry, record)] : [])
+            let isReportOnly = entry.policy.onlyReports(at: now)
+            return (isReportOnly ? [reportOnly(entry, record)] : [dated(entry)].compactMap(\.self))
                 + (record.map { deadPins(entry, $0) + (isReportOnly ? promotion(entry, $0) : []) } ?? [])
         }
     }
@@ -156,7 +156,24 @@ struct LintHistory {
         }
     }
 
+    /// A date that has passed says nothing more.
+    private func dated(_ entry: HostEntry) -> LintFinding? {
+        guard case .from? = entry.policy.rollout else { return nil }
+        return LintFinding(
+            .canBeEnforced, .note, of: entry, "\(rollout(of: entry, nil)): the date isn't needed any more",
+            fix: "write enforcement: enforce, and remove enforce_from")
+    }
+
+    private func rollout(of entry: HostEntry, _ record: PinHistory.EntryRecord?) -> String {
+        "the pins are \(entry.policy.rollout?.text(at: now, counted: record) ?? entry.policy.enforcement.rawValue)"
+    }
+
     private func reportOnly(_ entry: HostEntry, _ record: PinHistory.EntryRecord?) -> LintFinding {
+        if entry.policy.rollout != nil {
+            return LintFinding(
+                .reportOnly, .note, of: entry, rollout(of: entry, record ?? PinHistory.EntryRecord(since: now)),
+                fix: "wait: until then a pin that doesn't match is logged and not refused")
+        }
         let fix =
             """
             write enforcement: enforce once all that is reported is understood; lint says when there is nothing left \
@@ -184,7 +201,9 @@ struct LintHistory {
 
     private func promotion(_ entry: HostEntry, _ record: PinHistory.EntryRecord) -> [LintFinding] {
         let began = record.lastMiss ?? record.since
-        if record.matchesSinceMiss >= Self.promotionMatches, now - began >= Self.promotionTime {
+        if entry.policy.rollout == nil, record.matchesSinceMiss >= Self.promotionMatches,
+            now - began >= Self.promotionTime
+        {
             return [
                 LintFinding(
                     .canBeEnforced, .note, of: entry,

@@ -33,6 +33,7 @@ struct EntryTraits {
         if policy.mode != .none {
             values["enforcement"] = policy.enforcement.rawValue
             values["position"] = policy.position == .any ? nil : policy.position.rawValue
+            if let rollout = policy.rollout { values[rollout.key] = rollout.written }
         }
         values["allow_invalid_certificates"] = policy.allowsInvalidCertificates ? "true" : nil
         values["validates_domain_name"] = policy.validatesDomainName ? nil : "false"

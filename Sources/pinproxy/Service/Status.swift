@@ -195,6 +195,7 @@ extension StatusReport {
             lines.append(
                 "\(entry.entry): \(Count(entry.accepted, "connection")) met a pin, \(entry.misses) missed\(miss)"
                     + Self.remark(entry.configured))
+            if let rollout = entry.rollout { lines.append("  \(rollout.printable)") }
             lines += entry.pins.map { pin in
                 let dates =
                     if let first = pin.first, let last = pin.last {
