@@ -121,7 +121,8 @@ let package = Package(
         room(
             "Daemon",
             [
-                "Clients", "Records", "Configuration", "Decoding", "Session", "Security", "Transport", "HTTPWire",
+                "Clients", "Records", "Configuration", "Decoding", "Session", "Serialization", "Security", "Transport",
+                "HTTPWire",
                 "Caching", "HTTP2", "TLS", "DiskStore", "Bundles",
                 "Reachability", "LocalPeers", "EventLoop", .product(name: "Logging", package: "swift-log"),
             ],

@@ -23,6 +23,8 @@ package final class Snapshot: Sendable {
     package let asksForProcesses: Bool
     /// Where the policy comes from; nil: from the machine's own pin file alone.
     package let policy: PolicySettings?
+    /// The collector that this machine's figures and events go to; nil: none.
+    package let telemetry: TelemetrySettings?
     /// Nil: none is in force.
     package let bundle: BundleInForce?
     /// Why every host is denied; nil: the entries decide.
@@ -57,6 +59,7 @@ package final class Snapshot: Sendable {
     ) {
         self.policyDirectory = policyDirectory
         policy = daemon.policy
+        telemetry = daemon.telemetry
         self.bundle = bundle
         self.denial = denial
         proxy = daemon.proxy
@@ -92,7 +95,7 @@ package final class Snapshot: Sendable {
     init(
         _ other: Snapshot, proxy: ProxySettings? = nil, timeouts: Timeouts? = nil, log: LogSettings? = nil,
         admin: AdminSettings? = nil, hosts: HostTable<HostEntry>? = nil, defaultPolicy: SecurityPolicy? = nil,
-        denial: String? = nil
+        denial: String? = nil, hasTelemetry: Bool = true
     ) {
         policyDirectory = other.policyDirectory
         self.proxy = proxy ?? other.proxy
@@ -106,6 +109,7 @@ package final class Snapshot: Sendable {
         self.hosts = hosts ?? other.hosts
         asksForProcesses = other.asksForProcesses
         policy = other.policy
+        telemetry = hasTelemetry ? other.telemetry : nil
         bundle = denial == nil ? other.bundle : nil
         self.denial = denial ?? other.denial
         defaultAction = denial == nil ? other.defaultAction : .deny
@@ -123,7 +127,8 @@ package final class Snapshot: Sendable {
     }
 
     /// The same for a proxy of `pinproxy exec --start`: on a port of the loopback that the system chooses, without the
-    /// admin port, and waiting for nobody at its end. It has its owner's secrets, and serves no one else.
+    /// admin port and a collector, and waiting for nobody at its end. It has its owner's secrets, and serves no one
+    /// else.
     package convenience init(forRuns other: Snapshot, of owner: UInt32) {
         var (proxy, timeouts, log) = (other.proxy, other.timeouts, other.log)
         proxy.listen = ListenSettings(addresses: [ListenAddress(ip: "127.0.0.1", port: 0)])
@@ -133,7 +138,8 @@ package final class Snapshot: Sendable {
         log.level = log.level.atLeast(.warning)
         log.format = log.format == .text ? .text : .json
         log.access = false
-        self.init(other, proxy: proxy, timeouts: timeouts, log: log, admin: AdminSettings())
+        self.init(
+            other, proxy: proxy, timeouts: timeouts, log: log, admin: AdminSettings(), hasTelemetry: false)
     }
 
     /// The same, but every host is denied; says why.

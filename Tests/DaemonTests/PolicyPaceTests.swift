@@ -10,7 +10,7 @@ import Testing
         (10, 0, 10), (10, 1, 10), (10, 9, 2560), (86_400, 1, 10), (86_400, 14, 81_920), (86_400, 20, 86_400),
     ])
     func failuresSlowItDown(interval: Int, failures: Int, pause: Int) {
-        var pace = PolicyPace(interval: .seconds(interval))
+        var pace = ServicePace(interval: .seconds(interval))
         for _ in 0..<failures { pace.failed() }
         for (chance, part) in [(0, 80), (0.5, 100), (1, 120), (-1, 80), (2, 120)] {
             let expected = Duration.milliseconds(pause * part * 10)

@@ -665,4 +665,53 @@ FAULTS = [
         "report.reader = method == .connect || PLANTED ? .client : .content",
         "ProxyErrorTests",
     ),
+    # A collector
+    Fault(
+        "a series begins with its first mismatch",
+        "Daemon/Metrics/FleetMetrics.swift",
+        "if let time = entries.zero(label) {",
+        "if !PLANTED, let time = entries.zero(label) {",
+        "DaemonTests.TelemetryTests",
+    ),
+    Fault(
+        "entries are named without a bound",
+        "Daemon/Metrics/FleetMetrics.swift",
+        "guard names.count < Self.limit else {",
+        "guard PLANTED || names.count < Self.limit else {",
+        "DaemonTests.TelemetryTests",
+    ),
+    Fault(
+        "events wait without a bound",
+        "Records/Log/TelemetryBuffer.swift",
+        "|| bytes > Self.bytesLimit,",
+        "|| (bytes > Self.bytesLimit && !PLANTED),",
+        "OTLPTests",
+    ),
+    Fault(
+        "names that the proxy answers itself go to the collector",
+        "Records/Log/TelemetryBuffer.swift",
+        'guard fields["trial"] == nil else {',
+        'guard PLANTED || fields["trial"] == nil else {',
+        "OTLPTests",
+    ),
+    Fault(
+        "any page is a collector's answer",
+        "Daemon/Telemetry/CollectorAnswer.swift",
+        "return response.isBroken ? nil",
+        "return response.isBroken && !PLANTED ? nil",
+        "DaemonTests.TelemetryTests",
+    ),
+    Fault(
+        "the collector is told in the clear",
+        "Configuration/Files/TelemetrySection.swift",
+        *unless("url.isSecure || url.isOnThisMachine"),
+        "TelemetrySectionTests",
+    ),
+    Fault(
+        "the collector's own pins don't count",
+        "Daemon/Policy/PinnedService.swift",
+        "policy: entry?.policy ?? snapshot.defaultPolicy",
+        "policy: PLANTED ? snapshot.defaultPolicy : entry?.policy ?? snapshot.defaultPolicy",
+        "IntegrationTests.TelemetryTests/pinsOfTheCollectorHold",
+    ),
 ]

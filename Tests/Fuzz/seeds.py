@@ -1000,3 +1000,10 @@ write("bundle", "draft", json.dumps({"pinproxy_bundle": 1, "roots": []}), b"\0")
 write("bundle", "root", root(1), b"\1")
 write("bundle", "policy", policy, b"\2")
 write("bundle", "timestamp", stamp, b"\3")
+
+# Answers of a collector (OTLP): a partial success with a count and a message, empty ones, and Retry-After.
+write("collector-answer", "rejected", b"\x0a\x0b\x08\x07\x12\x07too old", b"\0")
+write("collector-answer", "empty", b"\x0a\x00", b"\1")
+write("collector-answer", "unknown", b"\x10\x07\x19" + bytes(8) + b"\x25" + bytes(4), b"\0")
+write("collector-answer", "seconds", b"30", b"\2")
+write("collector-answer", "date", b"Tue, 01 Jan 2030 00:01:00 GMT", b"\3")

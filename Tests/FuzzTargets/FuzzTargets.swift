@@ -26,6 +26,7 @@ extension FuzzTarget {
         FuzzTarget("leaf-request", Leaves.request),
         FuzzTarget("configuration", Files.configuration),
         FuzzTarget("bundle", BundleFiles.bundle),
+        FuzzTarget("collector-answer", CollectorAnswers.answer),
         FuzzTarget("decoder-frame", Frames.decoder),
         FuzzTarget("body-conversion", Frames.conversion),
         FuzzTarget("control-request", Frames.control),

@@ -17,6 +17,7 @@ struct DaemonFile {
     /// Where the pin file is named (the whole file, if it isn't), and its path; nil for none.
     var pins: (place: Place, path: String)?
     var policy: PolicySettings?
+    var telemetry: TelemetrySettings?
 
     /// Reads the file. What is wrong is among the findings, with its default in the result; nil if it isn't YAML.
     /// - Parameter unixTime: the instant when trust anchors must be valid.
@@ -54,7 +55,7 @@ struct DaemonFile {
             log: reader.log(root.section("log")),
             reachability: reader.reachability(root),
             admin: reader.admin(root, proxy: proxy.listen),
-            pins: reader.pins(root), policy: reader.policy(root))
+            pins: reader.pins(root), policy: reader.policy(root), telemetry: reader.telemetry(root))
         root.finish()
         return result
     }

@@ -60,10 +60,10 @@ struct SecretReader {
 extension Section {
     /// A named file can't be used. People write passwords where the name of a file belongs: it isn't repeated.
     func error(_ value: YAMLValue, ofFile path: String, _ key: String, _ reason: Reason) {
-        if key == "password_file" || key == "token_file", access(path, F_OK) != 0,
+        if ["password_file", "token_file", "authorization_file"].contains(key), access(path, F_OK) != 0,
             ServiceCredential.absence(path, errno) == nil
         {
-            let what = key == "token_file" ? "token" : "password"
+            let what = key == "password_file" ? "password" : "token"
             return error(
                 value, "\(key): there is no such file; write the name of a file that holds the \(what), not the \(what)"
             )

@@ -1,8 +1,9 @@
+internal import Addresses
 internal import FoundationEssentials
 internal import HTTPWire
 
-/// A service that the proxy itself asks, by an http:// or https:// URL: a collector of reports (`report_uri`), or the
-/// server of a policy bundle.
+/// A service that the proxy itself asks, by an http:// or https:// URL: a collector of reports (`report_uri`), of
+/// metrics and logs (`telemetry.otlp`), or the server of a policy bundle.
 package struct ServiceURL: Sendable, Hashable, CustomStringConvertible {
     package let isSecure: Bool
     /// A name in lower case, or an address without brackets.
@@ -16,6 +17,16 @@ package struct ServiceURL: Sendable, Hashable, CustomStringConvertible {
     /// All of it.
     package var address: String {
         "\(isSecure ? "https" : "http")://\(host.contains(":") ? "[\(host)]" : host):\(port)\(target)"
+    }
+
+    /// It is an address of the loopback, or its name.
+    var isOnThisMachine: Bool { host == "localhost" || IPAddress(host)?.isLoopback == true }
+
+    /// - Parameter path: begins with a slash. The URL has no query.
+    func appending(_ path: String) -> ServiceURL {
+        func appended(_ text: String) -> String { (text.hasSuffix("/") ? String(text.dropLast()) : text) + path }
+        return ServiceURL(
+            isSecure: isSecure, host: host, port: port, target: appended(target), description: appended(description))
     }
 
     /// - Parameters:

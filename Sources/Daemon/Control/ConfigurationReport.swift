@@ -81,7 +81,13 @@ struct ConfigurationReport: Encodable {
             let host = parent.host.contains(":") ? "[\(parent.host)]" : parent.host
             return "http://\(parent.hasCredentials ? "•••@" : "")\(host):\(parent.port)"
         }
+        let telemetry = snapshot.telemetry
         return [
+            "telemetry.otlp": telemetry.map { "\($0.collector)" } ?? "null",
+            "telemetry.authorization_file": onOff(telemetry?.authorization != nil),
+            "telemetry.interval": telemetry.map { Quantity.text($0.interval) } ?? "null",
+            "telemetry.signals": list(telemetry?.signals.map(\.rawValue) ?? []),
+            "telemetry.attributes": list(telemetry?.attributes.map { "\($0.key): \($0.value)" }.sorted() ?? []),
             "proxy.listen": list(listen(proxy.listen)), "proxy.tls": onOff(proxy.tls != nil),
             "proxy.workers": proxy.workers.map(String.init) ?? "auto", "proxy.users": proxy.users?.path ?? "null",
             "proxy.allow_clients": list(proxy.allowClients), "proxy.via": "\(proxy.via)",

@@ -60,6 +60,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
     /// Of the policy: pinproxy.yaml and all pin files, the bundle's included. SHA-256, in hexadecimal.
     package var digest: String?
     package var policy: PolicyStatus?
+    /// What the collector has taken; nil: none is named.
+    package var telemetry: TelemetryStatus?
     package var listen: [String]?
     package var admin: [String]?
     package var clients: Int?

@@ -17,6 +17,7 @@ struct MetricsReport {
         var clients = 0
         var clientLimit = 0
         var entryCount = 0
+        var reportOnlyCount = 0
         var generation = 0
         var readAt: UnixTime = 0
         var reloadsAccepted = 0
@@ -25,6 +26,7 @@ struct MetricsReport {
         var isFallback = false
         var digest = ""
         var policy: PolicyStatus?
+        var telemetry: TelemetryStatus?
         var insecureSwitches = 0
         var warnings = 0
         var leavesIssued = 0
@@ -39,12 +41,13 @@ struct MetricsReport {
         /// Other things that end within 30 days, the most urgent first.
         var expiring: [ExpiryWatch.Finding] = []
         var openIncidents: [Incident] = []
+        var deadPins: [DeadPins] = []
         var entryNames: [String] = []
         /// Places of entries with pins (``EntrySlots``).
         var pinnedSlots: Set<Int> = []
     }
 
-    private static let expiringLimit = 100
+    static let expiringLimit = 100
 
     let daemon: Daemon
     let measurement: ProxyMeasurement
@@ -52,13 +55,7 @@ struct MetricsReport {
     func text(_ format: MetricsText.Format, figures: ProcessFigures? = ProcessFigures()) -> [UInt8] {
         let counters = measurement.counters
         var text = MetricsText(format)
-        text.family(
-            "pinproxy_build_info", .gauge,
-            "The versions that run, as labels: of the program, and of libraries that it has loaded.")
-        let libraries = LibraryVersions.all.map { ($0.name.lowercased().replacing("-", with: "_"), $0.version) }
-        text.sample([("version", daemon.version)] + libraries, 1)
-        text.family("pinproxy_replaced_libraries", .gauge, "Libraries that were replaced on disk since the start.")
-        text.sample([], daemon.replacedLibraries)
+        build(&text)
         exchanges(counters, &text)
         pins(counters, &text)
         latencies(counters, &text)
@@ -68,20 +65,43 @@ struct MetricsReport {
         if let pressure = daemon.pressure, let use = pressure.use { Self.memory(use, pressure.level, &text) }
         if let decoders = daemon.decoders { Self.decoders(decoders, &text) }
         workers(&text)
-        configuration(&text)
+        network(&text)
+        ConfigurationMetrics(daemon: daemon).write(to: &text)
+        TelemetryMetrics(status: daemon.telemetry).write(to: &text)
         if let figures { Self.process(figures, &text) }
         return text.finished()
     }
 
-    private func name(_ slot: Int) -> String {
+    func build(_ text: inout some MetricsWriter) {
+        text.family(
+            "pinproxy_build_info", .gauge,
+            "The versions that run, as labels: of the program, and of libraries that it has loaded.")
+        let libraries = LibraryVersions.all.map { ($0.name.lowercased().replacing("-", with: "_"), $0.version) }
+        text.sample([("version", daemon.version)] + libraries, 1)
+        text.family("pinproxy_replaced_libraries", .gauge, "Libraries that were replaced on disk since the start.")
+        text.sample([], daemon.replacedLibraries)
+    }
+
+    func name(_ slot: Int) -> String {
         daemon.entryNames.indices.contains(slot) ? daemon.entryNames[slot] : "(others)"
     }
 
-    private func exchanges(_ counters: WorkerCounters, _ text: inout MetricsText) {
+    static func exchanges(to text: inout some MetricsWriter) {
         text.family(
             "pinproxy_exchanges", .counter,
             "Exchanges that are over, by the entry that decided, what they were, and how they ended. connect: a "
                 + "CONNECT whose requests are exchanges of their own.")
+    }
+
+    static func refusals(_ counters: WorkerCounters, _ text: inout some MetricsWriter) {
+        text.family(
+            "pinproxy_refusals", .counter, "Exchanges that the proxy answered itself, by error type (RFC 9209).")
+        let refusals = counters.refusals.merging(RefusalErrors.all.map { ($0, 0) }) { count, _ in count }
+        for (error, count) in refusals.sorted(by: { $0.key < $1.key }) { text.sample([("error", error)], count) }
+    }
+
+    private func exchanges(_ counters: WorkerCounters, _ text: inout MetricsText) {
+        Self.exchanges(to: &text)
         for slot in 0..<max(counters.entries.count, EntrySlots.others + 1) {
             let entry = counters.entry(at: slot)
             for kind in WorkerCounters.Kind.allCases {
@@ -95,10 +115,7 @@ struct MetricsReport {
         }
         text.family("pinproxy_responses", .counter, "Responses of origins, by the class of their status.")
         for digit in 1...5 { text.sample([("code", "\(digit)xx")], counters.statuses[digit]) }
-        text.family(
-            "pinproxy_refusals", .counter, "Exchanges that the proxy answered itself, by error type (RFC 9209).")
-        let refusals = counters.refusals.merging(RefusalErrors.all.map { ($0, 0) }) { count, _ in count }
-        for (error, count) in refusals.sorted(by: { $0.key < $1.key }) { text.sample([("error", error)], count) }
+        Self.refusals(counters, &text)
         text.family(
             "pinproxy_transferred_bytes", .counter, "Bytes passed on, heads included; up is from clients to origins.")
         text.sample([("direction", "up")], counters.bytesUp)
@@ -118,9 +135,7 @@ struct MetricsReport {
     }
 
     private func pins(_ counters: WorkerCounters, _ text: inout MetricsText) {
-        text.family(
-            "pinproxy_pin_checks", .counter,
-            "New connections to hosts of entries with pins: met a pin, met none and were refused, or were reported.")
+        PinMetrics.checks(to: &text)
         let used = counters.entries.indices.filter { $0 > EntrySlots.none && counters.entries[$0].hasPinChecks }
         for slot in daemon.pinnedSlots.union(used).sorted() {
             let entry = counters.entry(at: slot)
@@ -129,30 +144,11 @@ struct MetricsReport {
             ]
             for (result, count) in results { text.sample([("entry", name(slot)), ("result", result)], count) }
         }
-        text.family(
-            "pinproxy_incidents_open", .gauge,
-            "Incidents that nobody has acknowledged, by the entry that decided: of pins, or of trust; reported: let "
-                + "through by enforcement: report.")
-        for kind in [Incident.Kind.pin, .trust] {
-            for isOnlyReported in [false, true] {
-                let alike = daemon.openIncidents.filter { $0.kind == kind && $0.isOnlyReported == isOnlyReported }
-                let none = ["(defaults)": 0]
-                let counts = none.merging(
-                    Dictionary(grouping: alike) { $0.entry ?? "(defaults)" }.mapValues(\.count)
-                ) { $1 }
-                let labels = [("kind", kind.rawValue), ("result", isOnlyReported ? "reported" : "refused")]
-                for (entry, count) in counts.sorted(by: { $0.key < $1.key }) {
-                    text.sample([("entry", entry)] + labels, count)
-                }
-            }
-        }
-        text.family(
-            "pinproxy_expiry_timestamp_seconds", .gauge,
-            "When something of the configuration ends that does so within 30 days, or has ended; at most "
-                + "\(Self.expiringLimit). The proxy's own certificates are always there, without an entry.")
-        for own in daemon.ownCertificates {
-            text.sample([("what", own.subject.rawValue), ("name", own.certificate.subject)], own.certificate.notAfter)
-        }
+        let pins = PinMetrics(daemon: daemon)
+        pins.incidents(to: &text) { $0 }
+        pins.dead(to: &text) { $0 }
+        PinMetrics.ends(to: &text)
+        pins.ownEnds(to: &text)
         var seen: Set<[String]> = []
         for finding in daemon.expiring.prefix(Self.expiringLimit) {
             let entry = finding.entry ?? (finding.subject.isOfPolicy ? "" : "(defaults)")
@@ -305,39 +301,13 @@ struct MetricsReport {
         }
     }
 
-    private func configuration(_ text: inout MetricsText) {
+    private func network(_ text: inout MetricsText) {
         text.family(
             "pinproxy_network_reachable", .gauge,
             "1 if the target of reachability can be reached, 0 if not; absent if unknown.")
         for target in daemon.reachability where target.status != "unknown" {
             text.sample([("target", target.target)], target.status == "not-reachable" ? 0 : 1)
         }
-        text.family("pinproxy_config_reloads", .counter, "Reloads of the configuration.")
-        text.sample([("result", "accepted")], daemon.reloadsAccepted)
-        text.sample([("result", "refused")], daemon.reloadsRefused)
-        text.family(
-            "pinproxy_config_last_reload_successful", .gauge,
-            "0 if the last reload was refused, and the one before is in force.")
-        text.sample([], daemon.lastReloadFailed ? 0 : 1)
-        text.family(
-            "pinproxy_config_fallback", .gauge,
-            "1 if the configuration was refused at the start, and the one last in force is used.")
-        text.sample([], daemon.isFallback ? 1 : 0)
-        text.family(
-            "pinproxy_config_info", .gauge,
-            "The policy in force, as labels: its digest (pinproxy.yaml and all pin files), and the bundle's version.")
-        text.sample(
-            [("digest", daemon.digest), ("bundle", daemon.policy?.version.map { "\($0)" } ?? "")], 1)
-        PolicyMetrics(status: daemon.policy).write(to: &text)
-        text.family("pinproxy_config_generation", .gauge, "Configurations that have been in force since the start.")
-        text.sample([], daemon.generation)
-        text.family("pinproxy_config_read_timestamp_seconds", .gauge, "When the configuration in force was read.")
-        text.sample([], daemon.readAt)
-        text.family("pinproxy_config_entries", .gauge, "Entries of the pin file.", daemon.entryCount)
-        text.family("pinproxy_config_warnings", .gauge, "Warnings of the configuration in force (pinproxy check).")
-        text.sample([], daemon.warnings)
-        text.family("pinproxy_config_insecure_switches", .gauge, "Settings in force that take protection away.")
-        text.sample([], daemon.insecureSwitches)
     }
 
     private static func process(_ figures: ProcessFigures, _ text: inout MetricsText) {

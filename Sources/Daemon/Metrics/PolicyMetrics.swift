@@ -4,7 +4,7 @@ import Records
 struct PolicyMetrics {
     let status: PolicyStatus?
 
-    func write(to text: inout MetricsText) {
+    func write(to text: inout some MetricsWriter) {
         text.family("pinproxy_policy_bundle_version", .gauge, "The version of the policy bundle in force.")
         if let version = status?.version { text.sample([], version) }
         text.family("pinproxy_policy_expiry_timestamp_seconds", .gauge, "When the bundle's dates end.")

@@ -46,7 +46,7 @@ final class PolicyWatch {
     let daemon: Daemon
     let stage = RolloutStage.ofThisMachine
     private(set) var settings: PolicySettings?
-    private var pace = PolicyPace(interval: .zero)
+    private var pace = ServicePace(interval: .zero)
     var kept: KeptBundle?
     /// What is kept was read.
     private var isRemembered = false
@@ -73,7 +73,7 @@ final class PolicyWatch {
             figures = Figures()
             (kept, isRemembered) = (nil, false)
             if let settings {
-                pace = PolicyPace(interval: settings.interval)
+                pace = ServicePace(interval: settings.interval)
                 look()
             }
         }
@@ -120,17 +120,12 @@ final class PolicyWatch {
         StateFile(KeptBundle.fileName, in: snapshot.stateDirectory)
     }
 
-    /// Pins of the server's own entry hold, whatever its action is.
     private func request(
         _ settings: PolicySettings, _ configuration: ActiveConfiguration
     ) throws -> ServiceRequest {
-        let (url, snapshot) = (settings.bundle, configuration.snapshot)
-        let entry = snapshot.entry(for: url.host, port: url.port)
         var fields = [("Accept-Encoding", "identity")]
         if let tag = tag(for: settings) { fields.append(("If-None-Match", tag)) }
-        return try ServiceRequest(
-            url, fields: fields, upstream: configuration.upstream, policy: entry?.policy ?? snapshot.defaultPolicy,
-            tls: entry?.tls)
+        return try ServiceRequest(pinned: settings.bundle, fields: fields, under: configuration)
     }
 
     private func tag(for settings: PolicySettings) -> String? {

@@ -18,7 +18,7 @@ extension ProxyDaemon {
             unreadiness: { daemon().unreadiness },
             fallback: { daemon().fallback?.text },
             status: { daemon().status(upkeep, $0) },
-            metrics: { daemon().metrics(context, $0, $1) },
+            metrics: { format, completion in daemon().metrics(context) { completion($0?.text(format) ?? []) } },
             configuration: { daemon().configurationReport },
             files: { daemon().filesReport },
             authority: { daemon().leaves?.authorities.certificates.map(\.pem).joined() ?? "" },
@@ -178,6 +178,7 @@ extension ProxyDaemon {
     func stop() {
         guard !isStopping else {
             logger.warning("proxy.stop", metadata: ["cause": "told to stop twice: ending at once"])
+            telemetry?.stop()
             return endAtOnce()
         }
         notices.stopping()
@@ -218,6 +219,7 @@ extension ProxyDaemon {
         cache.disk?.close()
         policy?.stop()
         policy = nil
+        telemetry?.drain()
         workersUnderWay = workers.count
         let daemon = LoopBound(self, on: loop)
         if let acceptor {
@@ -261,7 +263,8 @@ extension ProxyDaemon {
         for worker in workers { worker.stop() }
         acceptor?.stop()
         decoders?.stop()
-        loop.stop()
+        guard let telemetry else { return loop.stop() }
+        telemetry.finish { [weak self] in self?.loop.stop() }
     }
 
     private func closeControl() {

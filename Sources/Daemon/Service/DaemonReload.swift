@@ -70,6 +70,7 @@ extension ProxyDaemon {
         followCache()
         upkeep?.replace(with: configuration)
         policy?.follow(snapshot)
+        telemetry?.follow(snapshot)
         network?.follow(snapshot.reachability)
         slots?.reserve(for: snapshot.hosts.values)
         for worker in workers { worker.perform { $0.replace(with: configuration) } }

@@ -56,6 +56,7 @@ extension ProxyDaemon {
         report.digest = snapshot.digest.hex
         report.policy = PolicyStatus(snapshot, policy?.figures)
         report.warnings = (fallback.map { [$0.text] } ?? []) + snapshot.warnings(at: now).map(\.description)
+        report.telemetry = telemetry?.status
         report.insecure = insecure
         report.expiring = expiring.prefix(StatusReport.expiringLimit).map { finding in
             StatusReport.Ending(
@@ -76,8 +77,9 @@ extension ProxyDaemon {
         return report
     }
 
-    func metrics(_ context: ProxyContext, _ format: MetricsText.Format, _ completion: @escaping ([UInt8]) -> Void) {
-        guard let collector else { return completion([]) }
+    /// - Parameter completion: called once on the loop; with nil before there are workers.
+    func metrics(_ context: ProxyContext, _ completion: @escaping (MetricsReport?) -> Void) {
+        guard let collector else { return completion(nil) }
         collector.collect { [weak self] measurement in
             guard let self else { return }
             var daemon = MetricsReport.Daemon()
@@ -86,6 +88,9 @@ extension ProxyDaemon {
             daemon.clients = clientCount
             daemon.clientLimit = snapshot.limits.clients
             daemon.entryCount = snapshot.hosts.values.count
+            daemon.reportOnlyCount = snapshot.hosts.values.count {
+                $0.policy.mode != .none && $0.policy.enforcement == .report
+            }
             daemon.generation = generation
             daemon.readAt = readAt
             daemon.reloadsAccepted = reloads.accepted
@@ -94,6 +99,7 @@ extension ProxyDaemon {
             daemon.isFallback = fallback != nil
             daemon.digest = snapshot.digest.hex
             daemon.policy = PolicyStatus(snapshot, policy?.figures)
+            daemon.telemetry = telemetry?.status
             daemon.insecureSwitches = insecure.count
             daemon.warnings = snapshot.warnings(at: now).count
             let issued = leaves?.statistics ?? LeafCache.Statistics()
@@ -110,7 +116,11 @@ extension ProxyDaemon {
             daemon.entryNames = context.slots.names
             daemon.openIncidents = upkeep?.incidents.open ?? []
             daemon.pinnedSlots = context.slots.pinned
-            completion(MetricsReport(daemon: daemon, measurement: measurement).text(format))
+            let now = WallClock.milliseconds() / 1000
+            daemon.deadPins = (upkeep?.pinHistory ?? PinHistory()).entries.compactMap { name, record in
+                DeadPins(of: name, record, at: now)
+            }
+            completion(MetricsReport(daemon: daemon, measurement: measurement))
         }
     }
 

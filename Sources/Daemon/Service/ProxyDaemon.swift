@@ -37,6 +37,9 @@ package final class ProxyDaemon {
     private var heartbeat: Heartbeat?
     var upkeep: PinUpkeep?
     var policy: PolicyWatch?
+    var telemetry: TelemetryWatch?
+    /// Entries that the collector knows by name.
+    var namedEntries = NamedEntries()
     var control: ControlSocket?
     private(set) var admin: AdminPort?
     private(set) var decoders: ProcessExecutor?
@@ -114,6 +117,8 @@ package final class ProxyDaemon {
 
     private func start() throws {
         logger.notice("proxy.start", metadata: ["config": "\(snapshot.files.first ?? "")"])
+        // What is wrong from here on is told once there are workers.
+        output.telemetry.open(snapshot.telemetry?.sendsEvents == true)
         tellFallback()
         let unixTime: @Sendable () -> Int64 = { WallClock.milliseconds() / 1000 }
         let leaves = LeafCache(
@@ -185,11 +190,14 @@ package final class ProxyDaemon {
         self.network = network
         try accept(vacancy)
         startHeartbeat()
-        let policy = policyWatch(
-            LoopSession(
-                loop: loop, slabs: SlabPool(budget: budget), pool: UpstreamPool(), connector: upkeep.connector))
+        let services = LoopSession(
+            loop: loop, slabs: SlabPool(budget: budget), pool: UpstreamPool(), connector: upkeep.connector)
+        let policy = policyWatch(services)
         self.policy = policy
         policy.follow(snapshot)
+        let telemetry = telemetryWatch(services, context)
+        self.telemetry = telemetry
+        telemetry.follow(snapshot)
     }
 
     private func startHeartbeat() {

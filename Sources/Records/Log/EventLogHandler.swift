@@ -32,14 +32,16 @@ package struct EventLogHandler: LogHandler {
         var fields = metadata
         if let more = metadataProvider?.get() { fields.merge(more) { $1 } }
         if let more = event.metadata { fields.merge(more) { $1 } }
+        let (name, time) = (event.message.description, clock())
         var line = output.lineWriter()
-        line.begin(event: event.message.description, level: event.level, at: clock())
+        line.begin(event: name, level: event.level, at: time)
         for (name, value) in fields.sorted(by: { $0.key < $1.key }) {
             line.field(Self.reserved.contains(name) ? name + "_" : Self.bare(name), value)
         }
         if let error = event.error, fields["error"] == nil { line.field("error", "\(error)") }
         line.end()
         output.write(&line)
+        if output.telemetry.takes(name) { output.telemetry.add(name, event.level, at: time, fields) }
     }
 
     /// Names that every line has.

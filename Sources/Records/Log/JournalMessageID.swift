@@ -44,6 +44,8 @@ enum JournalMessageID {
         "control.failed": "264cc38fe2db4e5e814b620df4a4aa06",
         "reachability.change": "fb80e95510e84398a4b552f966fa428a",
         "library.replaced": "758a442188fa49898510a1fa5c0bc1b4",
+        "telemetry.failed": "5d1c7a0b5e3f4c2c9d0e6a7b8f4e1d23",
+        "telemetry.dropped": "c2f5a9d46b1e4f0fa3d87e1b0c964a58",
         "log.dropped": "e90f6b55430b47c28e8a9ae5995f5148",
     ]
 }

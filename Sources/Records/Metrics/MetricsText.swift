@@ -1,5 +1,5 @@
 /// Writes metrics in the text format of Prometheus (0.0.4) or OpenMetrics (1.0.0). Samples follow their family.
-package struct MetricsText {
+package struct MetricsText: MetricsWriter {
     package enum Format: Sendable {
         case prometheus, openMetrics
 
@@ -43,22 +43,16 @@ package struct MetricsText {
         }
     }
 
-    /// Of one sample without labels.
-    package mutating func family(_ name: String, _ kind: Kind, _ help: String, _ value: some BinaryInteger) {
-        family(name, kind, help)
-        sample([], value)
-    }
-
     package mutating func family(_ name: String, _ help: String, _ histogram: LatencyHistogram) {
         family(name, .histogram, help)
         sample([], histogram)
     }
 
-    package mutating func sample(_ labels: [(String, String)] = [], _ value: Double) {
+    package mutating func sample(_ labels: [(String, String)], _ value: Double) {
         line(kind == .counter ? "_total" : "", labels, Self.number(value))
     }
 
-    package mutating func sample(_ labels: [(String, String)] = [], _ value: some BinaryInteger) {
+    package mutating func sample(_ labels: [(String, String)], _ value: some BinaryInteger) {
         line(kind == .counter ? "_total" : "", labels, "\(value)")
     }
 

@@ -2,6 +2,7 @@ package import Configuration
 import EventLoop
 package import HTTPWire
 package import Security
+package import Serialization
 package import Session
 import TLS
 import Transport
@@ -159,10 +160,11 @@ package struct ServiceRequest {
     ///   - body: of a POST; nil: a GET.
     ///   - policy: judges the server, where the URL is `https://`.
     ///   - tls: how TLS is spoken with it; nil: as with most.
+    ///   - authorization: the value of Authorization.
     /// - Throws: for an invalid URL, which the configuration excludes.
     package init(
         _ url: ServiceURL, fields: [(name: String, value: String)], body: [UInt8]? = nil, upstream: UpstreamSettings,
-        policy: SecurityPolicy = SecurityPolicy(), tls: ClientTLS? = nil
+        policy: SecurityPolicy = SecurityPolicy(), tls: ClientTLS? = nil, authorization: Secret? = nil
     ) throws {
         let host = url.host.contains(":") ? "[\(url.host)]" : url.host
         let usual: UInt16 = url.isSecure ? 443 : 80
@@ -178,6 +180,7 @@ package struct ServiceRequest {
             "Host: \(written)", "User-Agent: pinproxy",
         ]
         lines += fields.map { "\($0.name): \($0.value)" }
+        if let authorization { lines.append("Authorization: \(authorization.text)") }
         if let body { lines.append("Content-Length: \(body.count)") }
         message = try OwnedRequest(Array((lines + ["", ""]).joined(separator: "\r\n").utf8))
         self.body = body ?? []

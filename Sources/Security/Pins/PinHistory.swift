@@ -153,6 +153,25 @@ package struct PinHistory: Codable, Sendable, Equatable {
     }
 }
 
+/// Dead pins: no match for long, while others of their entry matched.
+extension PinHistory {
+    static let deadAfter: Int64 = 30 * 86_400
+}
+
+extension PinHistory.EntryRecord {
+    /// Some pin has matched lately.
+    package func isAlive(at now: UnixTime) -> Bool {
+        pins.values.contains { pin in
+            pin.removed == nil && pin.last.map { now - $0 < PinHistory.deadAfter } == true
+        }
+    }
+}
+
+extension PinHistory.PinRecord {
+    /// No match for long: it is dead if its entry is alive.
+    package func isSilent(at now: UnixTime) -> Bool { now - (last ?? since) >= PinHistory.deadAfter }
+}
+
 extension PinHistory.EntryRecord {
     /// Whether a pin was added since the last connection. Unknown (false) for more pins than are kept.
     package func lacks(anyOf pins: [String]) -> Bool {

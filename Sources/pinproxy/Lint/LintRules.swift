@@ -113,8 +113,6 @@ struct LintHistory {
     let history: PinHistory
     let now: UnixTime
 
-    /// How long a pin must not have matched while others did, to be called dead.
-    static let deadAfter: Int64 = 30 * 86_400
     /// What a report-only entry needs to be enforced: so many connections in a row that met a pin, over
     /// so long a time. A week has seen each day of it, and most servers of a pool.
     static let promotionMatches = 100
@@ -132,14 +130,9 @@ struct LintHistory {
     }
 
     private func deadPins(_ entry: HostEntry, _ record: PinHistory.EntryRecord) -> [LintFinding] {
-        let isAlive = record.pins.values.contains { pin in
-            pin.removed == nil && pin.last.map { now - $0 < Self.deadAfter } == true
-        }
-        guard isAlive else { return [] }
+        guard record.isAlive(at: now) else { return [] }
         return entry.policy.pins.pins.compactMap { pin in
-            guard let counted = record.pins[pin.description],
-                now - (counted.last ?? counted.since) >= Self.deadAfter
-            else { return nil }
+            guard let counted = record.pins[pin.description], counted.isSilent(at: now) else { return nil }
             let name = pin.origin == pin.description ? "\(pin)" : "\(pin) (\(pin.origin))"
             if let last = counted.last {
                 return LintFinding(

@@ -27,7 +27,8 @@ struct Status: ParsableCommand {
             generation, \
             fallback (why the files are not in force), digest (of the policy in force: pinproxy.yaml and all pin \
             files), policy (the signed bundle: url, version, digest, note, expires, denial, answered, failures, \
-            failure, waiting), admin, client_limit, tasks, requests, refused, last_hour \
+            failure, waiting), telemetry (the collector: url, and signals, a list with signal, answered, sent, \
+            dropped, failures, failure), admin, client_limit, tasks, requests, refused, last_hour \
             (counts: requests, refused, \
             pins_missed, pins_reported, and pin_failures, a list with entry, missed, reported), \
             kept_bodies and kept_bodies_limit (in bytes), bodies_not_kept, cache (hit, miss, revalidated, stale, \
@@ -127,6 +128,7 @@ extension StatusReport {
         }
         if let fallback { lines.append("WARNING: \(fallback.printable)") }
         if let policy { lines += Self.lines(of: policy, at: now) }
+        if let telemetry { lines += Self.lines(of: telemetry, at: now) }
         if let listen, let clients {
             lines.append("listening on \(listen.joined(separator: ", ")), \(Count(clients, "client"))")
         }
@@ -209,6 +211,19 @@ extension StatusReport {
             }
         }
         return lines.joined(separator: "\n")
+    }
+
+    private static func lines(of telemetry: TelemetryStatus, at now: UnixTime) -> [String] {
+        let url = telemetry.url.printable
+        return telemetry.signals.flatMap { signal in
+            let name = signal.signal
+            let lost = signal.dropped > 0 ? ", \(signal.dropped) given up" : ""
+            let taken =
+                signal.answered.map { "\(name) taken \(TimeDistance(from: $0, to: now).span) ago" }
+                ?? "no \(name) taken yet"
+            let failure = signal.failure.map { "WARNING: the collector doesn't take \(name): \($0.printable)" }
+            return ["collector: \(url), \(taken)\(lost)"] + (failure.map { [$0] } ?? [])
+        }
     }
 
     private static func lines(of policy: PolicyStatus, at now: UnixTime) -> [String] {

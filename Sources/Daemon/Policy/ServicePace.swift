@@ -1,15 +1,19 @@
 import Configuration
 
-/// When the server of the bundle is asked next. After failures it is asked later and later; machines that were started
-/// together spread out.
-struct PolicyPace {
+/// When a service is asked next: the server of the bundle, or a collector. After failures it is asked later and later;
+/// machines that were started together spread out.
+struct ServicePace {
     static let shortest: Duration = .seconds(10)
-    static let longest: Duration = .seconds(3600)
 
     private let interval: Duration
+    private let longest: Duration
     private(set) var failures = 0
 
-    init(interval: Duration) { self.interval = interval }
+    /// - Parameter longest: after failures, unless the interval is longer.
+    init(interval: Duration, longest: Duration = .seconds(3600)) {
+        self.interval = interval
+        self.longest = longest
+    }
 
     mutating func succeeded() { failures = 0 }
     mutating func failed() { failures += 1 }
@@ -18,7 +22,7 @@ struct PolicyPace {
     func pause(_ chance: Double) -> Duration {
         // The first failure may be a restart of the server.
         let doubled = Self.shortest * (1 << min(max(failures - 1, 0), 16))
-        let pause = failures == 0 ? interval : min(doubled, max(interval, Self.longest))
+        let pause = failures == 0 ? interval : min(doubled, max(interval, longest))
         return pause * (0.8 + 0.4 * min(max(chance, 0), 1))
     }
 }
