@@ -160,13 +160,14 @@ import Testing
         let day: Int64 = 86_400
         var history = PinHistory()
         func dead() -> DeadPins? { history.entries["a"].flatMap { DeadPins(of: "a", $0, at: Self.now) } }
-        #expect(history.note(entry: "a", pins: ["backup", "alive", "old", "removed"], at: Self.now - 40 * day))
+        let before = PinHistory.Configured(pins: ["backup", "alive", "old", "removed"])
+        _ = history.note(entry: "a", before, at: Self.now - 40 * day)
         history.count(.matched(["old"]), for: "a", at: Self.now - 30 * day)
         #expect(dead() == nil, "no pin of it matches")
-        #expect(history.note(entry: "a", pins: ["new"], at: Self.now - 29 * day))
+        _ = history.note(entry: "a", .init(pins: ["new"]), at: Self.now - 29 * day)
         history.count(.matched(["alive"]), for: "a", at: Self.now - day)
         #expect(dead()?.matchedBefore == 1 && dead()?.neverMatched == 2)
-        history.settle(at: Self.now) { _ in ["backup", "alive", "old", "new"] }
+        history.settle(at: Self.now) { _ in .init(pins: ["backup", "alive", "old", "new"]) }
         #expect(dead()?.matchedBefore == 1 && dead()?.neverMatched == 1)
         history.settle(at: Self.now) { _ in nil }
         #expect(dead() == nil)

@@ -6,8 +6,8 @@ package final class TelemetryBuffer: Sendable {
     /// Events that matter to a fleet. None is about the sending itself.
     package static let events: Set<String> = [
         "certificate.expired", "certificate.expiring", "config.error", "config.fallback", "incident.acknowledged",
-        "incident.open", "pin.expiring", "pin.mismatch", "pin.report", "policy.accepted", "policy.expired",
-        "policy.failed", "policy.waiting", "trust.failure",
+        "incident.open", "pin.enforced", "pin.expiring", "pin.mismatch", "pin.report", "policy.accepted",
+        "policy.expired", "policy.expiring", "policy.failed", "policy.waiting", "trust.failure",
     ]
 
     private let isOpen = Atomic(false)
