@@ -177,6 +177,7 @@ import Testing
                   - match: same.test
                     pinning: public-key
                     pins: [\(Self.pin)]
+                    stage: 10
 
                 """)
         try bed.copy("policy.bundle", to: "old.bundle")
@@ -193,9 +194,11 @@ import Testing
                 pins:
                   - \(Self.pin)
                 pinning: public-key
+                stage: 10%
               - match: a.test
                 pinning: public-key
                 pins: [\(Self.other)]
+                stage: 25%
                 min_tls: "1.2"
                 session: {timeout: 5s}
 
@@ -212,7 +215,8 @@ import Testing
                 == [
                     "~ hosts without an entry", "    min_tls: not set -> 1.3", "+ *.new.test: tunnel",
                     "- gone.test: deny", "~ a.test", "    enforcement: report -> enforce",
-                    "    session.timeout: not set -> 5s", "    + \(Self.other)", "    - \(Self.pin)",
+                    "    session.timeout: not set -> 5s", "    stage: not set -> 25%", "    + \(Self.other)",
+                    "    - \(Self.pin)",
                 ])
         let json = try bed.bundle("diff", "old.bundle", "policy.bundle", "--json")
         let object = try #require(try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [String: Any])
