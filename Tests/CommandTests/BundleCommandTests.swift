@@ -187,7 +187,9 @@ import Testing
             defaults: {min_tls: "1.3"}
             hosts:
               - match: "*.new.test"
-                action: tunnel
+                pinning: public-key
+                pins: [\(Self.pin)]
+                stage: 10%
               # The same as before, in another way.
               - match: same.test
                 min_tls: "1.2"
@@ -213,7 +215,8 @@ import Testing
         #expect(
             Array(lines.dropFirst(3))
                 == [
-                    "~ hosts without an entry", "    min_tls: not set -> 1.3", "+ *.new.test: tunnel",
+                    "~ hosts without an entry", "    min_tls: not set -> 1.3",
+                    "+ *.new.test: intercept, pinning public-key, enforce, stage 10%", "    + \(Self.pin)",
                     "- gone.test: deny", "~ a.test", "    enforcement: report -> enforce",
                     "    session.timeout: not set -> 5s", "    stage: not set -> 25%", "    + \(Self.other)",
                     "    - \(Self.pin)",
