@@ -177,6 +177,7 @@ import Testing
                   - match: same.test
                     pinning: public-key
                     pins: [\(Self.pin)]
+                    stage: 10
 
                 """)
         try bed.copy("policy.bundle", to: "old.bundle")
@@ -186,16 +187,20 @@ import Testing
             defaults: {min_tls: "1.3"}
             hosts:
               - match: "*.new.test"
-                action: tunnel
+                pinning: public-key
+                pins: [\(Self.pin)]
+                stage: 10%
               # The same as before, in another way.
               - match: same.test
                 min_tls: "1.2"
                 pins:
                   - \(Self.pin)
                 pinning: public-key
+                stage: 10%
               - match: a.test
                 pinning: public-key
                 pins: [\(Self.other)]
+                stage: 25%
                 min_tls: "1.2"
                 session: {timeout: 5s}
 
@@ -210,9 +215,11 @@ import Testing
         #expect(
             Array(lines.dropFirst(3))
                 == [
-                    "~ hosts without an entry", "    min_tls: not set -> 1.3", "+ *.new.test: tunnel",
+                    "~ hosts without an entry", "    min_tls: not set -> 1.3",
+                    "+ *.new.test: intercept, pinning public-key, enforce, stage 10%", "    + \(Self.pin)",
                     "- gone.test: deny", "~ a.test", "    enforcement: report -> enforce",
-                    "    session.timeout: not set -> 5s", "    + \(Self.other)", "    - \(Self.pin)",
+                    "    session.timeout: not set -> 5s", "    stage: not set -> 25%", "    + \(Self.other)",
+                    "    - \(Self.pin)",
                 ])
         let json = try bed.bundle("diff", "old.bundle", "policy.bundle", "--json")
         let object = try #require(try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [String: Any])

@@ -43,6 +43,24 @@ import Testing
         }
     }
 
+    /// The date is that of --at, as for everything else.
+    @Test func aDateOfEnforcementIsRehearsed() throws {
+        let rotation = try Rotation { old, _ in [old] }
+        let pins = try String(contentsOfFile: rotation.bed.path("pins.yaml"), encoding: .utf8)
+        try rotation.bed.write("pins.yaml", pins + "    enforcement: report\n    enforce_from: 2030-02-14\n")
+        let before = try rotation.explain("new.pem", at: "2030-02-13")
+        #expect(before.code == 0)
+        #expect(before.output.contains("reported until 2030-02-14 (enforce_from)"), "\(before)")
+        let after = try rotation.explain("new.pem", at: "2030-02-14", "--json")
+        #expect(after.code == 1)
+        let report = try #require(try JSONSerialization.jsonObject(with: Data(after.output.utf8)) as? [String: Any])
+        let rollout = try #require(report["rollout"] as? [String: Any])
+        #expect(rollout["key"] as? String == "enforce_from")
+        #expect(rollout["value"] as? String == "2030-02-14")
+        #expect(rollout["state"] as? String == "enforced")
+        #expect(rollout["text"] as? String == "enforced since 2030-02-14 (enforce_from)")
+    }
+
     @Test func aRotationIsRehearsed() throws {
         let ready = try Rotation { [$0, $1] }
         #expect(try ready.explain("old.pem", at: "2030-01-01").code == 0)

@@ -149,4 +149,33 @@ import Testing
         #expect(found[0].line == nil)
         #expect(try bed.configured("lint", rest: ["--offline", "--strict"]).code == 0)
     }
+
+    /// It is enforced by itself: nobody has to do anything.
+    @Test func whatIsEnforcedLaterIsANoteWithItsProgress() throws {
+        let waiting = try bed(", enforcement: report, enforce_after: {matches: 200, days: 14}") {
+            note(&$0, daysAgo: 60)
+            count(&$0, .matched([LintTests.pins[0]]), times: 60, daysAgo: 8)
+            count(&$0, .matched([LintTests.pins[0]]), times: 60, daysAgo: 7)
+        }
+        let found = try LintTests.lint(waiting).filter { $0.rule != "dead-pin" }
+        #expect(found.map(\.summary) == ["2:13 note report-only"])
+        #expect(
+            found[0].message.contains(
+                "reported until 200 matches and 14 days without a mismatch (enforce_after): 120 of 200 matches, 1 of "
+                    + "14 days"), "\(found)")
+        // Misses are a warning all the same.
+        let missed = try bed(", enforcement: report, enforce_after: {matches: 200}") {
+            note(&$0, daysAgo: 20)
+            count(&$0, .missed, daysAgo: 8)
+        }
+        #expect(try LintTests.lint(missed).map(\.rule).sorted() == ["misses", "report-only"])
+    }
+
+    @Test(arguments: [("2030-01-02", "report-only"), ("2030-01-01", "can-be-enforced")])
+    func aDateIsANoteBeforeAndAfter(_ date: String, _ rule: String) throws {
+        let bed = try bed(", enforcement: report, enforce_from: \(date)") { note(&$0, daysAgo: 29) }
+        let found = try LintTests.lint(bed)
+        #expect(found.map(\.summary) == ["2:13 note \(rule)"])
+        #expect(found[0].message.contains("\(date) (enforce_from)"), "\(found)")
+    }
 }

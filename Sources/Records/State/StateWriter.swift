@@ -25,6 +25,9 @@ package final class StateWriter: Sendable {
         queue = try WorkQueue("state")
     }
 
+    /// The disk is known not to answer.
+    var isStuck: Bool { state.withLock { $0.isStuck } }
+
     /// Does it when the work before is done; not at all if that lasts.
     /// - Parameter work: called at most once, on the thread.
     package func later(_ work: @escaping @Sendable () -> Void) {
@@ -37,7 +40,7 @@ package final class StateWriter: Sendable {
     /// - Returns: its result; nil: the work has yet to end.
     package func now<Result: Sendable>(_ work: @escaping @Sendable () -> Result) -> Result? {
         let outcome = Outcome<Result>()
-        let isStuck = state.withLock { $0.isStuck }
+        let isStuck = isStuck
         enqueue {
             let result = work()
             outcome.result.withLock { $0 = result }

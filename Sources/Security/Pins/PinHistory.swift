@@ -198,7 +198,7 @@ extension PinHistory.EntryRecord {
         (matchesSinceMiss, matchedFor, lastMatch) = (0, nil, nil)
     }
 
-    /// Forgets matches by a pin that is gone, with another position, or of an entry that is gone (nil).
+    /// Forgets matches by a removed pin, with another position, or of a removed entry (nil).
     fileprivate mutating func compare(with configured: PinHistory.Configured?) {
         defer { terms = configured?.terms ?? terms }
         guard let configured else {

@@ -12,7 +12,7 @@ package import TLS
 ///
 /// `enforcement` says what holds until then, or once it is on all machines.
 package enum PinRollout: Sendable, Hashable {
-    /// Reported before that instant, and enforced from then on.
+    /// Reported before that instant, and then enforced.
     case from(UnixTime)
     /// Reported until the condition has held once. `enforcedSince`: nil: it hasn't yet.
     case after(EnforcementCondition, enforcedSince: UnixTime?)

@@ -27,6 +27,8 @@ struct BundleChanges: Encodable {
         let action: String
         let pinning: String?
         let enforcement: String?
+        /// `enforce_from`, `enforce_after` or `stage`, with its value.
+        let rollout: String?
         let pins: [String]
 
         init(_ match: String, _ traits: EntryTraits) {
@@ -34,11 +36,12 @@ struct BundleChanges: Encodable {
             action = traits.values["action"] ?? ""
             pinning = traits.values["pinning"]
             enforcement = traits.values["enforcement"]
+            rollout = traits.rollout
             pins = traits.pins
         }
 
         func lines(_ sign: String) -> [String] {
-            let words = [action] + [pinning.map { "pinning \($0)" }, enforcement].compactMap(\.self)
+            let words = [action] + [pinning.map { "pinning \($0)" }, enforcement, rollout].compactMap(\.self)
             return ["\(sign) \(match.printable): \(words.joined(separator: ", "))"] + pins.map { "    \(sign) \($0)" }
         }
     }

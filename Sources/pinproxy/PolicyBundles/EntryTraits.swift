@@ -10,6 +10,8 @@ struct EntryTraits {
     /// nothing is written.
     private(set) var values: [String: String] = [:]
     private(set) var pins: [String] = []
+    /// When, where or after what its pins are enforced; also among the values.
+    private(set) var rollout: String?
 
     init(_ entry: HostEntry) {
         values["action"] = entry.action.rawValue
@@ -33,7 +35,10 @@ struct EntryTraits {
         if policy.mode != .none {
             values["enforcement"] = policy.enforcement.rawValue
             values["position"] = policy.position == .any ? nil : policy.position.rawValue
-            if let rollout = policy.rollout { values[rollout.key] = rollout.written }
+            if let rollout = policy.rollout {
+                values[rollout.key] = rollout.written
+                self.rollout = "\(rollout.key) \(rollout.written)"
+            }
         }
         values["allow_invalid_certificates"] = policy.allowsInvalidCertificates ? "true" : nil
         values["validates_domain_name"] = policy.validatesDomainName ? nil : "false"
