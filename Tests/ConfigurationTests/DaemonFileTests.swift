@@ -564,7 +564,7 @@ import Testing
                 "pinproxy.yaml:4:3: error: unknown key \"worker\" in \"proxy\"; did you mean \"workers\"?",
                 """
                 pinproxy.yaml:6:1: error: unknown key \"bogus\"; known here: proxy, authority, upstream, timeouts, \
-                limits, cache, log, reachability, admin, pins, policy
+                limits, cache, log, reachability, admin, pins, policy, telemetry
                 """,
                 "pins.yaml:2:12: error: match: “a b” holds a character that no host name has",
             ])

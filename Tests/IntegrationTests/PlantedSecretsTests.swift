@@ -69,6 +69,7 @@ struct PlantedSecretsTests {
             }
             var sections: ProxyProcess.Sections = [
                 "log": ["level: trace"], "admin": ["listen: 127.0.0.1:0", "token_file: token"],
+                "telemetry": ["otlp: http://127.0.0.1:\(try bed.port())", "authorization_file: bearer"],
             ]
             if hasParent {
                 sections["upstream"] = ["parent: \"http://ada:\(Self.percent("parent"))@127.0.0.1:\(try bed.port())\""]
