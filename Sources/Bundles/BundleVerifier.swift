@@ -1,4 +1,4 @@
-/// A bundle whose signatures, versions and dates were verified.
+/// A bundle after its signatures, versions and dates were verified.
 package struct VerifiedBundle: Sendable {
     package let bundle: PolicyBundle
     /// For the next verification.
@@ -76,7 +76,7 @@ package struct BundleVerifier: Sendable {
 
     /// What is known once the roots of a file are verified, whatever else is wrong with it (TUF section 5.3.8).
     ///
-    /// Keys that a root takes out are out from then on.
+    /// Keys that a root takes out are refused afterwards.
     package func following(_ known: BundleState, rootsOf bytes: [UInt8]) -> BundleState {
         guard let document = try? BundleDocument(bytes), let root = try? known.knownRoot(),
             let (later, envelope) = try? currentRoot(of: document, after: known, root), later.version > root.version

@@ -20,7 +20,7 @@ package struct NamedFile: Sendable, Hashable {
     package let key: String
     package let place: Place
 
-    /// Its path in a bundle, whose pin file is in the top directory; nil: it isn't below that of the pin file.
+    /// Its path in a bundle, relative to the pin file's directory; nil: it isn't below that.
     /// - Parameter main: the pin file. What is in its directory of further ones is in `pins.d` there.
     package func bundlePath(beside main: String) -> String? {
         guard let top = Self.parts(FileListing.split(main).directory), let parts = Self.parts(path),

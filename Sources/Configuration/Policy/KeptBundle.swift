@@ -42,7 +42,7 @@ package struct KeptBundle: Sendable, Codable, Equatable {
         trust = settings.trust
     }
 
-    /// The same file, once more was verified.
+    /// The same file, with a newer root or timestamp.
     package func knowing(_ latest: BundleState, tag: Tag?) -> KeptBundle {
         var kept = self
         (kept.latest, kept.tag) = (latest, tag)

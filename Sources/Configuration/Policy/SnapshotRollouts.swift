@@ -5,7 +5,7 @@ package import TLS
 
 /// Entries that enforce their pins later, or on some machines.
 extension Snapshot {
-    /// The same configuration with more entries enforced by `enforce_after`; nil: there are none.
+    /// The same configuration with more entries enforced by `enforce_after`; nil: no entry changes.
     package func enforcing(_ enforced: EnforcedEntries) -> Snapshot? {
         hosts.enforcing(enforced).map { Snapshot(self, hosts: $0) }
     }

@@ -10,7 +10,7 @@ struct DeadPins {
     /// They never have: backups, mostly.
     private(set) var neverMatched = 0
 
-    /// Nil: there are none.
+    /// Nil: every pin of the entry matches, or none does.
     init?(of entry: String, _ record: PinHistory.EntryRecord, at now: Int64) {
         self.entry = entry
         guard record.removed == nil, record.isAlive(at: now) else { return nil }

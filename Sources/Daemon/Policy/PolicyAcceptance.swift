@@ -5,12 +5,12 @@ import Logging
 import Records
 import TLS
 
-/// What becomes of a bundle that the server has sent.
+/// Takes a bundle that the server has sent, or refuses it.
 extension PolicyWatch {
     func take(_ bytes: [UInt8], tag: KeptBundle.Tag?, _ settings: PolicySettings) {
         guard let snapshot = daemon.configuration()?.snapshot else { return }
         let file = file(of: snapshot)
-        // Keys that a root takes out are out, whatever becomes of the rest.
+        // Keys that a root takes out are out, even if the rest is refused.
         if let known = kept?.latest, case let following = settings.verifier.following(known, rootsOf: bytes),
             following != known, let problem = remember(kept?.knowing(following, tag: nil), in: file)
         {

@@ -196,7 +196,7 @@ extension PolicyWatch {
     private static let longAgo: UnixTime = 7 * 86_400
     private static let day: UnixTime = 86_400
 
-    /// From then on `on_expiry` says what holds.
+    /// Afterwards `on_expiry` decides.
     func awaitEnd(_ expires: UnixTime?) {
         ending = nil
         figures.expires = expires

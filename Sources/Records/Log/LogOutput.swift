@@ -19,7 +19,7 @@ package final class LogOutput: Sendable {
     /// Room that is kept for the next lines; a stalled reader may have made it grow.
     private static let kept = 256 << 10
 
-    /// Events that a collector is to have besides.
+    /// Events for the collector.
     package let telemetry = TelemetryBuffer()
     private let settings: Atomic<Settings>
     private let descriptor: CInt

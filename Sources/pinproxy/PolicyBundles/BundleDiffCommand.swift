@@ -11,8 +11,9 @@ struct BundleDiffCommand: ParsableCommand {
             that is gone, ~ an entry that is changed.
 
             --json prints one object: old and new (version, sha256, groups, stage); bundle and defaults, lists with \
-            key, before, after; added and removed, lists with match, action, pinning, enforcement, rollout, pins; changed, a \
-            list with match, changes (key, before, after), pins_added, pins_removed; files (key is the path).
+            key, before, after; added and removed, lists with match, action, pinning, enforcement, rollout, pins; \
+            changed, a list with match, changes (key, before, after), pins_added, pins_removed; files (key is the \
+            path).
 
             Example:
               pinproxy bundle diff served.bundle policy.bundle

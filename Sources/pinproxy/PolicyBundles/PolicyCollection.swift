@@ -38,7 +38,7 @@ enum PolicyCollection {
         try printed(of: name) { () throws(ConfigurationProblems) in try PolicyFiles.load(files) }
     }
 
-    /// - Parameter name: whose files in the bundle the problems are about.
+    /// - Parameter name: the bundle's file, for problems of files in it.
     private static func printed<Value>(
         of name: String = "", _ load: () throws(ConfigurationProblems) -> Value
     ) throws -> Value {
