@@ -16,29 +16,45 @@ package struct ShownText: Sendable, Hashable, CustomStringConvertible {
         description = Self.onOneLine(Self.hidingSecrets(in: text))
     }
 
-    /// The whole text with `***` in the place of what may be secret, in the shape of the original.
+    /// The whole text with `***` for what may be secret, in the shape of the original.
     package static func hidingSecrets(in text: String) -> String {
-        let scheme = text.prefixMatch(of: /[A-Za-z][A-Za-z0-9+.\-]*:\/\//).map { text[$0.range] } ?? ""
-        let rest = text[scheme.endIndex...]
+        let scheme = scheme(of: text)
+        // Not characters: a combining mark would be one with the ?, @ or : before it.
+        let rest = text.unicodeScalars[scheme.endIndex...]
         let end = rest.firstIndex { $0 == "?" || ($0 == "#" && !scheme.isEmpty) } ?? rest.endIndex
         let (front, back) = (rest[..<end], rest[end...])
-        let tail = back.isEmpty ? "" : "\(back.prefix(1))***"
+        let tail = back.isEmpty ? "" : "\(Substring(back.prefix(1)))***"
         // An @ after a ? may end user information that holds the ?.
         if back.contains("@") { return scheme + "***" + tail }
         guard let at = front.lastIndex(of: "@") else {
             return scheme + (scheme.isEmpty ? String(front) : hidingPassword(in: front)) + tail
         }
         let user = front[..<at].contains(":") ? "***:***" : "***"
-        return scheme + user + front[at...] + tail
+        return scheme + user + Substring(front[at...]) + tail
+    }
+
+    /// `SCHEME://` (RFC 3986 section 3.1); empty if the text doesn't begin so.
+    private static func scheme(of text: String) -> Substring {
+        let name = text.utf8.prefix { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."):
+                true
+            default: false
+            }
+        }
+        guard let first = name.first, first >= UInt8(ascii: "A") else { return text.prefix(0) }
+        let mark = text.utf8[name.endIndex...].prefix(3)
+        return mark.elementsEqual("://".utf8) ? text[..<mark.endIndex] : text.prefix(0)
     }
 
     /// Of a URL that ends before its host (`http://user:password`), what is not a port.
-    private static func hidingPassword(in rest: Substring) -> String {
+    private static func hidingPassword(in rest: Substring.UnicodeScalarView) -> String {
         let authority = rest.prefix { $0 != "/" }
         guard let colon = authority.lastIndex(of: ":") else { return String(rest) }
         let port = authority[authority.index(after: colon)...]
-        guard port.contains(where: { !$0.isNumber }), !port.hasSuffix("]") else { return String(rest) }
-        return authority[...colon] + "***" + rest[authority.endIndex...]
+        guard port.contains(where: { !("0"..."9" ~= $0) }), port.last != "]" else { return String(rest) }
+        return Substring(authority[...colon]) + "***" + Substring(rest[authority.endIndex...])
     }
 
     private static func onOneLine(_ text: String) -> String {

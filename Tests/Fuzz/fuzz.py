@@ -18,8 +18,14 @@ import tempfile
 here = pathlib.Path(__file__).resolve().parent
 build = here.parent.parent / ".build-fuzz"
 program = build / "release" / "Fuzz"
-# A trap would stop in Swift's backtracer. What is referred to weakly looks like a leak to the leak sanitizer.
-environment = {**os.environ, "SWIFT_BACKTRACE": "enable=no", "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1"}
+# A trap would stop in Swift's backtracer. What is referred to weakly looks like a leak to the leak sanitizer. Freed
+# memory is watched for 16 MB of further allocations instead of 256, more than an input makes; of each allocation eight
+# frames are kept instead of 30. Together that is a tenth faster; to see a crash again, the defaults are used.
+environment = {
+    **os.environ,
+    "SWIFT_BACKTRACE": "enable=no",
+    "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1:quarantine_size_mb=16:malloc_context_size=8",
+}
 bounds = [
     # Of an input, which libFuzzer would take from the corpus otherwise; seconds for one input; megabytes of the
     # process.

@@ -29,10 +29,13 @@ enum Certificates {
         var choices = Choices(bytes, count: 1)
         guard let anchors, let leaf else { return require(false, "the fixed chain can be read") }
         let policy = choices.one(of: policies)
-        guard let presented = try? PresentedChain(der: vectors(choices.input, width: 3)) else { return }
-        for certificate in presented.certificates {
+        let given = vectors(choices.input, width: 3)
+        guard let presented = try? PresentedChain(der: given) else { return }
+        for (certificate, given) in zip(presented.certificates, given) {
             read(certificate)
-            require((try? Certificate(der: certificate.der)) == certificate, "a certificate reads as itself")
+            // Equal bytes need no second parse, which is a fifth of the time.
+            let der = certificate.der
+            require(der == given || (try? Certificate(der: der)) == certificate, "a certificate reads as itself")
         }
         let verdict = policy.evaluate(presented, host: name, anchors: anchors, at: FixedChain.time)
         if let refusal = verdict.refusal {

@@ -14,6 +14,21 @@ struct Choices {
     mutating func one<Choice>(of choices: [Choice]) -> Choice { choices[Int(byte()) % choices.count] }
 }
 
+/// The parts of an input between lines `--- WORD`.
+/// - Parameter most: parts; the last one may contain such lines.
+func parts(of input: [UInt8], separatedBy word: String, most: Int) -> [[UInt8]] {
+    let separator = Array("\n--- \(word)\n".utf8)
+    var (parts, start, place) = ([[UInt8]](), 0, 0)
+    while parts.count < most - 1, let next = input[place...].firstIndex(of: 0x0A) {
+        place = next + 1
+        guard input[next...].starts(with: separator) else { continue }
+        parts.append(Array(input[start..<next]))
+        start = next + separator.count
+        place = start
+    }
+    return parts + [Array(input[start...])]
+}
+
 /// Lengths of pieces, drawn from a seed: the same input is always cut in the same way.
 struct Cuts {
     private var state: UInt64

@@ -4,12 +4,8 @@ import Configuration
 enum Files {
     /// The main file, and after a line `--- pins` the other one.
     static func configuration(_ bytes: [UInt8]) {
-        let separator = Array("\n--- pins\n".utf8)
-        var (main, pins) = (bytes, [UInt8]())
-        if let range = bytes.firstRange(of: separator) {
-            main = Array(bytes[..<range.lowerBound])
-            pins = Array(bytes[range.upperBound...])
-        }
+        let both = parts(of: bytes, separatedBy: "pins", most: 2)
+        let (main, pins) = (both[0], both.count > 1 ? both[1] : [])
         let files = ConfigurationFiles(contents: [
             .init(path: "/fuzz/pinproxy.yaml", bytes: main), .init(path: "/fuzz/pins.yaml", bytes: pins),
         ])

@@ -7,6 +7,9 @@ import TLS
 enum Leaves {
     private static let authority = try? LocalAuthority.temporary(at: FixedChain.time)
     private static let other = ServerName.dns("b.test")
+    private static let asked = authority?.request(for: other, port: 443)
+    /// Stays empty: no leaf in an input has the right signature.
+    private static let cache = authority.map { LeafCache(authority: $0, lifetime: 3600) }
     /// Names the policy decides about in the way that the signer's process does.
     private static let snapshot: Snapshot? = {
         let pins =
@@ -28,9 +31,11 @@ enum Leaves {
         var choices = Choices(bytes, count: 3)
         let (isRaw, port) = (choices.flag(), UInt16(choices.byte()) << 8 | UInt16(choices.byte()))
         var packet = choices.input
-        if !isRaw, let right = authority.request(for: other, port: port).packet {
+        if !isRaw, let right = asked?.packet {
             let host = packet.prefix(Int(UInt8.max))
-            packet = right[..<35] + [UInt8(host.count)] + host + right[(36 + other.description.utf8.count)...]
+            packet =
+                right[..<33] + [UInt8(port >> 8), UInt8(port & 0xFF), UInt8(host.count)] + host
+                + right[(36 + other.description.utf8.count)...]
         }
         read(packet)
         var signer = LeafSigner(AuthoritySet(authority), lifetime: 3600, allowance: LeafAllowance(at: 0)) {
@@ -45,20 +50,21 @@ enum Leaves {
         require(request.packet == packet && host == request.host, "a request reads as itself")
         guard case .leaf(let der) = answer else { return }
         require(request.host != other, "nothing is issued for a host that isn't intercepted")
-        guard let leaf = try? Certificate(der: der) else { return require(false, "a leaf is a certificate") }
-        require(!leaf.isAuthority && leaf.issuer == authority.certificate.subject, "a leaf signs nothing")
         let cache = LeafCache(authority: authority, lifetime: 3600)
         require((try? cache.keep(der, for: request, now: FixedChain.time)) != nil, "what is issued is accepted")
+        guard let leaf = try? cache.identity(for: request.host, now: FixedChain.time).leaf else {
+            return require(false, "what is accepted is kept")
+        }
+        require(leaf.der == der, "a leaf reads as itself")
+        require(!leaf.isAuthority && leaf.issuer == authority.certificate.subject, "a leaf signs nothing")
     }
 
     /// As the proxy reads an answer.
     private static func read(_ packet: [UInt8]) {
         guard let answer = LeafAnswer(packet) else { return }
         require(answer.packet == packet, "an answer reads as itself")
-        guard let authority, case .leaf(let der) = answer else { return }
-        let cache = LeafCache(authority: authority, lifetime: 3600)
-        let request = authority.request(for: other, port: 443)
+        guard let cache, let asked, case .leaf(let der) = answer else { return }
         require(
-            (try? cache.keep(der, for: request, now: FixedChain.time)) == nil, "nobody without the key issues a leaf")
+            (try? cache.keep(der, for: asked, now: FixedChain.time)) == nil, "nobody without the key issues a leaf")
     }
 }

@@ -22,7 +22,11 @@ final class ScriptedPeer {
     /// Nil: it speaks HTTP/1.1.
     private var frames: SentFrames?
     private var isSecured = false
+    /// The handshake needs bytes of the other side.
+    private var awaitsHandshake = false
     private var isClosed = false
+    /// Increases with whatever is sent, received or closed.
+    private(set) var moved = 0
 
     init(_ descriptor: CInt, _ opening: Opening, script: [UInt8]) {
         self.descriptor = descriptor
@@ -51,6 +55,7 @@ final class ScriptedPeer {
             let written = Glibc.send(descriptor, bytes.baseAddress, count, CInt(MSG_NOSIGNAL) | CInt(MSG_DONTWAIT))
             return written > 0 ? written : errno == EAGAIN ? 0 : nil
         }
+        moved += written ?? 1
         if let written { sent += written } else { sent = script.count }
     }
 
@@ -59,11 +64,23 @@ final class ScriptedPeer {
         open()
         guard isReady else { return }
         withUnsafeTemporaryAllocation(byteCount: 16384, alignment: 1) { piece in
-            while let count = isSecured ? tls?.read(into: piece).count : receivePlain(piece), count > 0 {
+            while let count = isSecured ? receiveSecured(piece) : receivePlain(piece), count > 0 {
+                moved += count
                 received += piece[..<count]
                 frames?.take(Array(piece[..<count]))
             }
         }
+    }
+
+    /// Skips reads without input: OpenSSL allocates 66 KB for each.
+    private func receiveSecured(_ piece: UnsafeMutableRawBufferPointer) -> Int? {
+        guard tls?.hasPending == true || hasArrived else { return nil }
+        return tls?.read(into: piece).count
+    }
+
+    private var hasArrived: Bool {
+        var byte: UInt8 = 0
+        return recv(descriptor, &byte, 1, CInt(MSG_DONTWAIT) | CInt(MSG_PEEK)) >= 0 || errno != EAGAIN
     }
 
     /// The peer has sent a request, or a response.
@@ -80,6 +97,7 @@ final class ScriptedPeer {
         if tls == nil {
             withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 1) { piece in
                 let count = receivePlain(piece)
+                moved += max(count, 0)
                 if count > 0 { received += piece[..<count] } else if count == 0 || errno != EAGAIN { giveUp() }
             }
             guard received.suffix(4).elementsEqual("\r\n\r\n".utf8) else { return }
@@ -96,7 +114,11 @@ final class ScriptedPeer {
             }
             received = []
         }
-        switch tls?.handshake() {
+        if awaitsHandshake, !hasArrived { return }
+        let result = tls?.handshake()
+        awaitsHandshake = false
+        moved += 1
+        switch result {
         case .complete?:
             isSecured = true
             if tls?.alpn == "h2" {
@@ -105,7 +127,8 @@ final class ScriptedPeer {
                 frames = SentFrames(isClient ? .server : .client)
             }
             opening = .none
-        case .wantsRead?, .wantsWrite?: break
+        case .wantsRead?: awaitsHandshake = true
+        case .wantsWrite?: break
         case .closed?, .failed?, nil: giveUp()
         }
     }

@@ -15,7 +15,7 @@ import Transport
 final class ScriptedProxy {
     let loop: EventLoop
     /// Where the worker's upstream connections arrive.
-    let parent: Descriptor
+    private let parent: Descriptor
     private let worker: WorkerContext
     private let clientTLS: TLSClientContext
     /// By the protocol that they choose. The proxy remembers what a host chose, so each has another host.
@@ -97,6 +97,13 @@ final class ScriptedProxy {
     func openings(client: String, origin: String) -> (client: ScriptedPeer.Opening, origin: ScriptedPeer.Opening) {
         guard let (host, context) = originTLS[origin] else { return (.none, .none) }
         return (.client(clientTLS, host: host, protocols: [client]), .origin(context))
+    }
+
+    /// Accepts an upstream connection, if there is one. Polls first: `accept` allocates a socket before it looks.
+    func nextUpstream() -> Descriptor? {
+        var arrived = pollfd(fd: parent.raw, events: Int16(POLLIN), revents: 0)
+        guard poll(&arrived, 1, 0) == 1, case .accepted(let socket, _) = Socket.accept(parent.raw) else { return nil }
+        return socket
     }
 
     /// - Returns: the client's end, which the caller closes.

@@ -13,7 +13,12 @@ import Testing
         ("http://a.test:80/b:c", "http://a.test:80/b:c"), ("http://[::1]:80/", "http://[::1]:80/"),
         ("http://[2001:db8::1]/", "http://[2001:db8::1]/"), ("/path?secret", "/path?***"), ("", ""),
         ("a.test", "a.test"), ("# a comment", "# a comment"), ("@", "***@"),
-        ("a\u{1b}[2J\nb\u{202e}", "a\\u{1b}[2J\\u{a}b\\u{202e}"),
+        ("a\u{1b}[2J\nb\u{202e}", "a\\u{1b}[2J\\u{a}b\\u{202e}"), ("1http://ada:secret", "1http://ada:secret"),
+        ("svn+ssh://ada:secret", "svn+ssh://ada:***"), ("://ada:secret", "://ada:secret"), (":", ":"),
+        // A combining mark makes one character of itself and what precedes it.
+        ("http://\u{301}ada:secret", "http://\u{301}ada:***"), ("http://ada:\u{301}secret", "http://ada:***"),
+        ("http://a.test/?\u{301}secret", "http://a.test/?***"), ("http://a.test/#\u{301}secret", "http://a.test/#***"),
+        ("http://ada:secret@\u{301}a.test", "http://***:***@\u{301}a.test"), ("a.test?\u{301}b@c", "***?***"),
     ])
     func whatMayBeSecretIsHidden(_ text: String, _ shown: String) {
         #expect(ShownText(text).description == shown)

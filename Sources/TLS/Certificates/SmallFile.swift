@@ -24,6 +24,7 @@ package struct SmallFile {
         guard fstat(descriptor, &status) == 0 else { throw .system(errno) }
         guard status.st_mode & S_IFMT == S_IFREG else { throw .notAFile }
         var bytes: [UInt8] = []
+        bytes.reserveCapacity(max(0, min(Int(status.st_size), limit)))
         var part = [UInt8](repeating: 0, count: 16384)
         while true {
             let count = Glibc.read(descriptor, &part, part.count)
