@@ -171,6 +171,15 @@ import Testing
         #expect(untrusted { _ = try through.read("a") }?.contains("a symbolic link that user 65534 has made") == true)
     }
 
+    /// A slash and a combining mark are one character, and two names to the kernel.
+    @Test(arguments: ["inner", "\u{301}inner"]) func whatAnybodyMayWriteToIsFound(name: String) throws {
+        #expect(mkdir(path("open"), 0o700) == 0 && mkdir(path("open/\(name)"), 0o700) == 0)
+        let inner = TrustedDirectory(path("open/\(name)"))
+        try inner.write([1], to: "a", mode: 0o600)
+        #expect(chmod(path("open"), 0o777) == 0)
+        #expect(untrusted { _ = try inner.read("a") } != nil)
+    }
+
     @Test func aRelativePathIsOfTheWorkingDirectory() throws {
         let here = FileManager.default.currentDirectoryPath
         let up = String(repeating: "../", count: here.split(separator: "/").count)

@@ -92,7 +92,7 @@ package struct TrustedDirectory: Sendable, Hashable {
 
     /// A folder's names, sorted; empty if it can't be read.
     package func names(in folder: String = "") -> [String] {
-        guard let directory = try? TrustedWalk.open(path, folders: folder.split(separator: "/")) else { return [] }
+        guard let directory = try? TrustedWalk.open(path, folders: TrustedWalk.names(of: folder)) else { return [] }
         let raw = openat(directory.raw, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard raw >= 0 else { return [] }
         guard let stream = fdopendir(raw) else {
@@ -112,7 +112,7 @@ package struct TrustedDirectory: Sendable, Hashable {
 
     package func createFolder(_ folder: String, mode: UInt32) throws(FileProblem) {
         try create()
-        _ = try TrustedWalk.open(path, folders: folder.split(separator: "/"), creating: mode_t(mode))
+        _ = try TrustedWalk.open(path, folders: TrustedWalk.names(of: folder), creating: mode_t(mode))
     }
 
     /// Takes a lock that only this user and root can hold.
@@ -136,9 +136,9 @@ package struct TrustedDirectory: Sendable, Hashable {
     private func inside<Result: ~Copyable>(
         _ name: String, _ body: (borrowing OpenedDirectory, _ name: String) throws(FileProblem) -> Result
     ) throws(FileProblem) -> Result {
-        var parts = name.split(separator: "/")
+        var parts = TrustedWalk.names(of: name)
         guard let last = parts.popLast(), !parts.contains(".."), last != ".." else { throw .system(EINVAL) }
-        return try body(try TrustedWalk.open(path, folders: parts), String(last))
+        return try body(try TrustedWalk.open(path, folders: parts), last)
     }
 
     private func open(

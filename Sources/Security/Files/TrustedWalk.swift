@@ -23,23 +23,30 @@ struct TrustedWalk {
     ///   - folders: below the path, without links.
     ///   - creating: permissions of missing directories, less the umask; nil: make none.
     static func open(
-        _ path: String, folders: [Substring] = [], creating: mode_t? = nil
+        _ path: String, folders: [String] = [], creating: mode_t? = nil
     ) throws(FileProblem) -> OpenedDirectory {
         var walk = TrustedWalk()
         var place = try walk.enter(try absolute(path), creating: creating)
-        for folder in folders { place = try walk.step(to: String(folder), in: place.raw, creating: creating) }
+        for folder in folders { place = try walk.step(to: folder, in: place.raw, creating: creating) }
         return place
     }
 
+    /// The names of a path by its bytes, as the kernel has it: a combining mark is one character with the slash before.
+    static func names(of path: String) -> [String] {
+        path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
+    }
+
+    private static func isAbsolute(_ path: String) -> Bool { path.utf8.first == UInt8(ascii: "/") }
+
     private static func absolute(_ path: String) throws(FileProblem) -> String {
-        if path.hasPrefix("/") { return path }
+        if isAbsolute(path) { return path }
         guard let current = getcwd(nil, 0) else { throw .system(errno) }
         defer { free(current) }
         return "\(String(cString: current))/\(path)"
     }
 
     private mutating func enter(_ path: String, creating: mode_t?) throws(FileProblem) -> OpenedDirectory {
-        var names = Array(path.split(separator: "/").map(String.init).reversed())
+        var names = Array(Self.names(of: path).reversed())
         var place = try root()
         while let name = names.popLast() {
             if name == "." { continue }
@@ -49,8 +56,8 @@ struct TrustedWalk {
             }
             linkCount += 1
             guard linkCount <= Self.linkLimit else { throw .system(ELOOP) }
-            if target.hasPrefix("/") { place = try root() }
-            names += target.split(separator: "/").map(String.init).reversed()
+            if Self.isAbsolute(target) { place = try root() }
+            names += Self.names(of: target).reversed()
         }
         return place
     }
