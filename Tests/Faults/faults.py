@@ -714,4 +714,12 @@ FAULTS = [
         "policy: PLANTED ? snapshot.defaultPolicy : entry?.policy ?? snapshot.defaultPolicy",
         "IntegrationTests.TelemetryTests/pinsOfTheCollectorHold",
     ),
+    Fault(
+        "a directory is walked by characters",
+        "Security/Files/TrustedWalk.swift",
+        'path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }',
+        'PLANTED\n            ? path.split(separator: "/").map(String.init)\n'
+        '            : path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }',
+        "TrustedDirectoryTests",
+    ),
 ]
