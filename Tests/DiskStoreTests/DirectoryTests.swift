@@ -13,6 +13,21 @@ import Testing
         #expect(try Sample(number: 1).read(from: try bed.open()) == Sample(number: 1).body)
     }
 
+    /// A child has one between fork and exec.
+    @Test func aCopyOfItsDescriptorKeepsNobodyOut() throws {
+        let bed = StoreBed()
+        let first = try bed.open()
+        let files = FileManager.default
+        let copies = try files.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { name -> CInt? in
+            let target = try? files.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(name)")
+            return target == bed.directory ? CInt(name).map { dup($0) } : nil
+        }
+        defer { for copy in copies { close(copy) } }
+        #expect(copies.count == 1)
+        first.close()
+        try bed.open().close()
+    }
+
     @Test func aDirectoryThatOthersCanWriteToIsRefused() throws {
         let bed = StoreBed()
         mkdir(bed.directory, 0o700)

@@ -36,6 +36,8 @@ struct StoreDirectory: ~Copyable {
 
     deinit {
         close(bodies)
+        // Closing isn't enough: a child between fork and exec still has the descriptor, and with it the lock.
+        flock(directory, LOCK_UN)
         close(directory)
     }
 
