@@ -23,7 +23,7 @@ import Testing
             return target == bed.directory ? CInt(name).map { dup($0) } : nil
         }
         defer { for copy in copies { close(copy) } }
-        #expect(copies.count == 1)
+        #expect(!copies.isEmpty)
         first.close()
         try bed.open().close()
     }
