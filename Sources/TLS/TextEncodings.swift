@@ -26,8 +26,13 @@ package enum Base64 {
 
     /// Nil unless the text is whole groups of four; callers remove white space.
     package static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
+        // Other modules call this without specialization, in which the loop would take ten times as long.
+        text.withContiguousStorageIfAvailable { decode($0) } ?? Array(text).withUnsafeBufferPointer { decode($0) }
+    }
+
+    private static func decode(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(text.underestimatedCount / 4 * 3)
+        bytes.reserveCapacity(text.count / 4 * 3)
         var group: UInt32 = 0
         var characters = 0
         var padding = 0
