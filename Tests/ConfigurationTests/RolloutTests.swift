@@ -144,8 +144,7 @@ import Testing
         let warning = snapshot.warnings(at: 1_797_292_799).map(\.message)
         #expect(
             warning == [
-                "insecure: enforcement is report (reported until 2026-12-15 (enforce_from)), so a pin "
-                    + "that doesn't match is logged and not refused"
+                "the pins are reported until 2026-12-15 (enforce_from): one that doesn't match is logged, not refused"
             ])
         #expect(snapshot.warnings(at: 1_797_292_800).isEmpty)
     }

@@ -15,11 +15,10 @@ extension Snapshot {
         let reported = hosts.values.lazy.filter { $0.policy.rollout != nil && $0.policy.onlyReports(at: time) }
         var found = warnings
         for entry in reported.prefix(Findings.limit) {
-            let rollout = entry.policy.rollout.map { " (\($0.text(at: time)))" } ?? ""
-            found.append(
-                Problem(
-                    .warning, at: entry.place,
-                    "\(Self.reportWarning)\(rollout), so a pin that doesn't match is logged and not refused"))
+            guard let rollout = entry.policy.rollout else { continue }
+            // Not "insecure": that is as somebody has planned it, perhaps on most machines of a fleet.
+            let text = "\(Self.rolloutWarning)\(rollout.text(at: time)): one that doesn't match is logged, not refused"
+            found.append(Problem(.warning, at: entry.place, text))
         }
         let others = reported.dropFirst(Findings.limit).count
         if others > 0, let last = found.last {
@@ -31,6 +30,8 @@ extension Snapshot {
 
     /// Begins the warning of an entry that only reports.
     package static let reportWarning = "insecure: enforcement is report"
+    /// Begins that of an entry that only reports for now.
+    package static let rolloutWarning = "the pins are "
 }
 
 extension HostTable<HostEntry> {

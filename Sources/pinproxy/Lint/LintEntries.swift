@@ -24,6 +24,7 @@ struct LintEntries {
         // Entries that only report are a note of LintHistory.
         snapshot.warnings(at: now).filter {
             !known.contains($0.message) && !$0.message.hasPrefix(Snapshot.reportWarning)
+                && !$0.message.hasPrefix(Snapshot.rolloutWarning)
         }.map { warning in
             let insecure = SecurityPolicy.UnsafeSwitch.allCases.first { warning.message == "insecure: \($0)" }
             if let insecure { return LintFinding(.insecure, at: warning.place, warning.message, fix: insecure.fix) }
