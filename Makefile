@@ -260,7 +260,7 @@ faults: $(PYTHON)/installed
 	python3 -B Tests/Faults/plant.py
 
 # The fuzzer's runtime and the sanitizer go into a build of their own; the default linker can't link them.
-FUZZ_BUILD := PINPROXY_FUZZ=1 swift build -c release --product Fuzz --scratch-path .build-fuzz \
+FUZZ_BUILD := PINPROXY_FUZZ=1 swift build -c release --product PinproxyFuzz --scratch-path .build-fuzz \
 	-Xswiftc -sanitize=fuzzer,address -Xswiftc -use-ld=lld
 TIME ?= 60
 
@@ -292,10 +292,10 @@ else
 	python3 Benchmarks/rules.py --pinproxy $(PROGRAM)
 	python3 Benchmarks/cache.py --pinproxy $(PROGRAM)
 	python3 Benchmarks/bundles.py --pinproxy $(PROGRAM)
-	swift build -c release --product HostBenchmark $(STATIC) $(RELEASE_FLAGS)
-	.build/release/HostBenchmark
-	swift build -c release --product SerializationBenchmark $(STATIC) $(RELEASE_FLAGS)
-	.build/release/SerializationBenchmark
+	swift build -c release --product PinproxyHostBenchmark $(STATIC) $(RELEASE_FLAGS)
+	.build/release/PinproxyHostBenchmark
+	swift build -c release --product PinproxySerializationBenchmark $(STATIC) $(RELEASE_FLAGS)
+	.build/release/PinproxySerializationBenchmark
 endif
 
 bench-many: release $(PYTHON)/installed

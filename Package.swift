@@ -13,23 +13,55 @@ let settings: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
-func room(_ name: String, _ imports: [Target.Dependency], resources: [Resource] = []) -> Target {
-    .target(name: name, dependencies: imports, resources: resources, swiftSettings: settings)
+/// A module's name. Swift allows each name once in a program, so that `TLS` could be another package's.
+func module(_ name: String) -> String {
+    switch name {
+    case "pinproxy", "PinnedSession": name
+    case _ where name.dropFirst().first?.isUppercase == true && name.hasPrefix("C"): "CPinproxy" + name.dropFirst()
+    default: "Pinproxy" + name
+    }
 }
 
-/// A room in which each step that could break memory is marked `unsafe`.
-func safeRoom(_ name: String, _ imports: [Target.Dependency]) -> Target {
-    .target(name: name, dependencies: imports, swiftSettings: settings + [.strictMemorySafety()])
+func modules(_ names: [String]) -> [Target.Dependency] { names.map { .target(name: module($0)) } }
+
+/// - Parameters:
+///   - place: in `Sources`, unless given.
+///   - settings: `.strictMemorySafety()` where each step that could break memory is marked `unsafe`.
+func room(
+    _ name: String, _ imports: [String], _ products: [Target.Dependency] = [], at place: String? = nil,
+    resources: [Resource] = [], settings more: [SwiftSetting] = []
+) -> Target {
+    .target(
+        name: module(name), dependencies: modules(imports) + products, path: place ?? "Sources/" + name,
+        resources: resources, swiftSettings: settings + more)
 }
 
-func tests(_ room: String, _ imports: [Target.Dependency] = []) -> Target {
+func program(
+    _ name: String, _ imports: [String], _ products: [Target.Dependency] = [], at place: String,
+    exclude: [String] = []
+) -> Target {
+    .executableTarget(
+        name: module(name), dependencies: modules(imports) + products, path: place, exclude: exclude,
+        swiftSettings: settings)
+}
+
+/// - Parameter room: nil: the one of that name.
+func tests(
+    _ name: String, of room: String? = nil, _ imports: [String] = [], _ products: [Target.Dependency] = [],
+    exclude: [String] = []
+) -> Target {
     .testTarget(
-        name: room + "Tests", dependencies: [.target(name: room)] + imports, swiftSettings: settings)
+        name: name + "Tests", dependencies: modules([room ?? name] + imports) + products, exclude: exclude,
+        swiftSettings: settings)
 }
 
-func library(_ name: String, pkgConfig: String?, package: String) -> Target {
-    .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([package])])
+func system(_ name: String, pkgConfig: String?, package: String) -> Target {
+    .systemLibrary(
+        name: module(name), path: "Sources/" + name, pkgConfig: pkgConfig, providers: [.apt([package])])
 }
+
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 
 let package = Package(
     name: "pinproxy",
@@ -37,46 +69,47 @@ let package = Package(
         .executable(name: "pinproxy", targets: ["pinproxy"]),
         // For programs: docs/library.md.
         .library(name: "PinnedSession", targets: ["PinnedSession"]),
-        .library(name: "Security", targets: ["Security"]),
-        .library(name: "Serialization", targets: ["Serialization"]),
-        .library(name: "Reachability", targets: ["Reachability"]),
+        .library(name: "PinproxySecurity", targets: ["PinproxySecurity"]),
+        .library(name: "PinproxySerialization", targets: ["PinproxySerialization"]),
+        .library(name: "PinproxyReachability", targets: ["PinproxyReachability"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     ],
     targets: [
-        library("CLibevent", pkgConfig: "libevent_core", package: "libevent-dev"),
-        library("COpenSSL", pkgConfig: "openssl", package: "libssl-dev"),
-        library("CCares", pkgConfig: "libcares", package: "libc-ares-dev"),
-        library("CSystemd", pkgConfig: "libsystemd", package: "libsystemd-dev"),
-        library("CCrypt", pkgConfig: "libcrypt", package: "libcrypt-dev"),
-        library("CIDN2", pkgConfig: "libidn2", package: "libidn2-dev"),
-        library("CPSL", pkgConfig: "libpsl", package: "libpsl-dev"),
-        library("CMNL", pkgConfig: "libmnl", package: "libmnl-dev"),
-        library("CSeccomp", pkgConfig: "libseccomp", package: "libseccomp-dev"),
-        library("CNGHTTP2", pkgConfig: "libnghttp2", package: "libnghttp2-dev"),
-        library("CSQLite", pkgConfig: "sqlite3", package: "libsqlite3-dev"),
-        library("CYAML", pkgConfig: "yaml-0.1", package: "libyaml-dev"),
+        system("CLibevent", pkgConfig: "libevent_core", package: "libevent-dev"),
+        system("COpenSSL", pkgConfig: "openssl", package: "libssl-dev"),
+        system("CCares", pkgConfig: "libcares", package: "libc-ares-dev"),
+        system("CSystemd", pkgConfig: "libsystemd", package: "libsystemd-dev"),
+        system("CCrypt", pkgConfig: "libcrypt", package: "libcrypt-dev"),
+        system("CIDN2", pkgConfig: "libidn2", package: "libidn2-dev"),
+        system("CPSL", pkgConfig: "libpsl", package: "libpsl-dev"),
+        system("CMNL", pkgConfig: "libmnl", package: "libmnl-dev"),
+        system("CSeccomp", pkgConfig: "libseccomp", package: "libseccomp-dev"),
+        system("CNGHTTP2", pkgConfig: "libnghttp2", package: "libnghttp2-dev"),
+        system("CSQLite", pkgConfig: "sqlite3", package: "libsqlite3-dev"),
+        system("CYAML", pkgConfig: "yaml-0.1", package: "libyaml-dev"),
         // Those that decode documents and images are loaded at first use: of these lines only the headers count.
-        library("CXML2", pkgConfig: "libxml-2.0", package: "libxml2-dev"),
-        library("CZlib", pkgConfig: "zlib", package: "zlib1g-dev"),
-        library("CBrotli", pkgConfig: "libbrotlidec", package: "libbrotli-dev"),
-        library("CZstd", pkgConfig: "libzstd", package: "libzstd-dev"),
-        library("CPNG", pkgConfig: "libpng", package: "libpng-dev"),
-        library("CTurboJPEG", pkgConfig: "libturbojpeg", package: "libturbojpeg0-dev"),
-        library("CGIF", pkgConfig: "libgif", package: "libgif-dev"),
-        library("CWebP", pkgConfig: "libwebpdemux", package: "libwebp-dev"),
-        library("CTIFF", pkgConfig: "libtiff-4", package: "libtiff-dev"),
+        system("CXML2", pkgConfig: "libxml-2.0", package: "libxml2-dev"),
+        system("CZlib", pkgConfig: "zlib", package: "zlib1g-dev"),
+        system("CBrotli", pkgConfig: "libbrotlidec", package: "libbrotli-dev"),
+        system("CZstd", pkgConfig: "libzstd", package: "libzstd-dev"),
+        system("CPNG", pkgConfig: "libpng", package: "libpng-dev"),
+        system("CTurboJPEG", pkgConfig: "libturbojpeg", package: "libturbojpeg0-dev"),
+        system("CGIF", pkgConfig: "libgif", package: "libgif-dev"),
+        system("CWebP", pkgConfig: "libwebpdemux", package: "libwebp-dev"),
+        system("CTIFF", pkgConfig: "libtiff-4", package: "libtiff-dev"),
         // Without pkg-config, of whose flags the package manager refuses one (-DAVIF_DLL).
-        library("CAVIF", pkgConfig: nil, package: "libavif-dev"),
-        .target(name: "CShims", dependencies: ["CLibevent", "COpenSSL", "CCares"]),
+        system("CAVIF", pkgConfig: nil, package: "libavif-dev"),
+        .target(
+            name: module("CShims"), dependencies: modules(["CLibevent", "COpenSSL", "CCares"]), path: "Sources/CShims"),
 
-        safeRoom("Addresses", []),
+        room("Addresses", [], settings: [.strictMemorySafety()]),
         room("EventLoop", ["Addresses", "CLibevent", "CCares", "CMNL", "CShims"]),
         room("TLS", ["Addresses", "COpenSSL", "CShims"]),
-        safeRoom("HTTPWire", ["Addresses"]),
-        safeRoom("Caching", ["HTTPWire"]),
+        room("HTTPWire", ["Addresses"], settings: [.strictMemorySafety()]),
+        room("Caching", ["HTTPWire"], settings: [.strictMemorySafety()]),
         room("HTTP2", ["HTTPWire", "CNGHTTP2"]),
         room("Security", ["Addresses", "TLS", "CShims", "CIDN2", "CPSL"]),
         room("DiskStore", ["TLS", "CSQLite"]),
@@ -96,11 +129,12 @@ let package = Package(
                 "EventLoop", "TLS", "Addresses",
             ]),
         // What programs see of the session manager.
-        safeRoom(
+        room(
             "PinnedSession",
-            ["Session", "Transport", "Security", "Serialization", "HTTPWire", "EventLoop", "TLS"]),
+            ["Session", "Transport", "Security", "Serialization", "HTTPWire", "EventLoop", "TLS"],
+            settings: [.strictMemorySafety()]),
         room("Decoding", ["Session", "Serialization", "EventLoop", "CSeccomp", "CShims"]),
-        safeRoom("Bundles", ["Serialization", "Security", "TLS"]),
+        room("Bundles", ["Serialization", "Security", "TLS"], settings: [.strictMemorySafety()]),
         room(
             "Configuration",
             ["Bundles", "Security", "Serialization", "Session", "HTTPWire", "EventLoop", "TLS", "Addresses", "CYAML"]),
@@ -109,50 +143,40 @@ let package = Package(
             [
                 "Configuration", "Session", "Serialization", "Security", "Transport", "HTTPWire", "HTTP2", "TLS",
                 "EventLoop",
-                .product(name: "Logging", package: "swift-log"),
-            ]),
+            ],
+            [logging]),
         room(
             "Clients",
             [
                 "Records", "Configuration", "Session", "Serialization", "Security", "Transport", "HTTPWire", "HTTP2",
-                "TLS", "LocalPeers",
-                "EventLoop", "Addresses", "CCrypt", .product(name: "Logging", package: "swift-log"),
-            ]),
+                "TLS", "LocalPeers", "EventLoop", "Addresses", "CCrypt",
+            ],
+            [logging]),
         room(
             "Daemon",
             [
                 "Clients", "Records", "Configuration", "Decoding", "Session", "Serialization", "Security", "Transport",
-                "HTTPWire",
-                "Caching", "HTTP2", "TLS", "DiskStore", "Bundles",
-                "Reachability", "LocalPeers", "EventLoop", .product(name: "Logging", package: "swift-log"),
+                "HTTPWire", "Caching", "HTTP2", "TLS", "DiskStore", "Bundles", "Reachability", "LocalPeers",
+                "EventLoop",
             ],
+            [logging],
             // The status page, within the program.
             resources: ["index.html", "page.css", "page.js", "pins.js", "refusals.js", "incidents.js", "icon.svg"].map {
                 .embedInCode("Page/\($0)")
             }),
-        .executableTarget(
-            name: "pinproxy",
-            dependencies: [
+        program(
+            "pinproxy",
+            [
                 "Daemon", "Clients", "Records", "Isolation", "LocalPeers", "Configuration", "Decoding", "Session",
-                "Serialization", "Security", "Bundles",
-                "HTTPWire", "EventLoop", "TLS", "CSystemd",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Logging", package: "swift-log"),
+                "Serialization", "Security", "Bundles", "HTTPWire", "EventLoop", "TLS", "CSystemd",
             ],
-            swiftSettings: settings),
+            [argumentParser, logging], at: "Sources/pinproxy"),
 
-        .executableTarget(
-            name: "HostBenchmark", dependencies: ["Configuration", "Security"], path: "Benchmarks/Hosts",
-            swiftSettings: settings),
-
-        .executableTarget(
-            name: "SerializationBenchmark", dependencies: ["Serialization"], path: "Benchmarks/Serialization",
-            swiftSettings: settings),
+        program("HostBenchmark", ["Configuration", "Security"], at: "Benchmarks/Hosts"),
+        program("SerializationBenchmark", ["Serialization"], at: "Benchmarks/Serialization"),
 
         // Chains for the tests are minted here, by code that the product does not contain.
-        .target(
-            name: "TestAuthority", dependencies: ["COpenSSL", "CShims"], path: "Tests/TestAuthority",
-            swiftSettings: settings),
+        room("TestAuthority", ["COpenSSL", "CShims"], at: "Tests/TestAuthority"),
         tests("Addresses"),
         tests("EventLoop"),
         tests("TLS", ["COpenSSL", "TestAuthority"]),
@@ -161,12 +185,10 @@ let package = Package(
         tests("HTTP2", ["HTTPWire", "CNGHTTP2"]),
         tests("Security", ["Addresses", "TLS", "TestAuthority"]),
         // Images, for the tests of who decodes them, and where.
-        .target(name: "TestBodies", dependencies: ["Serialization"], path: "Tests/TestBodies", swiftSettings: settings),
+        room("TestBodies", ["Serialization"], at: "Tests/TestBodies"),
         tests("Serialization", ["TestBodies"]),
         // Stores without end, until a test kills it.
-        .executableTarget(
-            name: "StoringProbe", dependencies: ["DiskStore", "TLS"], path: "Tests/StoringProbe",
-            swiftSettings: settings),
+        program("StoringProbe", ["DiskStore", "TLS"], at: "Tests/StoringProbe"),
         tests("DiskStore", ["StoringProbe", "TLS", "CSQLite"]),
         tests("Reachability", ["EventLoop"]),
         tests("LocalPeers", ["EventLoop"]),
@@ -179,73 +201,57 @@ let package = Package(
                 "TLS", "CLibevent", "TestAuthority",
             ]),
         // Tries what a confined process may not do.
-        .executableTarget(
-            name: "ConfinementProbe", dependencies: ["Decoding", "CSeccomp"], path: "Tests/ConfinementProbe",
-            swiftSettings: settings),
-        .testTarget(
-            name: "DecodingTests",
-            dependencies: [
-                "Decoding", "ConfinementProbe", "pinproxy", "Session", "Serialization", "EventLoop", "TestBodies",
-                "CSeccomp",
-            ],
-            exclude: ["Peers"], swiftSettings: settings),
+        program("ConfinementProbe", ["Decoding", "CSeccomp"], at: "Tests/ConfinementProbe"),
+        tests(
+            "Decoding",
+            ["ConfinementProbe", "pinproxy", "Session", "Serialization", "EventLoop", "TestBodies", "CSeccomp"],
+            exclude: ["Peers"]),
         tests("Bundles", ["Serialization", "Security", "TLS"]),
         tests(
             "Configuration", ["Bundles", "Security", "Serialization", "Session", "HTTPWire", "TLS", "TestAuthority"]),
         tests(
             "Records",
-            [
-                "Configuration", "Session", "Security", "HTTPWire", "HTTP2", "TLS", "EventLoop", "TestAuthority",
-                .product(name: "Logging", package: "swift-log"),
-            ]),
+            ["Configuration", "Session", "Security", "HTTPWire", "HTTP2", "TLS", "EventLoop", "TestAuthority"],
+            [logging]),
         tests(
             "Clients",
             [
                 "Configuration", "Session", "Security", "Transport", "HTTPWire", "TLS", "Reachability", "LocalPeers",
-                "EventLoop", .product(name: "Logging", package: "swift-log"),
-            ]),
+                "EventLoop",
+            ],
+            [logging]),
         tests(
             "Daemon",
+            ["Clients", "Records", "Configuration", "Session", "Security", "HTTPWire", "TLS", "EventLoop"],
+            [logging]),
+        tests(
+            "Command", of: "pinproxy",
             [
-                "Clients", "Records", "Configuration", "Session", "Security", "HTTPWire", "TLS", "EventLoop",
-                .product(name: "Logging", package: "swift-log"),
-            ]),
-        .testTarget(
-            name: "CommandTests",
-            dependencies: [
-                "pinproxy", "Daemon", "Clients", "Records", "Session", "Configuration", "Serialization", "Security",
-                "Bundles", "Isolation", "TLS", "TestAuthority",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "Daemon", "Clients", "Records", "Session", "Configuration", "Serialization", "Security", "Bundles",
+                "Isolation", "TLS", "TestAuthority",
             ],
-            swiftSettings: settings),
-        .testTarget(
-            name: "IntegrationTests",
-            dependencies: [
-                "pinproxy", "Daemon", "Clients", "PinnedSession", "Security", "Serialization", "TestAuthority",
-                "TestBodies",
-            ], exclude: ["Peers"],
-            swiftSettings: settings),
+            [argumentParser]),
+        tests(
+            "Integration", of: "pinproxy",
+            ["Daemon", "Clients", "PinnedSession", "Security", "Serialization", "TestAuthority", "TestBodies"],
+            exclude: ["Peers"]),
         // What peers send, as functions of bytes: for `make fuzz`, and once for each committed file in `make test`.
-        .target(
-            name: "FuzzTargets",
-            dependencies: [
+        room(
+            "FuzzTargets",
+            [
                 "Daemon", "Clients", "Records", "Configuration", "Bundles", "Decoding", "Isolation", "Session",
-                "Caching",
-                "Serialization", "Security", "Transport", "HTTP2", "HTTPWire", "TLS", "EventLoop", "Addresses",
-                .product(name: "Logging", package: "swift-log"),
+                "Caching", "Serialization", "Security", "Transport", "HTTP2", "HTTPWire", "TLS", "EventLoop",
+                "Addresses",
             ],
-            path: "Tests/FuzzTargets", swiftSettings: settings),
-        .testTarget(name: "FuzzTests", dependencies: ["FuzzTargets"], swiftSettings: settings),
+            [logging], at: "Tests/FuzzTargets"),
+        tests("Fuzz", of: "FuzzTargets"),
     ]
 )
 
 // The fuzzer's runtime is linked only into a build of its own (`make fuzz`).
 if Context.environment["PINPROXY_FUZZ"] != nil {
     package.targets.append(
-        .executableTarget(
-            name: "Fuzz", dependencies: ["FuzzTargets"], path: "Tests/Fuzz",
-            exclude: ["Corpus", "Regressions", "Dictionaries"],
-            swiftSettings: settings))
+        program("Fuzz", ["FuzzTargets"], at: "Tests/Fuzz", exclude: ["Corpus", "Regressions", "Dictionaries"]))
 }
 
 // Some test targets alone, with what they are made of: nothing else is compiled and linked (`make unit`, `make test

@@ -1,9 +1,9 @@
 // How long a pin file of 100,000 entries takes to read, and a host to find in it. See ../README.md.
 
-import Configuration
+import PinproxyConfiguration
 import Foundation
 import Glibc
-import Security
+import PinproxySecurity
 
 @main struct HostBenchmark {
     static let entryCount = 100_000

@@ -3,7 +3,7 @@
 
 import Foundation
 import Glibc
-import Serialization
+import PinproxySerialization
 
 @main struct SerializationBenchmark {
     private static let rounds = 15
@@ -17,7 +17,7 @@ import Serialization
         let body = document(bytes: 1 << 20)
         var rules = ResponseRules()
         rules.serializers = [.json]
-        let head = Serialization.ResponseHead(
+        let head = PinproxySerialization.ResponseHead(
             status: 200, contentType: ContentType("application/json"), body: .length(body.count))
         guard let judge = ResponseJudge(rules),
             case .hold(let judgement, _) = judge.verdict(on: head, inspectedBody: 8 << 20)

@@ -1,6 +1,6 @@
 // Bundles: policy for many machines in one signed file (docs/bundles.md). Bytes in, verified values out; no I/O.
 
-internal import Serialization
+internal import PinproxySerialization
 
 /// The file `policy.bundle`, read but not verified: ``BundleVerifier`` makes a ``PolicyBundle`` of it that may be used.
 ///

@@ -1,4 +1,4 @@
-internal import Serialization
+internal import PinproxySerialization
 
 /// What a key may sign.
 package enum BundleRole: String, Sendable, Hashable, CaseIterable {

@@ -1,5 +1,5 @@
-internal import Serialization
-package import TLS
+internal import PinproxySerialization
+package import PinproxyTLS
 
 /// An Ed25519 public key, written `ed25519:` and 44 characters of base64.
 package struct BundleKey: Sendable, Hashable {

@@ -1,5 +1,5 @@
-internal import Security
-internal import Serialization
+internal import PinproxySecurity
+internal import PinproxySerialization
 
 /// The keys of a role, and how many of them have to sign.
 package struct RoleKeys: Sendable, Equatable {

@@ -1,5 +1,5 @@
-internal import Security
-internal import TLS
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// Instants as bundles write them (RFC 3339): `2027-06-30T12:00:00Z`.
 package enum BundleTime {

@@ -1,4 +1,4 @@
-internal import Serialization
+internal import PinproxySerialization
 
 /// Says which bundle is the current one. It expires soon: who holds back a newer bundle is seen then.
 package struct BundleTimestamp: Sendable, Equatable {

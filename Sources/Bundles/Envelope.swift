@@ -1,5 +1,5 @@
-internal import Serialization
-internal import TLS
+internal import PinproxySerialization
+internal import PinproxyTLS
 
 /// A payload with its signatures (DSSE, https://github.com/secure-systems-lab/dsse/blob/v1.0.2/envelope.md).
 ///

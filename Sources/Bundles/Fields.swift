@@ -1,5 +1,5 @@
-internal import Serialization
-internal import TLS
+internal import PinproxySerialization
+internal import PinproxyTLS
 
 /// The members of a JSON object. Every problem names the part of the file, and the key.
 struct Fields {

@@ -1,5 +1,5 @@
-internal import Serialization
-internal import TLS
+internal import PinproxySerialization
+internal import PinproxyTLS
 
 /// Whether a machine's own pin file may weaken what the bundle says.
 package enum LocalRule: String, Sendable, Hashable, CaseIterable {

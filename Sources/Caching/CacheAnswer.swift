@@ -1,4 +1,4 @@
-internal import HTTPWire
+internal import PinproxyHTTPWire
 
 /// What a request gets of a stored response that matches it (RFC 9111 section 4).
 package enum CacheAnswer: Sendable, Equatable {

@@ -1,4 +1,4 @@
-package import HTTPWire
+package import PinproxyHTTPWire
 
 /// What a cache has to know of a request.
 package struct CacheRequest: Sendable, Equatable {

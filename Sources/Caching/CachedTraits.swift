@@ -1,6 +1,6 @@
 // Caching: RFC 9111 without I/O: what may be stored, how long it is fresh, and what a request gets of it. Pure.
 
-package import HTTPWire
+package import PinproxyHTTPWire
 
 /// What a cache has to know of a response, read once from its head.
 package struct CachedTraits: Sendable, Equatable {

@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 
 /// A client's own conditions, answered from what is stored (RFC 9110 section 13.2.2, RFC 9111 section 4.3.2).
 package enum ClientCondition {

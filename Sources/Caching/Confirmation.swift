@@ -1,4 +1,4 @@
-package import HTTPWire
+package import PinproxyHTTPWire
 
 /// Asking the origin whether a stored response still holds (RFC 9111 section 4.3).
 package enum Confirmation {

@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 
 /// When a response was asked for and arrived, in Unix seconds.
 package struct ResponseTimes: Sendable, Equatable {

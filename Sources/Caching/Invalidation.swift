@@ -1,4 +1,4 @@
-package import HTTPWire
+package import PinproxyHTTPWire
 
 /// What responses to other methods than GET say of stored ones.
 package enum Invalidation {

@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 
 /// What a request's Range gets of a stored response that may be used for it (RFC 9110 section 14.2, RFC 9111 section
 /// 3.3). ``ClientCondition/isMet(_:by:)`` comes first.

@@ -1,4 +1,4 @@
-package import HTTPWire
+package import PinproxyHTTPWire
 
 /// The values of the fields that a stored response varies by (RFC 9111 section 4.1).
 package struct SelectedFields: Sendable, Hashable {

@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 
 /// Why a response isn't stored (RFC 9111 section 3). Shown by `cache show` and in Cache-Status.
 package enum StorageRefusal: String, Sendable, CaseIterable {

@@ -1,4 +1,4 @@
-package import HTTPWire
+package import PinproxyHTTPWire
 
 /// One contiguous range of a representation's bytes under a strong entity tag: of a 206, or all of a 200 (RFC 9111
 /// sections 3.3 and 3.4).

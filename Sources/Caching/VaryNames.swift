@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 
 /// The names that a Vary field lists (RFC 9110 section 12.5.5).
 package enum VaryNames: Sendable, Equatable {

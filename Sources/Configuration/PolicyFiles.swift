@@ -1,6 +1,6 @@
-package import Bundles
-package import Security
-internal import TLS
+package import PinproxyBundles
+package import PinproxySecurity
+internal import PinproxyTLS
 
 /// A pin file with the files that it names, read without a pinproxy.yaml: what a bundle holds.
 package struct PolicyFiles: Sendable {

@@ -1,10 +1,10 @@
 // Configuration: files in, one immutable and validated snapshot out, or every problem at once.
 
-package import Bundles
+package import PinproxyBundles
 internal import Glibc
-package import Security
-package import Session
-package import TLS
+package import PinproxySecurity
+package import PinproxySession
+package import PinproxyTLS
 
 /// One generation of the configuration, immutable: a reload makes a new one, and work in flight keeps the old one.
 package final class Snapshot: Sendable {

@@ -1,5 +1,5 @@
-internal import CSeccomp
-internal import CShims
+internal import CPinproxySeccomp
+internal import CPinproxyShims
 internal import Glibc
 
 /// Confines the process for good: it may compute, allocate, read one descriptor and write to two. Apply it after

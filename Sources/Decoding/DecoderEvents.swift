@@ -1,4 +1,4 @@
-package import Session
+package import PinproxySession
 import Synchronization
 
 /// Events of decoder processes, for the log. Called on the pool's thread: it must not wait.

@@ -1,5 +1,5 @@
-import EventLoop
-import Session
+import PinproxyEventLoop
+import PinproxySession
 
 struct DecoderJob: Sendable {
     let number: UInt64

@@ -1,4 +1,4 @@
-import EventLoop
+import PinproxyEventLoop
 
 package struct DecoderLimits: Sendable {
     /// Processes at one time. A host may have all but one of them, so that none has all while another waits.

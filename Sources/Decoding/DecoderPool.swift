@@ -1,5 +1,5 @@
-import EventLoop
-import Session
+import PinproxyEventLoop
+import PinproxySession
 
 /// The decoder processes of one loop, and the bodies that wait for them. A process starts when a body waits and none is
 /// free, and ends after some time without work. Failed starts are retried after growing pauses.

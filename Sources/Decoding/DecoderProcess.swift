@@ -1,6 +1,6 @@
-import EventLoop
+import PinproxyEventLoop
 import Glibc
-import Session
+import PinproxySession
 
 protocol DecoderProcessOwner: AnyObject {
     /// Its body is done: it can take another.

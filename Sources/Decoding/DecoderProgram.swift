@@ -1,6 +1,6 @@
-internal import CShims
+internal import CPinproxyShims
 internal import Glibc
-import Serialization
+import PinproxySerialization
 
 // Decoding: peers' documents and images are decoded by processes without files, network or keys, so that a fault or a
 // loop costs one response.

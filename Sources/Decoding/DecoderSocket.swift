@@ -1,4 +1,4 @@
-import EventLoop
+import PinproxyEventLoop
 import Glibc
 
 /// The proxy's end of the socket to a decoder process. It never waits.

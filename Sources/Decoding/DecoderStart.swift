@@ -1,5 +1,5 @@
-internal import CShims
-internal import EventLoop
+internal import CPinproxyShims
+internal import PinproxyEventLoop
 internal import Glibc
 
 struct DecoderStart: ~Copyable {

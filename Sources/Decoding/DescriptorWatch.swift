@@ -1,4 +1,4 @@
-import EventLoop
+import PinproxyEventLoop
 
 final class DescriptorWatch: SocketHandler {
     let descriptor: Descriptor

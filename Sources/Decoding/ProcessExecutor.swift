@@ -1,6 +1,6 @@
-import EventLoop
-package import Serialization
-package import Session
+import PinproxyEventLoop
+package import PinproxySerialization
+package import PinproxySession
 import Synchronization
 
 /// Does all work that needs a decoder in confined processes. Other work runs on threads.

@@ -1,4 +1,4 @@
-internal import CLibevent
+internal import CPinproxyLibevent
 
 /// Work that runs once after all descriptors that are ready now, before the loop waits: what many of them caused is
 /// done in one go. Scheduling it costs a list operation, and no closure.

@@ -1,4 +1,4 @@
-internal import CLibevent
+internal import CPinproxyLibevent
 
 /// A deadline that moves with all progress and rarely passes. Moving it later, or clearing it, costs a store: one timer
 /// is armed for the earliest instant, and again when it fires too early.

@@ -1,6 +1,6 @@
 // EventLoop: everything that waits. One event_base per thread; no lock on the path of a request.
 
-internal import CLibevent
+internal import CPinproxyLibevent
 
 /// An event loop, used only on the thread that runs it. Its objects aren't Sendable, and call one another without
 /// locks. Only `handle` crosses threads: it posts work. A *turn* is one libevent callback with the work that

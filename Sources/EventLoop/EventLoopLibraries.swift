@@ -1,5 +1,5 @@
-internal import CCares
-internal import CLibevent
+internal import CPinproxyCares
+internal import CPinproxyLibevent
 
 /// The versions of the libraries loaded here.
 package enum EventLoopLibraries {

@@ -1,4 +1,4 @@
-internal import CShims
+internal import CPinproxyShims
 internal import Synchronization
 
 /// Returns free memory to the system, off the workers' threads, once for concurrent requests: the walk locks each heap

@@ -1,4 +1,4 @@
-internal import CCares
+internal import CPinproxyCares
 internal import Glibc
 
 /// The hosts file and search list, by a separate c-ares channel, so that both families come from one read of the file,

@@ -1,4 +1,4 @@
-internal import CShims
+internal import CPinproxyShims
 internal import Glibc
 internal import Synchronization
 

@@ -1,4 +1,4 @@
-internal import CLibevent
+internal import CPinproxyLibevent
 internal import Glibc
 
 /// libevent's `event_base`, owned.

@@ -1,4 +1,4 @@
-package import CMNL
+package import CPinproxyMNL
 internal import Glibc
 
 /// libmnl's socket, owned: non-blocking and close-on-exec. The kernel answers within the call.

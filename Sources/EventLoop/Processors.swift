@@ -1,4 +1,4 @@
-internal import CShims
+internal import CPinproxyShims
 internal import Glibc
 
 /// The processors that this process may run on (taskset(1), `CPUAffinity=`, a container's cpuset).

@@ -1,4 +1,4 @@
-internal import CShims
+internal import CPinproxyShims
 package import Glibc
 
 /// Starts another program by posix_spawn(3), since forking a threaded process is unsafe.

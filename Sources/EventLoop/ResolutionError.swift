@@ -1,4 +1,4 @@
-internal import CCares
+internal import CPinproxyCares
 
 package enum ResolutionError: Error, Hashable, Sendable, CustomStringConvertible {
     /// Not a host name: an empty or too long label, over 253 characters, a NUL.

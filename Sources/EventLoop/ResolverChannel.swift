@@ -1,4 +1,4 @@
-internal import CCares
+internal import CPinproxyCares
 internal import Glibc
 
 /// A c-ares channel with its sockets and timer, driven by a loop. Answers are delivered after c-ares has returned,

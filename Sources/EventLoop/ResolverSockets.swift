@@ -1,4 +1,4 @@
-internal import CCares
+internal import CPinproxyCares
 internal import Glibc
 
 // One idea with ResolverChannel.swift: c-ares opens its sockets through these, with the channel as context.

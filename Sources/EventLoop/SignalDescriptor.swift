@@ -1,4 +1,4 @@
-internal import CShims
+internal import CPinproxyShims
 internal import Glibc
 
 /// Reads signals, with their senders, from a descriptor (signalfd). They must be blocked in every thread.

@@ -1,5 +1,5 @@
 // Importers see the IP address type too.
-@_exported public import Addresses
+@_exported public import PinproxyAddresses
 internal import Glibc
 
 package struct SocketAddress: Hashable, Sendable, CustomStringConvertible {

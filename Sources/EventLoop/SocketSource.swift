@@ -1,4 +1,4 @@
-internal import CLibevent
+internal import CPinproxyLibevent
 
 package struct Readiness: OptionSet, Sendable {
     package let rawValue: UInt8

@@ -1,4 +1,4 @@
-internal import CShims
+internal import CPinproxyShims
 internal import Glibc
 
 /// A pipe for moving bytes between sockets within the kernel (splice(2)), at half the cost in bulk.

@@ -1,4 +1,4 @@
-import CNGHTTP2
+import CPinproxyNGHTTP2
 import Glibc
 
 /// The memory of one session of nghttp2, which has to be deleted first.

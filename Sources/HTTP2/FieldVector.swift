@@ -1,5 +1,5 @@
-import CNGHTTP2
-import HTTPWire
+import CPinproxyNGHTTP2
+import PinproxyHTTPWire
 
 /// A reusable array of `nghttp2_nv`. nghttp2 copies names and values.
 struct FieldVector {

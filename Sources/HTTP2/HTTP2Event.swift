@@ -1,4 +1,4 @@
-package import HTTPWire
+package import PinproxyHTTPWire
 
 /// An event of a session, in the order of the peer's frames.
 ///

@@ -1,4 +1,4 @@
-package import HTTPWire
+package import PinproxyHTTPWire
 
 /// The destination of a session's bytes, and the source of the bodies that it sends. Called only within
 /// ``HTTP2Session/send(through:)``, on the caller's thread. It must not call the session, except `resume(_:)`.

@@ -1,7 +1,7 @@
 // HTTP2: HTTP/2 sessions over nghttp2, sans I/O: bytes in and events out, commands in and bytes out. nghttp2 does
 // framing and HPACK; policy, limits, scheduling and the text of heads are here.
-import CNGHTTP2
-import HTTPWire
+import CPinproxyNGHTTP2
+import PinproxyHTTPWire
 
 /// One end of an HTTP/2 connection (RFC 9113), client or server.
 ///

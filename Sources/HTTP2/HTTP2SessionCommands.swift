@@ -1,5 +1,5 @@
-import CNGHTTP2
-package import HTTPWire
+import CPinproxyNGHTTP2
+package import PinproxyHTTPWire
 
 extension HTTP2Session {
     // MARK: Messages

@@ -1,5 +1,5 @@
-import CNGHTTP2
-import HTTPWire
+import CPinproxyNGHTTP2
+import PinproxyHTTPWire
 
 // Reactions to peers that break the protocol or exceed a limit.
 extension HTTP2Session {

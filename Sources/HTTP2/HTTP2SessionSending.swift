@@ -1,5 +1,5 @@
-import CNGHTTP2
-import HTTPWire
+import CPinproxyNGHTTP2
+import PinproxyHTTPWire
 
 extension HTTP2Session {
     /// Writes pending frames while the outlet has room: control frames and heads, then bodies in the order of

@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 
 /// Writes received field sections as HTTP/1.1 text, which `HeadParser` then parses strictly.
 ///

@@ -1,4 +1,4 @@
-import CNGHTTP2
+import CPinproxyNGHTTP2
 
 /// The library that is loaded.
 package enum HTTP2Library {

@@ -1,4 +1,4 @@
-import Addresses
+import PinproxyAddresses
 
 /// A host and a port in the one form in which hosts are compared. Names are lower case without the trailing dot;
 /// addresses are canonical without brackets. What two programs might read differently (user information,

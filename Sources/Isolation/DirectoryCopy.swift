@@ -1,4 +1,4 @@
-internal import CShims
+internal import CPinproxyShims
 internal import Glibc
 
 /// A directory that is to be covered: another gets the same entries.

@@ -1,6 +1,6 @@
-package import EventLoop
+package import PinproxyEventLoop
 internal import Glibc
-internal import Transport
+internal import PinproxyTransport
 
 /// The way out of a command's network: passes what its sockets accept on to the proxy, and knows no policy. For
 /// programs without proxy support it asks the proxy in their place, once it knows the host and its address.

@@ -1,6 +1,6 @@
-internal import EventLoop
-internal import HTTPWire
-internal import Transport
+internal import PinproxyEventLoop
+internal import PinproxyHTTPWire
+internal import PinproxyTransport
 
 /// One connection of the command's, on its way to the proxy.
 final class DoorConnection: ByteStreamOwner {

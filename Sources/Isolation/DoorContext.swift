@@ -1,5 +1,5 @@
-internal import EventLoop
-internal import Transport
+internal import PinproxyEventLoop
+internal import PinproxyTransport
 
 /// Why the proxy can't be connected to, for people.
 package struct ProxyUnreachable: Error {

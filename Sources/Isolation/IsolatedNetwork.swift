@@ -4,7 +4,7 @@
 // namespace in which they were made: those that listen in there are made by the command's process before it becomes the
 // command, and are kept outside by a ``Door``, which passes on to the proxy what they accept.
 
-package import EventLoop
+package import PinproxyEventLoop
 internal import Glibc
 
 package struct IsolatedNetwork: Sendable {

@@ -1,5 +1,5 @@
-internal import CMNL
-internal import EventLoop
+internal import CPinproxyMNL
+internal import PinproxyEventLoop
 internal import Glibc
 
 /// The loopback interface of a network namespace that is new: down, and without routes. Set up by rtnetlink(7).

@@ -1,4 +1,4 @@
-package import EventLoop
+package import PinproxyEventLoop
 
 /// A stub resolver's question for addresses, and its answer (RFC 1035 section 4.1): one uncompressed name. c-ares 1.18,
 /// of Debian 12, only reads answers and writes questions.

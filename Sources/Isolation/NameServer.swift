@@ -1,6 +1,6 @@
-internal import EventLoop
+internal import PinproxyEventLoop
 internal import Glibc
-internal import Transport
+internal import PinproxyTransport
 
 /// Answers questions for addresses that come as datagrams (RFC 1035 section 4.2.1).
 final class NameDatagrams: SocketHandler {

@@ -1,4 +1,4 @@
-package import EventLoop
+package import PinproxyEventLoop
 
 package enum NameAnswer: Sendable, Equatable {
     /// None: it exists without any.

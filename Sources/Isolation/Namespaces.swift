@@ -1,4 +1,4 @@
-internal import CShims
+internal import CPinproxyShims
 internal import Glibc
 
 /// Moves this process, which must have only one thread, into namespaces of its own (namespaces(7)), where the kernel

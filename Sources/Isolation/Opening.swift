@@ -1,5 +1,5 @@
-internal import EventLoop
-internal import HTTPWire
+internal import PinproxyEventLoop
+internal import PinproxyHTTPWire
 
 /// The first bytes of a program without proxy support, a TLS hello or an HTTP/1 request, which name the host.
 struct Opening {

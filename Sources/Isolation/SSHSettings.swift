@@ -1,4 +1,4 @@
-internal import CShims
+internal import CPinproxyShims
 internal import Glibc
 
 /// The system's settings of ssh(1) that others include: it takes such a file from root or its user alone, and in a

@@ -1,5 +1,5 @@
-internal import CShims
-internal import EventLoop
+internal import CPinproxyShims
+internal import PinproxyEventLoop
 internal import Glibc
 
 /// The numbers of users and groups that a user may use besides its own (subuid(5), subgid(5)).

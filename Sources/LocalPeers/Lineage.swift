@@ -1,4 +1,4 @@
-internal import CShims
+internal import CPinproxyShims
 internal import Glibc
 
 // One idea with ProcessTable.swift: each uses the other.

@@ -1,5 +1,5 @@
-internal import CMNL
-package import EventLoop
+internal import CPinproxyMNL
+package import PinproxyEventLoop
 internal import Glibc
 
 /// The kernel's table of sockets (sock_diag(7)). A question takes some ten microseconds, unprivileged. Of one thread.

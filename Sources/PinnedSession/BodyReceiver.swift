@@ -1,7 +1,7 @@
-import EventLoop
+import PinproxyEventLoop
 import Glibc
-import Session
-import Transport
+import PinproxySession
+import PinproxyTransport
 
 /// Takes the body of a task's response. On the loop.
 protocol BodyReceiver: BodySink {

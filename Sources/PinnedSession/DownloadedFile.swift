@@ -1,8 +1,8 @@
 import Dispatch
-import EventLoop
+import PinproxyEventLoop
 import Glibc
-import Session
-import Transport
+import PinproxySession
+import PinproxyTransport
 
 /// Writes a body to a file beside its destination, on a bounded queue, and moves it there at the end.
 final class DownloadedFile: BodyReceiver {

@@ -1,6 +1,6 @@
-import HTTPWire
-public import Serialization
-import Session
+import PinproxyHTTPWire
+public import PinproxySerialization
+import PinproxySession
 
 /// A request that a program makes: NSURLRequest, as a value.
 ///

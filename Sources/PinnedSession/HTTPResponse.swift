@@ -1,5 +1,5 @@
-import HTTPWire
-import Session
+import PinproxyHTTPWire
+import PinproxySession
 
 /// A response, without its body: NSHTTPURLResponse, with what the security policy found.
 public struct HTTPResponse: Sendable {

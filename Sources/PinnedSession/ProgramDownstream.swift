@@ -1,9 +1,9 @@
-import EventLoop
+import PinproxyEventLoop
 import Glibc
-import HTTPWire
-import Serialization
-import Session
-import Transport
+import PinproxyHTTPWire
+import PinproxySerialization
+import PinproxySession
+import PinproxyTransport
 
 /// The near door of a Swift program's exchange: one task, on the session's loop.
 final class ProgramDownstream {

@@ -1,5 +1,5 @@
-public import Serialization
-import Session
+public import PinproxySerialization
+import PinproxySession
 
 /// A request's body. A redirect (307, 308), a challenge or a closed connection needs it again: bytes and files are
 /// reread, and streams recreated (`needNewBodyStream` of NSURLSession). A file that changes while it is sent fails the

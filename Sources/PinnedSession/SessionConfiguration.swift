@@ -1,6 +1,6 @@
-public import Security
-public import Serialization
-import Session
+public import PinproxySecurity
+public import PinproxySerialization
+import PinproxySession
 
 /// How a ``SessionManager`` reaches servers: NSURLSessionConfiguration, with AFSecurityPolicy for each host.
 ///

@@ -1,11 +1,11 @@
-import EventLoop
+import PinproxyEventLoop
 import Glibc
-import HTTPWire
-import Security
-import Serialization
-import Session
-import TLS
-import Transport
+import PinproxyHTTPWire
+import PinproxySecurity
+import PinproxySerialization
+import PinproxySession
+import PinproxyTLS
+import PinproxyTransport
 
 // One idea with ProgramDownstream.swift: a session keeps its tasks' downstreams, which run in it.
 

@@ -1,5 +1,5 @@
-public import Serialization
-import Session
+public import PinproxySerialization
+import PinproxySession
 
 /// Why a task, or a session, failed. ``code`` is the number of NSURLErrorDomain, as in AFNetworking.
 public enum SessionError: Error, Sendable {

@@ -1,9 +1,9 @@
-import EventLoop
-import HTTPWire
-import Security
-import Serialization
-import Session
-import TLS
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxySecurity
+import PinproxySerialization
+import PinproxySession
+import PinproxyTLS
 
 /// Errors of exchanges without a response.
 extension SessionError {

@@ -1,5 +1,5 @@
-public import Serialization
-import Session
+public import PinproxySerialization
+import PinproxySession
 
 /// A program's decisions about and observations of tasks: the blocks of AFURLSessionManager. Called on the session's
 /// thread, one at a time. They must not block, but may use and create tasks.

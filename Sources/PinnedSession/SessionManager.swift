@@ -1,6 +1,6 @@
-import EventLoop
-public import Serialization
-import Session
+import PinproxyEventLoop
+public import PinproxySerialization
+import PinproxySession
 import Synchronization
 
 /// Makes requests, and keeps their connections: AFURLSessionManager and AFHTTPSessionManager for Swift programs, with
@@ -111,7 +111,7 @@ extension HTTPResponse {
     fileprivate func value<Serializer: ResponseSerializer>(
         of body: [UInt8], by serializer: Serializer, limit: Int
     ) throws(SessionError) -> Serializer.Value? {
-        let head = Serialization.ResponseHead(
+        let head = PinproxySerialization.ResponseHead(
             status: status, contentType: self["Content-Type"].map { ContentType($0) },
             contentEncoding: self["Content-Encoding"], body: body.isEmpty ? .none : .length(body.count))
         do throws(ResponseSerializationError) {

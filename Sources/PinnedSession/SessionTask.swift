@@ -1,4 +1,4 @@
-import Session
+import PinproxySession
 import Synchronization
 
 /// One task of a ``SessionManager``: NSURLSessionTask. Made suspended; ``resume()``, or waiting for its ``result()``,

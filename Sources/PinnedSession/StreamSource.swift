@@ -1,5 +1,5 @@
-import EventLoop
-import Session
+import PinproxyEventLoop
+import PinproxySession
 
 /// Generated pieces, pulled one at a time.
 final class StreamSource: UploadSource {

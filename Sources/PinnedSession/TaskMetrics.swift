@@ -1,5 +1,5 @@
-import EventLoop
-import Session
+import PinproxyEventLoop
+import PinproxySession
 
 /// NSURLSessionTaskMetrics. Instants are durations since ``SessionTask/resume()`` began the task.
 public struct TaskMetrics: Sendable, Hashable {

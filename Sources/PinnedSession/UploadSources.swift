@@ -1,7 +1,7 @@
-import EventLoop
-import HTTPWire
-import Serialization
-import Session
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxySerialization
+import PinproxySession
 
 /// - Parameter completion: called once on the loop, perhaps before this returns.
 func makeSource(

@@ -1,4 +1,4 @@
-package import EventLoop
+package import PinproxyEventLoop
 
 extension NetworkMonitor {
     package static func lookUp(by resolver: Resolver) -> LookUp {

@@ -1,5 +1,5 @@
-internal import CMNL
-import EventLoop
+internal import CPinproxyMNL
+import PinproxyEventLoop
 internal import Glibc
 
 /// Asks the kernel for the network's state. It answers at once.

@@ -1,4 +1,4 @@
-internal import CMNL
+internal import CPinproxyMNL
 
 /// Properties of a link from sysfs.
 struct LinkMarks: Equatable {

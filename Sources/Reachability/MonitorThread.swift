@@ -1,5 +1,5 @@
 internal import Dispatch
-import EventLoop
+import PinproxyEventLoop
 import Synchronization
 
 /// A thread that follows one target, with its own resolver.

@@ -1,5 +1,5 @@
-internal import CMNL
-import EventLoop
+internal import CPinproxyMNL
+import PinproxyEventLoop
 
 /// One message of rtnetlink(7).
 struct NetlinkMessage: Equatable {

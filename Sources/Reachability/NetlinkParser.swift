@@ -1,5 +1,5 @@
-internal import CMNL
-import EventLoop
+internal import CPinproxyMNL
+import PinproxyEventLoop
 
 /// Malformed rtnetlink(7) messages.
 enum NetlinkDefect: Error, Equatable {

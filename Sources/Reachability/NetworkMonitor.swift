@@ -1,5 +1,5 @@
-internal import CMNL
-package import EventLoop
+internal import CPinproxyMNL
+package import PinproxyEventLoop
 internal import Glibc
 
 /// Follows the status of targets on a loop. On any notification it reads links, addresses and each target's route

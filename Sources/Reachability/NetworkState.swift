@@ -1,5 +1,5 @@
-internal import CMNL
-import EventLoop
+internal import CPinproxyMNL
+import PinproxyEventLoop
 internal import Glibc
 
 /// The network at one moment, by the kernel. A value, which determines statuses.

@@ -1,4 +1,4 @@
-import EventLoop
+import PinproxyEventLoop
 import Synchronization
 
 /// Watches whether a target can be reached, for programs that use this library.

@@ -1,4 +1,4 @@
-package import EventLoop
+package import PinproxyEventLoop
 
 /// A target to reach.
 public struct ReachabilityTarget: Sendable, Hashable, CustomStringConvertible {

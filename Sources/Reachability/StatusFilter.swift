@@ -1,4 +1,4 @@
-import EventLoop
+import PinproxyEventLoop
 
 /// Passes a status that has held for 200 ms, or an unsettled one after 2 s; the first at once. A more precise reason
 /// passes at once, except isolation, for which requests are refused.

@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 /// Message authentication by GMAC with AES-128 (NIST SP 800-38D section 3, RFC 4543), for one message after another.
 // One thread uses it at a time: it can't be copied, and `tag` mutates.

@@ -1,5 +1,5 @@
-import COpenSSL
-import CShims
+import CPinproxyOpenSSL
+import CPinproxyShims
 
 /// A growing memory BIO: where OpenSSL prints to, and reads PEM from.
 struct MemoryBIO: ~Copyable {

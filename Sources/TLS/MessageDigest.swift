@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 /// The digests of HTTP's Digest authentication (RFC 7616 section 3.2).
 package enum MessageDigest: String, Sendable, CaseIterable {

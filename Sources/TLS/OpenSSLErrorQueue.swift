@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 enum OpenSSLErrorQueue {
     /// Empties the queue. Checking first costs a sixth of clearing.

@@ -1,4 +1,4 @@
-internal import COpenSSL
+internal import CPinproxyOpenSSL
 
 /// The loaded OpenSSL. It may be newer than the version at build time.
 package enum OpenSSLLibrary {

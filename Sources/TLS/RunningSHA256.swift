@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 /// SHA-256 of bytes that come piece by piece.
 package struct RunningSHA256: ~Copyable {

@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 /// SHA-1, for protocols that ask for it and don't rely on it: the handshake of a WebSocket (RFC 6455 section 1.3).
 package enum SHA1 {

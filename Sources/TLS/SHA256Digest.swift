@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 /// A SHA-256 digest, stored inline.
 package struct SHA256Digest: Sendable, Hashable {

@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 /// SHA-512, for records that ask for it (TLSA matching type 2).
 package enum SHA512 {

@@ -1,4 +1,4 @@
-import Addresses
+import PinproxyAddresses
 
 package enum ServerName: Sendable, Hashable, CustomStringConvertible {
     /// A host name: lower-case A-labels, no trailing dot.

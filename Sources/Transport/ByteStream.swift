@@ -1,8 +1,8 @@
 // Transport: streams of bytes over sockets, plain or TLS, carried within a watermark.
 
-package import EventLoop
+package import PinproxyEventLoop
 import Glibc
-package import TLS
+package import PinproxyTLS
 
 /// Receives a stream's events on its loop, never from within a call into the stream but for
 /// ``streamDidSecure(_:_:)``, which ``ByteStream/secure(_:)`` may call before it returns.

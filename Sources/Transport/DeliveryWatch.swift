@@ -1,4 +1,4 @@
-package import EventLoop
+package import PinproxyEventLoop
 
 /// Waits for written bytes to arrive before a reset, which would destroy them: poll it every ``interval``.
 package struct DeliveryWatch {

@@ -1,4 +1,4 @@
-package import EventLoop
+package import PinproxyEventLoop
 
 package final class DialedSocket {
     package let address: SocketAddress

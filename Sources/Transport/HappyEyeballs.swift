@@ -1,4 +1,4 @@
-package import EventLoop
+package import PinproxyEventLoop
 
 /// Happy Eyeballs (RFC 8305): the order and times of attempts to connect. Attempts overlap, a short delay apart, since
 /// one family often doesn't work. A value without I/O, driven by `Dialer`; an attempt's name is its index in `order`.

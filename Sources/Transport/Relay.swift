@@ -1,4 +1,4 @@
-package import EventLoop
+package import PinproxyEventLoop
 import Glibc
 
 /// Carries bytes both ways between two streams until both have ended: a tunnel, or an upgraded connection (101). Each

@@ -1,4 +1,4 @@
-import EventLoop
+import PinproxyEventLoop
 
 /// One direction of a ``Relay``. It holds at most one slab, or in the clear what a ``SplicePipe`` does.
 struct RelayDirection: ~Copyable {

@@ -1,10 +1,10 @@
 // pinproxy: the command line. Results go to standard output, problems to standard error.
 
 internal import ArgumentParser
-internal import Daemon
-internal import Decoding
+internal import PinproxyDaemon
+internal import PinproxyDecoding
 internal import Glibc
-internal import Serialization
+internal import PinproxySerialization
 
 @main
 enum Main {

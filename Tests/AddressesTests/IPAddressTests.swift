@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Addresses
+@testable import PinproxyAddresses
 
 @Suite struct IPAddressTests {
     @Test(arguments: [

@@ -1,7 +1,7 @@
-import Serialization
-import TLS
+import PinproxySerialization
+import PinproxyTLS
 
-@testable import Bundles
+@testable import PinproxyBundles
 
 /// Keys that are the same in each run, and files signed by them.
 enum BundleBed {

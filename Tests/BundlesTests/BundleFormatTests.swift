@@ -1,8 +1,8 @@
-import Serialization
-import TLS
+import PinproxySerialization
+import PinproxyTLS
 import Testing
 
-@testable import Bundles
+@testable import PinproxyBundles
 
 /// What the format refuses, each with what is said, and its bounds from both sides.
 @Suite struct BundleFormatTests {

@@ -1,7 +1,7 @@
-import TLS
+import PinproxyTLS
 import Testing
 
-@testable import Bundles
+@testable import PinproxyBundles
 
 @Suite struct BundleKeyTests {
     /// The first test of RFC 8032 section 7.1.

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Bundles
+@testable import PinproxyBundles
 
 /// A small bundle, cut and changed: it is refused, or says what it said.
 @Suite struct BundleMutationTests {

@@ -1,9 +1,9 @@
 import Foundation
-import Serialization
-import TLS
+import PinproxySerialization
+import PinproxyTLS
 import Testing
 
-@testable import Bundles
+@testable import PinproxyBundles
 
 @Suite struct BundleVerifierTests {
     private let now = BundleBed.now

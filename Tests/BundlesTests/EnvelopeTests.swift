@@ -1,9 +1,9 @@
 import Foundation
-import Serialization
-import TLS
+import PinproxySerialization
+import PinproxyTLS
 import Testing
 
-@testable import Bundles
+@testable import PinproxyBundles
 
 /// Others can check our signatures, and make some that we accept.
 @Suite struct EnvelopeTests {

@@ -1,7 +1,7 @@
-import HTTPWire
+import PinproxyHTTPWire
 import Testing
 
-@testable import Caching
+@testable import PinproxyCaching
 
 @Suite struct CacheAnswerTests {
     /// Of a response that is fresh for 100 seconds, after `age` seconds.

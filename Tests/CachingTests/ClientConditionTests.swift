@@ -1,7 +1,7 @@
-import HTTPWire
+import PinproxyHTTPWire
 import Testing
 
-@testable import Caching
+@testable import PinproxyCaching
 
 @Suite struct ClientConditionTests {
     @Test(arguments: [

@@ -1,7 +1,7 @@
-import HTTPWire
+import PinproxyHTTPWire
 import Testing
 
-@testable import Caching
+@testable import PinproxyCaching
 
 /// Clocks and fields that lie: nothing traps, and nothing becomes fresher.
 @Suite struct ExtremeTimesTests {

@@ -1,7 +1,7 @@
-import HTTPWire
+import PinproxyHTTPWire
 import Testing
 
-@testable import Caching
+@testable import PinproxyCaching
 
 /// The values that a cache reads, cut at each byte.
 @Suite struct FieldReadingTests {

@@ -1,25 +1,26 @@
-import HTTPWire
+import PinproxyHTTPWire
 import Testing
 
-@testable import Caching
+@testable import PinproxyCaching
 
 @Suite struct InvalidationTests {
-    private func urls(_ fields: String..., after method: HTTPWire.Method = .post, status: Int = 200) throws -> [String]
-    {
+    private func urls(
+        _ fields: String..., after method: PinproxyHTTPWire.Method = .post, status: Int = 200
+    ) throws -> [String] {
         let response = try Trial.response(fields, status: status)
         return Invalidation.urls(after: method, of: try RequestURL("https://a.test/x/y?z"), response.view)
             .map(\.description)
     }
 
     @Test(arguments: [200, 201, 204, 301, 303, 399]) func unsafeMethodsInvalidate(_ status: Int) throws {
-        for method in [HTTPWire.Method.post, .put, .delete, .patch, .other] {
+        for method in [PinproxyHTTPWire.Method.post, .put, .delete, .patch, .other] {
             #expect(try urls(after: method, status: status) == ["https://a.test/x/y?z"])
         }
     }
 
     @Test func errorsAndSafeMethodsDoNot() throws {
         for status in [400, 404, 500, 503] { #expect(try urls(status: status) == []) }
-        for method in [HTTPWire.Method.get, .head, .options, .trace, .connect] {
+        for method in [PinproxyHTTPWire.Method.get, .head, .options, .trace, .connect] {
             #expect(try urls("Location: /other", after: method) == [])
         }
     }

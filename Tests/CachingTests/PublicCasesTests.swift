@@ -1,7 +1,7 @@
-import HTTPWire
+import PinproxyHTTPWire
 import Testing
 
-@testable import Caching
+@testable import PinproxyCaching
 
 /// What the public suite of cache tests asks of caches (http-tests/cache-tests), and why.
 @Suite struct PublicCasesTests {

@@ -1,6 +1,6 @@
-import HTTPWire
+import PinproxyHTTPWire
 
-@testable import Caching
+@testable import PinproxyCaching
 
 /// A request and a response as text; `now` counts from the response's arrival at 1,000,000.
 enum Trial {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Clients
+@testable import PinproxyClients
 
 @Suite struct AcceptTests {
     private func prefersHTML(_ value: String) -> Bool { Accept.prefersHTML(Array(value.utf8).span) }

@@ -1,9 +1,9 @@
-import HTTPWire
-import Session
+import PinproxyHTTPWire
+import PinproxySession
 import Testing
-import Transport
+import PinproxyTransport
 
-@testable import Clients
+@testable import PinproxyClients
 
 @Suite struct BodyCollectorTests {
     private static let text = Array("user=x&tags=a".utf8)

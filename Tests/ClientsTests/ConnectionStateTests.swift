@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Clients
+@testable import PinproxyClients
 
 /// What must hold of a client's connection in whatever order things happen to it: every state that can be reached is
 /// visited with every event. No socket, no clock.

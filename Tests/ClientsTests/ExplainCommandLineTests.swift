@@ -1,7 +1,7 @@
-import HTTPWire
+import PinproxyHTTPWire
 import Testing
 
-@testable import Clients
+@testable import PinproxyClients
 
 @Suite struct ExplainCommandLineTests {
     /// Whatever a client asked for is one word of the shell's.

@@ -1,7 +1,7 @@
-import EventLoop
+import PinproxyEventLoop
 import Testing
 
-@testable import Clients
+@testable import PinproxyClients
 
 @Suite struct FairShareTests {
     // MARK: Places

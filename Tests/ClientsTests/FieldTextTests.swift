@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Clients
+@testable import PinproxyClients
 
 @Suite struct FieldTextTests {
     @Test func textsFromElsewhereBecomePrintableASCII() {

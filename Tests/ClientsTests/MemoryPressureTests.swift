@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Clients
+@testable import PinproxyClients
 
 @Suite struct MemoryPressureTests {
     /// Each level begins at its mark, and ends some way below.

@@ -1,11 +1,11 @@
 import Dispatch
-import EventLoop
+import PinproxyEventLoop
 import Glibc
-import LocalPeers
+import PinproxyLocalPeers
 import Synchronization
 import Testing
 
-@testable import Clients
+@testable import PinproxyClients
 
 @Suite struct PeerInquiryTests {
     /// What was done to find processes.

@@ -1,7 +1,7 @@
-import EventLoop
+import PinproxyEventLoop
 import Testing
 
-@testable import Clients
+@testable import PinproxyClients
 
 /// How many refusals of a worker wait for their clients to be found.
 @Suite struct PendingReportsTests {

@@ -1,14 +1,14 @@
-import EventLoop
+import PinproxyEventLoop
 import Foundation
-import HTTPWire
-import Reachability
-import Records
-import Session
+import PinproxyHTTPWire
+import PinproxyReachability
+import PinproxyRecords
+import PinproxySession
 import Testing
-import Transport
+import PinproxyTransport
 
-@testable import Clients
-@testable import TLS
+@testable import PinproxyClients
+@testable import PinproxyTLS
 
 /// A response taken apart, the way a client would.
 private struct Answer {
@@ -19,7 +19,7 @@ private struct Answer {
     let keepsAlive: Bool
     let body: [UInt8]
 
-    init?(_ bytes: [UInt8], to method: HTTPWire.Method) {
+    init?(_ bytes: [UInt8], to method: PinproxyHTTPWire.Method) {
         var parser = HeadParser(limit: 16384)
         var head = ResponseHead()
         guard case .complete = parser.parseResponse(bytes.span, to: method, into: &head) else { return nil }
@@ -78,8 +78,8 @@ private struct Answer {
 
     private let requester = Requester(task: 1, client: nil, traits: nil)
 
-    @Test(arguments: cases, [HTTPWire.Method.get, .head, .connect])
-    func everyErrorIsAWholeResponse(_ example: Case, to method: HTTPWire.Method) throws {
+    @Test(arguments: cases, [PinproxyHTTPWire.Method.get, .head, .connect])
+    func everyErrorIsAWholeResponse(_ example: Case, to method: PinproxyHTTPWire.Method) throws {
         for form in [RefusalForm.problem, .page] {
             for keeps in [false, true] {
                 let error = example.error()
@@ -209,8 +209,8 @@ private struct Answer {
     }
 
     /// Of an answer inside a connection, pages read it too.
-    @Test(arguments: [RefusalForm.problem, .page, .grpc], [HTTPWire.Method.connect, .get, .post])
-    func onlyTheAnswerToConnectSaysWhoAskedAndWhere(_ form: RefusalForm, _ method: HTTPWire.Method) throws {
+    @Test(arguments: [RefusalForm.problem, .page, .grpc], [PinproxyHTTPWire.Method.connect, .get, .post])
+    func onlyTheAnswerToConnectSaysWhoAskedAndWhere(_ form: RefusalForm, _ method: PinproxyHTTPWire.Method) throws {
         let address = SocketAddress(ip: try #require(IPAddress("192.0.2.77")), port: 3128)
         let contact = OriginContact(
             address: address, parent: "parent.test:3128",

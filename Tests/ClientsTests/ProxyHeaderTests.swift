@@ -1,7 +1,7 @@
-import EventLoop
+import PinproxyEventLoop
 import Testing
 
-@testable import Clients
+@testable import PinproxyClients
 
 /// Version 1 and 2 of the PROXY protocol: every prefix of what is right, and what is wrong.
 @Suite struct ProxyHeaderTests {

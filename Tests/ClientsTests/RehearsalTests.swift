@@ -1,10 +1,10 @@
 import Glibc
-import Security
-import Session
-import TLS
+import PinproxySecurity
+import PinproxySession
+import PinproxyTLS
 import Testing
 
-@testable import Clients
+@testable import PinproxyClients
 
 @Suite struct RehearsalTests {
     private func rehearsal() -> Rehearsal {

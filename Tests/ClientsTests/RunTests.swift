@@ -1,11 +1,11 @@
 import FoundationEssentials
-import HTTPWire
+import PinproxyHTTPWire
 import Logging
 import Synchronization
 import Testing
 
-@testable import Clients
-@testable import Configuration
+@testable import PinproxyClients
+@testable import PinproxyConfiguration
 
 @Suite struct RunTests {
     private func begin(

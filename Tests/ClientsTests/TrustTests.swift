@@ -1,10 +1,10 @@
-import EventLoop
+import PinproxyEventLoop
 import Foundation
-import HTTPWire
-import Session
+import PinproxyHTTPWire
+import PinproxySession
 import Testing
 
-@testable import Clients
+@testable import PinproxyClients
 
 /// Who seems not to trust the proxy's authority, and who has shown that he does.
 @Suite struct TrustTests {

@@ -1,12 +1,12 @@
-import EventLoop
+import PinproxyEventLoop
 import Foundation
-import HTTPWire
+import PinproxyHTTPWire
 import Logging
 import Synchronization
 import Testing
 
-@testable import Clients
-@testable import Configuration
+@testable import PinproxyClients
+@testable import PinproxyConfiguration
 
 @Suite struct UserVerifierTests {
     private static let file = UserFile(

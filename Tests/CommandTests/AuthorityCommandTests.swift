@@ -1,6 +1,6 @@
 import Foundation
-import TLS
-import TestAuthority
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
 @testable import pinproxy

@@ -1,4 +1,4 @@
-import Daemon
+import PinproxyDaemon
 import Foundation
 import Testing
 

@@ -1,6 +1,6 @@
 import Foundation
-import Isolation
-import Security
+import PinproxyIsolation
+import PinproxySecurity
 import Testing
 
 @testable import pinproxy

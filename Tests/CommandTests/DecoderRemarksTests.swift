@@ -1,8 +1,8 @@
-import Configuration
+import PinproxyConfiguration
 import Foundation
 import Testing
 
-@testable import Serialization
+@testable import PinproxySerialization
 @testable import pinproxy
 
 /// What `check` says of rules with missing decoders. Tests/System tries it with packages.

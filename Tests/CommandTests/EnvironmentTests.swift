@@ -1,8 +1,8 @@
-import Configuration
-import Daemon
+import PinproxyConfiguration
+import PinproxyDaemon
 import Foundation
-import TLS
-import TestAuthority
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
 @testable import pinproxy

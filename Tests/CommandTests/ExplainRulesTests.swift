@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// `pinproxy explain` about session, request and response rules. This version supports no value but the

@@ -1,7 +1,7 @@
-import Configuration
+import PinproxyConfiguration
 import Foundation
-import Security
-import TLS
+import PinproxySecurity
+import PinproxyTLS
 import Testing
 
 @testable import pinproxy

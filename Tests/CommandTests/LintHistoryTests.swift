@@ -1,7 +1,7 @@
 import Foundation
-import Security
-import TLS
-import TestAuthority
+import PinproxySecurity
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
 /// What lint makes of the running proxy's counts.

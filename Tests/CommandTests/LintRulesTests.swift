@@ -1,6 +1,6 @@
 import Foundation
-import Records
-import TestAuthority
+import PinproxyRecords
+import PinproxyTestAuthority
 import Testing
 
 /// What lint makes of the running proxy's counts of rules.

@@ -1,6 +1,6 @@
 import Foundation
-import Security
-import TestAuthority
+import PinproxySecurity
+import PinproxyTestAuthority
 import Testing
 
 @testable import pinproxy

@@ -1,5 +1,5 @@
 import Foundation
-import Security
+import PinproxySecurity
 import Testing
 
 @testable import pinproxy

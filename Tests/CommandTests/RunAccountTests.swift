@@ -1,4 +1,4 @@
-import Clients
+import PinproxyClients
 import Testing
 
 @testable import pinproxy

@@ -1,5 +1,5 @@
 import Foundation
-import TLS
+import PinproxyTLS
 import Testing
 
 /// What root does where the state directory is a service's, and what anybody does where somebody has prepared his own.

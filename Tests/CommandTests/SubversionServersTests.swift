@@ -1,8 +1,8 @@
-import Configuration
-import Daemon
+import PinproxyConfiguration
+import PinproxyDaemon
 import Testing
 
-@testable import Isolation
+@testable import PinproxyIsolation
 @testable import pinproxy
 
 /// The lines that tell Subversion of the proxy.

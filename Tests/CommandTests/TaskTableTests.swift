@@ -1,6 +1,6 @@
-import Daemon
+import PinproxyDaemon
 import Foundation
-import Session
+import PinproxySession
 import Testing
 
 @testable import pinproxy

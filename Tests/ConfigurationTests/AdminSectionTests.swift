@@ -1,8 +1,8 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
-@testable import Configuration
+@testable import PinproxyConfiguration
 
 /// `admin` in pinproxy.yaml.
 @Suite struct AdminSectionTests {

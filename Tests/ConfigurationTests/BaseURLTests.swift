@@ -1,9 +1,9 @@
-import HTTPWire
-import Serialization
-import Session
+import PinproxyHTTPWire
+import PinproxySerialization
+import PinproxySession
 import Testing
 
-@testable import Configuration
+@testable import PinproxyConfiguration
 
 @Suite struct BaseURLTests {
     static let pin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="

@@ -1,7 +1,7 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 
-@testable import Configuration
+@testable import PinproxyConfiguration
 
 /// A directory of configuration files that goes with the test.
 final class ConfigurationBed {

@@ -1,11 +1,11 @@
 import Glibc
-import Security
-import Session
-import TLS
-import TestAuthority
+import PinproxySecurity
+import PinproxySession
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
-@testable import Configuration
+@testable import PinproxyConfiguration
 
 /// pinproxy.yaml, right and wrong. The messages are what people see: they are tested word for word.
 @Suite struct DaemonFileTests {

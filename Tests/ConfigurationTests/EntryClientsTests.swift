@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Configuration
+@testable import PinproxyConfiguration
 
 @Suite struct EntryClientsTests {
     private typealias Process = EntryClients.Process

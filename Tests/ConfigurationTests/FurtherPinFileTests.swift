@@ -1,10 +1,10 @@
 import Foundation
 import Glibc
-import Security
-import TLS
+import PinproxySecurity
+import PinproxyTLS
 import Testing
 
-@testable import Configuration
+@testable import PinproxyConfiguration
 
 /// Pin files beside the main one: `include`, and the directory of the file.
 @Suite struct FurtherPinFileTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Configuration
+@testable import PinproxyConfiguration
 
 /// `proxy.listen` besides plain addresses: Unix sockets, and addresses where PROXY headers come first.
 @Suite struct ListenSettingsTests {

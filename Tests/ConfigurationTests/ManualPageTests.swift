@@ -1,10 +1,10 @@
 import Foundation
-import Security
-import Serialization
-import Session
+import PinproxySecurity
+import PinproxySerialization
+import PinproxySession
 import Testing
 
-@testable import Configuration
+@testable import PinproxyConfiguration
 
 /// The man pages of the files name every key that the readers know.
 @Suite struct ManualPageTests {

@@ -1,6 +1,6 @@
-import Configuration
-import Security
-import TLS
+import PinproxyConfiguration
+import PinproxySecurity
+import PinproxyTLS
 import Testing
 
 /// Entries that say the same share it, and thousands are kept side by side: none loses what is its own.

@@ -1,11 +1,11 @@
 import Foundation
-import Security
-import Session
-import TLS
-import TestAuthority
+import PinproxySecurity
+import PinproxySession
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
-@testable import Configuration
+@testable import PinproxyConfiguration
 
 /// pins.yaml, right and wrong. What is wrong must never mean that less is pinned.
 @Suite struct PinFileTests {

@@ -1,11 +1,11 @@
 import Foundation
-import Security
-import Session
-import TLS
-import TestAuthority
+import PinproxySecurity
+import PinproxySession
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
-@testable import Configuration
+@testable import PinproxyConfiguration
 
 /// What an entry, or the defaults, ask of a server besides its pins, and what it is shown.
 @Suite struct PinRequirementTests {

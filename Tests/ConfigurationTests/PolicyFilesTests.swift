@@ -1,10 +1,10 @@
-import Bundles
+import PinproxyBundles
 import Foundation
-import Security
-import TLS
+import PinproxySecurity
+import PinproxyTLS
 import Testing
 
-@testable import Configuration
+@testable import PinproxyConfiguration
 
 /// A pin file read alone: what it says, and which files it names for what.
 @Suite struct PolicyFilesTests {

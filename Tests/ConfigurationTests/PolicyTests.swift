@@ -1,11 +1,11 @@
-import Bundles
+import PinproxyBundles
 import Foundation
-import Security
-import Serialization
-import TLS
+import PinproxySecurity
+import PinproxySerialization
+import PinproxyTLS
 import Testing
 
-@testable import Configuration
+@testable import PinproxyConfiguration
 
 /// A configuration with a signed bundle: what holds of the bundle, and of the machine's own pin file beside it.
 @Suite struct PolicyTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Configuration
+@testable import PinproxyConfiguration
 
 /// Every number of the configuration that has a range: its ends are accepted. Values beside them are refused with their
 /// place, key and range.

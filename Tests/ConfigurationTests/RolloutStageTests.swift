@@ -1,7 +1,7 @@
-import Security
+import PinproxySecurity
 import Testing
 
-@testable import Configuration
+@testable import PinproxyConfiguration
 
 /// Which machines take a stage, of a bundle or of an entry.
 @Suite struct RolloutStageTests {

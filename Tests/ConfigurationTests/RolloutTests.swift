@@ -1,9 +1,9 @@
 import Foundation
-import Security
-import TLS
+import PinproxySecurity
+import PinproxyTLS
 import Testing
 
-@testable import Configuration
+@testable import PinproxyConfiguration
 
 /// `enforce_from`, `enforce_after` and `stage` in pins.yaml.
 @Suite struct RolloutTests {

@@ -1,6 +1,6 @@
 import Foundation
 
-@testable import Configuration
+@testable import PinproxyConfiguration
 
 /// A pin file with rules, with the secrets and files that they name, read as by a version that supports
 /// every key or as by this one.

@@ -1,10 +1,10 @@
-import HTTPWire
-import Security
-import Serialization
-import Session
+import PinproxyHTTPWire
+import PinproxySecurity
+import PinproxySerialization
+import PinproxySession
 import Testing
 
-@testable import Configuration
+@testable import PinproxyConfiguration
 
 /// How `defaults`, an entry and their rules are laid over one another.
 @Suite struct RuleLayersTests {

@@ -1,11 +1,11 @@
 import Foundation
-import HTTPWire
-import Security
-import Serialization
-import Session
+import PinproxyHTTPWire
+import PinproxySecurity
+import PinproxySerialization
+import PinproxySession
 import Testing
 
-@testable import Configuration
+@testable import PinproxyConfiguration
 
 /// Each key of `session`, `request`, `response` and `rules`, right and wrong.
 @Suite struct RuleReadingTests {

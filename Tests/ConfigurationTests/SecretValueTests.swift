@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Configuration
+@testable import PinproxyConfiguration
 
 /// Whatever stands in a file, and wherever: what a URL holds in confidence is in no problem.
 @Suite struct SecretValueTests {

@@ -1,9 +1,9 @@
 import Foundation
-import Security
-import Session
+import PinproxySecurity
+import PinproxySession
 import Testing
 
-@testable import Configuration
+@testable import PinproxyConfiguration
 
 /// The files that people get must work as they are, and so must what they are told to uncomment.
 @Suite struct ShippedFilesTests {

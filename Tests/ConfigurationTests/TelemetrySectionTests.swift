@@ -1,9 +1,9 @@
 import Foundation
-import Serialization
-import TestAuthority
+import PinproxySerialization
+import PinproxyTestAuthority
 import Testing
 
-@testable import Configuration
+@testable import PinproxyConfiguration
 
 /// `telemetry` in pinproxy.yaml.
 @Suite struct TelemetrySectionTests {

@@ -1,7 +1,7 @@
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
-@testable import Configuration
+@testable import PinproxyConfiguration
 
 /// Files in `upstream.trust` by which no server can be trusted: said where they are named, and no error.
 @Suite struct UselessAnchorTests {

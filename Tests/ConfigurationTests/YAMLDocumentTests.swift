@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Configuration
+@testable import PinproxyConfiguration
 
 /// What becomes of the text before anybody asks what it means.
 @Suite struct YAMLDocumentTests {

@@ -1,5 +1,5 @@
-import CSeccomp
-import Decoding
+import CPinproxySeccomp
+import PinproxyDecoding
 import Glibc
 
 /// Closes itself in as a process that decodes does, then makes one system call, and says what came of it.

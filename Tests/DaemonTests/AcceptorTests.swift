@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 import Testing
 
-@testable import Daemon
+@testable import PinproxyDaemon
 
 /// The acceptor with real workers.
 @Suite(.timeLimit(.minutes(5))) struct AcceptorTests {

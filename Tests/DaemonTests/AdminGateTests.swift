@@ -1,10 +1,10 @@
-import Configuration
-import EventLoop
-import HTTPWire
-import TLS
+import PinproxyConfiguration
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxyTLS
 import Testing
 
-@testable import Daemon
+@testable import PinproxyDaemon
 
 @Suite struct AdminGateTests {
     private static let token = "0123456789abcdef0123456789abcdef"

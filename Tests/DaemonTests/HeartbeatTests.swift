@@ -1,7 +1,7 @@
-import EventLoop
+import PinproxyEventLoop
 import Testing
 
-@testable import Daemon
+@testable import PinproxyDaemon
 
 /// Driven by hand: the threads are closures that answer when the test says so.
 @Suite struct HeartbeatTests {

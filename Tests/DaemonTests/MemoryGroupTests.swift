@@ -1,8 +1,8 @@
-import Clients
+import PinproxyClients
 import Foundation
 import Testing
 
-@testable import Daemon
+@testable import PinproxyDaemon
 
 @Suite struct MemoryGroupTests {
     /// A folder that looks like /sys/fs/cgroup, and the list that names the process's groups.

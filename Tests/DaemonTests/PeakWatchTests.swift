@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Daemon
+@testable import PinproxyDaemon
 
 @Suite struct PeakWatchTests {
     private func isOver(_ counts: [Int]) -> [Bool] {

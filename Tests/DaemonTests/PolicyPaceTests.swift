@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Daemon
+@testable import PinproxyDaemon
 
 /// When the server of the bundle is asked.
 @Suite struct PolicyPaceTests {

@@ -1,7 +1,7 @@
-import Clients
+import PinproxyClients
 import Testing
 
-@testable import Daemon
+@testable import PinproxyDaemon
 
 @Suite struct RunFeedTests {
     @Test func anAnswerIsReadWhole() {

@@ -1,8 +1,8 @@
-import Configuration
+import PinproxyConfiguration
 import Foundation
 import Testing
 
-@testable import Daemon
+@testable import PinproxyDaemon
 
 @Suite struct RunNameRulingTests {
     private func snapshot(_ pins: String) throws -> Snapshot {

@@ -1,10 +1,10 @@
-import EventLoop
+import PinproxyEventLoop
 import Foundation
 import Logging
-import Records
+import PinproxyRecords
 import Testing
 
-@testable import Daemon
+@testable import PinproxyDaemon
 
 /// What may strike thousands of times a second is told twice.
 @Suite(.timeLimit(.minutes(5))) struct ShortageTests {

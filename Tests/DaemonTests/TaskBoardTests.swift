@@ -1,12 +1,12 @@
-import Clients
+import PinproxyClients
 import Dispatch
-import EventLoop
-import HTTPWire
-import Records
-import Session
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxyRecords
+import PinproxySession
 import Testing
 
-@testable import Daemon
+@testable import PinproxyDaemon
 
 /// Questions to real workers, one of which can be held up.
 @Suite(.timeLimit(.minutes(5))) struct TaskBoardTests {

@@ -1,8 +1,8 @@
-import Security
+import PinproxySecurity
 import Testing
 
-@testable import Daemon
-@testable import Records
+@testable import PinproxyDaemon
+@testable import PinproxyRecords
 
 /// What a collector's answers mean, and which figures go to it.
 @Suite struct TelemetryTests {

@@ -1,16 +1,16 @@
-import Clients
-import Configuration
+import PinproxyClients
+import PinproxyConfiguration
 import Dispatch
-import EventLoop
+import PinproxyEventLoop
 import Foundation
 import Logging
-import Records
-import Security
-import Session
-import TLS
+import PinproxyRecords
+import PinproxySecurity
+import PinproxySession
+import PinproxyTLS
 import Testing
 
-@testable import Daemon
+@testable import PinproxyDaemon
 
 /// Two workers and their acceptor, without the daemon's signals, in the test's own process: so that one of them can be
 /// held up.

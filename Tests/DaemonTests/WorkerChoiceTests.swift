@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Daemon
+@testable import PinproxyDaemon
 
 /// Whom a client is handed to.
 @Suite struct WorkerChoiceTests {

@@ -1,4 +1,4 @@
-import CSeccomp
+import CPinproxySeccomp
 import Foundation
 import Testing
 
@@ -98,7 +98,7 @@ import Testing
 
     private static func probe(_ words: [String]) async throws -> Outcome {
         let process = Process()
-        process.executableURL = URL(filePath: Executables.path("ConfinementProbe"))
+        process.executableURL = URL(filePath: Executables.path("PinproxyConfinementProbe"))
         process.arguments = words
         let output = Pipe()
         process.standardOutput = output

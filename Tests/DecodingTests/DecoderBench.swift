@@ -1,8 +1,8 @@
-import Decoding
+import PinproxyDecoding
 import Dispatch
 import Foundation
-import Serialization
-import Session
+import PinproxySerialization
+import PinproxySession
 import Synchronization
 import Testing
 

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Decoding
+@testable import PinproxyDecoding
 
 @Suite struct DecoderStateTests {
     /// One walk: the state, whether a body still lacks its outcome, and what was done to the process.

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Decoding
+@testable import PinproxyDecoding
 
 @Suite struct FrameTests {
     private func bytes(_ message: [UInt8], _ body: [UInt8]) -> [UInt8] {

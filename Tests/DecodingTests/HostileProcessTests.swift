@@ -1,9 +1,9 @@
 import Foundation
-import Serialization
-import Session
+import PinproxySerialization
+import PinproxySession
 import Testing
 
-@testable import Decoding
+@testable import PinproxyDecoding
 
 /// A process that was taken over may say and do anything: one body is refused for it, and nothing else happens.
 @Suite(.timeLimit(.minutes(5))) struct HostileProcessTests {

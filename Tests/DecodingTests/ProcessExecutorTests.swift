@@ -1,10 +1,10 @@
 import Foundation
-import Serialization
-import Session
-import TestBodies
+import PinproxySerialization
+import PinproxySession
+import PinproxyTestBodies
 import Testing
 
-@testable import Decoding
+@testable import PinproxyDecoding
 
 /// The real program decodes, closed in as it is.
 @Suite(.timeLimit(.minutes(5))) struct ProcessExecutorTests {

@@ -1,4 +1,4 @@
-import CSQLite
+import CPinproxySQLite
 
 /// Changes an index that no store has open.
 enum Database {

@@ -1,4 +1,4 @@
-import DiskStore
+import PinproxyDiskStore
 import Foundation
 import Testing
 

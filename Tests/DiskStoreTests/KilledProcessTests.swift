@@ -1,6 +1,6 @@
-import DiskStore
+import PinproxyDiskStore
 import Foundation
-import TLS
+import PinproxyTLS
 import Testing
 
 /// A process that stores, replaces, evicts and purges is killed a hundred times (Tests/StoringProbe).
@@ -59,6 +59,6 @@ import Testing
 
     private static let probe: String = {
         let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
-        return (tests as NSString).deletingLastPathComponent + "/StoringProbe"
+        return (tests as NSString).deletingLastPathComponent + "/PinproxyStoringProbe"
     }()
 }

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import DiskStore
+@testable import PinproxyDiskStore
 
 @Suite struct PieceTagsTests {
     private static let pieces = (0..<3).map { number in (0..<5000).map { UInt8(truncatingIfNeeded: $0 * $0 + number) } }

@@ -1,7 +1,7 @@
-import DiskStore
+import PinproxyDiskStore
 import Foundation
 import Synchronization
-import TLS
+import PinproxyTLS
 
 /// A directory for a store, a clock that the test sets, and what the store has reported.
 final class StoreBed: Sendable {

@@ -1,7 +1,7 @@
-import DiskStore
+import PinproxyDiskStore
 import Foundation
 import Testing
-import TLS
+import PinproxyTLS
 
 @Suite struct StoringTests {
     @Test(arguments: [0, 1, 8192, 8193, 65535, 65536, 65537, 200_000]) func whatWasStoredIsReadAfterARestart(

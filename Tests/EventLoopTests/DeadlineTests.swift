@@ -1,6 +1,6 @@
 import Testing
 
-@testable import EventLoop
+@testable import PinproxyEventLoop
 
 private let millisecond: UInt64 = 1_000_000
 

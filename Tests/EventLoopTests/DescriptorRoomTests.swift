@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-@testable import EventLoop
+@testable import PinproxyEventLoop
 
 @Suite struct DescriptorRoomTests {
     @Test func aBlockIsMadeOnceAtTheFirstUseOfAnyNumberInIt() {

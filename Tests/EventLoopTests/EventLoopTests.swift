@@ -2,7 +2,7 @@ import Glibc
 import Synchronization
 import Testing
 
-@testable import EventLoop
+@testable import PinproxyEventLoop
 
 @Suite struct EventLoopTests {
     @Test func stopBeforeRunMakesRunReturnAtOnce() throws {

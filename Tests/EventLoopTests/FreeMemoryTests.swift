@@ -1,4 +1,4 @@
-import EventLoop
+import PinproxyEventLoop
 import Foundation
 import Synchronization
 import Testing

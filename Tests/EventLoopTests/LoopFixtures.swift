@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-@testable import EventLoop
+@testable import PinproxyEventLoop
 
 /// Ends a loop that would otherwise wait for ever, and fails the test: never reached when all is well.
 final class Watchdog {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import EventLoop
+@testable import PinproxyEventLoop
 
 @Suite struct NameLookupTests {
     private typealias Reply = NameLookup.Reply

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import EventLoop
+@testable import PinproxyEventLoop
 
 @Suite struct ResolverCacheTests {
     private static let second: UInt64 = 1_000_000_000

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@testable import EventLoop
+@testable import PinproxyEventLoop
 
 /// Against a real name server, dnsmasq: what a scripted one over UDP can't show. No hosts file has these names.
 @Suite struct ResolverOverTCPTests {

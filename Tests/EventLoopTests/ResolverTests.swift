@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-@testable import EventLoop
+@testable import PinproxyEventLoop
 
 private typealias Answer = Result<[IPAddress], ResolutionError>
 

@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-@testable import EventLoop
+@testable import PinproxyEventLoop
 
 /// A DNS server over UDP on the test's own loop: says what the test tells it to, and counts the questions.
 final class ScriptedNameServer: SocketHandler {

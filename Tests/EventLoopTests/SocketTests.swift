@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-@testable import EventLoop
+@testable import PinproxyEventLoop
 
 @Suite struct SocketTests {
     @Test(arguments: ["127.0.0.1", "::1"])

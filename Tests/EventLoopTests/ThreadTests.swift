@@ -3,7 +3,7 @@ import Glibc
 import Synchronization
 import Testing
 
-@testable import EventLoop
+@testable import PinproxyEventLoop
 
 @Suite(.timeLimit(.minutes(5)))
 struct ThreadTests {

@@ -17,7 +17,7 @@ import tempfile
 
 here = pathlib.Path(__file__).resolve().parent
 build = here.parent.parent / ".build-fuzz"
-program = build / "release" / "Fuzz"
+program = build / "release" / "PinproxyFuzz"
 # A trap would stop in Swift's backtracer. What is referred to weakly looks like a leak to the leak sanitizer. Freed
 # memory is watched for 16 MB of further allocations instead of 256, more than an input makes; of each allocation eight
 # frames are kept instead of 30. Together that is a tenth faster; to see a crash again, the defaults are used.

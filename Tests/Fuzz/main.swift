@@ -1,6 +1,6 @@
 // Fuzz TARGET [options of libFuzzer] [folders]; Fuzz --list. `make fuzz` calls it; docs/testing.md says more.
 
-import FuzzTargets
+import PinproxyFuzzTargets
 import Glibc
 
 /// Of the fuzzer's runtime, which `-sanitize=fuzzer` links.

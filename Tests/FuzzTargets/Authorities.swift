@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 
 /// Authorities, URLs and paths: what is printed reads as itself, and nothing in it means two things.
 enum Authorities {

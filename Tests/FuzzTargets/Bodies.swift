@@ -1,5 +1,5 @@
 internal import Foundation
-import Serialization
+import PinproxySerialization
 
 /// Bodies that are judged by what they hold, and the codings they come in.
 enum Bodies {

@@ -1,4 +1,4 @@
-import Bundles
+import PinproxyBundles
 
 /// `policy.bundle`, its payloads, and what a verifier makes of them.
 enum BundleFiles {

@@ -1,5 +1,5 @@
-import Caching
-import HTTPWire
+import PinproxyCaching
+import PinproxyHTTPWire
 
 /// A request's head and a response's: what a cache makes of their fields.
 enum CacheFields {

@@ -1,6 +1,6 @@
 import Glibc
-import Security
-import TLS
+import PinproxySecurity
+import PinproxyTLS
 
 /// Certificates to verdict, and what vouches for them. Nobody has the keys of ``FixedChain``: only its leaf may be
 /// accepted.

@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 
 /// Chunked bodies: the filter that passes them on and the decoder agree, however a body is cut.
 enum Chunks {

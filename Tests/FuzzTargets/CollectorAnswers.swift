@@ -1,4 +1,4 @@
-import Daemon
+import PinproxyDaemon
 
 /// The answer of a collector for metrics and logs.
 enum CollectorAnswers {

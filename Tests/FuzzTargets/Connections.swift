@@ -1,8 +1,8 @@
-import Clients
-import EventLoop
+import PinproxyClients
+import PinproxyEventLoop
 internal import Glibc
-import HTTPWire
-import Session
+import PinproxyHTTPWire
+import PinproxySession
 import Synchronization
 
 /// A whole connection of a client: what both sides send comes from the input, in pieces and turns that it chooses.

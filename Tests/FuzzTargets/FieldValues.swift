@@ -1,6 +1,6 @@
-import HTTPWire
-import Serialization
-import Session
+import PinproxyHTTPWire
+import PinproxySerialization
+import PinproxySession
 
 /// Values of fields that servers send, and that decide about something.
 enum FieldValues {

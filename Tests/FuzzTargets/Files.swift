@@ -1,4 +1,4 @@
-import Configuration
+import PinproxyConfiguration
 
 /// pinproxy.yaml and the pin file to a snapshot.
 enum Files {

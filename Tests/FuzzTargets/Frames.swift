@@ -1,8 +1,8 @@
-import Daemon
-import Decoding
-import HTTPWire
-import Isolation
-import Serialization
+import PinproxyDaemon
+import PinproxyDecoding
+import PinproxyHTTPWire
+import PinproxyIsolation
+import PinproxySerialization
 
 /// Messages between programs of a machine: decoder processes, the control socket, names of an isolated network.
 enum Frames {

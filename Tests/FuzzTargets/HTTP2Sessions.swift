@@ -1,5 +1,5 @@
-import HTTP2
-import HTTPWire
+import PinproxyHTTP2
+import PinproxyHTTPWire
 
 /// Sessions of HTTP/2, from either side: what a peer sends, and what is commanded meanwhile.
 ///

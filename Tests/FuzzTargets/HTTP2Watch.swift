@@ -1,5 +1,5 @@
-import HTTP2
-import HTTPWire
+import PinproxyHTTP2
+import PinproxyHTTPWire
 
 /// States what must hold of a session's events, and of what it sends.
 struct HTTP2Watch {

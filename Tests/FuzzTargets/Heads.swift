@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 
 /// Heads of HTTP/1.1: however they arrive, they read alike, and what is passed on reads as what came.
 enum Heads {

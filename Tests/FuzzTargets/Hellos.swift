@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 
 /// TLS handshakes that are looked at and not taken part in.
 enum Hellos {

@@ -1,7 +1,7 @@
-import Clients
-import Configuration
-import Security
-import TLS
+import PinproxyClients
+import PinproxyConfiguration
+import PinproxySecurity
+import PinproxyTLS
 
 /// What a proxy that was taken over says to its signer, and what such a signer says to the proxy.
 enum Leaves {

@@ -1,5 +1,5 @@
-import Addresses
-import EventLoop
+import PinproxyAddresses
+import PinproxyEventLoop
 internal import Glibc
 
 /// What a name server answers: c-ares reads it, and the resolver makes addresses of it.

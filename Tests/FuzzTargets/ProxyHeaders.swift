@@ -1,4 +1,4 @@
-import Clients
+import PinproxyClients
 
 /// PROXY headers of load balancers.
 enum ProxyHeaders {

@@ -1,6 +1,6 @@
 internal import Glibc
-import HTTP2
-import TLS
+import PinproxyHTTP2
+import PinproxyTLS
 
 /// One end of a socket, with what it is going to send.
 final class ScriptedPeer {

@@ -1,15 +1,15 @@
-import Addresses
-import Clients
-import Configuration
-import EventLoop
+import PinproxyAddresses
+import PinproxyClients
+import PinproxyConfiguration
+import PinproxyEventLoop
 internal import Glibc
 internal import Logging
-import Records
-import Security
-import Serialization
-import Session
-import TLS
-import Transport
+import PinproxyRecords
+import PinproxySecurity
+import PinproxySerialization
+import PinproxySession
+import PinproxyTLS
+import PinproxyTransport
 
 /// A worker of the proxy. The fuzzer turns its loop, and plays its client and its parent proxy.
 final class ScriptedProxy {

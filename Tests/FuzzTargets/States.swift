@@ -1,5 +1,5 @@
-import Clients
-import Session
+import PinproxyClients
+import PinproxySession
 
 /// State machines: a byte is an event. Whatever the order, they end once, and nothing follows the end.
 enum States {

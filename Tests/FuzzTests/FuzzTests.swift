@@ -1,5 +1,5 @@
 import Foundation
-import FuzzTargets
+import PinproxyFuzzTargets
 import Testing
 
 /// Each committed input of `make fuzz`, once: a target that finds something wrong ends the run.

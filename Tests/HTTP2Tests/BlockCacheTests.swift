@@ -1,9 +1,9 @@
-import CNGHTTP2
+import CPinproxyNGHTTP2
 import Glibc
-import HTTPWire
+import PinproxyHTTPWire
 import Testing
 
-@testable import HTTP2
+@testable import PinproxyHTTP2
 
 /// The memory that a session of nghttp2 gets.
 @Suite(.enabled(if: BlockCache.limit > 0, "the address sanitizer looks at freed memory"))

@@ -1,5 +1,5 @@
-import HTTP2
-import HTTPWire
+import PinproxyHTTP2
+import PinproxyHTTPWire
 import Testing
 
 /// Windows, and outlets without room (RFC 9113 section 5.2).

@@ -1,5 +1,5 @@
-import HTTP2
-import HTTPWire
+import PinproxyHTTP2
+import PinproxyHTTPWire
 import Testing
 
 /// Heads at, under and over what was announced (RFC 9113 section 6.5.2), and what HPACK makes of few bytes.

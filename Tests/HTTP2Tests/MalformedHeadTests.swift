@@ -1,5 +1,5 @@
-import HTTP2
-import HTTPWire
+import PinproxyHTTP2
+import PinproxyHTTPWire
 import Testing
 
 /// Heads that smuggling and confusion are made of (RFC 9113 sections 8.1.1 to 8.3 and 10.3). None may come out as a

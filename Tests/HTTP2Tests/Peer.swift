@@ -1,5 +1,5 @@
-import HTTP2
-import HTTPWire
+import PinproxyHTTP2
+import PinproxyHTTPWire
 
 /// One side of a connection in memory: a session with its bodies, and what it has received.
 final class Peer: HTTP2Outlet {

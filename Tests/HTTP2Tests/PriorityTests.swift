@@ -1,5 +1,5 @@
-import HTTP2
-import HTTPWire
+import PinproxyHTTP2
+import PinproxyHTTPWire
 import Testing
 
 /// The order of streams (RFC 9218).

@@ -1,5 +1,5 @@
-import HTTP2
-import HTTPWire
+import PinproxyHTTP2
+import PinproxyHTTPWire
 
 /// Frames written by hand, for what no honest peer sends (RFC 9113 section 4.1, RFC 7541).
 enum Raw {

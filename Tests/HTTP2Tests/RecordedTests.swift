@@ -1,5 +1,5 @@
-import HTTP2
-import HTTPWire
+import PinproxyHTTP2
+import PinproxyHTTPWire
 import Testing
 
 /// What other implementations sent, recorded on a socket: whole, in every two parts, and byte by byte.

@@ -1,5 +1,5 @@
-import HTTP2
-import HTTPWire
+import PinproxyHTTP2
+import PinproxyHTTPWire
 import Testing
 
 /// However bytes are cut, they mean the same.

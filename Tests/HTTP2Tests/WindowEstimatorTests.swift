@@ -1,4 +1,4 @@
-import HTTP2
+import PinproxyHTTP2
 import Testing
 
 /// The window that a path needs.

@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 import Testing
 
 @Suite struct ClientHelloTests {

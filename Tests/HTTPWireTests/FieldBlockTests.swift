@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 import Testing
 
 /// Heads and trailers on their way out in HTTP/2.

@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 import Testing
 
 /// Heads that arrived in HTTP/2, as text.

@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 import Testing
 
 @Suite struct HeadWriterTests {
@@ -17,7 +17,7 @@ import Testing
 
     private func rewritten(
         response text: String, clientVersion: HTTPVersion = .http11, connection: ClientPersistence = .keepAlive,
-        inChunks: Bool = false, via: ViaPseudonym? = .test, to method: HTTPWire.Method = .get,
+        inChunks: Bool = false, via: ViaPseudonym? = .test, to method: PinproxyHTTPWire.Method = .get,
         sourceLocation: SourceLocation = #_sourceLocation
     ) throws -> String {
         let head = try #require(response(text, to: method).head, sourceLocation: sourceLocation)
@@ -126,7 +126,7 @@ import Testing
                 a\r\n\(sent == written ? "content-length:" : "Content-Length: ")\(written)\r\nA: b\r\n\r\n
                 """
         )
-        for method in [HTTPWire.Method.get, .head] {
+        for method in [PinproxyHTTPWire.Method.get, .head] {
             #expect(
                 try rewritten(response: "HTTP/1.1 200 O\r\nContent-Length: \(sent)\r\n\r\n", via: nil, to: method)
                     == "HTTP/1.1 200 O\r\nContent-Length: \(written)\r\n\r\n")

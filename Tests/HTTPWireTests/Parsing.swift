@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 
 /// What became of a head that was given in one piece.
 enum Parsed<Head: Sendable>: Sendable {
@@ -32,7 +32,7 @@ func request(_ text: String, limit: Int = 65536) -> Parsed<RequestHead> {
     return Parsed(progress, head, parser.framing)
 }
 
-func response(_ text: String, to method: HTTPWire.Method = .get, limit: Int = 65536) -> Parsed<ResponseHead> {
+func response(_ text: String, to method: PinproxyHTTPWire.Method = .get, limit: Int = 65536) -> Parsed<ResponseHead> {
     var parser = HeadParser(limit: limit)
     var head = ResponseHead()
     let progress = parser.parseResponse(Array(text.utf8).span, to: method, into: &head)

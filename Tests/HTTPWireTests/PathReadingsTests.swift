@@ -1,6 +1,6 @@
 import Testing
 
-@testable import HTTPWire
+@testable import PinproxyHTTPWire
 
 @Suite struct PathReadingsTests {
     /// The readings, the one with everything normalised first; those that are equal once.

@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 import Testing
 
 @Suite struct RequestHeadTests {
@@ -65,17 +65,18 @@ import Testing
     }
 
     @Test(arguments: [
-        ("GET", HTTPWire.Method.get), ("HEAD", .head), ("POST", .post), ("PUT", .put), ("DELETE", .delete),
+        ("GET", PinproxyHTTPWire.Method.get), ("HEAD", .head), ("POST", .post), ("PUT", .put), ("DELETE", .delete),
         ("TRACE", .trace), ("PATCH", .patch), ("OPTIONS", .options), ("get", .other), ("PROPFIND", .other),
         ("M-SEARCH", .other), ("CONNECTS", .other),
     ])
-    func methodsAreCaseSensitive(_ name: String, _ method: HTTPWire.Method) {
+    func methodsAreCaseSensitive(_ name: String, _ method: PinproxyHTTPWire.Method) {
         #expect(request("\(name) / HTTP/1.1\r\nHost: a\r\n\r\n").head?.method == method)
     }
 
     @Test func safetyAndIdempotenceFollowRFC9110() {
-        #expect(HTTPWire.Method.allCases.filter(\.isSafe) == [.get, .head, .options, .trace])
-        #expect(HTTPWire.Method.allCases.filter(\.isIdempotent) == [.get, .head, .put, .delete, .options, .trace])
+        #expect(PinproxyHTTPWire.Method.allCases.filter(\.isSafe) == [.get, .head, .options, .trace])
+        #expect(
+            PinproxyHTTPWire.Method.allCases.filter(\.isIdempotent) == [.get, .head, .put, .delete, .options, .trace])
     }
 
     @Test func targetFormsAreTold() throws {

@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 import Testing
 
 @Suite struct ResponseHeadTests {
@@ -48,7 +48,7 @@ import Testing
 
     /// RFC 9112 section 6.3, case by case.
     @Test(arguments: [
-        (HTTPWire.Method.get, 200, "", BodyFraming.untilClose, false),
+        (PinproxyHTTPWire.Method.get, 200, "", BodyFraming.untilClose, false),
         (.get, 200, "Content-Length: 0\r\n", .length(0), true),
         (.get, 200, "Content-Length: 7\r\n", .length(7), true),
         (.get, 200, "Content-Length: 7\r\nConnection: close\r\n", .length(7), false),
@@ -77,7 +77,7 @@ import Testing
         (.connect, 407, "Content-Length: 7\r\n", .length(7), true),
     ])
     func bodiesOfResponsesAreFramed(
-        _ method: HTTPWire.Method, _ status: Int, _ fields: String, _ framing: BodyFraming, _ keepsAlive: Bool
+        _ method: PinproxyHTTPWire.Method, _ status: Int, _ fields: String, _ framing: BodyFraming, _ keepsAlive: Bool
     ) {
         let parsed = response("HTTP/1.1 \(status) X\r\n\(fields)\r\n", to: method)
         #expect(parsed.framing?.body == framing && parsed.head?.bodyLength == framing.length)

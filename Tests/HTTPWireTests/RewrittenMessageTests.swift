@@ -1,5 +1,5 @@
 import Foundation
-import HTTPWire
+import PinproxyHTTPWire
 import Testing
 
 @Suite struct RewrittenMessageTests {

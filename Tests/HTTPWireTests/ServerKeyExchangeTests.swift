@@ -1,6 +1,6 @@
 import Testing
 
-@testable import HTTPWire
+@testable import PinproxyHTTPWire
 
 @Suite struct ServerKeyExchangeTests {
     typealias Exchange = ServerKeyExchange

@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 import Testing
 
 /// Messages that two parsers have been known to read in two ways: each must be refused, for the

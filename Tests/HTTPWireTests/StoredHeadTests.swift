@@ -1,6 +1,6 @@
 import Testing
 
-@testable import HTTPWire
+@testable import PinproxyHTTPWire
 
 /// The heads that a cache stores and serves.
 @Suite struct StoredHeadTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import HTTPWire
+@testable import PinproxyHTTPWire
 
 @Suite struct ViaPseudonymTests {
     private let own = ViaPseudonym(token: 0x0123_4567_89ab_cdef)

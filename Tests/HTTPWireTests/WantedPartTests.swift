@@ -1,6 +1,6 @@
 import Testing
 
-@testable import HTTPWire
+@testable import PinproxyHTTPWire
 
 /// Whether a 206 is the answer to what was asked.
 @Suite struct WantedPartTests {
@@ -32,7 +32,7 @@ import Testing
     }
 
     private func defect(
-        _ fields: String, _ response: String, _ method: HTTPWire.Method = .get
+        _ fields: String, _ response: String, _ method: PinproxyHTTPWire.Method = .get
     ) throws -> WireError.Code? {
         let asked = try #require(request("\(method.text) / HTTP/1.1\r\nHost: a\r\n\(fields)\r\n").head)
         let bytes = Array("HTTP/1.1 \(response)\r\n\r\n".utf8)

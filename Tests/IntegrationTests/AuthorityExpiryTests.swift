@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// The end of what the proxy shows to its clients: said before it comes, and in words afterwards.

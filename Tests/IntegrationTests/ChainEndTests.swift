@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// A verdict holds as long as its chain is valid: whatever was made under it, and rests since, goes with it.

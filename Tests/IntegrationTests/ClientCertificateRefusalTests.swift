@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// Origins that want a client certificate and don't like what they get: who is named as at fault.

@@ -1,6 +1,6 @@
-import Clients
+import PinproxyClients
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 @testable import pinproxy

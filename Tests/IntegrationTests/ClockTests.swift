@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// libfaketime, which takes the place of the calls that ask for the time of day and leaves the monotonic clock alone.

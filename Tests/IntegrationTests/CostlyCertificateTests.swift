@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// Origins send certificates that are expensive to parse: none is parsed, and no other client waits.

@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// `session.credentials`: clients that know no password get what servers give only to those who do.

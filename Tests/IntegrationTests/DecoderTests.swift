@@ -1,5 +1,5 @@
 import Foundation
-import TestBodies
+import PinproxyTestBodies
 import Testing
 
 /// Expensive bodies are refused with their bound; other bodies are still judged.

@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// What the pin file asks of origins besides pins, in the running proxy: by `defaults` for a host that has

@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// The commands that the documentation quotes, run as they stand there against a real host: a page that tells a person

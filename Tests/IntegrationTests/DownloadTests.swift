@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// `session.resume`: a download that breaks off is continued inside the proxy, or fails so that everybody sees it.

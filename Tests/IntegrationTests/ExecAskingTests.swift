@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// Programs that send no name and password to the proxy: it asks `pinproxy exec` whether their connections belong to

@@ -1,8 +1,8 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
-@testable import Clients
+@testable import PinproxyClients
 
 /// Clients that don't trust the proxy's authority and say nothing are told of; others aren't.
 @Suite(.sharedBed(ExecRefusalBed.prepare), .timeLimit(.minutes(5)))

@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// `pinproxy exec --isolated`: nothing but the proxy can be reached, and otherwise the command notices nothing.

@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// Programs that make namespaces of several users, run by an ordinary user with `--isolated`.

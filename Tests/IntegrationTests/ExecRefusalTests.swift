@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// `pinproxy exec` says why: what the proxy refused for the command, and nothing of anybody else's.

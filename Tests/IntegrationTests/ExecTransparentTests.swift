@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// `pinproxy exec --transparent`: programs that know nothing of a proxy are held to the pins.

@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// Programs that read no common variable trust the proxy's authority under `pinproxy exec`, and are held to the pins.

@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// `pinproxy explain` beside the proxy that it explains, with one configuration.

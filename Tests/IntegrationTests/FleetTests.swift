@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// Several proxies behind Debian's HAProxy, as docs/fleet.md has it: PROXY headers, checks by `/readyz`, one CA.

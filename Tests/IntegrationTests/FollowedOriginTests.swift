@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// `session.redirects: follow` across origins: nobody gets through the proxy what the place that he asked isn't allowed

@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// The authority that programs trust for the proxy's sake is not one that the proxy trusts. Otherwise

@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// What the proxy offers to origins, as an origin records it: the same to every origin, and whatever

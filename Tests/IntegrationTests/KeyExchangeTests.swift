@@ -1,4 +1,4 @@
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// The groups of both sides' key exchanges, with OpenSSL as the other end: whatever it offers alone is accepted, and

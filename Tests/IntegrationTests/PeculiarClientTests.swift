@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// Clients that do something else than the RFCs say, where nothing disagrees; and what is said to those that can't be

@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// A CONNECT that has no connection yet when the proxy is stopped or its configuration changes: how it ends, and how

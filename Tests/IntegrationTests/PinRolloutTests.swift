@@ -1,6 +1,6 @@
-import Configuration
+import PinproxyConfiguration
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// Entries that are enforced after enough evidence, and on some machines first.

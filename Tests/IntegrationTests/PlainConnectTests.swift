@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// Plain HTTP inside CONNECT: what the client sends first tells, and its requests are decided about like `http://`

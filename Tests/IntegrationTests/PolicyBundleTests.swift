@@ -1,6 +1,6 @@
-import Configuration
+import PinproxyConfiguration
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// Machines that take their policy from a signed bundle, which nginx serves and `pinproxy bundle` makes.

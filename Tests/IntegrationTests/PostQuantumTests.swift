@@ -1,4 +1,4 @@
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// Origins and clients with post-quantum signatures (ML-DSA), with OpenSSL 3.5 as the other end.

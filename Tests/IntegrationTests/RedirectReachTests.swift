@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// A redirect from an internet address reaches no internal address, judged by the addresses dialled.

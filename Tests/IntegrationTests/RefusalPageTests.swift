@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// `on_refusal: page`: a person in a browser reads why, and no program is misled any further than it must be.

@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// `pinproxy bundle rehearse` on a machine with nginx as the API, before and while a proxy runs there.

@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// What an entry asks of a server besides its pins, and a server that has it or hasn't.

@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// The files of `crl_files`: announced before they cut hosts off, and read again by themselves.

@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// A reload that takes back what a connection was opened by, its user, its client or its host, ends the

@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// A client's own Digest (RFC 7616) goes through rules that leave its method and target alone: the challenge and the

@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// `pinproxy explain --response` beside the proxy: what curl stores of an origin is judged as the proxy judges it.

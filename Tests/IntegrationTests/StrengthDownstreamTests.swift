@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// The two places where programs speak TLS with the proxy.

@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// A way in which an origin is weak (`Peers/weak_origin.py` knows it by this name), and how its

@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// A task that somebody stops for a while: nothing moves, nothing is lost, and nobody notices but by the wait.

@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// Figures and events at a collector that reads by the definitions of opentelemetry-proto, and collectors that fail.

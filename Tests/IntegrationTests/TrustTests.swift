@@ -1,4 +1,4 @@
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// A chain that an origin serves, and whether the proxy may take it for the origin's.

@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 
 /// What the tests of verified tunnels share: two chains for `origin.test`, the proxy's entry pinning the one.
 struct VerifiedTunnelBed: Sendable {

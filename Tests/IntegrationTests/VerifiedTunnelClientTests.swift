@@ -1,4 +1,4 @@
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// `action: verify-tunnel`: what a client may not send after 200, and clients that leave.

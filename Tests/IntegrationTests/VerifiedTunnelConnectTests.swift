@@ -1,4 +1,4 @@
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// `action: verify-tunnel`: what is refused at CONNECT, by what the probe finds.

@@ -1,4 +1,4 @@
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// `action: verify-tunnel`: what an origin may not answer to the client's ClientHello, after 200.

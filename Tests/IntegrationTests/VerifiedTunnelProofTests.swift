@@ -1,4 +1,4 @@
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// `action: verify-tunnel` in TLS 1.2: the origin proves by its signature of the key exchange that it holds the key of

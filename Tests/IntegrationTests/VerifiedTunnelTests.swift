@@ -1,6 +1,6 @@
 import Foundation
 import Synchronization
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// `action: verify-tunnel`: what real programs see of it, and which chains pass.

@@ -1,7 +1,7 @@
-import EventLoop
+import PinproxyEventLoop
 import Testing
 
-@testable import Isolation
+@testable import PinproxyIsolation
 
 @Suite struct NameMessageTests {
     static func question(_ name: String, type: UInt8, flags: [UInt8] = [1, 0], count: UInt8 = 1) -> [UInt8] {

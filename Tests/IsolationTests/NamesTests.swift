@@ -1,7 +1,7 @@
-import EventLoop
+import PinproxyEventLoop
 import Testing
 
-@testable import Isolation
+@testable import PinproxyIsolation
 
 @Suite struct NamesTests {
     private let one = IPAddress(bytes: [192, 0, 2, 1])!

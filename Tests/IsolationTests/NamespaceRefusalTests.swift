@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Isolation
+@testable import PinproxyIsolation
 
 @Suite struct NamespaceRefusalTests {
     @Test(arguments: [

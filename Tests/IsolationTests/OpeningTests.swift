@@ -1,8 +1,8 @@
-import EventLoop
-import HTTPWire
+import PinproxyEventLoop
+import PinproxyHTTPWire
 import Testing
 
-@testable import Isolation
+@testable import PinproxyIsolation
 
 @Suite struct OpeningTests {
     private func place(_ port: UInt16) -> SocketAddress {

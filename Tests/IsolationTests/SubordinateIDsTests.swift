@@ -1,4 +1,4 @@
-import Isolation
+import PinproxyIsolation
 import Testing
 
 @Suite struct SubordinateIDsTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import LocalPeers
+@testable import PinproxyLocalPeers
 
 @Suite struct ControlGroupTests {
     @Test(

@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-@testable import LocalPeers
+@testable import PinproxyLocalPeers
 
 @Suite struct DirectoryEntryTests {
     /// The last entry that the kernel wrote may end where the process's memory does, long before the structure would.

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import LocalPeers
+@testable import PinproxyLocalPeers
 
 @Suite struct LineageTests {
     /// Of a socket of this process, which a child has too.

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@testable import LocalPeers
+@testable import PinproxyLocalPeers
 
 @Suite struct MappedFilesTests {
     @Test func codeThatWasReplacedIsFound() {

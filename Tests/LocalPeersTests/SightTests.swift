@@ -1,6 +1,6 @@
 import Testing
 
-@testable import LocalPeers
+@testable import PinproxyLocalPeers
 
 @Suite struct SightTests {
     private func sight(_ capabilities: String, isInitial: Bool = true) -> Sight {

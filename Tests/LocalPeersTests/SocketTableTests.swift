@@ -1,9 +1,9 @@
-import EventLoop
+import PinproxyEventLoop
 import Foundation
 import Glibc
 import Testing
 
-@testable import LocalPeers
+@testable import PinproxyLocalPeers
 
 /// Against the kernel: connections of this very process and of its children.
 @Suite struct SocketTableTests {

@@ -1,9 +1,9 @@
-import EventLoop
+import PinproxyEventLoop
 import Foundation
 import Synchronization
 import Testing
 
-@testable import Reachability
+@testable import PinproxyReachability
 
 /// A monitor on a loop of its own in a network namespace, and what it has told.
 final class FollowedNetwork: Sendable {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Reachability
+@testable import PinproxyReachability
 
 @Suite struct LinkKindTests {
     struct Case: CustomTestStringConvertible {

@@ -1,7 +1,7 @@
-import EventLoop
+import PinproxyEventLoop
 import Testing
 
-@testable import Reachability
+@testable import PinproxyReachability
 
 @Suite struct NetlinkParserTests {
     private static let recordings = [

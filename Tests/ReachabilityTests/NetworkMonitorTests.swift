@@ -1,9 +1,9 @@
-import EventLoop
+import PinproxyEventLoop
 import Foundation
 import Synchronization
 import Testing
 
-@testable import Reachability
+@testable import PinproxyReachability
 
 /// Against the kernel: each test has a network of its own, which `ip` changes.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, NetworkNamespace.why))

@@ -1,7 +1,7 @@
-import EventLoop
+import PinproxyEventLoop
 import Testing
 
-@testable import Reachability
+@testable import PinproxyReachability
 
 @Suite struct NetworkStateTests {
     private static let up: UInt32 = 0x1 | 0x40

@@ -1,4 +1,4 @@
-import Reachability
+import PinproxyReachability
 import Synchronization
 import Testing
 

@@ -1,7 +1,7 @@
-import EventLoop
+import PinproxyEventLoop
 import Testing
 
-@testable import Reachability
+@testable import PinproxyReachability
 
 @Suite struct StatusFilterTests {
     private static let eth0 = NetworkLink(name: "eth0", index: 2, kind: .wired)

@@ -1,9 +1,9 @@
 import Foundation
-import TLS
-import TestAuthority
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
-@testable import Records
+@testable import PinproxyRecords
 
 /// What differs between two chains, in words: each row of docs/incidents.md.
 @Suite struct ChainComparisonTests {

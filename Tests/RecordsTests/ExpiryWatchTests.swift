@@ -1,10 +1,10 @@
-import Configuration
+import PinproxyConfiguration
 import Foundation
-import TLS
-import TestAuthority
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
-@testable import Records
+@testable import PinproxyRecords
 
 /// What ends soon, by a clock that the test sets.
 @Suite final class ExpiryWatchTests {

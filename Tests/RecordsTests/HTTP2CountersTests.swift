@@ -1,8 +1,8 @@
-import HTTP2
-import Session
+import PinproxyHTTP2
+import PinproxySession
 import Testing
 
-@testable import Records
+@testable import PinproxyRecords
 
 /// What peers of HTTP/2 connections did, as counts with bounded labels.
 @Suite struct HTTP2CountersTests {

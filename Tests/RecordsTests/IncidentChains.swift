@@ -1,12 +1,12 @@
-import EventLoop
-import TLS
-import TestAuthority
+import PinproxyEventLoop
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
-@testable import Configuration
-@testable import Records
-@testable import Security
-@testable import Session
+@testable import PinproxyConfiguration
+@testable import PinproxyRecords
+@testable import PinproxySecurity
+@testable import PinproxySession
 
 /// Chains and sightings of hosts, without anything on the wire.
 struct IncidentChains {

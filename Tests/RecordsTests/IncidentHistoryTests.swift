@@ -1,10 +1,10 @@
 import Foundation
-import TLS
-import TestAuthority
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
-@testable import Records
-@testable import Session
+@testable import PinproxyRecords
+@testable import PinproxySession
 
 /// How incidents are counted, bounded and ended.
 @Suite struct IncidentHistoryTests {

@@ -1,15 +1,15 @@
-import EventLoop
+import PinproxyEventLoop
 import Foundation
 import Logging
 import Synchronization
-import TLS
-import TestAuthority
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
-@testable import Configuration
-@testable import Records
-@testable import Security
-@testable import Session
+@testable import PinproxyConfiguration
+@testable import PinproxyRecords
+@testable import PinproxySecurity
+@testable import PinproxySession
 
 /// What is kept of incidents and of chains that matched, in files and over a restart.
 @Suite final class IncidentLedgerTests {

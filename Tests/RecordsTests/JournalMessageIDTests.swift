@@ -2,7 +2,7 @@ import Foundation
 import Logging
 import Testing
 
-@testable import Records
+@testable import PinproxyRecords
 
 /// MESSAGE_ID= of the journal's records.
 @Suite struct JournalMessageIDTests {

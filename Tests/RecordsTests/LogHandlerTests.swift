@@ -2,7 +2,7 @@ import Foundation
 import Logging
 import Testing
 
-@testable import Records
+@testable import PinproxyRecords
 
 /// swift-log's events as they arrive at the other end of a pipe.
 @Suite struct LogHandlerTests {

@@ -1,9 +1,9 @@
-import EventLoop
+import PinproxyEventLoop
 import Foundation
 import Logging
 import Testing
 
-@testable import Records
+@testable import PinproxyRecords
 
 /// The lines that programs and people read, byte for byte.
 @Suite struct LogLineTests {

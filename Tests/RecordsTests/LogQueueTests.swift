@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Records
+@testable import PinproxyRecords
 
 /// What waits for the log's writer, and what becomes of it if that takes its time.
 @Suite struct LogQueueTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Records
+@testable import PinproxyRecords
 
 @Suite struct MetricsTextTests {
     private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }

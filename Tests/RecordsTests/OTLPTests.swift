@@ -2,7 +2,7 @@ import Foundation
 import Logging
 import Testing
 
-@testable import Records
+@testable import PinproxyRecords
 
 /// Requests of OTLP, byte by byte as protobuf's own Python library writes them, and the buffer of events.
 @Suite struct OTLPTests {

@@ -1,10 +1,10 @@
-import EventLoop
+import PinproxyEventLoop
 import Foundation
-import HTTPWire
-import Session
+import PinproxyHTTPWire
+import PinproxySession
 import Testing
 
-@testable import Records
+@testable import PinproxyRecords
 
 /// What is kept and counted of failures of pins.
 @Suite struct PinAlarmTests {

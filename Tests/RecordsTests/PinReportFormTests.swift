@@ -1,14 +1,14 @@
-import EventLoop
+import PinproxyEventLoop
 import Foundation
-import HTTPWire
-import TLS
-import TestAuthority
+import PinproxyHTTPWire
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
-@testable import Configuration
-@testable import Records
-@testable import Security
-@testable import Session
+@testable import PinproxyConfiguration
+@testable import PinproxyRecords
+@testable import PinproxySecurity
+@testable import PinproxySession
 
 /// What a report says, and the request that carries it, without anything on the wire.
 @Suite struct PinReportFormTests {

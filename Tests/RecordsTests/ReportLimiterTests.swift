@@ -1,8 +1,8 @@
-import EventLoop
-import TLS
+import PinproxyEventLoop
+import PinproxyTLS
 import Testing
 
-@testable import Records
+@testable import PinproxyRecords
 
 @Suite struct ReportLimiterTests {
     private static let second: UInt64 = 1_000_000_000

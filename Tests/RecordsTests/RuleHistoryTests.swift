@@ -1,8 +1,8 @@
 import Foundation
-import TLS
+import PinproxyTLS
 import Testing
 
-@testable import Records
+@testable import PinproxyRecords
 
 @Suite struct RuleHistoryTests {
     private typealias Name = RuleHistory.Name

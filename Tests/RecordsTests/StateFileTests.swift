@@ -1,11 +1,11 @@
 import Foundation
 import Logging
-import Security
+import PinproxySecurity
 import Synchronization
-import TLS
+import PinproxyTLS
 import Testing
 
-@testable import Records
+@testable import PinproxyRecords
 
 @Suite final class StateFileTests {
     private let directory: String

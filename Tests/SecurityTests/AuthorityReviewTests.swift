@@ -1,6 +1,6 @@
-import Security
-import TLS
-import TestAuthority
+import PinproxySecurity
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
 /// What is wrong with a local authority although it starts.

@@ -1,9 +1,9 @@
 import Foundation
-import TLS
-import TestAuthority
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
-@testable import Security
+@testable import PinproxySecurity
 
 /// A rotation of the local authority, step by step, and whatever comes between.
 @Suite struct AuthorityRotationTests {

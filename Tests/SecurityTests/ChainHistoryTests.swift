@@ -1,9 +1,9 @@
 import Foundation
-import TLS
-import TestAuthority
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
-@testable import Security
+@testable import PinproxySecurity
 
 @Suite struct ChainHistoryTests {
     private let now = Chains.now

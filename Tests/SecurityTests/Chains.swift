@@ -1,7 +1,7 @@
-import TLS
-import TestAuthority
+import PinproxyTLS
+import PinproxyTestAuthority
 
-@testable import Security
+@testable import PinproxySecurity
 
 /// The clock and the chains that the policy's tests share: root → intermediate → leaf for api.test.
 struct Chains {

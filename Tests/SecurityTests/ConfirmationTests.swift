@@ -1,9 +1,9 @@
 import Foundation
-import TLS
-import TestAuthority
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
-@testable import Security
+@testable import PinproxySecurity
 
 /// What a server brings beside its chain, judged under each setting; and what is asked of chains besides pins.
 @Suite struct ConfirmationTests {

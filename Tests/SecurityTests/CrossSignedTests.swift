@@ -1,8 +1,8 @@
-import TLS
-import TestAuthority
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
-@testable import Security
+@testable import PinproxySecurity
 
 /// Two roots vouch for one issuer: whichever way verification takes first, a pin of the other one counts.
 @Suite struct CrossSignedTests {
@@ -97,7 +97,7 @@ import Testing
 
     /// The name constraint is the pinned root's own: the other root's chain may stand, but not its pin.
     @Test func aPinnedRootThatExcludesTheNameDoesNotVouchForIt() throws {
-        typealias DER = TestAuthority.DERWriter
+        typealias DER = PinproxyTestAuthority.DERWriter
         let excluding = DER.sequence(DER.value(0xA1, DER.sequence(DER.value(0x82, Array("api.test".utf8)))))
         let constrained = try HeldCertificate.selfSigned(
             .root("Old Root").with {

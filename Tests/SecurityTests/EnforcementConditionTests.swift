@@ -1,7 +1,7 @@
-import TLS
+import PinproxyTLS
 import Testing
 
-@testable import Security
+@testable import PinproxySecurity
 
 /// What counts towards `enforce_after`, and what doesn't.
 @Suite struct EnforcementConditionTests {

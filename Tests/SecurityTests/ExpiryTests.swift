@@ -1,8 +1,8 @@
-import TLS
-import TestAuthority
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
-@testable import Security
+@testable import PinproxySecurity
 
 /// Pins that have an end, judged before it, at it and after it.
 @Suite struct ExpiryTests {

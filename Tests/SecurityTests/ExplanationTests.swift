@@ -1,9 +1,9 @@
 import Foundation
-import TLS
-import TestAuthority
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
-@testable import Security
+@testable import PinproxySecurity
 
 /// What `explain` prints comes from the verdict that the proxy would give, and never contradicts it.
 @Suite struct ExplanationTests {

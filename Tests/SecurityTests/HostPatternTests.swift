@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Security
+@testable import PinproxySecurity
 
 @Suite struct HostPatternTests {
     @Test(arguments: [

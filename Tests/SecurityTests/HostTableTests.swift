@@ -1,7 +1,7 @@
-import Addresses
+import PinproxyAddresses
 import Testing
 
-@testable import Security
+@testable import PinproxySecurity
 
 @Suite struct HostTableTests {
     private func table(_ patterns: [String]) throws -> HostTable<String> {

@@ -1,10 +1,10 @@
 import Dispatch
 import Synchronization
-import TLS
-import TestAuthority
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
-@testable import Security
+@testable import PinproxySecurity
 
 @Suite struct LeafCacheTests {
     static let now = CertificateTemplate.now

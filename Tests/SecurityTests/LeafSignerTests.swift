@@ -1,8 +1,8 @@
 import Foundation
-import TLS
+import PinproxyTLS
 import Testing
 
-@testable import Security
+@testable import PinproxySecurity
 
 @Suite struct LeafSignerTests {
     private static let now = Int64(Date().timeIntervalSince1970)

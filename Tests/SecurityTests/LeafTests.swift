@@ -1,8 +1,8 @@
 import Foundation
-import TLS
+import PinproxyTLS
 import Testing
 
-@testable import Security
+@testable import PinproxySecurity
 
 @Suite struct LeafTests {
     static let now = LocalAuthorityTests.now

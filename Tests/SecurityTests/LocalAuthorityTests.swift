@@ -1,11 +1,11 @@
-import Addresses
+import PinproxyAddresses
 import Foundation
 import Synchronization
-import TLS
-import TestAuthority
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
-@testable import Security
+@testable import PinproxySecurity
 
 /// A directory that goes when the test goes.
 final class TemporaryDirectory {

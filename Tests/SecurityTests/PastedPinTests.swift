@@ -1,8 +1,8 @@
-import TLS
-import TestAuthority
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
-@testable import Security
+@testable import PinproxySecurity
 
 /// What a refusal offers to be pasted is accepted once it is, whichever the mode, the position and what
 /// the server sends.

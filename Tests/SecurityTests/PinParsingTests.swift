@@ -1,8 +1,8 @@
-import TLS
-import TestAuthority
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
-@testable import Security
+@testable import PinproxySecurity
 
 @Suite struct PinTextTests {
     /// 32 bytes whose base64 begins with a slash, so that curl's spelling and ours must be told apart.

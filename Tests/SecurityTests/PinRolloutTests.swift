@@ -1,9 +1,9 @@
 import Foundation
-import TLS
-import TestAuthority
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
-@testable import Security
+@testable import PinproxySecurity
 
 /// Pins that are enforced from a date, after evidence, or on some machines.
 @Suite struct PinRolloutTests {

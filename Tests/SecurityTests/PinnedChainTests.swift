@@ -1,8 +1,8 @@
-import TLS
-import TestAuthority
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
-@testable import Security
+@testable import PinproxySecurity
 
 /// Where pins match, and where they must not.
 @Suite struct PinnedChainTests {

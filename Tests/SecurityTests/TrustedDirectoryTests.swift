@@ -1,9 +1,9 @@
 import Foundation
 import Synchronization
-import TLS
+import PinproxyTLS
 import Testing
 
-@testable import Security
+@testable import PinproxySecurity
 
 /// A directory that root uses and a hostile user owns.
 @Suite struct TrustedDirectoryTests {

@@ -1,8 +1,8 @@
-import TLS
-import TestAuthority
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
-@testable import Security
+@testable import PinproxySecurity
 
 /// Every cell of AFNetworking's table (with the safe last row): mode × allows invalid × validates name ×
 /// pins or none, each against the same eight servers.

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Serialization
+@testable import PinproxySerialization
 
 @Suite struct RuleTakingTests {
     /// Rules in which every key has another value than its default.

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Serialization
+@testable import PinproxySerialization
 
 /// What may stand in a rule, and what is said of the rest.
 @Suite struct RuleValueTests {

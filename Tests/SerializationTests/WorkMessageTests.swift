@@ -1,7 +1,7 @@
-import TestBodies
+import PinproxyTestBodies
 import Testing
 
-@testable import Serialization
+@testable import PinproxySerialization
 
 /// What goes to the process that decodes, and what comes back from it.
 @Suite struct WorkMessageTests {

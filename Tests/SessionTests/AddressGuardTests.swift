@@ -1,7 +1,7 @@
-import EventLoop
+import PinproxyEventLoop
 import Testing
 
-@testable import Session
+@testable import PinproxySession
 
 @Suite struct AddressGuardTests {
     @Test(arguments: [

@@ -1,12 +1,12 @@
-import EventLoop
-import HTTPWire
-import Security
-import Serialization
-import TLS
-import TestAuthority
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxySecurity
+import PinproxySerialization
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
-@testable import Session
+@testable import PinproxySession
 
 /// A redirect from an internet address reaches no internal address, on every kind of connection.
 @Suite struct AddressScopeTests {

@@ -1,9 +1,9 @@
-import EventLoop
+import PinproxyEventLoop
 import Glibc
-import TLS
-import TestAuthority
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
-import Transport
+import PinproxyTransport
 
 /// The stream is driven by hand: the test makes the calls that readiness would make.
 @Suite struct ByteStreamTests {

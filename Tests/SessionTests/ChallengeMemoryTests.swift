@@ -1,10 +1,10 @@
-import HTTPWire
-import Serialization
+import PinproxyHTTPWire
+import PinproxySerialization
 import Synchronization
-import TLS
+import PinproxyTLS
 import Testing
 
-@testable import Session
+@testable import PinproxySession
 
 @Suite struct ChallengeMemoryTests {
     let memory = ChallengeMemory()

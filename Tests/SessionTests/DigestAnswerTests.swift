@@ -1,9 +1,9 @@
 import Foundation
-import HTTPWire
-import Serialization
+import PinproxyHTTPWire
+import PinproxySerialization
 import Testing
 
-@testable import Session
+@testable import PinproxySession
 
 @Suite struct DigestAnswerTests {
     static func challenge(_ text: String) throws -> DigestChallenge {

@@ -1,10 +1,10 @@
-import EventLoop
+import PinproxyEventLoop
 import Glibc
-import HTTPWire
+import PinproxyHTTPWire
 import Testing
-import Transport
+import PinproxyTransport
 
-@testable import Session
+@testable import PinproxySession
 
 /// One kind of body and how it is to arrive.
 struct Passage: Sendable, CustomTestStringConvertible {

@@ -1,10 +1,10 @@
 import Foundation
 import Glibc
-import Reachability
+import PinproxyReachability
 import Testing
 
-@testable import EventLoop
-@testable import Session
+@testable import PinproxyEventLoop
+@testable import PinproxySession
 
 @Suite struct NetworkOutlookTests {
     private static let wired = reachable("eth0", .wired)

@@ -1,9 +1,9 @@
-import EventLoop
-import HTTPWire
-import Security
-import Session
-import TLS
-import TestAuthority
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxySecurity
+import PinproxySession
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
 @Suite struct ParentProxyTests {

@@ -1,7 +1,7 @@
-import EventLoop
+import PinproxyEventLoop
 import Foundation
-import TLS
-import TestAuthority
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
 /// A listener on loopback, and a thread that serves its connections one after another with blocking calls.

@@ -1,10 +1,10 @@
-import EventLoop
-import Security
-import TLS
-import TestAuthority
+import PinproxyEventLoop
+import PinproxySecurity
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
-@testable import Session
+@testable import PinproxySession
 
 @Suite struct ProbeCacheTests {
     private let authority: OriginAuthority

@@ -1,8 +1,8 @@
-import HTTPWire
+import PinproxyHTTPWire
 import Testing
-import Transport
+import PinproxyTransport
 
-@testable import Session
+@testable import PinproxySession
 
 /// Takes bytes, at most so many in all.
 final class BoundedSink: BodySink {

@@ -1,9 +1,9 @@
-import EventLoop
-import Serialization
+import PinproxyEventLoop
+import PinproxySerialization
 import Testing
-import Transport
+import PinproxyTransport
 
-@testable import Session
+@testable import PinproxySession
 
 @Suite(.timeLimit(.minutes(5))) struct RequestThrottleTests {
     /// Counts pauses, and ends the loop's run after each.

@@ -1,9 +1,9 @@
-import HTTPWire
-import Serialization
+import PinproxyHTTPWire
+import PinproxySerialization
 import Testing
-import Transport
+import PinproxyTransport
 
-@testable import Session
+@testable import PinproxySession
 
 /// A client that takes so many bytes at a time, and nothing every other time.
 private final class SlowSink: BodySink {
@@ -39,7 +39,7 @@ private final class SlowSink: BodySink {
         var rules = ResponseRules()
         rules.serializers = [.json]
         change(&rules)
-        let head = Serialization.ResponseHead(
+        let head = PinproxySerialization.ResponseHead(
             status: 200, contentType: ContentType("application/json"), body: .unknownLength)
         guard case .hold(let judgement, _)? = ResponseJudge(rules)?.verdict(on: head, inspectedBody: limit) else {
             throw Unexpected(text: "not held")

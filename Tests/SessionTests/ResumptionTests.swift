@@ -1,8 +1,8 @@
-import EventLoop
-import HTTPWire
+import PinproxyEventLoop
+import PinproxyHTTPWire
 import Testing
 
-@testable import Session
+@testable import PinproxySession
 
 /// How long is waited before a download is continued. No clock.
 @Suite struct ResumptionTests {

@@ -1,4 +1,4 @@
-import Serialization
+import PinproxySerialization
 
 /// Rules that tests share.
 enum RuleSamples {

@@ -1,7 +1,7 @@
-import HTTPWire
+import PinproxyHTTPWire
 import Testing
 
-@testable import Session
+@testable import PinproxySession
 
 /// Which requests are the same to an origin, so that one response will do for both.
 @Suite struct SharedRequestTests {

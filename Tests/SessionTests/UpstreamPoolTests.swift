@@ -1,12 +1,12 @@
 import Glibc
-import HTTPWire
-import TLS
-import TestAuthority
+import PinproxyHTTPWire
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
-import Transport
+import PinproxyTransport
 
-@testable import EventLoop
-@testable import Session
+@testable import PinproxyEventLoop
+@testable import PinproxySession
 
 @Suite struct UpstreamPoolTests {
     private let bench: Workbench

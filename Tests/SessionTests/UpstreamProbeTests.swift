@@ -1,12 +1,12 @@
 import Foundation
-import Security
-import TLS
-import TestAuthority
+import PinproxySecurity
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
-import Transport
+import PinproxyTransport
 
-@testable import EventLoop
-@testable import Session
+@testable import PinproxyEventLoop
+@testable import PinproxySession
 
 @Suite struct UpstreamProbeTests {
     private let authority: OriginAuthority

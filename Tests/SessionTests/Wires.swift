@@ -1,7 +1,7 @@
-import EventLoop
+import PinproxyEventLoop
 import Glibc
 import Testing
-import Transport
+import PinproxyTransport
 
 /// Two streams over socket pairs, whose outer ends the test holds. The loop doesn't run: the test
 /// makes the calls that readiness would make, in the order that it is about.

@@ -1,13 +1,13 @@
-import CLibevent
+import CPinproxyLibevent
 import Foundation
-import Security
-import TLS
-import TestAuthority
+import PinproxySecurity
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
-import Transport
+import PinproxyTransport
 
-@testable import EventLoop
-@testable import Session
+@testable import PinproxyEventLoop
+@testable import PinproxySession
 
 /// A worker's upstream side on a loop that the test runs until an answer is there.
 final class Workbench {

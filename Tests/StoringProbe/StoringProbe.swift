@@ -1,6 +1,6 @@
-import DiskStore
+import PinproxyDiskStore
 import Glibc
-import TLS
+import PinproxyTLS
 
 /// Opens a store, verifies all that is in it, then stores and removes without end.
 ///

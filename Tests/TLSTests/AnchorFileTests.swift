@@ -1,8 +1,8 @@
 import Glibc
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
-@testable import TLS
+@testable import PinproxyTLS
 
 /// Anchors from files, the machine's among them.
 @Suite final class AnchorFileTests {

@@ -1,7 +1,7 @@
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
-@testable import TLS
+@testable import PinproxyTLS
 
 /// The verdict never depends on what a peer adds to its chain.
 @Suite struct AppendedCertificateTests {

@@ -1,7 +1,7 @@
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
-@testable import TLS
+@testable import PinproxyTLS
 
 /// Chains that nobody honest would send: a clear error or acceptance, and in bounded time.
 @Suite struct BadChainTests {

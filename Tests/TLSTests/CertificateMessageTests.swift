@@ -1,7 +1,7 @@
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
-@testable import TLS
+@testable import PinproxyTLS
 
 /// What a server shows is looked at before OpenSSL parses it.
 @Suite struct CertificateMessageTests {

@@ -1,8 +1,8 @@
 import Glibc
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
-@testable import TLS
+@testable import PinproxyTLS
 
 /// What we offer to servers, read off the wire: no less than a current browser asks for.
 @Suite struct ClientHelloTests {

@@ -1,8 +1,8 @@
 import Glibc
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
-@testable import TLS
+@testable import PinproxyTLS
 
 /// A server and a client over a socket pair, driven in turn by one thread.
 struct ConnectionPair {

@@ -1,7 +1,7 @@
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
-@testable import TLS
+@testable import PinproxyTLS
 
 @Suite struct Ed25519Tests {
     @Test func theBytesOfAKeyMakeTheSameKey() throws {

@@ -1,4 +1,4 @@
-@testable import TLS
+@testable import PinproxyTLS
 
 /// A connection behind a reference, because `#expect` copies what it looks at.
 final class Endpoint {

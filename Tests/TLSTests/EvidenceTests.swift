@@ -1,7 +1,7 @@
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
-@testable import TLS
+@testable import PinproxyTLS
 
 /// What a server staples to its chain reaches `confirm`, in time and once.
 @Suite struct EvidenceTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import TLS
+@testable import PinproxyTLS
 
 @Suite struct GMACTests {
     /// NIST's validation program (CAVP), gcmEncryptExtIV128, the first of 16 bytes to authenticate and none to encrypt;

@@ -1,8 +1,8 @@
 import Glibc
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
-@testable import TLS
+@testable import PinproxyTLS
 
 @Suite struct HandshakeTests {
     let peers: Peers

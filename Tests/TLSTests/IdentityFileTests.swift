@@ -1,7 +1,7 @@
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
-@testable import TLS
+@testable import PinproxyTLS
 
 /// Keys and certificates from the files that people keep them in.
 @Suite struct IdentityFileTests {

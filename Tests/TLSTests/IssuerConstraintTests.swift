@@ -1,7 +1,7 @@
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
-@testable import TLS
+@testable import PinproxyTLS
 
 /// What an issuer's certificate says of those below it: which names, and how many more issuers.
 @Suite struct IssuerConstraintTests {

@@ -1,7 +1,7 @@
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
-@testable import TLS
+@testable import PinproxyTLS
 
 @Suite struct KeyTests {
     @Test(arguments: [TestKey.Kind.p256, .p384, .rsa(2048), .ed25519])

@@ -1,7 +1,7 @@
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
-@testable import TLS
+@testable import PinproxyTLS
 
 /// Name constraints hold for the name that was asked for and for all that a wildcard may stand for, not
 /// only for the names as a certificate writes them (RFC 5280 section 4.2.1.10; CVE-2025-61727).

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import TLS
+@testable import PinproxyTLS
 
 /// What a handshake has agreed on, in words.
 @Suite struct NegotiatedTLSTests {

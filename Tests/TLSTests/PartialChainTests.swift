@@ -1,7 +1,7 @@
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
-@testable import TLS
+@testable import PinproxyTLS
 
 /// An anchor that isn't self-signed is trusted for being one.
 @Suite struct PartialChainTests {

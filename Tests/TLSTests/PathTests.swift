@@ -1,7 +1,7 @@
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
-@testable import TLS
+@testable import PinproxyTLS
 
 /// Where several ways lead up from a leaf, each is judged by itself: one that is wrong costs no other.
 @Suite struct PathTests {

@@ -1,7 +1,7 @@
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
-@testable import TLS
+@testable import PinproxyTLS
 
 /// ML-DSA (RFC 9881), which OpenSSL has from 3.5 on: keys, certificates and handshakes.
 @Suite(.enabled("OpenSSL is older than 3.5") { try OpenSSLCommand.knowsPostQuantumGroups })

@@ -1,7 +1,7 @@
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
-@testable import TLS
+@testable import PinproxyTLS
 
 /// What was verified once is taken again only where nothing differs that the verdict depends on.
 @Suite struct ProvenChainTests {

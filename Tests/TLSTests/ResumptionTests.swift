@@ -1,9 +1,9 @@
-import COpenSSL
+import CPinproxyOpenSSL
 import Synchronization
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
-@testable import TLS
+@testable import PinproxyTLS
 
 @Suite struct ResumptionTests {
     let peers: Peers

@@ -1,7 +1,7 @@
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
-@testable import TLS
+@testable import PinproxyTLS
 
 /// A revocation list belongs to the issuer that its name and signature say, not to the one in authorityKeyIdentifier.
 @Suite struct RevocationListAuthorityTests {

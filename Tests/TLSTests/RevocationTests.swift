@@ -1,7 +1,7 @@
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
-@testable import TLS
+@testable import PinproxyTLS
 
 /// Revocation lists from files, and what they do to a verdict.
 @Suite struct RevocationTests {

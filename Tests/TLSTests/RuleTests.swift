@@ -1,7 +1,7 @@
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
-@testable import TLS
+@testable import PinproxyTLS
 
 /// What RFC 5280 and the CA/Browser Forum's baseline ask of a server's chain: one fault a test, each
 /// named by the error with the certificate that has it.

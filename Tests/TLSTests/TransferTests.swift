@@ -1,8 +1,8 @@
 import Glibc
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
-@testable import TLS
+@testable import PinproxyTLS
 
 /// Reading, writing and ending, with each result that they may have.
 @Suite struct TransferTests {

@@ -1,7 +1,7 @@
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
-@testable import TLS
+@testable import PinproxyTLS
 
 /// Verification of real chains, at a clock that the test sets.
 @Suite struct VerificationTests {

@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 import Glibc
 
 /// A template as the DER of RFC 5280 section 4.1.

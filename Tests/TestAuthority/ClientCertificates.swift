@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 /// Has a test server ask its clients for certificates, and takes down what they show.
 public final class ClientCertificates {

@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 /// Files that people keep keys and certificates in.
 extension HeldCertificate {

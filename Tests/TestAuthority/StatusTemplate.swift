@@ -1,5 +1,5 @@
-import COpenSSL
-import CShims
+import CPinproxyOpenSSL
+import CPinproxyShims
 
 /// What an OCSP response (RFC 6960) is to say. As it comes, it says on the tests' clock that the
 /// certificate is good.

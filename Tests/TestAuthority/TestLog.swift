@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 /// A Certificate Transparency log (RFC 6962) that promises whatever it is asked to.
 public final class TestLog: Sendable {

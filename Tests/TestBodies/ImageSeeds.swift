@@ -1,6 +1,6 @@
 import Foundation
 
-@testable package import Serialization
+@testable package import PinproxySerialization
 
 /// A small image of each kind, made by the encoders of Debian's libraries (BMP, ICO, GIF and TIFF: by hand).
 package enum ImageSeeds {

@@ -1,6 +1,6 @@
 import Synchronization
 import Testing
-import Transport
+import PinproxyTransport
 
 @Suite struct BodyBudgetTests {
     // MARK: Reservations

@@ -1,8 +1,8 @@
 import Glibc
 import Testing
 
-@testable import EventLoop
-@testable import Transport
+@testable import PinproxyEventLoop
+@testable import PinproxyTransport
 
 @Suite struct DialerTests {
     private static let hour: UInt64 = 3_600_000_000_000

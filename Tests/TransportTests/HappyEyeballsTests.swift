@@ -1,7 +1,7 @@
-import EventLoop
+import PinproxyEventLoop
 import Testing
 
-@testable import Transport
+@testable import PinproxyTransport
 
 @Suite struct HappyEyeballsTests {
     private static func address(_ text: String) throws -> SocketAddress {

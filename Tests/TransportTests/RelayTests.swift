@@ -1,7 +1,7 @@
-import EventLoop
+import PinproxyEventLoop
 import Foundation
 import Testing
-import Transport
+import PinproxyTransport
 
 /// Relays between two socket pairs; the test holds the outer ends.
 @Suite struct RelayTests {

@@ -1,5 +1,5 @@
-package import EventLoop
-import Session
+package import PinproxyEventLoop
+import PinproxySession
 
 /// What is known of a client when its connection is accepted.
 package struct Arrival: Sendable {

@@ -1,8 +1,8 @@
-import Configuration
-import EventLoop
-import HTTPWire
-import LocalPeers
-import Session
+import PinproxyConfiguration
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxyLocalPeers
+import PinproxySession
 
 /// Which clients the proxy serves at all, whatever they ask for.
 extension ClientConnection {

@@ -1,10 +1,10 @@
-import Configuration
-import EventLoop
-import HTTPWire
-import Security
-package import Session
-import TLS
-package import Transport
+import PinproxyConfiguration
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxySecurity
+package import PinproxySession
+import PinproxyTLS
+package import PinproxyTransport
 
 /// One client's connection: CONNECT, TLS inside it, or a tunnel. ``ClientRequest`` has its requests, and
 /// ``ConnectionState`` decides what happens next.

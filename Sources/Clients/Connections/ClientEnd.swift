@@ -1,7 +1,7 @@
-import Configuration
-import HTTPWire
-import Session
-import Transport
+import PinproxyConfiguration
+import PinproxyHTTPWire
+import PinproxySession
+import PinproxyTransport
 
 /// How a client's connection ends, and what is logged of its tasks.
 extension ClientConnection {

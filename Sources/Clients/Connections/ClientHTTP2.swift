@@ -1,7 +1,7 @@
-import HTTP2
-import HTTPWire
-import Session
-import Transport
+import PinproxyHTTP2
+import PinproxyHTTPWire
+import PinproxySession
+import PinproxyTransport
 
 /// The requests of a client that chose HTTP/2 inside its CONNECT.
 extension ClientConnection: HTTP2ServerOwner {

@@ -1,9 +1,9 @@
-import Configuration
-import EventLoop
-import HTTPWire
-import LocalPeers
-import Records
-import Session
+import PinproxyConfiguration
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxyLocalPeers
+import PinproxyRecords
+import PinproxySession
 
 /// Finds the processes at the other end: when the connection begins, for the access log or the list of tasks; and for a
 /// decision, which waits for them, if the host's entry asks for them (`clients`).

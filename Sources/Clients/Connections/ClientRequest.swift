@@ -1,10 +1,10 @@
-import Configuration
-import EventLoop
-import HTTPWire
-import LocalPeers
-import Records
-package import Session
-import Transport
+import PinproxyConfiguration
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxyLocalPeers
+import PinproxyRecords
+package import PinproxySession
+import PinproxyTransport
 
 /// A request of a client: its identity, route, rules and record. Its exchange belongs to its door. An HTTP/1.1
 /// connection reuses the object for all its requests. The two are one idea: each asks the other.

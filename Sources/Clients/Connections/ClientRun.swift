@@ -1,6 +1,6 @@
-import HTTPWire
-import LocalPeers
-import Session
+import PinproxyHTTPWire
+import PinproxyLocalPeers
+import PinproxySession
 
 /// The run of `pinproxy exec` that a client belongs to: by its token, or as the process says that began the run, since
 /// many programs send no credentials from the proxy's URL unless asked.

@@ -1,8 +1,8 @@
-import Configuration
-package import EventLoop
+import PinproxyConfiguration
+package import PinproxyEventLoop
 import Logging
-package import Session
-import Transport
+package import PinproxySession
+import PinproxyTransport
 
 /// The client's tasks in flight, and control over them. Each request of HTTP/2 has one.
 extension ClientConnection {

@@ -1,7 +1,7 @@
-import EventLoop
-import Session
-import TLS
-import Transport
+import PinproxyEventLoop
+import PinproxySession
+import PinproxyTLS
+import PinproxyTransport
 
 /// Whether a client trusts the proxy's authority, as far as it shows. One that doesn't says so by an alert in the
 /// handshake; or, if it checks certificates after the handshake, only by its end.

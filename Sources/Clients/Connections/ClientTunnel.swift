@@ -1,7 +1,7 @@
-import EventLoop
-import HTTPWire
-import Session
-import TLS
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxySession
+import PinproxyTLS
 
 /// A CONNECT of a client, and its route.
 final class ClientTunnel {

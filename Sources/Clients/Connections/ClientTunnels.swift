@@ -1,7 +1,7 @@
-import EventLoop
-import Records
-import Session
-import Transport
+import PinproxyEventLoop
+import PinproxyRecords
+import PinproxySession
+import PinproxyTransport
 
 /// Tunnels, verified or not: bytes are carried unread.
 extension ClientConnection {

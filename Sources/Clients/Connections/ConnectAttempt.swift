@@ -1,9 +1,9 @@
-import Configuration
-import EventLoop
-import HTTPWire
-import Records
-import Session
-import Transport
+import PinproxyConfiguration
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxyRecords
+import PinproxySession
+import PinproxyTransport
 
 /// The upstream connection for a CONNECT: an idle one of the same policy, or a new one; for a verified tunnel, one to
 /// an origin that a probe has accepted. A reload may overtake it. Then one more is made by the new configuration, and

@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 
 /// The answer to TRACE or OPTIONS with Max-Forwards: 0 (RFC 9110 section 7.6.2).
 enum FinalRecipient {

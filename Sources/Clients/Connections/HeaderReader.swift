@@ -1,4 +1,4 @@
-package import EventLoop
+package import PinproxyEventLoop
 import Glibc
 
 /// Reads the PROXY header before a client's first byte, and nothing beyond.

@@ -1,5 +1,5 @@
-package import Records
-import Session
+package import PinproxyRecords
+import PinproxySession
 
 /// What the clients of a worker have open, and what their tasks hold open to origins.
 package struct OpenConnections: Sendable {

@@ -1,6 +1,6 @@
-import EventLoop
-import Records
-import Session
+import PinproxyEventLoop
+import PinproxyRecords
+import PinproxySession
 
 /// A refusal that waits for its client to be found. Kept by the worker: the search may release its closure on another
 /// thread.

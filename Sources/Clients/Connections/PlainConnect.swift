@@ -1,10 +1,10 @@
-import Configuration
-import EventLoop
-import HTTPWire
-import Serialization
-import Session
-import TLS
-import Transport
+import PinproxyConfiguration
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxySerialization
+import PinproxySession
+import PinproxyTLS
+import PinproxyTransport
 
 /// Plain HTTP inside CONNECT, as `ws://` clients and `curl --proxytunnel` speak it, told from TLS by the first byte.
 /// Requests are judged like those for `http://` URLs. A client that begins with TLS never reaches a server in the

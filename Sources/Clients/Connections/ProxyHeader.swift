@@ -1,4 +1,4 @@
-import EventLoop
+import PinproxyEventLoop
 
 /// The PROXY protocol, versions 1 and 2 (HAProxy's `proxy-protocol.txt`, 2.8), sent before a client's first byte. It
 /// can claim any address, so it counts from trusted senders only.

@@ -1,7 +1,7 @@
-import Configuration
-package import HTTPWire
-import Serialization
-package import Session
+import PinproxyConfiguration
+package import PinproxyHTTPWire
+import PinproxySerialization
+package import PinproxySession
 
 /// Routes redirects of a client's exchanges like the client's own requests.
 extension ClientRequest {

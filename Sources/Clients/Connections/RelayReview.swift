@@ -1,10 +1,10 @@
-import Configuration
-import EventLoop
-import Records
-import Security
-import Session
-import TLS
-import Transport
+import PinproxyConfiguration
+import PinproxyEventLoop
+import PinproxyRecords
+import PinproxySecurity
+import PinproxySession
+import PinproxyTLS
+import PinproxyTransport
 
 /// Closes open connections that a reload forbids. Requests are judged one by one; tunnels and upgraded protocols carry
 /// none, so they are closed if the new configuration would not have allowed them.

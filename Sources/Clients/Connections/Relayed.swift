@@ -1,7 +1,7 @@
-import Configuration
-import EventLoop
-import Security
-import Session
+import PinproxyConfiguration
+import PinproxyEventLoop
+import PinproxySecurity
+import PinproxySession
 
 /// Bytes that are carried unread, and what allowed them.
 final class Relayed {

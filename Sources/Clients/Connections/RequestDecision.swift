@@ -1,9 +1,9 @@
-import Configuration
-import EventLoop
-import HTTPWire
-import Records
-import Security
-import Session
+import PinproxyConfiguration
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxyRecords
+import PinproxySecurity
+import PinproxySession
 
 /// Decides about requests to the proxy, and inside CONNECT.
 extension ClientRequest {

@@ -1,9 +1,9 @@
-import Configuration
-import EventLoop
-import HTTPWire
-import Serialization
-import Session
-import Transport
+import PinproxyConfiguration
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxySerialization
+import PinproxySession
+import PinproxyTransport
 
 /// Applies the request rules of a host before a request is passed on.
 extension ClientRequest {

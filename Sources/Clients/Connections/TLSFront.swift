@@ -1,8 +1,8 @@
-package import EventLoop
-import HTTP2
-package import Session
-package import TLS
-package import Transport
+package import PinproxyEventLoop
+import PinproxyHTTP2
+package import PinproxySession
+package import PinproxyTLS
+package import PinproxyTransport
 
 /// TLS on the proxy's own port (an `https://` proxy), before a client connection over a socket pair, at a copy's cost.
 /// A client that chose HTTP/2 has one for each stream.

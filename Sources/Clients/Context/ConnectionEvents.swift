@@ -1,10 +1,10 @@
-import Configuration
-package import EventLoop
-import HTTP2
-package import HTTPWire
+import PinproxyConfiguration
+package import PinproxyEventLoop
+import PinproxyHTTP2
+package import PinproxyHTTPWire
 import Logging
-import Records
-package import Session
+import PinproxyRecords
+package import PinproxySession
 
 /// Logs and counts what peers did to connections of HTTP/2, once for each connection.
 extension WorkerContext {

@@ -1,6 +1,6 @@
-import Session
+import PinproxySession
 import Synchronization
-import TLS
+import PinproxyTLS
 
 /// The TLS settings inside CONNECT, by the protocols that clients are offered (`proxy.http`). Their ticket keys outlive
 /// reloads.

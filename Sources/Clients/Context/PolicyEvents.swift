@@ -1,11 +1,11 @@
-import Configuration
-import EventLoop
-import HTTPWire
+import PinproxyConfiguration
+import PinproxyEventLoop
+import PinproxyHTTPWire
 import Logging
-import Records
-import Security
-import Session
-import TLS
+import PinproxyRecords
+import PinproxySecurity
+import PinproxySession
+import PinproxyTLS
 
 /// Logs, counts and reports what the policy found on new upstream connections, and keeps incidents.
 extension WorkerContext {

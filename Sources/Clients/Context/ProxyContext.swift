@@ -1,11 +1,11 @@
-package import EventLoop
+package import PinproxyEventLoop
 package import Logging
-package import Records
-import Security
-package import Session
+package import PinproxyRecords
+import PinproxySecurity
+package import PinproxySession
 import Synchronization
-import TLS
-package import Transport
+import PinproxyTLS
+package import PinproxyTransport
 
 /// What the workers share: immutable, or safe for threads.
 package final class ProxyContext: Sendable {

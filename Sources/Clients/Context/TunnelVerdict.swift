@@ -1,4 +1,4 @@
-import Security
+import PinproxySecurity
 
 struct TunnelVerdict {
     /// The evidence, in the log's words.

@@ -1,13 +1,13 @@
 // Clients: the client's side of HTTP, CONNECT and interception, tunnels, decisions about hosts, refusals, users, peers,
 // and the runs of pinproxy exec as values.
 
-package import Configuration
-package import EventLoop
-import HTTPWire
+package import PinproxyConfiguration
+package import PinproxyEventLoop
+import PinproxyHTTPWire
 package import Logging
-package import Records
-package import Session
-import Transport
+package import PinproxyRecords
+package import PinproxySession
+import PinproxyTransport
 
 /// What the clients of one worker share: configuration, session manager, log and counts. On the worker's thread.
 package final class WorkerContext {

@@ -1,14 +1,14 @@
-import HTTPWire
+import PinproxyHTTPWire
 import Logging
-import Records
-import Security
+import PinproxyRecords
+import PinproxySecurity
 import Synchronization
-import TLS
+import PinproxyTLS
 
 /// The certificates that clients see, where a signer may have the authority's key.
 extension WorkerContext {
     /// - Parameter asked: the CONNECT's authority, as the client wrote it.
-    func leaf(for asked: Authority) throws(Security.AuthorityError) -> Identity {
+    func leaf(for asked: Authority) throws(PinproxySecurity.AuthorityError) -> Identity {
         try configuration.leaves.identity(for: ServerName(host: asked.host), now: unixTime())
     }
 

@@ -1,7 +1,7 @@
-import EventLoop
-import HTTPWire
-import Session
-import Transport
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxySession
+import PinproxyTransport
 
 /// Answers that the proxy gives itself, and what follows an answer.
 extension HTTP1Server {

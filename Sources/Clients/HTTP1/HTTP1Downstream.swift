@@ -1,6 +1,6 @@
-import HTTPWire
-import Session
-import Transport
+import PinproxyHTTPWire
+import PinproxySession
+import PinproxyTransport
 
 /// The near door of an exchange with an HTTP/1.1 client.
 extension HTTP1Server {

@@ -1,6 +1,6 @@
-import EventLoop
-import Session
-import Transport
+import PinproxyEventLoop
+import PinproxySession
+import PinproxyTransport
 
 extension HTTP1Server {
     /// Ends this side and discards what the client sends: closing with unread bytes could destroy the answer.

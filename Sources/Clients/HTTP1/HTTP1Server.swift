@@ -1,7 +1,7 @@
-package import EventLoop
-package import HTTPWire
-package import Session
-package import Transport
+package import PinproxyEventLoop
+package import PinproxyHTTPWire
+package import PinproxySession
+package import PinproxyTransport
 
 package protocol HTTP1ServerOwner: AnyObject {
     /// The answer was written; the stream is the owner's (``HTTP1Server/AfterAnswer/handOver``).

@@ -1,6 +1,6 @@
-import EventLoop
-import Session
-import Transport
+import PinproxyEventLoop
+import PinproxySession
+import PinproxyTransport
 
 /// Another protocol that a client of HTTP/2 speaks on a stream, such as WebSocket.
 struct ClientUpgrade {

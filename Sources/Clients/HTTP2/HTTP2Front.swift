@@ -1,8 +1,8 @@
-import EventLoop
-import HTTP2
-import HTTPWire
-import Session
-import Transport
+import PinproxyEventLoop
+import PinproxyHTTP2
+import PinproxyHTTPWire
+import PinproxySession
+import PinproxyTransport
 
 /// The proxy's own port for a client that speaks HTTP/2 there (an `https://` proxy): each stream is a connection of its
 /// own to the proxy, over a socket pair, as if the client had opened one. CONNECT is a stream too (RFC 9113 section

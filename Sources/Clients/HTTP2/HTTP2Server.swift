@@ -1,8 +1,8 @@
-import EventLoop
-import HTTP2
-import HTTPWire
-import Session
-import Transport
+import PinproxyEventLoop
+import PinproxyHTTP2
+import PinproxyHTTPWire
+import PinproxySession
+import PinproxyTransport
 
 /// What an HTTP/2 server belongs to.
 protocol HTTP2ServerOwner: AnyObject {

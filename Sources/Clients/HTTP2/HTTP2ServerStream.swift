@@ -1,8 +1,8 @@
-import EventLoop
-import HTTP2
-import HTTPWire
-import Session
-import Transport
+import PinproxyEventLoop
+import PinproxyHTTP2
+import PinproxyHTTPWire
+import PinproxySession
+import PinproxyTransport
 
 /// One request of an HTTP/2 client, with its stream.
 final class HTTP2ServerStream: ServerDoor {

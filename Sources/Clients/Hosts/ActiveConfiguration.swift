@@ -1,8 +1,8 @@
-package import Configuration
+package import PinproxyConfiguration
 package import Logging
-package import Security
-package import Session
-package import TLS
+package import PinproxySecurity
+package import PinproxySession
+package import PinproxyTLS
 
 /// A snapshot, and what is made from it once for all workers.
 package final class ActiveConfiguration: Sendable {

@@ -1,8 +1,8 @@
-package import Configuration
-package import HTTPWire
-import Security
-package import Session
-package import TLS
+package import PinproxyConfiguration
+package import PinproxyHTTPWire
+import PinproxySecurity
+package import PinproxySession
+package import PinproxyTLS
 
 /// What a configuration says of the cache for requests of one URL, and why.
 package struct CacheRuling {

@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 
 /// This process's names in Via, one for each authority: unguessable, and useless for tracking by origins.
 struct LoopDetection: Sendable {

@@ -1,9 +1,9 @@
-package import Configuration
-import HTTPWire
-import Records
-import Security
-package import Session
-package import TLS
+package import PinproxyConfiguration
+import PinproxyHTTPWire
+import PinproxyRecords
+import PinproxySecurity
+package import PinproxySession
+package import PinproxyTLS
 
 /// Decides where one worker's requests go, by the configuration in force.
 struct Router {

@@ -1,7 +1,7 @@
-import Configuration
-package import EventLoop
-package import LocalPeers
-package import Session
+import PinproxyConfiguration
+package import PinproxyEventLoop
+package import PinproxyLocalPeers
+package import PinproxySession
 
 /// The user and processes at the client's end, by the kernel's data. Settled once for a connection.
 package struct ClientPeer: Sendable {

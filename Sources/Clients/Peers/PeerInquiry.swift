@@ -1,7 +1,7 @@
 import Dispatch
-import EventLoop
+import PinproxyEventLoop
 import Glibc
-import LocalPeers
+import PinproxyLocalPeers
 import Synchronization
 
 /// Finds the processes and users of local connections, on its own thread: no worker waits for `/proc` or a directory.

@@ -1,6 +1,6 @@
-package import Configuration
-import LocalPeers
-import Security
+package import PinproxyConfiguration
+import PinproxyLocalPeers
+import PinproxySecurity
 
 /// What this process can know of its clients.
 package struct PeerSight {

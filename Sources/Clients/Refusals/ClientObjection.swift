@@ -1,4 +1,4 @@
-import Configuration
+import PinproxyConfiguration
 
 /// The refusal of a client that the entry's `clients` don't admit.
 package struct ClientObjection {

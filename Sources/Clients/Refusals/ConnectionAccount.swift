@@ -1,7 +1,7 @@
-import EventLoop
-import Records
-import Session
-import TLS
+import PinproxyEventLoop
+import PinproxyRecords
+import PinproxySession
+import PinproxyTLS
 
 /// Who can read a refusal.
 enum RefusalReader {

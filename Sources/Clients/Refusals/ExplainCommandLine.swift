@@ -1,4 +1,4 @@
-package import HTTPWire
+package import PinproxyHTTPWire
 
 /// The `pinproxy explain` command for a request, to be pasted into a shell.
 package struct ExplainCommandLine: Sendable, Equatable, CustomStringConvertible {

@@ -1,5 +1,5 @@
 import FoundationEssentials
-import Records
+import PinproxyRecords
 
 /// A refusal for programs (RFC 9457), with extension members.
 struct ProblemDetails: Encodable {

@@ -1,16 +1,16 @@
-import EventLoop
-package import HTTPWire
-package import Records
-import Security
-package import Serialization
-package import Session
-package import TLS
+import PinproxyEventLoop
+package import PinproxyHTTPWire
+package import PinproxyRecords
+import PinproxySecurity
+package import PinproxySerialization
+package import PinproxySession
+package import PinproxyTLS
 
 /// Why an exchange failed, by who is at fault. Only ``response(to:as:keepsConnection:)`` makes it a response.
 package enum ProxyError {
     // The client's.
     case badRequest(WireError)
-    case badAuthority(HTTPWire.AuthorityError)
+    case badAuthority(PinproxyHTTPWire.AuthorityError)
     case badConnectTarget(ConnectTargetDefect)
     case badMaxForwards
     case tlsToPlainPort
@@ -50,7 +50,7 @@ package enum ProxyError {
     case plainToPinnedHost(String, entry: String)
     // The origin's, or the way's to it.
     /// - Parameter by: where it is written what holds for the host.
-    case upstream(UpstreamFailure, HTTPWire.Authority, PolicySource?)
+    case upstream(UpstreamFailure, PinproxyHTTPWire.Authority, PolicySource?)
     case upstreamClosed(String, host: String)
     case badResponse(WireError, host: String)
     case responseHeadTooLarge(Int, host: String)

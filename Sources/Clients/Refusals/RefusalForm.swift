@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 
 /// What a refusal is written as, so that the client shows its reason.
 enum RefusalForm: CaseIterable {

@@ -1,5 +1,5 @@
-import Records
-import Session
+import PinproxyRecords
+import PinproxySession
 
 /// The content of a refusal, which may hold anything a client or an origin sent: ``RefusalResponse`` escapes it.
 struct RefusalReport {

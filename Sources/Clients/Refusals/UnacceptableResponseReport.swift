@@ -1,6 +1,6 @@
-import HTTPWire
-import Serialization
-import Session
+import PinproxyHTTPWire
+import PinproxySerialization
+import PinproxySession
 
 extension ResponseSerializationError {
     /// The refusal of a response by the rules.

@@ -1,8 +1,8 @@
-import EventLoop
-import HTTPWire
-import Security
-import Session
-import TLS
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxySecurity
+import PinproxySession
+import PinproxyTLS
 
 /// The refusal after a failed connection to an origin.
 extension UpstreamFailure {

@@ -1,9 +1,9 @@
-package import Configuration
-package import EventLoop
-package import Security
-package import Session
-package import TLS
-import Transport
+package import PinproxyConfiguration
+package import PinproxyEventLoop
+package import PinproxySecurity
+package import PinproxySession
+package import PinproxyTLS
+import PinproxyTransport
 
 /// Does once, from the command line, what the proxy does for a host: look-up, address checks, connection (or the
 /// parent's CONNECT), TLS handshake and verdict. Nothing else is sent. The proxy's own ``UpstreamConnector`` makes the

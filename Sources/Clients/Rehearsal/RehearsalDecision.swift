@@ -1,7 +1,7 @@
-package import Configuration
-package import Security
-package import Serialization
-package import Session
+package import PinproxyConfiguration
+package import PinproxySecurity
+package import PinproxySerialization
+package import PinproxySession
 
 extension Rehearsal {
     /// What a configuration does with a host.

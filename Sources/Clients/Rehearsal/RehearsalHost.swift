@@ -1,11 +1,11 @@
-import Addresses
-import Configuration
+import PinproxyAddresses
+import PinproxyConfiguration
 import Glibc
-package import HTTPWire
-import LocalPeers
-import Security
-import Session
-package import TLS
+package import PinproxyHTTPWire
+import PinproxyLocalPeers
+import PinproxySecurity
+import PinproxySession
+package import PinproxyTLS
 
 extension Rehearsal {
     /// A host on a command line: `example.com`, `[::1]:8443`, `::1`, `bücher.example`.

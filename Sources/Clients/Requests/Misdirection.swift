@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 
 /// A mismatch with CONNECT's authority inside it (architecture rule 4).
 package struct Misdirection {

@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 
 /// What a request to the proxy asks for, by the form of its target (RFC 9112 section 3.2).
 enum RequestDestination {
@@ -67,7 +67,7 @@ enum RequestDestination {
 package struct ConnectTargetDefect: Sendable, CustomStringConvertible {
     package let description: String
 
-    init(_ target: ByteRange, _ bytes: Span<UInt8>, _ error: HTTPWire.AuthorityError) {
+    init(_ target: ByteRange, _ bytes: Span<UInt8>, _ error: PinproxyHTTPWire.AuthorityError) {
         let came = ShownText(target.text(in: bytes))
         let url = AbsoluteTarget.split(target, in: bytes)
         let wanted = url.flatMap { Self.authority(of: $0, bytes) } ?? Self.withPort(target, bytes, error)
@@ -89,8 +89,9 @@ package struct ConnectTargetDefect: Sendable, CustomStringConvertible {
         return try? Authority.parse(String(hostAndPort), defaultPort: port).get().description
     }
 
-    private static func withPort(_ target: ByteRange, _ bytes: Span<UInt8>, _ error: HTTPWire.AuthorityError) -> String?
-    {
+    private static func withPort(
+        _ target: ByteRange, _ bytes: Span<UInt8>, _ error: PinproxyHTTPWire.AuthorityError
+    ) -> String? {
         if case .unbracketedIPv6(let meant) = error { return meant }
         guard error == .missingPort else { return nil }
         return try? Authority.parse(target.text(in: bytes), defaultPort: 443).get().description

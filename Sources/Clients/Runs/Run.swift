@@ -1,5 +1,5 @@
-import EventLoop
-import HTTPWire
+import PinproxyEventLoop
+import PinproxyHTTPWire
 import Synchronization
 
 /// One run of `pinproxy exec`: its requests, by token or by process (``RunInquiry``), and their refusals.

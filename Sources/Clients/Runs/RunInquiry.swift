@@ -1,4 +1,4 @@
-import EventLoop
+import PinproxyEventLoop
 
 /// Asked once for each connection.
 enum RunInquiryState {

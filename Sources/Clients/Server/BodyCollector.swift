@@ -1,6 +1,6 @@
-import HTTPWire
-import Session
-import Transport
+import PinproxyHTTPWire
+import PinproxySession
+import PinproxyTransport
 
 /// Gathers the body of a request that a rule rewrites.
 final class BodyCollector: BodySink {

@@ -1,7 +1,7 @@
-import EventLoop
-import HTTPWire
-import Session
-import Transport
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxySession
+import PinproxyTransport
 
 /// Gathers the body of a request that a rule rewrites.
 extension ServerDoor {

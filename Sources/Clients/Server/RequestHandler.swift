@@ -1,5 +1,5 @@
-package import HTTPWire
-package import Session
+package import PinproxyHTTPWire
+package import PinproxySession
 
 /// Answers the requests that arrive at a near door.
 package protocol RequestHandler: AnyObject {

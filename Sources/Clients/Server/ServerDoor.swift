@@ -1,8 +1,8 @@
-import EventLoop
-package import HTTPWire
-import Records
-package import Session
-import Transport
+import PinproxyEventLoop
+package import PinproxyHTTPWire
+import PinproxyRecords
+package import PinproxySession
+import PinproxyTransport
 
 /// A request at the client's side, from its head to the end of its exchange, whatever version of HTTP carries it.
 /// ``HTTP1Server`` serves all requests of a connection, one at a time; there is an ``HTTP2ServerStream`` for each.

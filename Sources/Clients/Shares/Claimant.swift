@@ -1,5 +1,5 @@
-package import EventLoop
-import LocalPeers
+package import PinproxyEventLoop
+import PinproxyLocalPeers
 
 /// Who takes a scarce place: a user of this machine, or else a network address.
 package enum Claimant: Hashable, Sendable, CustomStringConvertible {

@@ -1,7 +1,7 @@
-import EventLoop
-import Security
-import Session
-import TLS
+import PinproxyEventLoop
+import PinproxySecurity
+import PinproxySession
+import PinproxyTLS
 
 /// Why a signer gave no leaf.
 enum SignerFailure: Error, CustomStringConvertible, Equatable {

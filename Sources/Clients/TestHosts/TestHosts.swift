@@ -1,9 +1,9 @@
-import Configuration
-import Records
-import Security
-import Session
+import PinproxyConfiguration
+import PinproxyRecords
+import PinproxySecurity
+import PinproxySession
 import Synchronization
-import TLS
+import PinproxyTLS
 
 /// The configuration for ``Configuration/TestHost``: an authority of this process, trusted for nothing else, and an
 /// entry for each name. One pins the key of the origin (``TestOrigin``), the other a key that nobody has.

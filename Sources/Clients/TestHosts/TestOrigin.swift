@@ -1,9 +1,9 @@
-import Configuration
-import EventLoop
-import HTTPWire
-import Session
-import TLS
-import Transport
+import PinproxyConfiguration
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxySession
+import PinproxyTLS
+import PinproxyTransport
 
 /// The origin of ``Configuration/TestHost``, one for each worker, over socket pairs with TLS. Any client may use it.
 final class TestOrigin: OwnOrigin {

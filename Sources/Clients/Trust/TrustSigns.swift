@@ -1,5 +1,5 @@
-import EventLoop
-import HTTPWire
+import PinproxyEventLoop
+import PinproxyHTTPWire
 
 /// A client as far as it can be distinguished from others.
 struct KnownClient: Sendable {

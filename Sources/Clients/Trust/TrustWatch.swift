@@ -1,6 +1,6 @@
-import EventLoop
-import HTTPWire
-import Session
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxySession
 import Synchronization
 
 /// A client that ended TLS with the proxy right after the handshake, before any request.

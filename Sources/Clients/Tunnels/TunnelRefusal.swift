@@ -1,6 +1,6 @@
-import Security
-import Session
-import TLS
+import PinproxySecurity
+import PinproxySession
+import PinproxyTLS
 
 /// Why a tunnel ended after CONNECT was answered.
 struct TunnelRefusal {

@@ -1,10 +1,10 @@
-import EventLoop
-import HTTPWire
-import Records
-import Security
-import Session
-import TLS
-import Transport
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxyRecords
+import PinproxySecurity
+import PinproxySession
+import PinproxyTLS
+import PinproxyTransport
 
 /// The beginning of a verified tunnel: holds the handshake back until the policy has accepted the origin.
 ///

@@ -1,8 +1,8 @@
-import Configuration
-import HTTPWire
-import Security
-import Session
-import TLS
+import PinproxyConfiguration
+import PinproxyHTTPWire
+import PinproxySecurity
+import PinproxySession
+import PinproxyTLS
 
 extension VerifiedTunnel {
     private typealias Judge = (policy: SecurityPolicy, anchors: TrustAnchors, name: ServerName)

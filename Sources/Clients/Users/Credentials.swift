@@ -1,5 +1,5 @@
 import FoundationEssentials
-package import HTTPWire
+package import PinproxyHTTPWire
 
 /// A client's name and password. Printed or mirrored it shows neither: it must not get into a log.
 package struct Credentials: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {

@@ -1,11 +1,11 @@
-import CCrypt
-import Configuration
-package import EventLoop
+import CPinproxyCrypt
+import PinproxyConfiguration
+package import PinproxyEventLoop
 import Glibc
-import HTTPWire
+import PinproxyHTTPWire
 import Logging
 import Synchronization
-import TLS
+import PinproxyTLS
 
 /// Who may use the proxy: the users of one htpasswd file.
 ///

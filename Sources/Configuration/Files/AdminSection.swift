@@ -1,6 +1,6 @@
 internal import Glibc
-internal import HTTPWire
-internal import TLS
+internal import PinproxyHTTPWire
+internal import PinproxyTLS
 
 extension DaemonFileReader {
     /// - Parameter proxy: where the proxy itself listens.

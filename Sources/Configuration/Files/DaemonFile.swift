@@ -1,7 +1,7 @@
-internal import Addresses
-internal import Security
-internal import Session
-internal import TLS
+internal import PinproxyAddresses
+internal import PinproxySecurity
+internal import PinproxySession
+internal import PinproxyTLS
 
 /// pinproxy.yaml, read: what the daemon is, apart from the pins.
 struct DaemonFile {

@@ -1,6 +1,6 @@
-internal import Security
-internal import Session
-internal import TLS
+internal import PinproxySecurity
+internal import PinproxySession
+internal import PinproxyTLS
 
 /// What holds for hosts that have no entry, and for whatever an entry leaves unsaid.
 struct PinDefaults {

@@ -1,7 +1,7 @@
-internal import Security
-internal import Serialization
-internal import Session
-internal import TLS
+internal import PinproxySecurity
+internal import PinproxySerialization
+internal import PinproxySession
+internal import PinproxyTLS
 
 struct PinEntryReader {
     let section: Section

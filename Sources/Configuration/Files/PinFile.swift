@@ -1,8 +1,8 @@
-internal import Bundles
-internal import EventLoop
-internal import HTTPWire
-internal import Security
-internal import Session
+internal import PinproxyBundles
+internal import PinproxyEventLoop
+internal import PinproxyHTTPWire
+internal import PinproxySecurity
+internal import PinproxySession
 
 /// pins.yaml, read: which hosts are pinned to what.
 struct PinFile {

@@ -1,4 +1,4 @@
-internal import Bundles
+internal import PinproxyBundles
 
 extension DaemonFileReader {
     /// Nil: this machine has only its own pin file.

@@ -1,5 +1,5 @@
-internal import Session
-internal import TLS
+internal import PinproxySession
+internal import PinproxyTLS
 
 extension DaemonFileReader {
     func proxy(_ section: Section) -> ProxySettings {

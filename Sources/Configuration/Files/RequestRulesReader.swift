@@ -1,4 +1,4 @@
-internal import Serialization
+internal import PinproxySerialization
 
 extension RuleBlockReader {
     func request(_ section: Section) -> WrittenTable<RequestRules> {

@@ -1,5 +1,5 @@
-internal import Security
-internal import TLS
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// Reads when or where an entry's pins come to be enforced: `enforce_from`, `enforce_after`, `stage`.
 struct RolloutReader {

@@ -1,6 +1,6 @@
-internal import HTTPWire
-internal import Serialization
-internal import Session
+internal import PinproxyHTTPWire
+internal import PinproxySerialization
+internal import PinproxySession
 
 /// Reads what an entry, or `defaults`, writes of `session`, `request`, `response` and `rules`.
 struct RuleBlockReader {

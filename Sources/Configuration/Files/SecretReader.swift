@@ -1,7 +1,7 @@
 internal import Glibc
-internal import Security
-internal import Serialization
-internal import TLS
+internal import PinproxySecurity
+internal import PinproxySerialization
+internal import PinproxyTLS
 
 extension FileContents {
     /// The first line of a file that only its owner and ``Findings/services`` may read: a password or token.

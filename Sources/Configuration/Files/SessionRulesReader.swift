@@ -1,6 +1,6 @@
-internal import Security
-internal import Serialization
-internal import Session
+internal import PinproxySecurity
+internal import PinproxySerialization
+internal import PinproxySession
 
 /// Ways of writing credentials that expose them.
 package enum UnsafeCredentials: CaseIterable, CustomStringConvertible {

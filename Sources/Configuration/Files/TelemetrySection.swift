@@ -1,5 +1,5 @@
-internal import HTTPWire
-internal import Serialization
+internal import PinproxyHTTPWire
+internal import PinproxySerialization
 
 extension DaemonFileReader {
     /// Nil: nothing is sent.

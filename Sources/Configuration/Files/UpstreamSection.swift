@@ -1,9 +1,9 @@
-internal import Addresses
+internal import PinproxyAddresses
 internal import FoundationEssentials
-internal import HTTPWire
-internal import Security
-internal import Session
-internal import TLS
+internal import PinproxyHTTPWire
+internal import PinproxySecurity
+internal import PinproxySession
+internal import PinproxyTLS
 
 extension DaemonFileReader {
     /// - Parameter listen: where the proxy itself is, which is nobody's parent.

@@ -1,4 +1,4 @@
-package import Session
+package import PinproxySession
 
 /// A parent proxy as `upstream.parent` takes it, written elsewhere.
 package struct WrittenParent: Error {

@@ -1,5 +1,5 @@
-internal import Security
-package import TLS
+internal import PinproxySecurity
+package import PinproxyTLS
 
 /// The files of a configuration that decide what is let through, with what they contain (``FileSources``).
 package struct ConfigurationFiles: Sendable, Equatable {

@@ -1,5 +1,5 @@
 internal import Glibc
-internal import Security
+internal import PinproxySecurity
 
 /// The files that a pattern named when it was read. It is no longer current once a file was added or removed.
 package struct FileListing: Sendable, Equatable, Codable {

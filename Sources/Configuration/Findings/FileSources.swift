@@ -1,7 +1,7 @@
-internal import Bundles
+internal import PinproxyBundles
 internal import Glibc
-internal import Security
-internal import TLS
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// Where one load reads the files that decide what is let through: from their places, or from copies of them.
 ///

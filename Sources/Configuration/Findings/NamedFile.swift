@@ -1,4 +1,4 @@
-internal import Security
+internal import PinproxySecurity
 
 /// A file that the configuration names, noted as it is read.
 package struct NamedFile: Sendable, Hashable {

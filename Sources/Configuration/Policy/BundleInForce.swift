@@ -1,4 +1,4 @@
-package import Bundles
+package import PinproxyBundles
 
 /// The bundle that a configuration was made with.
 package struct BundleInForce: Sendable, Equatable {

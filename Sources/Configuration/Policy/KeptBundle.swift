@@ -1,4 +1,4 @@
-package import Bundles
+package import PinproxyBundles
 internal import FoundationEssentials
 
 /// The bundle that this machine has accepted, as it is kept in the state directory: the file, and what was verified of

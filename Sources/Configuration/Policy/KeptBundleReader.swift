@@ -1,7 +1,7 @@
-internal import Bundles
+internal import PinproxyBundles
 internal import Glibc
-internal import Security
-internal import TLS
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// Reads the bundle that this machine has accepted, and verifies it again: the keys of the configuration may have
 /// changed, and dates pass.

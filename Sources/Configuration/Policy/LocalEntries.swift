@@ -1,6 +1,6 @@
-internal import Addresses
-internal import Security
-internal import TLS
+internal import PinproxyAddresses
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// Whether a machine's own entries leave a bundle's policy as strict as it is. They may add hosts and tighten: for each
 /// host that they decide about, what would hold without them is compared.

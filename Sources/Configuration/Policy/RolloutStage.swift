@@ -1,4 +1,4 @@
-import TLS
+import PinproxyTLS
 
 /// The place of this machine in a rollout, from 0 to 99, the same in each. With `stage: 10` a bundle is for places
 /// below 10, and an entry enforces its pins there.

@@ -1,7 +1,7 @@
 internal import FoundationEssentials
 internal import Glibc
-package import Security
-package import TLS
+package import PinproxySecurity
+package import PinproxyTLS
 
 /// Entries that enforce their pins later, or on some machines.
 extension Snapshot {

@@ -1,6 +1,6 @@
 internal import Glibc
-internal import Security
-internal import TLS
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// Reading of files, with reasons for people.
 enum FileContents {

@@ -1,5 +1,5 @@
-internal import HTTPWire
-internal import Session
+internal import PinproxyHTTPWire
+internal import PinproxySession
 
 /// How the text of a scalar is read into a value.
 struct Form<Value> {

@@ -1,4 +1,4 @@
-package import Session
+package import PinproxySession
 
 package enum Quantity {
     private static let timeUnits: [(name: String, milliseconds: Int64)] = [

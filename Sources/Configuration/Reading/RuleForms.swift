@@ -1,7 +1,7 @@
-internal import HTTPWire
-internal import Security
-internal import Serialization
-internal import Session
+internal import PinproxyHTTPWire
+internal import PinproxySecurity
+internal import PinproxySerialization
+internal import PinproxySession
 
 // The forms of the values in `session`, `request`, `response` and `rules`.
 

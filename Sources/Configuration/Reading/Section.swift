@@ -1,4 +1,4 @@
-internal import HTTPWire
+internal import PinproxyHTTPWire
 
 /// A mapping that is being read: it notes the keys that are asked for, and reports the others as unknown at the end.
 final class Section {

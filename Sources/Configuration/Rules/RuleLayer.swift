@@ -1,6 +1,6 @@
-package import HTTPWire
-package import Serialization
-package import Session
+package import PinproxyHTTPWire
+package import PinproxySerialization
+package import PinproxySession
 
 /// Who wrote a key.
 package struct RuleSource: Sendable, Hashable, CustomStringConvertible {

@@ -1,7 +1,7 @@
-package import HTTPWire
-internal import Serialization
-package import Session
-internal import TLS
+package import PinproxyHTTPWire
+internal import PinproxySerialization
+package import PinproxySession
+internal import PinproxyTLS
 
 /// The rules of one host, laid over one another key by key:
 ///

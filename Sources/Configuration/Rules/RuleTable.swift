@@ -1,5 +1,5 @@
-package import Serialization
-package import Session
+package import PinproxySerialization
+package import PinproxySession
 
 /// The rooms' own types for what `session`, `request` and `response` say, as tables of keys, so that layers
 /// are laid over one another in one place (``RuleLayers``) without a word about any key.

@@ -1,6 +1,6 @@
-import Security
-package import Serialization
-package import Session
+import PinproxySecurity
+package import PinproxySerialization
+package import PinproxySession
 
 // The values of rules for people, in the way in which the file writes them.
 

@@ -1,5 +1,5 @@
-internal import Addresses
-internal import Session
+internal import PinproxyAddresses
+internal import PinproxySession
 
 extension AddressRange {
     /// Parses an address or an address with `/bits`. Bits beyond the prefix must be zero: `10.1.2.3/8` is unclear.

@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 /// The admin port (`admin` in pinproxy.yaml): health, metrics, tasks and the status page.
 package struct AdminSettings: Sendable {

@@ -1,4 +1,4 @@
-package import Security
+package import PinproxySecurity
 
 /// The local authority (`authority` in pinproxy.yaml). Its files are created on the first start, not read here.
 package struct AuthoritySettings: Sendable, Equatable {

@@ -1,5 +1,5 @@
-package import Security
-package import Session
+package import PinproxySecurity
+package import PinproxySession
 package import Synchronization
 
 /// One entry of the pin file, perhaps of 100,000. A class: a look-up copies nothing. They share ``EntryTerms``.

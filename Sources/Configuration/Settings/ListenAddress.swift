@@ -1,6 +1,6 @@
-internal import Addresses
-package import EventLoop
-package import Session
+internal import PinproxyAddresses
+package import PinproxyEventLoop
+package import PinproxySession
 
 /// An address and port to listen on, e.g. `127.0.0.1:7467` or `[::1]:7467`.
 package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {

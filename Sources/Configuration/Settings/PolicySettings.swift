@@ -1,4 +1,4 @@
-package import Bundles
+package import PinproxyBundles
 
 /// Where this machine's policy comes from (`policy` in pinproxy.yaml): a signed bundle, fetched again and again.
 package struct PolicySettings: Sendable, Equatable {

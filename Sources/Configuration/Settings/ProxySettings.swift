@@ -1,5 +1,5 @@
-package import Session
-package import TLS
+package import PinproxySession
+package import PinproxyTLS
 
 /// The proxy port (`proxy` in pinproxy.yaml).
 package struct ProxySettings: Sendable {

@@ -1,6 +1,6 @@
-internal import Addresses
+internal import PinproxyAddresses
 internal import Glibc
-internal import HTTPWire
+internal import PinproxyHTTPWire
 
 /// What is watched, to know whether the network can be reached (`reachability` in pinproxy.yaml).
 package enum ReachabilityTarget: Sendable, Hashable {

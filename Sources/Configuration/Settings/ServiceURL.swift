@@ -1,6 +1,6 @@
-internal import Addresses
+internal import PinproxyAddresses
 internal import FoundationEssentials
-internal import HTTPWire
+internal import PinproxyHTTPWire
 
 /// A service that the proxy itself asks, by an http:// or https:// URL: a collector of reports (`report_uri`), of
 /// metrics and logs (`telemetry.otlp`), or the server of a policy bundle.

@@ -1,5 +1,5 @@
-internal import Security
-package import Serialization
+internal import PinproxySecurity
+package import PinproxySerialization
 
 /// A collector that gets this machine's figures and events by OTLP (`telemetry` in pinproxy.yaml).
 package struct TelemetrySettings: Sendable, Equatable {

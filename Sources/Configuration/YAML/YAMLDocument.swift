@@ -1,4 +1,4 @@
-internal import HTTPWire
+internal import PinproxyHTTPWire
 
 /// Turns the bytes of a file into one YAMLValue, or says why not, in one pass over libyaml's events. Bounded for any
 /// input: the depth of nesting is, and what aliases expand to is counted.

@@ -1,4 +1,4 @@
-internal import CYAML
+internal import CPinproxyYAML
 
 /// What libyaml finds in a text, one event after the other.
 struct YAMLEvents: ~Copyable {

@@ -1,4 +1,4 @@
-internal import HTTPWire
+internal import PinproxyHTTPWire
 
 /// One value of a YAML file with its place. Aliases are followed and merge keys applied. The reader decides the type of
 /// a scalar, not its spelling: `no` can be a name and `0755` a string.

@@ -1,11 +1,11 @@
-import Clients
-import Configuration
-import EventLoop
+import PinproxyClients
+import PinproxyConfiguration
+import PinproxyEventLoop
 import Glibc
-import HTTPWire
+import PinproxyHTTPWire
 import Logging
-import Session
-import TLS
+import PinproxySession
+import PinproxyTLS
 
 /// The admin port (`admin`): the control socket's resources, guarded by ``AdminGate``. On the main loop.
 final class AdminPort {

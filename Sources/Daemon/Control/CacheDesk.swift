@@ -1,11 +1,11 @@
-import Caching
-import Clients
-import Configuration
-import HTTPWire
-import Records
-import Security
-import Session
-import TLS
+import PinproxyCaching
+import PinproxyClients
+import PinproxyConfiguration
+import PinproxyHTTPWire
+import PinproxyRecords
+import PinproxySecurity
+import PinproxySession
+import PinproxyTLS
 
 /// Answers questions about the cache, for the owner of the proxy alone: it holds what each user got. On the main loop.
 struct CacheDesk {

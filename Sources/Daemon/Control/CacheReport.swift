@@ -1,8 +1,8 @@
-import Caching
-import HTTPWire
-import LocalPeers
-import Session
-package import TLS
+import PinproxyCaching
+import PinproxyHTTPWire
+import PinproxyLocalPeers
+import PinproxySession
+package import PinproxyTLS
 
 /// What the cache did since the start.
 package struct CacheCounts: Codable, Sendable, Equatable {

@@ -1,7 +1,7 @@
-import Configuration
-import Security
-import Session
-import TLS
+import PinproxyConfiguration
+import PinproxySecurity
+import PinproxySession
+import PinproxyTLS
 
 /// The answer of `GET /config`: the configuration in force, without secrets and values that rules send.
 struct ConfigurationReport: Encodable {

@@ -1,7 +1,7 @@
-import EventLoop
+import PinproxyEventLoop
 import FoundationEssentials
 import Glibc
-package import HTTPWire
+package import PinproxyHTTPWire
 
 /// A request to a running proxy over one of its sockets. Its methods block.
 struct ControlCall: ~Copyable {
@@ -18,7 +18,8 @@ struct ControlCall: ~Copyable {
     ///   - seconds: for each read and write.
     ///   - fields: of the head besides Host, each with its line's end.
     init(
-        _ place: StateSocket, process: Int32, seconds: Int, _ method: HTTPWire.Method, _ target: String, fields: String
+        _ place: StateSocket, process: Int32, seconds: Int, _ method: PinproxyHTTPWire.Method, _ target: String,
+        fields: String
     ) throws(ControlFailure) {
         let socket = try place.connect(seconds: seconds)
         if let peer = UnixSocket.peer(of: socket.raw), peer.process > 0, peer.process != process {
@@ -32,7 +33,7 @@ struct ControlCall: ~Copyable {
         self.socket = socket
     }
 
-    mutating func head(to method: HTTPWire.Method) throws(ControlFailure) -> ResponseHead {
+    mutating func head(to method: PinproxyHTTPWire.Method) throws(ControlFailure) -> ResponseHead {
         var parser = HeadParser(limit: Self.longestPart)
         var head = ResponseHead()
         while true {
@@ -115,7 +116,7 @@ package struct ControlClient {
 
     /// - Parameter accepting: a status besides 200 that has an answer.
     package func ask<Answer: Decodable>(
-        _ method: HTTPWire.Method, _ target: String, accepting: Int = 200, as type: Answer.Type = Answer.self
+        _ method: PinproxyHTTPWire.Method, _ target: String, accepting: Int = 200, as type: Answer.Type = Answer.self
     ) throws(ControlFailure) -> Answer {
         var call = try ControlCall(
             socket, process: process, seconds: seconds, method, target, fields: "Connection: close\r\n")

@@ -1,9 +1,9 @@
-import Clients
-import EventLoop
-import HTTPWire
-import Session
-import TLS
-import Transport
+import PinproxyClients
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxySession
+import PinproxyTLS
+import PinproxyTransport
 
 /// One client of the control socket or the admin port.
 final class ControlConnection {

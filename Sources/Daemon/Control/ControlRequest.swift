@@ -1,7 +1,7 @@
-import Clients
-import EventLoop
-package import HTTPWire
-import LocalPeers
+import PinproxyClients
+import PinproxyEventLoop
+package import PinproxyHTTPWire
+import PinproxyLocalPeers
 
 /// A request to the control socket or the admin port.
 package struct ControlRequest {

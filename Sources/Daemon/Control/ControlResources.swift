@@ -1,8 +1,8 @@
-import Clients
-import HTTPWire
-import Records
-import Session
-import TLS
+import PinproxyClients
+import PinproxyHTTPWire
+import PinproxyRecords
+import PinproxySession
+import PinproxyTLS
 
 /// The resources of the control socket and the admin port. On the main loop.
 final class ControlResources {

@@ -1,6 +1,6 @@
-import Clients
+import PinproxyClients
 import FoundationEssentials
-import HTTPWire
+import PinproxyHTTPWire
 
 /// An answer of the control socket or the admin port: JSON by default, also for errors.
 struct ControlResponse: Sendable {

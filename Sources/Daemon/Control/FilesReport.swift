@@ -1,6 +1,6 @@
-package import Configuration
+package import PinproxyConfiguration
 import Synchronization
-package import TLS
+package import PinproxyTLS
 
 /// The answer of `GET /files`: what the configuration in force was read from. For the control socket alone.
 package struct FilesReport: Codable, Sendable, Equatable {

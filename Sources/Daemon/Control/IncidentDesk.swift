@@ -1,5 +1,5 @@
-import HTTPWire
-import Records
+import PinproxyHTTPWire
+import PinproxyRecords
 
 /// Answers questions about incidents, for the owner of the proxy alone: they say who connects where. On the main loop.
 struct IncidentDesk {

@@ -1,4 +1,4 @@
-package import Records
+package import PinproxyRecords
 
 /// The answer of `GET /incidents`: the latest first, without their chains.
 package struct IncidentList: Codable, Sendable, Equatable {

@@ -1,7 +1,7 @@
-import Clients
-import EventLoop
-import Records
-import Session
+import PinproxyClients
+import PinproxyEventLoop
+import PinproxyRecords
+import PinproxySession
 
 protocol LiveFeedReader: AnyObject {
     /// - Returns: false: the previous event is still being sent, and this one is dropped.

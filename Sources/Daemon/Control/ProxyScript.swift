@@ -1,5 +1,5 @@
-import Configuration
-import EventLoop
+import PinproxyConfiguration
+import PinproxyEventLoop
 
 /// The answer of `/proxy.pac` (Proxy Auto-Config).
 enum ProxyScript {

@@ -1,10 +1,10 @@
-import Clients
-package import EventLoop
+import PinproxyClients
+package import PinproxyEventLoop
 import Glibc
 import Logging
-import Security
-import Session
-import TLS
+import PinproxySecurity
+import PinproxySession
+import PinproxyTLS
 
 /// A socket of the state directory, for commands: links aren't followed.
 package struct StateSocket: Sendable {

@@ -1,7 +1,7 @@
-package import Reachability
-package import Records
-package import Security
-package import TLS
+package import PinproxyReachability
+package import PinproxyRecords
+package import PinproxySecurity
+package import PinproxyTLS
 
 /// For `GET /status` and `pinproxy status`; of a stopped proxy, from its files.
 package struct StatusReport: Codable, Sendable, Equatable {

@@ -1,5 +1,5 @@
-import EventLoop
-package import Session
+import PinproxyEventLoop
+package import PinproxySession
 
 /// The tasks of all workers, for the main loop (``WorkerInquiry``). Silent workers are named, not awaited.
 final class TaskBoard {

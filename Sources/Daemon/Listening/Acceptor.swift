@@ -1,9 +1,9 @@
-import Clients
-import EventLoop
+import PinproxyClients
+import PinproxyEventLoop
 import Glibc
-import LocalPeers
+import PinproxyLocalPeers
 import Logging
-import Session
+import PinproxySession
 
 /// Accepts clients for the workers. On its own thread: no busy worker or reload delays a client.
 final class Acceptor {

@@ -1,5 +1,5 @@
-import Configuration
-import EventLoop
+import PinproxyConfiguration
+import PinproxyEventLoop
 import Glibc
 
 struct ListeningSocket: Sendable {

@@ -1,10 +1,10 @@
-import Configuration
-import EventLoop
+import PinproxyConfiguration
+import PinproxyEventLoop
 import Glibc
 import Logging
-import Security
-import Session
-import TLS
+import PinproxySecurity
+import PinproxySession
+import PinproxyTLS
 
 /// The proxy's listening sockets, by the configuration in force. On the daemon's main thread.
 final class ProxyListening {

@@ -1,5 +1,5 @@
-import Records
-import Session
+import PinproxyRecords
+import PinproxySession
 
 /// The cache's part of the metrics.
 struct CacheMetrics {

@@ -1,4 +1,4 @@
-import Records
+import PinproxyRecords
 
 /// What is in force, for `/metrics` and for a collector.
 struct ConfigurationMetrics {

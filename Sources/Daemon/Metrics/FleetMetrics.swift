@@ -1,4 +1,4 @@
-import Records
+import PinproxyRecords
 
 /// The entries that have series of their own at a collector: with mismatches, incidents or dead pins. Once there, an
 /// entry stays: a series that came and went would look like a restart.

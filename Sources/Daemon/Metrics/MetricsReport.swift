@@ -1,13 +1,13 @@
-import Clients
-import Configuration
-import Decoding
-import EventLoop
-import HTTP2
-import Records
-import Security
-import Session
-import TLS
-import Transport
+import PinproxyClients
+import PinproxyConfiguration
+import PinproxyDecoding
+import PinproxyEventLoop
+import PinproxyHTTP2
+import PinproxyRecords
+import PinproxySecurity
+import PinproxySession
+import PinproxyTLS
+import PinproxyTransport
 
 /// The answer of `GET /metrics` (docs/metrics.md).
 struct MetricsReport {

@@ -1,6 +1,6 @@
-import Records
-import Security
-import TLS
+import PinproxyRecords
+import PinproxySecurity
+import PinproxyTLS
 
 /// Pins that no longer match while others of their entry do, as `pinproxy lint` finds them.
 struct DeadPins {

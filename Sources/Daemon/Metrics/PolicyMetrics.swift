@@ -1,4 +1,4 @@
-import Records
+import PinproxyRecords
 
 /// The families are there without a bundle too; the samples aren't.
 struct PolicyMetrics {

@@ -1,4 +1,4 @@
-import Records
+import PinproxyRecords
 
 /// What the collector has taken. The families are there without one too; the samples aren't.
 struct TelemetryMetrics {

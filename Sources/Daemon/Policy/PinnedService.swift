@@ -1,7 +1,7 @@
-import Clients
-import Configuration
-import Records
-import Serialization
+import PinproxyClients
+import PinproxyConfiguration
+import PinproxyRecords
+import PinproxySerialization
 
 extension ServiceRequest {
     /// Pins of the server's own entry hold, whatever its action is.

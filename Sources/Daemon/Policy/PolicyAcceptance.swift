@@ -1,9 +1,9 @@
-import Bundles
-import Clients
-import Configuration
+import PinproxyBundles
+import PinproxyClients
+import PinproxyConfiguration
 import Logging
-import Records
-import TLS
+import PinproxyRecords
+import PinproxyTLS
 
 /// Takes a bundle that the server has sent, or refuses it.
 extension PolicyWatch {

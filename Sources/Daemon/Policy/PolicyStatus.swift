@@ -1,5 +1,5 @@
-import Configuration
-package import TLS
+import PinproxyConfiguration
+package import PinproxyTLS
 
 /// The signed policy of a machine, for `status` and the page.
 package struct PolicyStatus: Codable, Sendable, Equatable {

@@ -1,13 +1,13 @@
-import Bundles
-import Clients
-import Configuration
-import EventLoop
-import HTTPWire
+import PinproxyBundles
+import PinproxyClients
+import PinproxyConfiguration
+import PinproxyEventLoop
+import PinproxyHTTPWire
 import Logging
-import Records
-import Security
-import Session
-import TLS
+import PinproxyRecords
+import PinproxySecurity
+import PinproxySession
+import PinproxyTLS
 
 /// Fetches the policy bundle at intervals, and has it put into force, whole or not at all. On the daemon's main loop.
 final class PolicyWatch {

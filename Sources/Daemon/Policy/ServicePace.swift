@@ -1,4 +1,4 @@
-import Configuration
+import PinproxyConfiguration
 
 /// When a service is asked next: the server of the bundle, or a collector. After failures it is asked later and later;
 /// machines that were started together spread out.

@@ -1,9 +1,9 @@
-package import Clients
-package import EventLoop
+package import PinproxyClients
+package import PinproxyEventLoop
 import FoundationEssentials
 import Glibc
-import HTTPWire
-import Transport
+import PinproxyHTTPWire
+import PinproxyTransport
 
 /// Begins a run of `pinproxy exec`, which lasts until ``end()``, or until this object or its process ends.
 package final class RunClient {

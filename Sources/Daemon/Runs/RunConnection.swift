@@ -1,9 +1,9 @@
-import Clients
-import EventLoop
+import PinproxyClients
+import PinproxyEventLoop
 import FoundationEssentials
-import HTTPWire
-import Session
-import Transport
+import PinproxyHTTPWire
+import PinproxySession
+import PinproxyTransport
 
 /// One client of the run socket, with one request: `POST /runs`, then lines of its run; or `GET /addresses?name=NAME`.
 final class RunConnection {

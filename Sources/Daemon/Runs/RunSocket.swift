@@ -1,13 +1,13 @@
-import Clients
-import Configuration
-import EventLoop
+import PinproxyClients
+import PinproxyConfiguration
+import PinproxyEventLoop
 import Glibc
-import HTTPWire
-import LocalPeers
+import PinproxyHTTPWire
+import PinproxyLocalPeers
 import Logging
-import Session
-import TLS
-import Transport
+import PinproxySession
+import PinproxyTLS
+import PinproxyTransport
 
 /// `runs.sock` in the state directory: begins runs of `pinproxy exec` and looks names up, for every user: a run grants
 /// nothing beyond its user's rights (``Run/Grant``). On the main loop.

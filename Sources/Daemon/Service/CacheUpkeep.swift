@@ -1,8 +1,8 @@
-import Configuration
-import DiskStore
-import EventLoop
+import PinproxyConfiguration
+import PinproxyDiskStore
+import PinproxyEventLoop
 import Logging
-import Session
+import PinproxySession
 
 /// Keeps the cache as the configuration says, and tells what happens to its files.
 extension ProxyDaemon {

@@ -1,6 +1,6 @@
-package import Configuration
+package import PinproxyConfiguration
 import FoundationEssentials
-package import TLS
+package import PinproxyTLS
 
 /// A start with the kept configuration, after the present one was refused.
 package struct ConfigurationFallback: Sendable {

@@ -1,14 +1,14 @@
-import Clients
-import Configuration
-import Decoding
-import EventLoop
+import PinproxyClients
+import PinproxyConfiguration
+import PinproxyDecoding
+import PinproxyEventLoop
 import Glibc
-import HTTPWire
+import PinproxyHTTPWire
 import Logging
-import Records
-import Security
-import Session
-import TLS
+import PinproxyRecords
+import PinproxySecurity
+import PinproxySession
+import PinproxyTLS
 
 extension ProxyDaemon {
     func controlResources(_ context: ProxyContext, _ upkeep: PinUpkeep) -> ControlResources {

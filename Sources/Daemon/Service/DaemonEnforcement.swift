@@ -1,8 +1,8 @@
-import Clients
-import Configuration
+import PinproxyClients
+import PinproxyConfiguration
 import Logging
-import Records
-import Security
+import PinproxyRecords
+import PinproxySecurity
 
 /// Entries that are enforced after enough evidence (`enforce_after`).
 extension ProxyDaemon {

@@ -1,10 +1,10 @@
-import Clients
-import Configuration
-import EventLoop
+import PinproxyClients
+import PinproxyConfiguration
+import PinproxyEventLoop
 import Logging
-import Records
-import Security
-import Session
+import PinproxyRecords
+import PinproxySecurity
+import PinproxySession
 
 /// The signed policy of this machine, if pinproxy.yaml names one.
 extension ProxyDaemon {

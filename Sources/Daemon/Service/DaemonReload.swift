@@ -1,13 +1,13 @@
-import Clients
-import Configuration
-import EventLoop
+import PinproxyClients
+import PinproxyConfiguration
+import PinproxyEventLoop
 import Glibc
 import Logging
-import Records
-import Security
-import Session
-import TLS
-import Transport
+import PinproxyRecords
+import PinproxySecurity
+import PinproxySession
+import PinproxyTLS
+import PinproxyTransport
 
 /// Applies a new configuration, whole or not at all.
 extension ProxyDaemon {

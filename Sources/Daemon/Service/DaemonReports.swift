@@ -1,16 +1,16 @@
-import Clients
-import Configuration
-import Decoding
-import EventLoop
+import PinproxyClients
+import PinproxyConfiguration
+import PinproxyDecoding
+import PinproxyEventLoop
 import FoundationEssentials
 import Glibc
-import LocalPeers
+import PinproxyLocalPeers
 import Logging
-import Records
-import Security
-import Session
-import TLS
-import Transport
+import PinproxyRecords
+import PinproxySecurity
+import PinproxySession
+import PinproxyTLS
+import PinproxyTransport
 
 /// The daemon's `/status`, `/metrics` and `/events`.
 extension ProxyDaemon {

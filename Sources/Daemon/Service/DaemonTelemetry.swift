@@ -1,9 +1,9 @@
-import Clients
-import Configuration
-import EventLoop
+import PinproxyClients
+import PinproxyConfiguration
+import PinproxyEventLoop
 import Logging
-import Records
-import Session
+import PinproxyRecords
+import PinproxySession
 
 /// What this machine tells a collector, if pinproxy.yaml names one.
 extension ProxyDaemon {

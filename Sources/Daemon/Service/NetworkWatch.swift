@@ -1,14 +1,14 @@
-import Configuration
-import EventLoop
+import PinproxyConfiguration
+import PinproxyEventLoop
 import Logging
-import Reachability
-import Records
-import Session
+import PinproxyReachability
+import PinproxyRecords
+import PinproxySession
 
 /// Follows the network on the daemon's main loop: logs configured targets, and informs workers. The machine as a whole
 /// is always followed, since requests are refused while it has no network.
 final class NetworkWatch {
-    private typealias Target = Reachability.ReachabilityTarget
+    private typealias Target = PinproxyReachability.ReachabilityTarget
 
     private let loop: EventLoop
     private let logger: Logger
@@ -26,7 +26,7 @@ final class NetworkWatch {
 
     /// - Parameter tell: on another network, earlier connections and names are useless.
     init(
-        loop: EventLoop, names: ResolverCache, targets: [Configuration.ReachabilityTarget], logger: Logger,
+        loop: EventLoop, names: ResolverCache, targets: [PinproxyConfiguration.ReachabilityTarget], logger: Logger,
         tell: @escaping (NetworkOutlook, _ isAnotherNetwork: Bool) -> Void, serversChanged: @escaping () -> Void
     ) throws {
         self.loop = loop
@@ -50,7 +50,7 @@ final class NetworkWatch {
         }
     }
 
-    func follow(_ targets: [Configuration.ReachabilityTarget]) {
+    func follow(_ targets: [PinproxyConfiguration.ReachabilityTarget]) {
         logged = Set(targets.map(\.watched))
         monitor.follow(Self.followed(targets))
         updated()
@@ -73,7 +73,7 @@ final class NetworkWatch {
         return "\(reason)"
     }
 
-    private static func followed(_ targets: [Configuration.ReachabilityTarget]) -> [Target] {
+    private static func followed(_ targets: [PinproxyConfiguration.ReachabilityTarget]) -> [Target] {
         var followed = [Target.any]
         for target in targets.map(\.watched) where !followed.contains(target) { followed.append(target) }
         return followed
@@ -148,8 +148,8 @@ final class NetworkWatch {
     }
 }
 
-extension Configuration.ReachabilityTarget {
-    fileprivate var watched: Reachability.ReachabilityTarget {
+extension PinproxyConfiguration.ReachabilityTarget {
+    fileprivate var watched: PinproxyReachability.ReachabilityTarget {
         switch self {
         case .any: .any
         case .address(let text), .host(let text): .host(text)

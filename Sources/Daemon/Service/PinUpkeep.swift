@@ -1,12 +1,12 @@
-import Clients
-import Configuration
-import EventLoop
-import LocalPeers
+import PinproxyClients
+import PinproxyConfiguration
+import PinproxyEventLoop
+import PinproxyLocalPeers
 import Logging
-import Records
-import Security
-import Session
-import TLS
+import PinproxyRecords
+import PinproxySecurity
+import PinproxySession
+import PinproxyTLS
 
 /// Sends pin reports, writes counts of pins and rules, and warns of expiry, on the daemon's main loop.
 final class PinUpkeep {

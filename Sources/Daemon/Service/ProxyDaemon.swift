@@ -1,16 +1,16 @@
 // Daemon: the rooms put together into the process that every program on the machine talks to: listening, workers,
 // reload, memory, network, control socket, admin port, and the runs of pinproxy exec.
 
-import Clients
-package import Configuration
-import Decoding
-import EventLoop
+import PinproxyClients
+package import PinproxyConfiguration
+import PinproxyDecoding
+import PinproxyEventLoop
 import Glibc
 package import Logging
-package import Records
-import Security
-import Session
-import Transport
+package import PinproxyRecords
+import PinproxySecurity
+import PinproxySession
+import PinproxyTransport
 
 /// The running proxy. SIGHUP reloads. SIGTERM and SIGINT drain; a second one ends at once.
 package final class ProxyDaemon {

@@ -1,5 +1,5 @@
-import EventLoop
-import Security
+import PinproxyEventLoop
+import PinproxySecurity
 
 /// A proxy's connection to its signer. What it sends is not trusted.
 final class SignerConnection: SocketHandler {

@@ -1,11 +1,11 @@
-import Clients
-package import Configuration
-import EventLoop
+import PinproxyClients
+package import PinproxyConfiguration
+import PinproxyEventLoop
 import Glibc
 package import Logging
-import Records
-import Security
-import TLS
+import PinproxyRecords
+import PinproxySecurity
+import PinproxyTLS
 
 /// `pinproxy signer`: has the local authority's key, and issues leaves for hosts that the configuration intercepts.
 package final class SignerService {

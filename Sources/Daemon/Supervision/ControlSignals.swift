@@ -1,4 +1,4 @@
-import EventLoop
+import PinproxyEventLoop
 import Glibc
 
 /// The daemon's signals, on their own thread: no handler interrupts anything.

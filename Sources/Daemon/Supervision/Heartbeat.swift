@@ -1,4 +1,4 @@
-import EventLoop
+import PinproxyEventLoop
 
 /// For WatchdogSec= (systemd.service(5)): every thread's loop turns.
 final class Heartbeat {

@@ -1,4 +1,4 @@
-import EventLoop
+import PinproxyEventLoop
 
 /// What a proxy tells the `pinproxy exec --start` that has started it, over a socket of packets.
 package enum StarterWord {

@@ -1,5 +1,5 @@
-import HTTPWire
-import Records
+import PinproxyHTTPWire
+import PinproxyRecords
 
 /// What a collector's answer means (OTLP/HTTP, "OTLP/HTTP Response").
 package enum CollectorAnswer: Equatable {

@@ -1,8 +1,8 @@
-import Configuration
+import PinproxyConfiguration
 import FoundationEssentials
 import Glibc
-import Records
-import TLS
+import PinproxyRecords
+import PinproxyTLS
 
 extension OTLPDocument.Resource {
     /// This proxy, by OpenTelemetry's names. The machine's ID itself isn't told.

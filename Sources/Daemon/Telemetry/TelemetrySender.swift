@@ -1,10 +1,10 @@
-import Clients
-import Configuration
-import EventLoop
-import HTTPWire
+import PinproxyClients
+import PinproxyConfiguration
+import PinproxyEventLoop
+import PinproxyHTTPWire
 import Logging
-import Records
-import Session
+import PinproxyRecords
+import PinproxySession
 
 /// Sends one signal to the collector: at an interval, later and later after failures, one request at a time. On the
 /// daemon's main loop.

@@ -1,5 +1,5 @@
-import Configuration
-package import TLS
+import PinproxyConfiguration
+package import PinproxyTLS
 
 /// What a collector has taken, for `status`, metrics and the page.
 package struct TelemetryStatus: Codable, Sendable, Equatable {

@@ -1,10 +1,10 @@
-import Clients
-import Configuration
-import EventLoop
+import PinproxyClients
+import PinproxyConfiguration
+import PinproxyEventLoop
 import Logging
-import Records
-import Session
-import TLS
+import PinproxyRecords
+import PinproxySession
+import PinproxyTLS
 
 /// Sends figures and events of this machine to a collector, if pinproxy.yaml names one. On the daemon's main loop.
 final class TelemetryWatch {

@@ -1,5 +1,5 @@
-import Configuration
-import EventLoop
+import PinproxyConfiguration
+import PinproxyEventLoop
 import Glibc
 
 /// Notices replaced or rewritten files, by inotify or ``look()``. Follows symbolic links. On the main loop.

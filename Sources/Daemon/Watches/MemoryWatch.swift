@@ -1,8 +1,8 @@
-import Clients
-import EventLoop
+import PinproxyClients
+import PinproxyEventLoop
 import Logging
-import Security
-import TLS
+import PinproxySecurity
+import PinproxyTLS
 
 /// Sheds load before the control group's memory is used up and the kernel kills the process. On the acceptor's loop,
 /// where no reload or busy worker delays it. No request measures anything.

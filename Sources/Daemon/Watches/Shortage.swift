@@ -1,7 +1,7 @@
-import EventLoop
+import PinproxyEventLoop
 import Logging
-import Records
-import Transport
+import PinproxyRecords
+import PinproxyTransport
 
 /// A shortage that may recur thousands of times a second: its beginning and end are logged, with duration and count.
 final class Shortage {

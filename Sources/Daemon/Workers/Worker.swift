@@ -1,10 +1,10 @@
-import Clients
-import Configuration
-import EventLoop
-import HTTPWire
+import PinproxyClients
+import PinproxyConfiguration
+import PinproxyEventLoop
+import PinproxyHTTPWire
 import Logging
-import Session
-import Transport
+import PinproxySession
+import PinproxyTransport
 
 /// A thread with its loop, clients and their upstream connections. Nothing is shared, so that requests take no lock.
 final class Worker {

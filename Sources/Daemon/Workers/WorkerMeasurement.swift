@@ -1,7 +1,7 @@
-import Clients
-import EventLoop
-import Records
-import Session
+import PinproxyClients
+import PinproxyEventLoop
+import PinproxyRecords
+import PinproxySession
 
 struct WorkerMeasurement: Sendable {
     var counters: WorkerCounters

@@ -1,6 +1,6 @@
-import Clients
-import EventLoop
-import Session
+import PinproxyClients
+import PinproxyEventLoop
+import PinproxySession
 
 final class WorkerThread: Sendable {
     let load: WorkerLoad

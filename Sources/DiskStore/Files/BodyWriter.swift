@@ -1,4 +1,4 @@
-import TLS
+import PinproxyTLS
 
 /// Takes the body of a response. Dropped without a commit, it leaves nothing.
 ///

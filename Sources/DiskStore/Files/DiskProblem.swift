@@ -1,4 +1,4 @@
-internal import CSQLite
+internal import CPinproxySQLite
 import Glibc
 
 /// The disk, the file system or the index refused.

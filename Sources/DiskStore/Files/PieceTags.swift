@@ -1,4 +1,4 @@
-import TLS
+import PinproxyTLS
 
 /// What verifies the pieces of one body: a key, and a GMAC tag of each piece.
 ///

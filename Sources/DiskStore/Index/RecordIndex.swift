@@ -1,5 +1,5 @@
-internal import CSQLite
-import TLS
+internal import CPinproxySQLite
+import PinproxyTLS
 
 /// The index of a store: a row for each record, in SQLite.
 ///

@@ -1,4 +1,4 @@
-internal import CSQLite
+internal import CPinproxySQLite
 import Glibc
 
 /// One connection to a database, for one thread at a time.

@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 /// A stored response, without its body. Its fields are those that were stored: their digest was verified.
 package struct StoredRecord: Sendable {

@@ -1,6 +1,6 @@
 import Glibc
 import Synchronization
-package import TLS
+package import PinproxyTLS
 
 /// Stored responses on disk: an index in SQLite with the small bodies, and a file for each of the others.
 ///

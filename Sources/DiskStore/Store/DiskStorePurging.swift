@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 extension DiskStore {
     /// What a purge removed.

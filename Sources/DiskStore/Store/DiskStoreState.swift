@@ -1,4 +1,4 @@
-import TLS
+import PinproxyTLS
 
 /// What a store knows, below its lock.
 struct DiskStoreState: ~Copyable {

@@ -1,4 +1,4 @@
-import TLS
+import PinproxyTLS
 
 package struct DiskStoreStatus: Sendable, Hashable {
     package let records: Int

@@ -1,4 +1,4 @@
-import TLS
+import PinproxyTLS
 
 /// A locked directory with its index. Ends with its last use: the two can be opened again at once.
 struct OpenedStore: ~Copyable {

@@ -1,7 +1,7 @@
-package import Configuration
-package import Security
-import Session
-package import TLS
+package import PinproxyConfiguration
+package import PinproxySecurity
+import PinproxySession
+package import PinproxyTLS
 
 /// Finds what ends soon or has ended: entries, certificates of pins, clients and the proxy, revocation lists, the
 /// policy bundle. Pure.

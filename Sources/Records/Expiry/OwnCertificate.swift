@@ -1,7 +1,7 @@
-package import Configuration
-package import Security
-import Session
-package import TLS
+package import PinproxyConfiguration
+package import PinproxySecurity
+import PinproxySession
+package import PinproxyTLS
 
 /// A certificate that the proxy shows to clients, or signs with.
 package struct OwnCertificate: Sendable {

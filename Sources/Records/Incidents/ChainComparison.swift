@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 /// What differs between a refused chain and one of the host that met a pin, in words. Texts of certificates are in it,
 /// which an attacker may have written. What clears a chain (a renewal, a rotation) is said only of one that verifies.

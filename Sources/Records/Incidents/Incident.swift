@@ -1,5 +1,5 @@
-import Security
-package import TLS
+import PinproxySecurity
+package import PinproxyTLS
 
 /// A chain that a host presented and that was refused, or reported: what `pinproxy incidents` shows. Everything in it
 /// may come from an attacker: texts are escaped when they are shown.

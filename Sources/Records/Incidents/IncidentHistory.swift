@@ -1,5 +1,5 @@
-import Security
-package import TLS
+import PinproxySecurity
+package import PinproxyTLS
 
 /// The incidents of a machine, bounded by number and bytes. The least recently seen makes room, first of those that are
 /// over, then of hosts without pins: failures of other hosts can't displace open ones of pinned hosts.

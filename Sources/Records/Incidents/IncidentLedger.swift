@@ -1,10 +1,10 @@
-import Configuration
-package import EventLoop
+import PinproxyConfiguration
+package import PinproxyEventLoop
 package import Logging
-import Security
-import Session
+import PinproxySecurity
+import PinproxySession
 import Synchronization
-package import TLS
+package import PinproxyTLS
 
 /// Keeps incidents for all workers, in `incidents.json`, and the last chains of each host that met a pin, in
 /// `matched.json`, to compare them with.

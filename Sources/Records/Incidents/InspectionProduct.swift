@@ -1,4 +1,4 @@
-import TLS
+import PinproxyTLS
 
 /// Products that look into TLS, by the names in the certificates that they issue: security gateways, virus scanners and
 /// debugging proxies. docs/incidents.md lists them. Anybody can write such a name into a certificate: it is a hint.

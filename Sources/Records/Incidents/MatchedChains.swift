@@ -1,5 +1,5 @@
-import Security
-package import TLS
+import PinproxySecurity
+package import PinproxyTLS
 
 /// The last chains of each host that met a pin: what an incident is compared with. Nothing here is ever trusted.
 package struct MatchedChains: Codable, Sendable, Equatable {

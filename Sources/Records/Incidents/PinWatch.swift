@@ -1,6 +1,6 @@
-package import Configuration
-package import Security
-package import TLS
+package import PinproxyConfiguration
+package import PinproxySecurity
+package import PinproxyTLS
 
 /// Counts, records and reports the chains that workers see. Any thread; never blocks on files.
 package final class PinWatch: Sendable {

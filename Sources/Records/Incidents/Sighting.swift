@@ -1,9 +1,9 @@
-import Configuration
-import EventLoop
+import PinproxyConfiguration
+import PinproxyEventLoop
 import FoundationEssentials
-import Security
-import Session
-import TLS
+import PinproxySecurity
+import PinproxySession
+import PinproxyTLS
 
 /// One connection to an origin that was refused or reported.
 struct Sighting {

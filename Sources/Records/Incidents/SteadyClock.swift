@@ -1,5 +1,5 @@
-import EventLoop
-import TLS
+import PinproxyEventLoop
+import PinproxyTLS
 
 /// Whether the wall clock has run evenly for a while. What is old by a clock that has just been set, or by that of a
 /// machine that has just started, may not be old.

@@ -1,10 +1,10 @@
-package import Configuration
-package import EventLoop
-import HTTPWire
+package import PinproxyConfiguration
+package import PinproxyEventLoop
+import PinproxyHTTPWire
 import Logging
-import Security
-package import Session
-import TLS
+import PinproxySecurity
+package import PinproxySession
+import PinproxyTLS
 
 /// One worker's `exchange` events, a line each, handed over together. No header values, queries or bodies.
 package final class AccessLog {

@@ -1,5 +1,5 @@
-import EventLoop
-package import Session
+import PinproxyEventLoop
+package import PinproxySession
 
 /// Under which circumstances an origin was judged, as far as they are known.
 package struct Circumstances: Sendable {

@@ -1,6 +1,6 @@
 // Records: the log, metrics, files in the state directory, and reports. The rooms above it see them as values.
 
-package import EventLoop
+package import PinproxyEventLoop
 package import Logging
 
 package enum LogFormat: Sendable, Equatable {

@@ -1,6 +1,6 @@
-import EventLoop
-package import Session
-import TLS
+import PinproxyEventLoop
+package import PinproxySession
+import PinproxyTLS
 
 /// The connection to a refused origin, for programs: in the 502, and in reports to a collector. Encoders choose the
 /// form of its keys.

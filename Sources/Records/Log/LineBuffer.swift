@@ -1,4 +1,4 @@
-import Transport
+import PinproxyTransport
 
 /// Bytes of log lines. A buffer that has grown allocates nothing.
 struct LineBuffer: Sendable {

@@ -1,10 +1,10 @@
-package import Configuration
+package import PinproxyConfiguration
 internal import Dispatch
-package import EventLoop
+package import PinproxyEventLoop
 import Glibc
 package import Logging
 internal import Synchronization
-import Transport
+import PinproxyTransport
 
 /// The destination of log lines, and their format.
 ///

@@ -1,7 +1,7 @@
-package import EventLoop
+package import PinproxyEventLoop
 package import Logging
-package import Session
-import TLS
+package import PinproxySession
+import PinproxyTLS
 
 /// The client that asked for a connection, as far as it is known: for refusals and incidents.
 package struct Requester: Sendable {

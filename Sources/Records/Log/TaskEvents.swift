@@ -1,8 +1,8 @@
-package import EventLoop
-import HTTPWire
+package import PinproxyEventLoop
+import PinproxyHTTPWire
 package import Logging
-package import Serialization
-package import Session
+package import PinproxySerialization
+package import PinproxySession
 
 /// Events of one worker's tasks: the access log, and control over tasks.
 package struct TaskEvents {

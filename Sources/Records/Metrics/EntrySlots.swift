@@ -1,5 +1,5 @@
-package import Configuration
-import Security
+package import PinproxyConfiguration
+import PinproxySecurity
 import Synchronization
 
 /// The places of counts by entry: bounded, the same for all workers, and kept over reloads by pattern. An entry caches

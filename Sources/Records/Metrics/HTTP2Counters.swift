@@ -1,5 +1,5 @@
-import HTTP2
-import Session
+import PinproxyHTTP2
+import PinproxySession
 
 /// What the peers of HTTP/2 connections did to them.
 package struct HTTP2Counters: Sendable {

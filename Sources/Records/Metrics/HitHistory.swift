@@ -1,5 +1,5 @@
-import EventLoop
-import Session
+import PinproxyEventLoop
+import PinproxySession
 
 /// Counts of the last 60 minutes: exchanges by entry and in all, and pin failures. On the main loop.
 package struct HitHistory {

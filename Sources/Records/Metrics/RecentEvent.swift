@@ -1,7 +1,7 @@
-import EventLoop
-import HTTPWire
-package import Security
-package import Session
+import PinproxyEventLoop
+import PinproxyHTTPWire
+package import PinproxySecurity
+package import PinproxySession
 
 /// A recent failure, for the status page and `pinproxy status`.
 package struct RecentEvent: Codable, Sendable, Equatable {

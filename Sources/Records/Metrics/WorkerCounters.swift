@@ -1,9 +1,9 @@
-package import EventLoop
-import HTTPWire
-package import Security
-package import Session
-import TLS
-import Transport
+package import PinproxyEventLoop
+import PinproxyHTTPWire
+package import PinproxySecurity
+package import PinproxySession
+import PinproxyTLS
+import PinproxyTransport
 
 /// Counts of one worker since its start. Its thread owns the value and copies it for the main loop
 /// (``MetricsCollector``), so that no request takes a lock or touches other threads' memory.

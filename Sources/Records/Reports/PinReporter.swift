@@ -1,11 +1,11 @@
-import Configuration
-package import EventLoop
+import PinproxyConfiguration
+package import PinproxyEventLoop
 import FoundationEssentials
 package import Logging
-import Security
-import Session
+import PinproxySecurity
+import PinproxySession
 import Synchronization
-import TLS
+import PinproxyTLS
 
 /// Filters workers' pin failures, and sends reports on the main loop. No worker waits.
 package final class PinReporter: Sendable {

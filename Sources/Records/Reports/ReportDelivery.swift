@@ -1,10 +1,10 @@
-import Configuration
-package import EventLoop
+import PinproxyConfiguration
+package import PinproxyEventLoop
 package import Logging
-import Security
-package import Session
-package import TLS
-import Transport
+import PinproxySecurity
+package import PinproxySession
+package import PinproxyTLS
+import PinproxyTransport
 
 /// Sends reports on the main loop, over separate connections: a few at a time, each tried twice. Only the trust anchors
 /// verify the collector: the reported pins must not block reports about them.

@@ -1,11 +1,11 @@
-package import Configuration
-import EventLoop
-package import HTTPWire
-package import Security
-package import Serialization
-package import Session
-import TLS
-import Transport
+package import PinproxyConfiguration
+import PinproxyEventLoop
+package import PinproxyHTTPWire
+package import PinproxySecurity
+package import PinproxySerialization
+package import PinproxySession
+import PinproxyTLS
+import PinproxyTransport
 
 /// A request that the proxy makes for itself: an exchange, whose response is gathered.
 package final class ServiceExchange {

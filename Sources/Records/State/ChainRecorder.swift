@@ -1,8 +1,8 @@
-import Configuration
+import PinproxyConfiguration
 package import Logging
-package import Security
+package import PinproxySecurity
 import Synchronization
-package import TLS
+package import PinproxyTLS
 
 /// Records verified chains of entries with `record`, and while the proxy learns, of all hosts.
 package final class ChainRecorder: Sendable {

@@ -1,7 +1,7 @@
-package import Configuration
+package import PinproxyConfiguration
 package import Logging
-package import Security
-package import TLS
+package import PinproxySecurity
+package import PinproxyTLS
 
 /// Remembers the entries that `enforce_after` has enforced, in `enforced.json`. On the daemon's main loop.
 package struct EnforcedLedger {

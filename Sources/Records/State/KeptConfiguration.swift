@@ -1,8 +1,8 @@
-package import Configuration
+package import PinproxyConfiguration
 import FoundationEssentials
 import Glibc
-import Security
-package import TLS
+import PinproxySecurity
+package import PinproxyTLS
 
 /// The last configuration in force, in the state directory, for a start whose files are refused. Never weaker than what
 /// was in force: each new configuration replaces or removes it. Without secrets (``FileSources``).

@@ -1,8 +1,8 @@
-package import Configuration
+package import PinproxyConfiguration
 package import Logging
-package import Security
+package import PinproxySecurity
 import Synchronization
-package import TLS
+package import PinproxyTLS
 
 /// Counts matched and missed pins for all workers, in `pins.json`.
 package final class PinLedger: Sendable {

@@ -1,5 +1,5 @@
-import Security
-package import TLS
+import PinproxySecurity
+package import PinproxyTLS
 
 /// How often each rule was applied, and what it found, kept over restarts: which rule never applies, which refuses,
 /// which report-only rule is ready to enforce. Rules go by their writer and requests, not by number, so that they keep

@@ -1,10 +1,10 @@
-package import Configuration
+package import PinproxyConfiguration
 package import Logging
-import Security
-package import Serialization
-package import Session
+import PinproxySecurity
+package import PinproxySerialization
+package import PinproxySession
 import Synchronization
-package import TLS
+package import PinproxyTLS
 
 /// Counts exchanges (``RuleCounts``, collected once a minute) and findings of rules for all workers, in `rules.json`.
 package final class RuleLedger: Sendable {

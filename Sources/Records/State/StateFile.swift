@@ -1,9 +1,9 @@
 import FoundationEssentials
 import Glibc
 import Logging
-import Security
+import PinproxySecurity
 import Synchronization
-import TLS
+import PinproxyTLS
 
 /// A JSON file in the state directory, replaced atomically.
 package struct StateFile<Value: Codable & Sendable>: Sendable {

@@ -1,4 +1,4 @@
-package import EventLoop
+package import PinproxyEventLoop
 package import Logging
 import Synchronization
 

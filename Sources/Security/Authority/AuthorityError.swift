@@ -1,5 +1,5 @@
 import Glibc
-package import TLS
+package import PinproxyTLS
 
 package enum AuthorityError: Error, Sendable, CustomStringConvertible {
     case unreadable(path: String, FileProblem)

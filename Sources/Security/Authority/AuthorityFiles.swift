@@ -1,5 +1,5 @@
 import Glibc
-package import TLS
+package import PinproxyTLS
 
 /// The local authority's certificate and key, both PEM.
 package struct AuthorityFiles: Sendable, Hashable {

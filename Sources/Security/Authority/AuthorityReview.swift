@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 /// Finds why clients refuse the local authority's leaves, or will soon, by its certificate and those above it.
 package struct AuthorityReview {

@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 /// Replaces the local authority. During the overlap clients trust both the old one and the new one:
 /// ``beginRotation(at:)`` makes the next authority, ``activateNext(at:)`` has it sign, and ``finishRotation(at:)``

@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 /// The signing authority, and those that clients should trust. There are several only during a rotation
 /// (``AuthorityFiles/beginRotation(at:)``); the previous one stays trusted until its last leaves expire.

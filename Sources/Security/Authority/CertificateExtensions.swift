@@ -1,5 +1,5 @@
-import Addresses
-import TLS
+import PinproxyAddresses
+import PinproxyTLS
 
 /// The extensions of the authority and its leaves (RFC 5280 section 4.2.1), acceptable to X509_STRICT.
 extension CertificateExtension {

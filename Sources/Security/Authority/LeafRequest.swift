@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 /// What the proxy asks a signer for: a leaf for one host and one key. One packet of at most ``longest`` bytes.
 ///

@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 /// Decides about leaves, with the authority's key, apart from the proxy (`authority.signer`): whatever has taken over
 /// the proxy gets leaves only for hosts that the configuration intercepts, and not many.

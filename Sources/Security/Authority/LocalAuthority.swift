@@ -1,5 +1,5 @@
-import Addresses
-package import TLS
+import PinproxyAddresses
+package import PinproxyTLS
 
 /// The authority that this machine's clients trust, and that issues the proxy's certificate for each host.
 ///

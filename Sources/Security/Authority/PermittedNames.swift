@@ -1,5 +1,5 @@
-package import Addresses
-import TLS
+package import PinproxyAddresses
+import PinproxyTLS
 
 /// The names that a local authority may sign for, as critical name constraints (RFC 5280 section 4.2.1.10).
 ///

@@ -1,5 +1,5 @@
 import Glibc
-import TLS
+import PinproxyTLS
 
 /// A file locked while this lives, and then removed. Other users can't open it. Without locks in the file system (NFS)
 /// it locks nothing.

@@ -1,6 +1,6 @@
-import CShims
+import CPinproxyShims
 import Glibc
-package import TLS
+package import PinproxyTLS
 
 package enum FilePlace: Sendable, Hashable {
     /// A path of an administrator's choice: links are followed.

@@ -1,6 +1,6 @@
-import CShims
+import CPinproxyShims
 import Glibc
-package import TLS
+package import PinproxyTLS
 
 /// A file in memory, for libraries that read by path.
 package enum MemoryFile {

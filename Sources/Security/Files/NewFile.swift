@@ -1,6 +1,6 @@
-import CShims
+import CPinproxyShims
 import Glibc
-package import TLS
+package import PinproxyTLS
 
 // One idea with TrustedDirectory.swift: both write files in checked directories.
 

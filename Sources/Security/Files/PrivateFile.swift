@@ -1,5 +1,5 @@
 import Glibc
-package import TLS
+package import PinproxyTLS
 
 /// A private key's or a password's file.
 package enum PrivateFile {

@@ -1,6 +1,6 @@
-import CShims
+import CPinproxyShims
 import Glibc
-package import TLS
+package import PinproxyTLS
 
 /// A directory of the proxy's own, such as the state directory. Each call walks there by a ``TrustedWalk``, and follows
 /// no link below it. Files must be regular, owned by root, this process's user or the directory's owner, and not

@@ -1,6 +1,6 @@
-import CShims
+import CPinproxyShims
 import Glibc
-import TLS
+import PinproxyTLS
 
 /// Opens a directory step by step from the root, so that no other user can redirect it: each name is opened within the
 /// directory before it (openat(2)) and checked before the next one.

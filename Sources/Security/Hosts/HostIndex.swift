@@ -1,4 +1,4 @@
-import Addresses
+import PinproxyAddresses
 
 /// The search of ``HostTable``: a hash table of the patterns' suffixes, laid out for cold caches. An unknown suffix
 /// costs one read of memory. A known one gives the pattern's place, for parallel reads of the record and the table's

@@ -1,4 +1,4 @@
-import Addresses
+import PinproxyAddresses
 
 /// The hosts that an entry of the pin file covers.
 ///

@@ -1,4 +1,4 @@
-internal import CIDN2
+internal import CPinproxyIDN2
 
 /// Converts host names between Unicode, as people write them (`bücher.example`), and the A-labels of DNS, TLS and
 /// certificates (`xn--bcher-kva.example`), which the rest of the proxy uses.

@@ -1,5 +1,5 @@
-internal import CPSL
-internal import TLS
+internal import CPinproxyPSL
+internal import PinproxyTLS
 
 /// Names under which anybody can register: `com`, `co.uk`, `github.io`. A wildcard there covers strangers. The list is
 /// Debian's `publicsuffix`, or libpsl's own if that is newer or the package is missing.

@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 /// The verified chains that hosts presented, for making pins. Nothing here is ever trusted.
 package struct ChainHistory: Codable, Sendable, Equatable {

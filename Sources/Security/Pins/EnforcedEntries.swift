@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 /// The entries that `enforce_after` has enforced, kept over restarts.
 ///

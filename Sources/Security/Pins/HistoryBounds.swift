@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 /// Bounds of counts and dates in a history's file, against overflow.
 package enum HistoryBounds {

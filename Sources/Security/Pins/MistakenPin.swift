@@ -1,4 +1,4 @@
-import TLS
+import PinproxyTLS
 
 /// What a text that is not a pin was copied from, so that the error can say what to write.
 enum MistakenPin {

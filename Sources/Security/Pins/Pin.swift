@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 /// A certificate or public key that must be in a host's chain, written as one of:
 ///

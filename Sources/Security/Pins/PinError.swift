@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 /// Why a text or a file is no pin, for its author.
 public struct PinError: Error, Sendable, Hashable, CustomStringConvertible {

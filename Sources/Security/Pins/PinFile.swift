@@ -1,4 +1,4 @@
-import TLS
+import PinproxyTLS
 
 extension Pin {
     /// Reads a pin from a file: one certificate or one public key, in PEM or DER.

@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 /// The use of each entry's pins, kept over restarts: shows dead pins, and report-only entries that are ready to
 /// enforce.

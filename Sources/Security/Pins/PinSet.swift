@@ -1,4 +1,4 @@
-import TLS
+import PinproxyTLS
 
 /// The pins of one host: *one* must match.
 public struct PinSet: Sendable, Hashable {

@@ -1,4 +1,4 @@
-import TLS
+import PinproxyTLS
 
 extension Pin {
     /// Reads a pin in any of the forms that ``Pin`` lists.

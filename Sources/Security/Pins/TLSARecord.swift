@@ -1,4 +1,4 @@
-import TLS
+import PinproxyTLS
 
 /// A TLSA record of DNS (RFC 6698 section 2, RFC 7671), used as a pin.
 ///

@@ -1,6 +1,6 @@
 // How amounts are written for people: "1 day", not "1 days".
 
-package import TLS
+package import PinproxyTLS
 
 /// The distance to another instant in the largest whole unit, rounded down: `in 12 days`, `1 hour ago`.
 package struct TimeDistance: Sendable, CustomStringConvertible {

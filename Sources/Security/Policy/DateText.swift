@@ -1,5 +1,5 @@
 import Glibc
-package import TLS
+package import PinproxyTLS
 
 /// An instant as written in the pin file and after `--at`.
 package enum DateText {

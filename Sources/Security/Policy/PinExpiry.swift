@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 /// The day on which an entry's pins expire.
 ///

@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 package enum PinPlace: Sendable, Hashable {
     case absent

@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 /// How an entry comes to enforce its pins: on a date, after enough evidence, or on some machines first.
 ///

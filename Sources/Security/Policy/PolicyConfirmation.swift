@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 extension SecurityPolicy {
     /// Judges a stapled OCSP response and certificate timestamps once they have arrived: an accepted chain may be

@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 extension SecurityPolicy {
     /// Judges a server's chain. Pure: the same chain, anchors and clock give the same verdict.

@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 extension SecurityPolicy {
     /// Judges a server's chain as ``evaluate(_:host:anchors:at:)`` does, and explains all checks.

@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 /// Why a policy refused a server, for programs (``reason``) and for people (``title``, ``details``). A class: every
 /// verdict has room for it, and hardly any has one.

@@ -1,4 +1,4 @@
-import TLS
+import PinproxyTLS
 
 extension Refusal {
     /// What failed, over several lines, with the chain's pins ready to paste, the configured pins, and advice.

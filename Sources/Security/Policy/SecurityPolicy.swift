@@ -1,6 +1,6 @@
 // Security: judges upstreams, and keeps the proxy's own authority. Decisions only: no sockets, no clock.
 
-package import TLS
+package import PinproxyTLS
 
 /// Decides whether a server is the expected one: AFNetworking's AFSecurityPolicy, with reasons in a ``Verdict``.
 ///

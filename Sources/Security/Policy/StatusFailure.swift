@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 package enum StatusFailure: Error, Sendable, Hashable, CustomStringConvertible {
     case response(OCSPFailure)

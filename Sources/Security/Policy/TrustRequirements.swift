@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 /// Requirements besides the anchors, the name and the pins: per host, or in the `defaults` of the pin file.
 ///

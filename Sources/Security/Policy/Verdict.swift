@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 package struct Verdict: Sendable {
     package enum Outcome: Sendable {

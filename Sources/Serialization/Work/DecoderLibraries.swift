@@ -1,7 +1,7 @@
-internal import CBrotli
-internal import CXML2
-internal import CZlib
-internal import CZstd
+internal import CPinproxyBrotli
+internal import CPinproxyXML2
+internal import CPinproxyZlib
+internal import CPinproxyZstd
 
 /// The libraries that decode documents and images, loaded at first use, or all before a process is confined.
 package enum DecoderLibraries {

@@ -1,4 +1,4 @@
-package import EventLoop
+package import PinproxyEventLoop
 
 /// A class of addresses, by what is found there (`upstream.block_addresses`, `upstream.allow_addresses`).
 package enum AddressClass: String, Sendable, CaseIterable {

@@ -1,4 +1,4 @@
-package import EventLoop
+package import PinproxyEventLoop
 
 /// `upstream.block_addresses`, with the exceptions of `upstream.allow_addresses`: classes and ranges. An allowed class
 /// lifts the block of that class alone (`metadata` stays when `link-local` goes); an allowed range lifts any block.

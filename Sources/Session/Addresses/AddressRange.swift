@@ -1,4 +1,4 @@
-package import Addresses
+package import PinproxyAddresses
 
 /// A range of IP addresses, e.g. `127.0.0.0/8` or `::1`.
 package struct AddressRange: Sendable, Hashable, CustomStringConvertible {

@@ -1,4 +1,4 @@
-import Addresses
+import PinproxyAddresses
 
 extension IPAddress {
     /// The address and the IPv4 addresses embedded in it (NAT64, 6to4, ISATAP …), which packets may reach as well.

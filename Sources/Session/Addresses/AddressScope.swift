@@ -1,4 +1,4 @@
-package import EventLoop
+package import PinproxyEventLoop
 
 /// Internal or of the internet. Internal services often assume that no outsider can direct a client to them.
 package enum AddressScope: Sendable, Hashable {

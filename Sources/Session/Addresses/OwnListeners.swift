@@ -1,4 +1,4 @@
-package import EventLoop
+package import PinproxyEventLoop
 import Synchronization
 
 /// The sockets that accept clients here. Connecting to one would loop until no descriptors are left.

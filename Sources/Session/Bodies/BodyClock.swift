@@ -1,4 +1,4 @@
-package import EventLoop
+package import PinproxyEventLoop
 
 /// How much of a message must move within a time (`limits.minimum_rate`).
 package struct MinimumRate: Sendable, Hashable, CustomStringConvertible {

@@ -1,6 +1,6 @@
-package import EventLoop
-package import Serialization
-package import Transport
+package import PinproxyEventLoop
+package import PinproxySerialization
+package import PinproxyTransport
 
 /// Works on whole bodies off the loops. Each piece of work is answered once, unless it is cancelled first.
 package protocol BodyExecutor: Sendable {

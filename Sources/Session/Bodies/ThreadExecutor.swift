@@ -1,5 +1,5 @@
-import EventLoop
-package import Serialization
+import PinproxyEventLoop
+package import PinproxySerialization
 import Synchronization
 
 /// Reports that no thread for bodies can be made.

@@ -1,9 +1,9 @@
-import DiskStore
-import EventLoop
-import HTTPWire
+import PinproxyDiskStore
+import PinproxyEventLoop
+import PinproxyHTTPWire
 import Synchronization
-import TLS
-import Transport
+import PinproxyTLS
+import PinproxyTransport
 
 /// Where the body of a response that is stored goes while it arrives.
 protocol BodyKeeper: AnyObject {

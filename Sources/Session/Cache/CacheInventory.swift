@@ -1,6 +1,6 @@
-import DiskStore
-package import HTTPWire
-import TLS
+import PinproxyDiskStore
+package import PinproxyHTTPWire
+import PinproxyTLS
 
 /// How full one of the stores is.
 package struct StoreFigures: Sendable, Equatable {

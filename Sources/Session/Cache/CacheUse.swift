@@ -1,5 +1,5 @@
-import Caching
-import HTTPWire
+import PinproxyCaching
+import PinproxyHTTPWire
 
 /// What the cache does for one request at one hop: the request, and a stored response that may be confirmed.
 final class CacheUse {

@@ -1,6 +1,6 @@
-import EventLoop
-import HTTPWire
-import Transport
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxyTransport
 
 /// A part of a stored body on disk, read ahead of the client by a piece.
 final class DiskBody: BodySource {

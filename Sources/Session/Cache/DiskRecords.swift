@@ -1,7 +1,7 @@
-import Caching
-import DiskStore
-import HTTPWire
-import TLS
+import PinproxyCaching
+import PinproxyDiskStore
+import PinproxyHTTPWire
+import PinproxyTLS
 
 // How keys and responses are written to disk.
 

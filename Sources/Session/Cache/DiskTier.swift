@@ -1,9 +1,9 @@
-import Caching
-package import DiskStore
-package import EventLoop
-import HTTPWire
+import PinproxyCaching
+package import PinproxyDiskStore
+package import PinproxyEventLoop
+import PinproxyHTTPWire
 import Synchronization
-import TLS
+import PinproxyTLS
 
 /// The stored responses on disk, for loops. Threads of the tier wait for the disk.
 package final class DiskTier: Sendable {

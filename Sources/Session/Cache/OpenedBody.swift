@@ -1,5 +1,5 @@
-import DiskStore
-import EventLoop
+import PinproxyDiskStore
+import PinproxyEventLoop
 
 /// A stored body on disk, open: it stays readable if it is replaced or purged meanwhile, or the store is closed.
 final class OpenedBody: Sendable {

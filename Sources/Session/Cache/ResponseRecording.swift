@@ -1,7 +1,7 @@
-import Caching
-import DiskStore
-import HTTPWire
-import Transport
+import PinproxyCaching
+import PinproxyDiskStore
+import PinproxyHTTPWire
+import PinproxyTransport
 
 /// A response that is stored while it is passed on.
 final class ResponseRecording {

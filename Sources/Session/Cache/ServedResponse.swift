@@ -1,6 +1,6 @@
-import Caching
-import EventLoop
-import HTTPWire
+import PinproxyCaching
+import PinproxyEventLoop
+import PinproxyHTTPWire
 
 /// What a request gets of a stored response: all of it, its head, a part, or that the client has it already.
 struct ServedResponse {

@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 
 extension RequestView {
     /// Whether the response may be stored for all users.

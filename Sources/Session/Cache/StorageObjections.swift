@@ -1,4 +1,4 @@
-package import Caching
+package import PinproxyCaching
 import Synchronization
 
 /// Why a response to GET wasn't stored.

@@ -1,6 +1,6 @@
-package import Caching
-import DiskStore
-import HTTPWire
+package import PinproxyCaching
+import PinproxyDiskStore
+import PinproxyHTTPWire
 
 /// What is known of a stored response, for people.
 extension StoredResponse {

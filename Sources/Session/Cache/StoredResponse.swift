@@ -1,6 +1,6 @@
-package import Caching
-import DiskStore
-package import HTTPWire
+package import PinproxyCaching
+import PinproxyDiskStore
+package import PinproxyHTTPWire
 
 /// A response that was stored, or a part of one, with what decides whether it may be used. Immutable: all workers share
 /// it.

@@ -1,5 +1,5 @@
-import HTTPWire
-import Transport
+import PinproxyHTTPWire
+import PinproxyTransport
 
 /// Passes a response's body to the client, and a copy to a keeper.
 final class StoringBody: BodySource, BodySink {

@@ -1,5 +1,5 @@
-package import Serialization
-internal import TLS
+package import PinproxySerialization
+internal import PinproxyTLS
 
 package struct AnsweringCredentials: Sendable, Hashable {
     package let credentials: Credentials

@@ -1,5 +1,5 @@
-package import HTTPWire
-import Serialization
+package import PinproxyHTTPWire
+import PinproxySerialization
 import Synchronization
 
 /// Answers Basic (RFC 7617) and Digest (RFC 7616) challenges from configured credentials. Later requests of the same

@@ -1,6 +1,6 @@
-package import HTTPWire
-package import Serialization
-import TLS
+package import PinproxyHTTPWire
+package import PinproxySerialization
+import PinproxyTLS
 
 /// A Digest challenge that can be answered (RFC 7616 section 3.3).
 package struct DigestChallenge: Sendable, Hashable {

@@ -1,5 +1,5 @@
-import HTTPWire
-import TLS
+import PinproxyHTTPWire
+import PinproxyTLS
 
 /// One origin for one user: nonces of Digest, folders that accepted Basic, realms that refused the password.
 struct Space {

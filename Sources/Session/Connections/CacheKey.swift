@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 /// What a stored response is found by, besides its policy and the fields in Vary.
 package struct CacheKey: Sendable, Hashable {

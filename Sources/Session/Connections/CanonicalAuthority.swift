@@ -1,5 +1,5 @@
-import Addresses
-package import HTTPWire
+import PinproxyAddresses
+package import PinproxyHTTPWire
 
 extension Authority {
     /// The same with a canonical address (``Addresses/IPAddress/canonical``), however a client spells it.

@@ -1,5 +1,5 @@
-package import Security
-package import TLS
+package import PinproxySecurity
+package import PinproxyTLS
 
 /// The TLS requirements and client certificate for origins, shared by all hosts with equal ones.
 package final class ClientTLS: Sendable {

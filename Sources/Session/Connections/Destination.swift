@@ -1,4 +1,4 @@
-package import HTTPWire
+package import PinproxyHTTPWire
 
 /// Time and size limits of one configuration, shared by all its destinations.
 package final class ExchangeTerms: Sendable {

@@ -1,6 +1,6 @@
-import EventLoop
-import HTTPWire
-package import Transport
+import PinproxyEventLoop
+import PinproxyHTTPWire
+package import PinproxyTransport
 
 /// A connection that serves one exchange at a time: HTTP/1.1, or the opaque bytes of a tunnel. In use for an exchange,
 /// or idle in the pool. `HTTP1Exchanging.swift` has its exchanges.

@@ -1,4 +1,4 @@
-package import Reachability
+package import PinproxyReachability
 
 /// Whether upstream connections can be made, and over which kind of link. The main loop passes it to the workers.
 package struct NetworkOutlook: Sendable, Equatable {

@@ -1,6 +1,6 @@
-import EventLoop
-package import HTTPWire
-import Transport
+import PinproxyEventLoop
+package import PinproxyHTTPWire
+import PinproxyTransport
 
 // One idea with UpstreamConnection.swift: an origin keeps its idle connections, and a connection returns to its origin.
 

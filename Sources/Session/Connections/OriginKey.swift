@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 /// Everything that must be equal for a connection or TLS session to serve another exchange (architecture rule 2).
 package struct OriginKey: Sendable, Hashable {

@@ -1,4 +1,4 @@
-package import EventLoop
+package import PinproxyEventLoop
 
 /// An origin within this process: no look-up, dialling or parent proxy, but TLS as with any other.
 package protocol OwnOrigin: AnyObject {

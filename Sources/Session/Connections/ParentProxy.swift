@@ -1,4 +1,4 @@
-package import HTTPWire
+package import PinproxyHTTPWire
 
 /// A proxy that every connection to an origin goes through (`upstream.parent`).
 package struct ParentProxy: Sendable, Hashable {

@@ -1,5 +1,5 @@
-import HTTPWire
-import Transport
+import PinproxyHTTPWire
+import PinproxyTransport
 
 /// The CONNECT that asks a parent proxy for a tunnel, and its answer (RFC 9110 section 9.3.6).
 final class ParentReply {

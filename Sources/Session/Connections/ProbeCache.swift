@@ -1,7 +1,7 @@
-package import EventLoop
-package import Security
+package import PinproxyEventLoop
+package import PinproxySecurity
 import Synchronization
-package import TLS
+package import PinproxyTLS
 
 package struct ProbeFinding: Sendable {
     /// An accepting verdict, from an origin that proved its certificate's key.

@@ -1,7 +1,7 @@
 // Session: AFURLSessionManager's part: the connections to origins, their pool, and the rules for them.
 
-package import TLS
-import Transport
+package import PinproxyTLS
+import PinproxyTransport
 
 /// `timeouts` in pinproxy.yaml.
 package struct Timeouts: Sendable, Equatable {

@@ -1,4 +1,4 @@
-import Transport
+import PinproxyTransport
 
 /// What waits for a connection. Its completion isn't called after ``cancel()``.
 package protocol ConnectionTicket: AnyObject {

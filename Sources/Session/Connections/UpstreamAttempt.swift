@@ -1,9 +1,9 @@
-package import EventLoop
-import HTTP2
-import Reachability
-import Security
-import TLS
-package import Transport
+package import PinproxyEventLoop
+import PinproxyHTTP2
+import PinproxyReachability
+import PinproxySecurity
+import PinproxyTLS
+package import PinproxyTransport
 
 /// Carries out the ``UpstreamPlan`` of one connection: look up, dial, tunnel, TLS handshake, verify, match pins.
 package final class UpstreamAttempt: ByteStreamOwner {

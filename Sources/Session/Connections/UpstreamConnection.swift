@@ -1,7 +1,7 @@
-package import EventLoop
-package import Security
-import TLS
-package import Transport
+package import PinproxyEventLoop
+package import PinproxySecurity
+import PinproxyTLS
+package import PinproxyTransport
 
 /// Nanoseconds that each step of a connection took, and what TLS agreed on; as in URLSessionTaskMetrics.
 package struct ConnectMetrics: Sendable {

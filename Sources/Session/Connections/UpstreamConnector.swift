@@ -1,7 +1,7 @@
-package import EventLoop
-package import Security
-package import TLS
-package import Transport
+package import PinproxyEventLoop
+package import PinproxySecurity
+package import PinproxyTLS
+package import PinproxyTransport
 
 package struct UpstreamConnector {
     let loop: EventLoop

@@ -1,8 +1,8 @@
-import EventLoop
-import Reachability
-import Security
-import TLS
-import Transport
+import PinproxyEventLoop
+import PinproxyReachability
+import PinproxySecurity
+import PinproxyTLS
+import PinproxyTransport
 
 /// The plan of an attempt to reach an origin: a value that takes an event and returns the next step, without sockets,
 /// buffers or a clock. ``UpstreamAttempt`` carries out its steps.

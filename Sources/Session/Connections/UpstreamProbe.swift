@@ -1,7 +1,7 @@
-package import EventLoop
-import Security
-import TLS
-package import Transport
+package import PinproxyEventLoop
+import PinproxySecurity
+import PinproxyTLS
+package import PinproxyTransport
 
 /// Judges a tunnel's origin by a handshake of the proxy's own: same address, port, SNI and parent proxy. It is always
 /// full, to get a chain. An origin that demands a client certificate fails it after presenting its own, which still

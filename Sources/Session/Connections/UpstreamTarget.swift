@@ -1,6 +1,6 @@
-import EventLoop
-package import Security
-package import TLS
+import PinproxyEventLoop
+package import PinproxySecurity
+package import PinproxyTLS
 
 /// Where a request goes, and what the connection must satisfy.
 package struct UpstreamTarget: Sendable {

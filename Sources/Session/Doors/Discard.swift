@@ -1,4 +1,4 @@
-import Transport
+import PinproxyTransport
 
 /// Discards the rest of a response, up to a few KiB: beyond them a new connection is cheaper.
 final class Discard: BodySink {

@@ -1,5 +1,5 @@
-package import HTTPWire
-package import Serialization
+package import PinproxyHTTPWire
+package import PinproxySerialization
 
 /// Reports a connection attempt.
 package typealias AttemptReport = (Result<UpstreamConnection, UpstreamFailure>) -> Void

@@ -1,5 +1,5 @@
-package import HTTPWire
-import Transport
+package import PinproxyHTTPWire
+import PinproxyTransport
 
 /// The upstream side of an exchange with an HTTP/1.1 origin.
 extension HTTP1Upstream: Upstream {

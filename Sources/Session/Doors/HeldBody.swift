@@ -1,5 +1,5 @@
-package import HTTPWire
-package import Transport
+package import PinproxyHTTPWire
+package import PinproxyTransport
 
 /// A body complete in memory, or none.
 package final class HeldBody: BodySource {

@@ -1,4 +1,4 @@
-package import HTTPWire
+package import PinproxyHTTPWire
 
 package enum ResponseHeadProgress {
     case incomplete

@@ -1,6 +1,6 @@
-import EventLoop
-import HTTPWire
-import Transport
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxyTransport
 
 /// Asks an origin whether a stored response still holds, for no client in particular.
 final class BackgroundConfirmation {

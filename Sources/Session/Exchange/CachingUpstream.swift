@@ -1,7 +1,7 @@
-import Caching
-import HTTPWire
-import Security
-import Transport
+import PinproxyCaching
+import PinproxyHTTPWire
+import PinproxySecurity
+import PinproxyTransport
 
 /// Wraps an upstream: stores its response, or serves the stored response that it confirms.
 final class CachingUpstream: Upstream {

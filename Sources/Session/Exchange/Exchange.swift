@@ -1,7 +1,7 @@
-import EventLoop
-import HTTPWire
-import Serialization
-import Transport
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxySerialization
+import PinproxyTransport
 
 /// One request with its response, between downstream and upstream: carries out ``ExchangeState``. A downstream uses one
 /// object for all its exchanges; each ends with one ``Downstream/exchangeEnded(_:)``, after its task completed once.

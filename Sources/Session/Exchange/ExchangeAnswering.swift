@@ -1,6 +1,6 @@
-import HTTPWire
-import Serialization
-import Transport
+import PinproxyHTTPWire
+import PinproxySerialization
+import PinproxyTransport
 
 /// Challenges answered from configured credentials (RFC 9110 section 11); unused where no rule has any.
 extension Exchange {

@@ -1,5 +1,5 @@
-import EventLoop
-import HTTPWire
+import PinproxyEventLoop
+import PinproxyHTTPWire
 
 /// How an exchange begins: over an upstream at hand, by sharing an equal request, or in its turn.
 extension Exchange {

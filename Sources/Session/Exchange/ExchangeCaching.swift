@@ -1,6 +1,6 @@
-import Caching
-import EventLoop
-import HTTPWire
+import PinproxyCaching
+import PinproxyEventLoop
+import PinproxyHTTPWire
 
 /// Stored responses, where a rule allows them; unused without any.
 extension Exchange {

@@ -1,4 +1,4 @@
-package import Transport
+package import PinproxyTransport
 
 /// Events of both sides, and control of a running exchange.
 extension Exchange {

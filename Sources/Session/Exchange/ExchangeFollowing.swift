@@ -1,6 +1,6 @@
-import HTTPWire
-import Serialization
-import TLS
+import PinproxyHTTPWire
+import PinproxySerialization
+import PinproxyTLS
 
 /// Followed redirects and answered challenges, where a rule enables them.
 extension Exchange {

@@ -1,6 +1,6 @@
-import HTTPWire
-import Serialization
-import Transport
+import PinproxyHTTPWire
+import PinproxySerialization
+import PinproxyTransport
 
 /// Applies a host's response rules; unused without any.
 extension Exchange {
@@ -12,7 +12,7 @@ extension Exchange {
         var verdict = HeadVerdict.pass(limit: nil)
         upstream.withResponse {
             verdict = judge.verdict(
-                on: Serialization.ResponseHead($0), inspectedBody: destination.terms.limits.inspectedBody)
+                on: PinproxySerialization.ResponseHead($0), inspectedBody: destination.terms.limits.inspectedBody)
         }
         switch verdict {
         case .pass(limit: nil): return .final

@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 
 /// Bodies slower than `minimum_rate`.
 extension Exchange {

@@ -1,6 +1,6 @@
-import HTTPWire
-import Serialization
-import Transport
+import PinproxyHTTPWire
+import PinproxySerialization
+import PinproxyTransport
 
 extension Exchange {
     func send() -> ExchangeState.Event? {

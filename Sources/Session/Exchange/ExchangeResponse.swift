@@ -1,6 +1,6 @@
-import EventLoop
-import HTTPWire
-import Transport
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxyTransport
 
 extension Exchange {
     package func responseBegan() {

@@ -1,6 +1,6 @@
-import EventLoop
-import HTTPWire
-import Transport
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxyTransport
 
 /// Broken downloads, continued so that the client notices only a pause.
 extension Exchange {

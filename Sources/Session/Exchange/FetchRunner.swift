@@ -1,6 +1,6 @@
-import EventLoop
-import HTTPWire
-import Transport
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxyTransport
 
 /// Runs a ``SharedFetch`` on the first client's loop, as long as anybody reads.
 final class FetchRunner {

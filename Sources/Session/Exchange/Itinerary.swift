@@ -1,5 +1,5 @@
-import HTTPWire
-import Serialization
+import PinproxyHTTPWire
+import PinproxySerialization
 
 /// What an exchange keeps to follow redirects and answer challenges.
 final class Itinerary {

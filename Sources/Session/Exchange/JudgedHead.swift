@@ -1,7 +1,7 @@
-import HTTPWire
-import Serialization
+import PinproxyHTTPWire
+import PinproxySerialization
 
-extension Serialization.ResponseHead {
+extension PinproxySerialization.ResponseHead {
     /// The head as response rules see it; repeated fields are one list (RFC 9110 section 5.3).
     init(_ view: borrowing ResponseView) {
         let bytes = view.bytes

@@ -1,5 +1,5 @@
-package import EventLoop
-package import Transport
+package import PinproxyEventLoop
+package import PinproxyTransport
 
 /// One loop's part of the session manager: its connections, task numbers and hooks, used without locks.
 package final class LoopSession {

@@ -1,7 +1,7 @@
-import EventLoop
-import HTTPWire
-import Serialization
-import Transport
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxySerialization
+import PinproxyTransport
 
 /// Limits the rate of a request's body (`throttle`), as AFMultipartFormData's `throttleBandwidthWithPacketSize:delay:`.
 final class RequestThrottle: BodySource, BodySink {

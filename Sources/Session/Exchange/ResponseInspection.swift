@@ -1,6 +1,6 @@
-import HTTPWire
-import Serialization
-import Transport
+import PinproxyHTTPWire
+import PinproxySerialization
+import PinproxyTransport
 
 /// Reads a response's body for a rule, between upstream and client: holds it back until it is judged, or passes it on
 /// and keeps a copy where the rule only reports. `limits.inspected_body` bounds it, `limits.bodies` all of them.

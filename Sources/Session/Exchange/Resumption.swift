@@ -1,5 +1,5 @@
-import EventLoop
-import HTTPWire
+import PinproxyEventLoop
+import PinproxyHTTPWire
 
 /// A download that may be continued after a break: its request, its validator and its progress.
 final class Resumption {

@@ -1,6 +1,6 @@
-import EventLoop
-import HTTPWire
-import Transport
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxyTransport
 
 /// The upstream side of an exchange that a stored response answers.
 final class StoredUpstream: Upstream {

@@ -1,5 +1,5 @@
-package import HTTPWire
-package import Serialization
+package import PinproxyHTTPWire
+package import PinproxySerialization
 
 /// Why there is no response.
 package enum ExchangeFailure: Error {

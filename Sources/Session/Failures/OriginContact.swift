@@ -1,6 +1,6 @@
-package import EventLoop
-package import TLS
-import Transport
+package import PinproxyEventLoop
+package import PinproxyTLS
+import PinproxyTransport
 
 /// What is known of a connection to an origin when its certificates were judged. A class: it travels with failures,
 /// which stay small, and hardly any connection has one.

@@ -1,8 +1,8 @@
-package import EventLoop
-package import Reachability
-package import Security
-package import TLS
-package import Transport
+package import PinproxyEventLoop
+package import PinproxyReachability
+package import PinproxySecurity
+package import PinproxyTLS
+package import PinproxyTransport
 
 /// Why a connection to an origin failed. Nothing of the exchange was sent.
 package enum UpstreamFailure: Error, Sendable {

@@ -1,5 +1,5 @@
-package import HTTPWire
-package import Transport
+package import PinproxyHTTPWire
+package import PinproxyTransport
 
 /// Writes to an HTTP/1.1 connection. A head waits for its body's first piece, so that both go out in one write.
 package final class HTTP1Outlet: BodySink {

@@ -1,5 +1,5 @@
-package import HTTPWire
-package import Transport
+package import PinproxyHTTPWire
+package import PinproxyTransport
 
 // One idea with HTTP1Outlet.swift: bodies go from this buffer to the other's socket, chunks included.
 

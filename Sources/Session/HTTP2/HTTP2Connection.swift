@@ -1,7 +1,7 @@
-package import EventLoop
-package import HTTP2
-package import HTTPWire
-package import Transport
+package import PinproxyEventLoop
+package import PinproxyHTTP2
+package import PinproxyHTTPWire
+package import PinproxyTransport
 
 /// Moves bytes between an ``HTTP2Session`` and its socket, and events to the streams. Streams of one turn share a
 /// write.

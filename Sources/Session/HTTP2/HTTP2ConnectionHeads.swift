@@ -1,5 +1,5 @@
-package import HTTP2
-import HTTPWire
+package import PinproxyHTTP2
+import PinproxyHTTPWire
 
 extension HTTP2Connection {
     /// Opens a stream with the head in ``block`` (``HTTP2Session/submitRequest(_:hasBody:priority:)``).

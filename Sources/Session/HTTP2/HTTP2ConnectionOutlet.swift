@@ -1,6 +1,6 @@
-package import HTTP2
-package import HTTPWire
-import Transport
+package import PinproxyHTTP2
+package import PinproxyHTTPWire
+import PinproxyTransport
 
 extension HTTP2Connection: HTTP2Outlet {
     private static let frame = 9 + (16 << 10)

@@ -1,4 +1,4 @@
-package import HTTP2
+package import PinproxyHTTP2
 
 /// The side that a connection of HTTP/2 belongs to.
 package protocol HTTP2ConnectionOwner: AnyObject {

@@ -1,5 +1,5 @@
-import EventLoop
-import HTTP2
+import PinproxyEventLoop
+import PinproxyHTTP2
 
 /// Delays the reset after an early response (RST_STREAM with NO_ERROR, RFC 9113 section 8.1). curl 7.88 drops a
 /// response that arrives together with the reset.

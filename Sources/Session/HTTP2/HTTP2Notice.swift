@@ -1,4 +1,4 @@
-package import HTTP2
+package import PinproxyHTTP2
 
 /// What the peer of an HTTP/2 connection did to the connection as a whole.
 package enum HTTP2Notice: Sendable, Equatable {

@@ -1,6 +1,6 @@
-import EventLoop
-import HTTP2
-import Transport
+import PinproxyEventLoop
+import PinproxyHTTP2
+import PinproxyTransport
 
 /// The end of a connection that has something left to say.
 struct HTTP2Parting {

@@ -1,6 +1,6 @@
-package import HTTP2
-package import HTTPWire
-package import Transport
+package import PinproxyHTTP2
+package import PinproxyHTTPWire
+package import PinproxyTransport
 
 /// The exchange's end of a stream.
 package protocol HTTP2StreamDoor: AnyObject {

@@ -1,7 +1,7 @@
-package import EventLoop
-package import HTTP2
-import HTTPWire
-package import Transport
+package import PinproxyEventLoop
+package import PinproxyHTTP2
+import PinproxyHTTPWire
+package import PinproxyTransport
 
 /// A stream that carries another protocol: a WebSocket, or a tunnel. It carries them to and from a socket, at a copy's
 /// cost, for what carries bytes between sockets.

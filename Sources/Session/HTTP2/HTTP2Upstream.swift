@@ -1,7 +1,7 @@
-import EventLoop
-package import HTTP2
-import HTTPWire
-import Transport
+import PinproxyEventLoop
+package import PinproxyHTTP2
+import PinproxyHTTPWire
+import PinproxyTransport
 
 /// A connection to an origin that exchanges share, a stream for each (RFC 9113).
 ///

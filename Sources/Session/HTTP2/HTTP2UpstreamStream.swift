@@ -1,7 +1,7 @@
-import EventLoop
-import HTTP2
-import HTTPWire
-import Transport
+import PinproxyEventLoop
+import PinproxyHTTP2
+import PinproxyHTTPWire
+import PinproxyTransport
 
 /// The upstream side of an exchange with an HTTP/2 origin: one stream of a shared connection. Reused for another
 /// exchange after one that ended well.

@@ -1,4 +1,4 @@
-import HTTP2
+import PinproxyHTTP2
 
 /// The streams of a connection by their numbers. Each exchange looks several up, so this is a table without a costly
 /// hash: open addressing by the number, the nearest to their place first (Robin Hood), so that a removal moves as few

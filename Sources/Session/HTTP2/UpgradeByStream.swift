@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 
 /// Translates an HTTP/1.1 upgrade to an extended CONNECT (RFC 8441), and its answer back.
 struct UpgradeByStream {

@@ -1,5 +1,5 @@
-package import HTTPWire
-import TLS
+package import PinproxyHTTPWire
+import PinproxyTLS
 
 /// The key of a WebSocket's handshake in HTTP/1.1 (RFC 6455 section 4), which HTTP/2 does without (RFC 8441 section 5).
 package struct WebSocketHandshake: Sendable {

@@ -1,5 +1,5 @@
-package import HTTPWire
-package import Transport
+package import PinproxyHTTPWire
+package import PinproxyTransport
 
 package enum BodyMove {
     /// All available bytes were passed on; more will follow.

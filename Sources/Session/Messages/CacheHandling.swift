@@ -1,4 +1,4 @@
-package import Caching
+package import PinproxyCaching
 
 /// What the cache did for an exchange: in the log, and as a metric's label.
 package enum CacheResult: String, Sendable, CaseIterable {

@@ -1,4 +1,4 @@
-package import HTTPWire
+package import PinproxyHTTPWire
 
 /// What an exchange must know of its request, in any version of HTTP.
 package struct RequestTraits: Sendable {

@@ -1,4 +1,4 @@
-import Transport
+import PinproxyTransport
 
 /// Bytes being written to a sink.
 struct PassingBytes {

@@ -1,5 +1,5 @@
-import HTTPWire
-import Transport
+import PinproxyHTTPWire
+import PinproxyTransport
 
 /// A request's body, kept for another sending within its limit and the budget for bodies.
 final class ReplayedBody: BodySource, BodySink {

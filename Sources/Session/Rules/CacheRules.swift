@@ -1,4 +1,4 @@
-package import TLS
+package import PinproxyTLS
 
 /// `cache` and `shared` in pins.yaml, with the defaults.
 package struct CacheRules: Sendable, Hashable {

@@ -1,5 +1,5 @@
-package import HTTPWire
-package import Serialization
+package import PinproxyHTTPWire
+package import PinproxySerialization
 
 /// The rules of one exchange over the defaults. A class, so that a look-up copies nothing; hosts may have none.
 package final class ExchangeRules: Sendable {

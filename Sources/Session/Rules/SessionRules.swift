@@ -1,6 +1,6 @@
-package import HTTPWire
-package import Security
-package import Serialization
+package import PinproxyHTTPWire
+package import PinproxySecurity
+package import PinproxySerialization
 
 /// `session` in pins.yaml, with the defaults.
 package struct SessionRules: Sendable, Hashable {

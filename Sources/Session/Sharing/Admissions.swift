@@ -1,4 +1,4 @@
-import EventLoop
+import PinproxyEventLoop
 import Synchronization
 
 /// Limits each host's exchanges over all workers (`session.max_active`), and queues the others.

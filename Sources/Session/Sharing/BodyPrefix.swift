@@ -1,5 +1,5 @@
-import HTTPWire
-import TLS
+import PinproxyHTTPWire
+import PinproxyTLS
 
 /// What a reader has of a response, to find its place in another one.
 struct BodyPrefix: ~Copyable {

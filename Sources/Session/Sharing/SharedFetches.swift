@@ -1,4 +1,4 @@
-import HTTPWire
+import PinproxyHTTPWire
 import Synchronization
 
 /// All workers' requests in flight that others may share (`session.coalesce`).

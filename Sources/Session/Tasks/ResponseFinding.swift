@@ -1,5 +1,5 @@
-package import HTTPWire
-import Serialization
+package import PinproxyHTTPWire
+import PinproxySerialization
 
 /// A response that breaks the rules, for logs and counts.
 package struct ResponseFinding: Sendable {

@@ -1,6 +1,6 @@
-import EventLoop
-package import HTTPWire
-package import Serialization
+import PinproxyEventLoop
+package import PinproxyHTTPWire
+package import PinproxySerialization
 
 /// Observers of tasks on their loop; they must not change a task. Each gets ``metricsCollected``, then ``completed``,
 /// once.

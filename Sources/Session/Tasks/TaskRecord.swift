@@ -1,7 +1,7 @@
-package import EventLoop
-package import HTTPWire
-package import Security
-package import Transport
+package import PinproxyEventLoop
+package import PinproxyHTTPWire
+package import PinproxySecurity
+package import PinproxyTransport
 
 /// One task's record, for the access log, `pinproxy tasks` and others. Reused for the client's next task.
 package struct TaskRecord: ~Copyable {

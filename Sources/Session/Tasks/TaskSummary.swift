@@ -1,6 +1,6 @@
-package import EventLoop
-import HTTPWire
-import Security
+package import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxySecurity
 
 /// A ``TaskRecord`` for `pinproxy tasks` and the control socket. Times are seconds from the task's start.
 package struct TaskSummary: Codable, Sendable, Equatable {

@@ -1,5 +1,5 @@
-package import EventLoop
-import Serialization
+package import PinproxyEventLoop
+import PinproxySerialization
 
 package final class FileSource: UploadSource {
     package let length: Int?

@@ -1,4 +1,4 @@
-import Transport
+import PinproxyTransport
 
 /// The body of a request made here, in pieces, as fast as the origin takes them.
 package final class UploadBody: BodySource {

@@ -1,5 +1,5 @@
-package import EventLoop
-package import Serialization
+package import PinproxyEventLoop
+package import PinproxySerialization
 
 /// Reads a body's files piece by piece, on a queue that may wait for a disk.
 package final class UploadReader: @unchecked Sendable {

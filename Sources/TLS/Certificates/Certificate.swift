@@ -1,5 +1,5 @@
-import COpenSSL
-import CShims
+import CPinproxyOpenSSL
+import CPinproxyShims
 import Glibc
 
 /// An X.509 certificate as parsed, not verified. Properties are computed at each use.

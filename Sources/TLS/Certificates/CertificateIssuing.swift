@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 /// The contents of a new certificate, without issuer, key and signature.
 package struct CertificateContents: Sendable {

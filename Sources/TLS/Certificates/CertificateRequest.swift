@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 /// A PKCS#10 request (RFC 2986), which allows pinning a key before it is certified.
 package struct CertificateRequest: Sendable {

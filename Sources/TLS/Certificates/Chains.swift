@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 /// The certificates that a peer sent, in order and unverified. Pins are never matched against them.
 package struct PresentedChain: Sendable {

@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 /// Encoding into memory of OpenSSL's own, copied out and freed.
 enum DER {

@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 // Raw Ed25519 keys (RFC 8032 section 5.1.5), as formats other than X.509 write them. `PrivateKey.sign` signs with them.
 

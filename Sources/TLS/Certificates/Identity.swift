@@ -1,5 +1,5 @@
-import COpenSSL
-import CShims
+import CPinproxyOpenSSL
+import CPinproxyShims
 
 /// A certificate with its issuers and key, for one side of a connection.
 package struct Identity: Sendable {

@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 /// Trusted certificates for a JVM (`javax.net.ssl.trustStore`): PKCS#12, RFC 7292. Java trusts only certificates with
 /// an attribute of Oracle's, and requires a password for the MAC.

@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 /// Why bytes are not a key, or an operation failed.
 package enum KeyError: Error, Sendable, Hashable, CustomStringConvertible {

@@ -1,5 +1,5 @@
-import COpenSSL
-import CShims
+import CPinproxyOpenSSL
+import CPinproxyShims
 
 package final class PrivateKey: @unchecked Sendable {
     // An EVP_PKEY has an atomic reference count and never changes; the prepared signer is only duplicated.

@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 /// A server's CertificateRequest (RFC 8446 section 4.3.2, RFC 5246 section 7.4.4).
 package struct ClientCertificateRequest: Sendable {

@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 // One idea with both contexts: OpenSSL calls back by the context, and the connection's state answers.
 

@@ -1,5 +1,5 @@
-import COpenSSL
-import CShims
+import CPinproxyOpenSSL
+import CPinproxyShims
 import Glibc
 
 /// An SSL_CTX with the settings of both sides.

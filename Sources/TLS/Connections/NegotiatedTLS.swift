@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 /// What the two ends of a TLS handshake have agreed on.
 package struct NegotiatedTLS: Sendable, Hashable, CustomStringConvertible {

@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 import Glibc
 
 /// The source of OpenSSL's records: a socket, read into the caller's memory, so that one system call brings many

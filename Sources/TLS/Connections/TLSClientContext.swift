@@ -1,5 +1,5 @@
-import COpenSSL
-import CShims
+import CPinproxyOpenSSL
+import CPinproxyShims
 
 /// Settings of outgoing connections, shared by all threads: TLS 1.2 with ECDHE and AEAD or TLS 1.3, as in browsers; no
 /// SHA-1 signature, no renegotiation. The extended master secret (RFC 7627) is optional.

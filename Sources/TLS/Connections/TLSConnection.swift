@@ -1,5 +1,5 @@
-import COpenSSL
-import CShims
+import CPinproxyOpenSSL
+import CPinproxyShims
 import Glibc
 
 /// One TLS connection over a connected, non-blocking socket that outlives it. Not thread-safe. A blocked operation says

@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 import Glibc
 
 package struct TLSError: Error, Sendable, CustomStringConvertible {

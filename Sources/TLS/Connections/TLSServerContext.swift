@@ -1,5 +1,5 @@
-import COpenSSL
-import CShims
+import CPinproxyOpenSSL
+import CPinproxyShims
 
 /// Settings of accepted connections, shared by all threads.
 package final class TLSServerContext: Sendable {

@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 /// What a client keeps to resume a session. It carries its handshake's verdict, since resuming presents no certificate:
 /// caches key it by all of the verdict's inputs.

@@ -1,5 +1,5 @@
-import COpenSSL
-import CShims
+import CPinproxyOpenSSL
+import CPinproxyShims
 
 /// Unverified evidence beside a server's chain, for `VerifiedChain.checkStatus` and `.checkTransparency`.
 package struct PeerEvidence: Sendable, Hashable {

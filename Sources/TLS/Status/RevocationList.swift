@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 import Synchronization
 
 final class RevocationList: @unchecked Sendable {

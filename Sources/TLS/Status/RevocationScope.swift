@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 /// The certificates that a partial list covers (issuingDistributionPoint, RFC 5280 section 5.2.5).
 final class RevocationScope {

@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 import Glibc
 
 /// The Certificate Transparency logs (RFC 6962) whose timestamps count, from a file in OpenSSL's form:

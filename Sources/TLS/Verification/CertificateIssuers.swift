@@ -1,5 +1,5 @@
-import Addresses
-import COpenSSL
+import PinproxyAddresses
+import CPinproxyOpenSSL
 
 extension Certificate {
     /// This certificate and its issuers in order, by names and key identifiers; no signature is checked.

@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 import Glibc
 
 /// Rules of RFC 5280 and the baseline requirements that OpenSSL 3.0 doesn't check, even with X509_STRICT, for a chain

@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 package enum HandshakeSignatureError: Error, Sendable, Hashable, CustomStringConvertible {
     /// Unknown or too weak (SHA-1, MD5, DSA); its number on the wire.

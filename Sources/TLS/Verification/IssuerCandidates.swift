@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 /// The certificates of a presented chain that may be above its leaf: those named as an issuer, each once. Others that a
 /// peer appends cost nothing.

@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 /// Acceptable keys: RSA of 2048 to 8192 bits, the three curves of the web, the Edwards curves of RFC 8410, and ML-DSA
 /// (RFC 9881), which OpenSSL 3.5 has. Larger RSA keys and exponents add no strength, and cost milliseconds per

@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 /// Accepts the last second of a validity (RFC 5280 section 4.1.2.5), which OpenSSL counts as expired.
 struct Leniency {

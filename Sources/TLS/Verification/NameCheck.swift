@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 extension Certificate {
     /// Why the certificate isn't for the name (RFC 9525), if so. The issuer isn't checked.

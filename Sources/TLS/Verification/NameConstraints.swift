@@ -1,5 +1,5 @@
-import Addresses
-import COpenSSL
+import PinproxyAddresses
+import CPinproxyOpenSSL
 
 /// Name constraints of an authority (RFC 5280 section 4.2.1.10). OpenSSL compares names as written. This checks the
 /// rest: empty constraints, the requested name, and wildcards.

@@ -1,5 +1,5 @@
-import COpenSSL
-import CShims
+import CPinproxyOpenSSL
+import CPinproxyShims
 
 extension VerifiedChain {
     /// Checks a stapled OCSP response for the leaf: successful, about this certificate, signed by its issuer or a

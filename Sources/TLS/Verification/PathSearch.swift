@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 /// The paths from a leaf up to an anchor, by names, key identifiers and key usages; OpenSSL verifies each. OpenSSL
 /// takes the first matching issuer, though another of the same name and key may reach an anchor. This backtracks,

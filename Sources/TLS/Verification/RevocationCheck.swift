@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 /// Checks a verified chain against revocation lists (RFC 5280 section 6.3.3). A list counts if it has the issuer's name
 /// and the issuer's key signed it; its authorityKeyIdentifier may name another certificate of that issuer. It must be

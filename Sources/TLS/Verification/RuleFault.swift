@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 import Glibc
 
 /// A violated rule of ``CertificateRules``.

@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 final class TimestampList {
     let source: CertificateTimestamp.Source

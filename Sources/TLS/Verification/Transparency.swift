@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 
 /// The result of checking a server's certificate timestamps.
 package struct TransparencyResult: Sendable, Hashable, CustomStringConvertible {

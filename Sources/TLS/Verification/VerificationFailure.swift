@@ -1,4 +1,4 @@
-import COpenSSL
+import CPinproxyOpenSSL
 import Glibc
 
 /// Why no verified chain could be built: the first fault, and where.

@@ -1,7 +1,7 @@
 internal import ArgumentParser
-internal import Clients
-internal import HTTPWire
-internal import Session
+internal import PinproxyClients
+internal import PinproxyHTTPWire
+internal import PinproxySession
 
 /// Hosts and URLs on the command line of `pinproxy cache`. No message shows a query: it may be secret.
 enum CacheArgument {

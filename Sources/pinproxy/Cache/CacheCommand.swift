@@ -1,7 +1,7 @@
 internal import ArgumentParser
-internal import Daemon
-internal import HTTPWire
-internal import Security
+internal import PinproxyDaemon
+internal import PinproxyHTTPWire
+internal import PinproxySecurity
 
 struct CacheCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,7 +1,7 @@
-internal import Configuration
-internal import Daemon
+internal import PinproxyConfiguration
+internal import PinproxyDaemon
 internal import FoundationEssentials
-internal import Security
+internal import PinproxySecurity
 
 /// What `pinproxy cache` says to people.
 enum CacheText {

@@ -1,8 +1,8 @@
 internal import ArgumentParser
-internal import Configuration
-internal import Records
-internal import Security
-internal import Serialization
+internal import PinproxyConfiguration
+internal import PinproxyRecords
+internal import PinproxySecurity
+internal import PinproxySerialization
 
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(

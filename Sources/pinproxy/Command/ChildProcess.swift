@@ -1,4 +1,4 @@
-internal import EventLoop
+internal import PinproxyEventLoop
 internal import Glibc
 
 enum ChildProcess {

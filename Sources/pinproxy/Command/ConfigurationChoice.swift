@@ -1,9 +1,9 @@
-internal import Configuration
-internal import Daemon
+internal import PinproxyConfiguration
+internal import PinproxyDaemon
 internal import FoundationEssentials
 internal import Glibc
-internal import HTTPWire
-internal import Security
+internal import PinproxyHTTPWire
+internal import PinproxySecurity
 
 /// The configuration that a command uses, and the state directory that belongs to it.
 struct ConfigurationChoice {

@@ -1,10 +1,10 @@
-internal import Configuration
-internal import Daemon
+internal import PinproxyConfiguration
+internal import PinproxyDaemon
 internal import FoundationEssentials
-internal import HTTPWire
-internal import Records
-internal import Security
-internal import TLS
+internal import PinproxyHTTPWire
+internal import PinproxyRecords
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// What the running proxy has in force: its files may have changed since it read them.
 extension ConfigurationOptions {

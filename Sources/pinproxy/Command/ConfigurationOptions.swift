@@ -1,11 +1,11 @@
 internal import ArgumentParser
-internal import Configuration
-internal import Daemon
+internal import PinproxyConfiguration
+internal import PinproxyDaemon
 internal import FoundationEssentials
 internal import Glibc
-internal import Records
-internal import Security
-internal import TLS
+internal import PinproxyRecords
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// Which configuration, and which state directory: the same for all commands.
 struct ConfigurationOptions: ParsableArguments {

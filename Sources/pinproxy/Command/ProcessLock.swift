@@ -1,6 +1,6 @@
 internal import Glibc
-internal import Security
-internal import TLS
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// The lock that keeps a second proxy out of a state directory. It ends with the process: a stale file means nothing.
 ///

@@ -1,5 +1,5 @@
 internal import FoundationEssentials
-internal import Security
+internal import PinproxySecurity
 
 // One idea with StateFiles.swift: files for programs that take no certificate from the environment stand beside those
 // for others.

@@ -1,6 +1,6 @@
-internal import Configuration
-internal import Daemon
-internal import EventLoop
+internal import PinproxyConfiguration
+internal import PinproxyDaemon
+internal import PinproxyEventLoop
 internal import FoundationEssentials
 internal import Glibc
 

@@ -1,10 +1,10 @@
 internal import ArgumentParser
-internal import Clients
-internal import Configuration
+internal import PinproxyClients
+internal import PinproxyConfiguration
 internal import Glibc
-internal import Security
-internal import Session
-internal import TLS
+internal import PinproxySecurity
+internal import PinproxySession
+internal import PinproxyTLS
 
 extension ConfigurationOptions {
     /// The configuration; nil, with a message on standard error, if there is none.

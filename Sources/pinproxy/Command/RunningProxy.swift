@@ -1,7 +1,7 @@
-internal import Daemon
-internal import EventLoop
+internal import PinproxyDaemon
+internal import PinproxyEventLoop
 internal import Glibc
-internal import HTTPWire
+internal import PinproxyHTTPWire
 
 /// The proxy that runs with a state directory, asked over its control socket.
 ///
@@ -31,7 +31,7 @@ struct RunningProxy {
 
     /// - Parameter accepting: a status besides 200 that has an answer.
     func ask<Answer: Decodable>(
-        _ method: HTTPWire.Method, _ target: String, accepting: Int = 200, within seconds: Int = 20,
+        _ method: PinproxyHTTPWire.Method, _ target: String, accepting: Int = 200, within seconds: Int = 20,
         as type: Answer.Type = Answer.self
     ) throws -> Answer {
         let client = ControlClient(files.controlSocket, process: process, seconds: seconds)

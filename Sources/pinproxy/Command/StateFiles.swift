@@ -1,9 +1,9 @@
-internal import Daemon
+internal import PinproxyDaemon
 internal import FoundationEssentials
 internal import Glibc
-internal import Records
-internal import Security
-internal import TLS
+internal import PinproxyRecords
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// The files that the running proxy leaves in the state directory for the other commands.
 struct StateFiles {

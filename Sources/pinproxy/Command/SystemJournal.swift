@@ -1,6 +1,6 @@
-internal import CSystemd
+internal import CPinproxySystemd
 internal import Glibc
-internal import Records
+internal import PinproxyRecords
 
 /// The journal of systemd (journald): fields by sd_journal_sendv(3).
 enum SystemJournal {

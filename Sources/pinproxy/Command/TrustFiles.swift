@@ -1,9 +1,9 @@
-internal import Configuration
+internal import PinproxyConfiguration
 internal import FoundationEssentials
 internal import Glibc
-internal import Isolation
-internal import Security
-internal import TLS
+internal import PinproxyIsolation
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// The files from which programs learn to trust the proxy's authority, in `trust/KEY` of a state directory. The key is
 /// the authority's, so that two configurations don't overwrite each other's.

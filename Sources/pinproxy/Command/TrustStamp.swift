@@ -1,8 +1,8 @@
-internal import Configuration
+internal import PinproxyConfiguration
 internal import Glibc
-internal import Isolation
-internal import Security
-internal import TLS
+internal import PinproxyIsolation
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// Says what the files of ``TrustFiles`` were made of, so that the next command takes them as they are: to read some
 /// hundred certificates takes longer than all else of `pinproxy exec`, and to have OpenSSL read one a fifth of it.

@@ -1,6 +1,6 @@
-internal import EventLoop
+internal import PinproxyEventLoop
 internal import Glibc
-internal import Isolation
+internal import PinproxyIsolation
 
 /// Another program, run to its end or to the end of a time, together with all that it starts in its process group.
 struct BoundedProcess {

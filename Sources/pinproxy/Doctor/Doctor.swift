@@ -1,8 +1,8 @@
 internal import ArgumentParser
-internal import Configuration
-internal import Daemon
+internal import PinproxyConfiguration
+internal import PinproxyDaemon
 internal import Glibc
-internal import Security
+internal import PinproxySecurity
 
 struct Doctor: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,9 +1,9 @@
-internal import Configuration
-internal import Daemon
-internal import EventLoop
+internal import PinproxyConfiguration
+internal import PinproxyDaemon
+internal import PinproxyEventLoop
 internal import FoundationEssentials
 internal import Glibc
-internal import Isolation
+internal import PinproxyIsolation
 
 /// Tries programs through the running proxy, against the hosts for which it answers itself.
 struct Examination {

@@ -1,4 +1,4 @@
-internal import Configuration
+internal import PinproxyConfiguration
 
 /// The variables that make a program use the proxy and trust its authority.
 struct ClientEnvironment {

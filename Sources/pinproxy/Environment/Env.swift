@@ -1,10 +1,10 @@
 internal import ArgumentParser
-internal import Clients
-internal import Configuration
-internal import Daemon
+internal import PinproxyClients
+internal import PinproxyConfiguration
+internal import PinproxyDaemon
 internal import FoundationEssentials
 internal import Glibc
-internal import Security
+internal import PinproxySecurity
 
 struct Env: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -2,7 +2,7 @@
 
 internal import FoundationEssentials
 internal import Glibc
-internal import TLS
+internal import PinproxyTLS
 
 /// A JVM's settings: where the proxy is, and which trust store to use.
 struct JavaOptions {

@@ -1,7 +1,7 @@
-internal import Clients
-internal import EventLoop
+internal import PinproxyClients
+internal import PinproxyEventLoop
 internal import Glibc
-internal import Isolation
+internal import PinproxyIsolation
 
 /// A command that runs as a child, as if in this process's place: signals, stops and waits reach the command.
 ///

@@ -1,8 +1,8 @@
-internal import Configuration
+internal import PinproxyConfiguration
 internal import Glibc
-internal import Isolation
-internal import Security
-internal import TLS
+internal import PinproxyIsolation
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// Whether a command sees the proxy's authority in the system's trust stores, and what is said of that.
 struct CommandTrust {

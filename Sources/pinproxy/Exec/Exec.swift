@@ -1,12 +1,12 @@
 internal import ArgumentParser
-internal import Clients
-internal import Configuration
-internal import Daemon
-internal import EventLoop
+internal import PinproxyClients
+internal import PinproxyConfiguration
+internal import PinproxyDaemon
+internal import PinproxyEventLoop
 internal import FoundationEssentials
 internal import Glibc
-internal import Isolation
-internal import LocalPeers
+internal import PinproxyIsolation
+internal import PinproxyLocalPeers
 
 struct Exec: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,10 +1,10 @@
-internal import Clients
-internal import Daemon
+internal import PinproxyClients
+internal import PinproxyDaemon
 internal import Dispatch
-internal import EventLoop
+internal import PinproxyEventLoop
 internal import FoundationEssentials
 internal import Glibc
-internal import Isolation
+internal import PinproxyIsolation
 
 /// The ``Door`` of a command's own network, on a thread of its own: what it carries waits for nobody who reads standard
 /// error.

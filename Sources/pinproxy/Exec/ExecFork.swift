@@ -1,6 +1,6 @@
-internal import EventLoop
+internal import PinproxyEventLoop
 internal import Glibc
-internal import Isolation
+internal import PinproxyIsolation
 
 /// The process that becomes a command with surroundings of its own: it moves there, tells `pinproxy exec` how that
 /// went, and executes the command.

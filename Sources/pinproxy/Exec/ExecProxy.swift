@@ -1,13 +1,13 @@
 internal import ArgumentParser
-internal import Configuration
-internal import Daemon
-internal import EventLoop
+internal import PinproxyConfiguration
+internal import PinproxyDaemon
+internal import PinproxyEventLoop
 internal import FoundationEssentials
 internal import Glibc
 internal import Logging
-internal import Records
-internal import Security
-internal import TLS
+internal import PinproxyRecords
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// The proxy of `pinproxy exec --start`. It ends after its starter and the last run. Not for people.
 struct ExecProxy: ParsableCommand {

@@ -1,9 +1,9 @@
-internal import Clients
-internal import Daemon
-internal import EventLoop
+internal import PinproxyClients
+internal import PinproxyDaemon
+internal import PinproxyEventLoop
 internal import FoundationEssentials
 internal import Glibc
-internal import LocalPeers
+internal import PinproxyLocalPeers
 
 /// The run of `pinproxy exec` with the running proxy, if it takes one. If the proxy restarts, the run begins again.
 final class ProxySession {

@@ -1,7 +1,7 @@
-internal import Clients
+internal import PinproxyClients
 internal import FoundationEssentials
 internal import Glibc
-internal import Security
+internal import PinproxySecurity
 
 /// What `pinproxy exec` says of a run. Texts of clients and origins reach the terminal as nothing but text.
 struct RefusalWords {

@@ -1,4 +1,4 @@
-internal import Clients
+internal import PinproxyClients
 
 /// What is known of a run: what its proxies told, if it had several one after the other.
 struct RunAccount: Equatable {

@@ -1,5 +1,5 @@
-internal import HTTPWire
-internal import Isolation
+internal import PinproxyHTTPWire
+internal import PinproxyIsolation
 
 extension ClientEnvironment {
     /// For programs that take the proxy from a file of the system's.

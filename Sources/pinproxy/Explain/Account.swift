@@ -1,11 +1,11 @@
-internal import Clients
-internal import Configuration
-internal import EventLoop
+internal import PinproxyClients
+internal import PinproxyConfiguration
+internal import PinproxyEventLoop
 internal import FoundationEssentials
 internal import Glibc
-internal import Security
-internal import Session
-internal import TLS
+internal import PinproxySecurity
+internal import PinproxySession
+internal import PinproxyTLS
 
 /// What a policy did for a host and why: what `pinproxy explain` prints.
 struct Account {

@@ -1,14 +1,14 @@
-internal import Clients
-internal import Configuration
-internal import Daemon
-internal import HTTPWire
-internal import Serialization
-internal import Session
-internal import TLS
+internal import PinproxyClients
+internal import PinproxyConfiguration
+internal import PinproxyDaemon
+internal import PinproxyHTTPWire
+internal import PinproxySerialization
+internal import PinproxySession
+internal import PinproxyTLS
 
 /// What the cache would do with a request, by the rules, and by what a running proxy has stored.
 struct CacheAccount {
-    private let method: HTTPWire.Method
+    private let method: PinproxyHTTPWire.Method
     private let methodName: String
     private let ruling: CacheRuling
     /// Nil: unknown.
@@ -24,7 +24,7 @@ struct CacheAccount {
         live: StoredResponses?, at now: UnixTime
     ) {
         self.now = now
-        method = HTTPWire.Method.allCases.first { $0.text == request.method } ?? .other
+        method = PinproxyHTTPWire.Method.allCases.first { $0.text == request.method } ?? .other
         methodName = request.method
         ruling = CacheRuling(Self.url(host, request), method: request.method, in: snapshot)
         user = client?.user

@@ -1,7 +1,7 @@
-internal import Configuration
-internal import Security
-internal import Serialization
-internal import Session
+internal import PinproxyConfiguration
+internal import PinproxySecurity
+internal import PinproxySerialization
+internal import PinproxySession
 
 /// How an exchange would be made by the session rules in force: what is written, in words.
 struct ExpectedExchange {

@@ -1,11 +1,11 @@
 internal import ArgumentParser
-internal import Clients
-internal import Configuration
-internal import Decoding
-internal import Security
-internal import Serialization
-internal import Session
-internal import TLS
+internal import PinproxyClients
+internal import PinproxyConfiguration
+internal import PinproxyDecoding
+internal import PinproxySecurity
+internal import PinproxySerialization
+internal import PinproxySession
+internal import PinproxyTLS
 
 struct ExplainCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

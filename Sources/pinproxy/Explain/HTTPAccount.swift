@@ -1,5 +1,5 @@
-internal import Clients
-internal import Session
+internal import PinproxyClients
+internal import PinproxySession
 
 extension Rehearsal.HTTPChoice {
     /// An origin that chooses none speaks HTTP/1.1.

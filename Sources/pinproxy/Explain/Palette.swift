@@ -1,6 +1,6 @@
 internal import FoundationEssentials
 internal import Glibc
-internal import Security
+internal import PinproxySecurity
 
 struct Palette {
     let isColoured: Bool
@@ -12,7 +12,7 @@ struct Palette {
         return Palette(isColoured: isatty(STDOUT_FILENO) == 1 && !isUnwanted)
     }
 
-    func paint(_ text: String, _ outcome: Security.Check.Outcome) -> String {
+    func paint(_ text: String, _ outcome: PinproxySecurity.Check.Outcome) -> String {
         guard isColoured else { return text }
         let code =
             switch outcome {

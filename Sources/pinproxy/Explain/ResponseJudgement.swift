@@ -1,10 +1,10 @@
-internal import Clients
-internal import Configuration
-internal import EventLoop
-internal import HTTPWire
-internal import Security
-internal import Serialization
-internal import Session
+internal import PinproxyClients
+internal import PinproxyConfiguration
+internal import PinproxyEventLoop
+internal import PinproxyHTTPWire
+internal import PinproxySecurity
+internal import PinproxySerialization
+internal import PinproxySession
 internal import Synchronization
 
 /// What the proxy would make of a stored response.
@@ -48,7 +48,7 @@ struct ResponseJudgement {
             self.init(response, unjudged: "no rule says what it must be")
             return
         }
-        let method: HTTPWire.Method = name == "HEAD" ? .head : .other
+        let method: PinproxyHTTPWire.Method = name == "HEAD" ? .head : .other
         let head = response.head(answering: method)
         let remark = response.remark(answering: method)
         let verdict: BodyVerdict

@@ -1,7 +1,7 @@
-internal import Configuration
-internal import Records
-internal import Security
-internal import TLS
+internal import PinproxyConfiguration
+internal import PinproxyRecords
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// When, where or after what an entry enforces its pins.
 struct RolloutAccount {

@@ -1,7 +1,7 @@
-internal import Clients
-internal import Configuration
-internal import Security
-internal import Session
+internal import PinproxyClients
+internal import PinproxyConfiguration
+internal import PinproxySecurity
+internal import PinproxySession
 
 /// The session, request and response rules of a host, and which of them hold for a request.
 struct RuleAccount {

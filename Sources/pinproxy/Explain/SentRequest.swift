@@ -1,8 +1,8 @@
-internal import Clients
-internal import Configuration
-internal import Security
-internal import Serialization
-internal import Session
+internal import PinproxyClients
+internal import PinproxyConfiguration
+internal import PinproxySecurity
+internal import PinproxySerialization
+internal import PinproxySession
 
 /// A request as the rules would have it sent. Values from secret files are masked.
 struct SentRequest {

@@ -1,7 +1,7 @@
-internal import HTTPWire
-internal import Security
-internal import Serialization
-internal import TLS
+internal import PinproxyHTTPWire
+internal import PinproxySecurity
+internal import PinproxySerialization
+internal import PinproxyTLS
 
 /// A response in a file, as `curl -i` writes it: heads, and after the last of them the body.
 ///
@@ -50,21 +50,21 @@ struct StoredResponse {
     }
 
     /// What response rules look at.
-    func head(answering method: HTTPWire.Method) -> Serialization.ResponseHead {
+    func head(answering method: PinproxyHTTPWire.Method) -> PinproxySerialization.ResponseHead {
         // A field that came twice counts as the list that both make (RFC 9110 section 5.3).
         func list(_ name: String) -> [UInt8]? {
             let values = fields.filter { $0.name == name }.map(\.value)
             return values.isEmpty ? nil : Array(values.joined(separator: Array(", ".utf8)))
         }
-        return Serialization.ResponseHead(
+        return PinproxySerialization.ResponseHead(
             status: status, contentType: list("content-type").map { ContentType($0.span) },
             contentEncoding: list("content-encoding").map { String(decoding: $0, as: UTF8.self) },
             body: mayHaveBody(answering: method)
                 ? (isComplete ? declaredLength : body.count).map { .length($0) } ?? .unknownLength : .none)
     }
 
-    private func mayHaveBody(answering method: HTTPWire.Method) -> Bool {
-        HTTPWire.ResponseHead.mayHaveContent(status: status, answering: method)
+    private func mayHaveBody(answering method: PinproxyHTTPWire.Method) -> Bool {
+        PinproxyHTTPWire.ResponseHead.mayHaveContent(status: status, answering: method)
     }
 
     /// Nil: not declared, or in a way that says nothing of the file's body.
@@ -76,7 +76,7 @@ struct StoredResponse {
     private var isComplete: Bool { declaredLength.map { $0 == body.count } ?? true }
 
     /// How the stored response visibly differs from the one that was sent; nil: not at all.
-    func remark(answering method: HTTPWire.Method) -> String? {
+    func remark(answering method: PinproxyHTTPWire.Method) -> String? {
         let mayHaveBody = mayHaveBody(answering: method)
         if mayHaveBody, fields.contains(where: { $0.name == "trailer" }) {
             return "the response has trailers, which curl -i writes after the body: they are judged as part of it"

@@ -1,10 +1,10 @@
-internal import Daemon
+internal import PinproxyDaemon
 internal import Glibc
-internal import HTTPWire
-internal import LocalPeers
-internal import Records
-internal import Security
-internal import TLS
+internal import PinproxyHTTPWire
+internal import PinproxyLocalPeers
+internal import PinproxyRecords
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// Where incidents are: a running proxy, or the files that one has left.
 struct IncidentSource {

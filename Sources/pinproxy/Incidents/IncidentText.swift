@@ -1,8 +1,8 @@
-internal import Daemon
+internal import PinproxyDaemon
 internal import FoundationEssentials
-internal import Records
-internal import Security
-internal import TLS
+internal import PinproxyRecords
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// An incident with what differs from a chain that matched.
 struct IncidentAccount: Encodable {

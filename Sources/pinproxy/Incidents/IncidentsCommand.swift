@@ -1,10 +1,10 @@
 internal import ArgumentParser
-internal import Daemon
+internal import PinproxyDaemon
 internal import Glibc
-internal import HTTPWire
-internal import Records
-internal import Security
-internal import TLS
+internal import PinproxyHTTPWire
+internal import PinproxyRecords
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 struct IncidentsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

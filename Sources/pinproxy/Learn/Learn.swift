@@ -1,10 +1,10 @@
 internal import ArgumentParser
-internal import Configuration
+internal import PinproxyConfiguration
 internal import FoundationEssentials
-internal import HTTPWire
-internal import Records
-internal import Security
-internal import TLS
+internal import PinproxyHTTPWire
+internal import PinproxyRecords
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 struct Learn: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,6 +1,6 @@
-internal import Configuration
-internal import Security
-internal import TLS
+internal import PinproxyConfiguration
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// What the recorded chains say that the pin file lacks: shown to a person as a diff, who decides.
 ///

@@ -1,5 +1,5 @@
-internal import Configuration
-internal import Security
+internal import PinproxyConfiguration
+internal import PinproxySecurity
 
 /// The pin file as its lines: a person's comments, order and spelling stay, and entries are added between them. What
 /// isn't written by lines (but in brackets) is not touched; a comment says what to add there.

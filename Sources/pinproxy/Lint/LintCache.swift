@@ -1,8 +1,8 @@
-internal import Configuration
-internal import Security
-internal import Serialization
-internal import Session
-internal import TLS
+internal import PinproxyConfiguration
+internal import PinproxySecurity
+internal import PinproxySerialization
+internal import PinproxySession
+internal import PinproxyTLS
 
 /// What deserves to be known of the responses that an entry stores.
 enum LintCache {

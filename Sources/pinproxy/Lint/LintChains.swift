@@ -1,8 +1,8 @@
-internal import Clients
-internal import Configuration
-internal import Security
-internal import Session
-internal import TLS
+internal import PinproxyClients
+internal import PinproxyConfiguration
+internal import PinproxySecurity
+internal import PinproxySession
+internal import PinproxyTLS
 
 /// Asks what the policy would say of each entry's host now, by pins and all other demands, and whether its revocation
 /// lists cover the chain. A wildcard is asked through the hosts that the proxy has recorded (``ChainHistory``).

@@ -1,7 +1,7 @@
-internal import Configuration
-internal import Records
-internal import Security
-internal import TLS
+internal import PinproxyConfiguration
+internal import PinproxyRecords
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// What can be said of a configuration by reading it, on a given day.
 struct LintEntries {

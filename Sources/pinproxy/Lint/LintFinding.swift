@@ -1,4 +1,4 @@
-internal import Configuration
+internal import PinproxyConfiguration
 
 /// What `pinproxy lint` says about one line of the configuration.
 struct LintFinding: Hashable {

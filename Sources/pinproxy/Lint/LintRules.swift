@@ -1,9 +1,9 @@
-internal import Configuration
-internal import Records
-internal import Security
-internal import Serialization
-internal import Session
-internal import TLS
+internal import PinproxyConfiguration
+internal import PinproxyRecords
+internal import PinproxySecurity
+internal import PinproxySerialization
+internal import PinproxySession
+internal import PinproxyTLS
 
 /// What the running proxy's counts say of the request and response rules (``RuleHistory``).
 struct LintRules {

@@ -1,5 +1,5 @@
-internal import Security
-internal import TLS
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// What people and programs see of one certificate of a chain.
 struct CertificateFacts: Encodable {

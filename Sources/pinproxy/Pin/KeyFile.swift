@@ -1,5 +1,5 @@
-internal import Security
-internal import TLS
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// A file to make a pin from: certificates, a public key, the public half of a private one, or a signing request.
 enum KeyFile {

@@ -1,9 +1,9 @@
 internal import ArgumentParser
-internal import Clients
-internal import Configuration
-internal import Security
-internal import Session
-internal import TLS
+internal import PinproxyClients
+internal import PinproxyConfiguration
+internal import PinproxySecurity
+internal import PinproxySession
+internal import PinproxyTLS
 
 struct PinCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

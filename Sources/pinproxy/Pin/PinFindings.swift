@@ -1,8 +1,8 @@
-internal import Clients
-internal import Configuration
-internal import Security
-internal import Session
-internal import TLS
+internal import PinproxyClients
+internal import PinproxyConfiguration
+internal import PinproxySecurity
+internal import PinproxySession
+internal import PinproxyTLS
 
 /// What `pinproxy pin` found out: a chain or a key, and the pins that follow from it.
 struct PinFindings {

@@ -1,9 +1,9 @@
 internal import ArgumentParser
-internal import Configuration
+internal import PinproxyConfiguration
 internal import FoundationEssentials
-internal import Security
-internal import Session
-internal import TLS
+internal import PinproxySecurity
+internal import PinproxySession
+internal import PinproxyTLS
 
 /// The proxy of `pinproxy pin --via`.
 enum ViaProxy {

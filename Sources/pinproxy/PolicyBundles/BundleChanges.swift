@@ -1,7 +1,7 @@
-internal import Bundles
-internal import Configuration
-internal import Security
-internal import TLS
+internal import PinproxyBundles
+internal import PinproxyConfiguration
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// What differs between two bundles, by the entries that a machine makes of them.
 struct BundleChanges: Encodable {

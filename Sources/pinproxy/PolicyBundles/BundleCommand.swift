@@ -1,7 +1,7 @@
 internal import ArgumentParser
-internal import Bundles
-internal import Security
-internal import TLS
+internal import PinproxyBundles
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 struct BundleCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

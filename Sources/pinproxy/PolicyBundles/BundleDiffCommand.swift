@@ -1,6 +1,6 @@
 internal import ArgumentParser
-internal import Bundles
-internal import Configuration
+internal import PinproxyBundles
+internal import PinproxyConfiguration
 
 struct BundleDiffCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,9 +1,9 @@
 internal import ArgumentParser
-internal import Bundles
-internal import Configuration
+internal import PinproxyBundles
+internal import PinproxyConfiguration
 internal import Glibc
-internal import Security
-internal import TLS
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// The file that the commands read and write.
 struct BundlePath: ParsableArguments {

@@ -1,11 +1,11 @@
 internal import ArgumentParser
-internal import Bundles
-internal import Clients
-internal import Configuration
-internal import Daemon
-internal import Records
-internal import Security
-internal import TLS
+internal import PinproxyBundles
+internal import PinproxyClients
+internal import PinproxyConfiguration
+internal import PinproxyDaemon
+internal import PinproxyRecords
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 struct BundleRehearseCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

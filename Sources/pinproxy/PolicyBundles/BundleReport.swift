@@ -1,6 +1,6 @@
-internal import Bundles
-internal import Security
-internal import TLS
+internal import PinproxyBundles
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// What a bundle's file says, for people and programs.
 struct BundleReport: Encodable {

@@ -1,5 +1,5 @@
 internal import ArgumentParser
-internal import Bundles
+internal import PinproxyBundles
 
 struct BundleRootCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,5 +1,5 @@
 internal import ArgumentParser
-internal import Bundles
+internal import PinproxyBundles
 
 struct BundleSignCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

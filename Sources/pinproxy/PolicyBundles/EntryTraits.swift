@@ -1,8 +1,8 @@
-internal import Configuration
-internal import Security
-internal import Serialization
-internal import Session
-internal import TLS
+internal import PinproxyConfiguration
+internal import PinproxySecurity
+internal import PinproxySerialization
+internal import PinproxySession
+internal import PinproxyTLS
 
 /// What an entry asks for, as comparable text.
 struct EntryTraits {

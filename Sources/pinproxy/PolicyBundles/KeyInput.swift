@@ -1,8 +1,8 @@
 internal import ArgumentParser
-internal import Bundles
+internal import PinproxyBundles
 internal import Glibc
-internal import Security
-internal import TLS
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// Private keys, which are never words of a command line.
 enum KeyInput {

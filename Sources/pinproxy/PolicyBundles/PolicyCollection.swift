@@ -1,8 +1,8 @@
-internal import Bundles
-internal import Configuration
+internal import PinproxyBundles
+internal import PinproxyConfiguration
 internal import FoundationEssentials
-internal import Security
-internal import TLS
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// The files of a policy: from their places into a bundle, and out of a bundle into a directory.
 enum PolicyCollection {

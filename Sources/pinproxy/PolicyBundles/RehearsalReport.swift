@@ -1,7 +1,7 @@
-internal import Bundles
-internal import Clients
-internal import Configuration
-internal import Security
+internal import PinproxyBundles
+internal import PinproxyClients
+internal import PinproxyConfiguration
+internal import PinproxySecurity
 
 /// What a bundle would do to this machine, for people and programs.
 struct RehearsalReport: Encodable {

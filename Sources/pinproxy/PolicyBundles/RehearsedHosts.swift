@@ -1,8 +1,8 @@
-internal import Clients
-internal import Configuration
-internal import Records
-internal import Security
-internal import TLS
+internal import PinproxyClients
+internal import PinproxyConfiguration
+internal import PinproxyRecords
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// The hosts that a bundle is rehearsed with, the most important first.
 ///

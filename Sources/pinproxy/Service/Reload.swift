@@ -1,6 +1,6 @@
 internal import ArgumentParser
-internal import Daemon
-internal import HTTPWire
+internal import PinproxyDaemon
+internal import PinproxyHTTPWire
 
 struct Reload: ParsableCommand {
     static let configuration = CommandConfiguration(

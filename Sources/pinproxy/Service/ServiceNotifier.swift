@@ -1,6 +1,6 @@
-internal import CSystemd
-internal import Daemon
-internal import EventLoop
+internal import CPinproxySystemd
+internal import PinproxyDaemon
+internal import PinproxyEventLoop
 internal import Glibc
 
 /// Tells systemd what the daemon is doing (sd_notify(3)); without systemd nothing happens.

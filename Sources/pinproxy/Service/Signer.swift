@@ -1,11 +1,11 @@
 internal import ArgumentParser
-internal import Configuration
-internal import Daemon
-internal import EventLoop
+internal import PinproxyConfiguration
+internal import PinproxyDaemon
+internal import PinproxyEventLoop
 internal import Glibc
 internal import Logging
-internal import Records
-internal import Security
+internal import PinproxyRecords
+internal import PinproxySecurity
 
 struct Signer: ParsableCommand {
     static let configuration = CommandConfiguration(

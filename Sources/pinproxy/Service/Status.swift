@@ -1,12 +1,12 @@
 internal import ArgumentParser
-internal import Configuration
-internal import Daemon
+internal import PinproxyConfiguration
+internal import PinproxyDaemon
 internal import FoundationEssentials
 internal import Glibc
-internal import HTTPWire
-internal import Records
-internal import Security
-internal import TLS
+internal import PinproxyHTTPWire
+internal import PinproxyRecords
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 struct Status: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,5 +1,5 @@
-internal import Daemon
-internal import EventLoop
+internal import PinproxyDaemon
+internal import PinproxyEventLoop
 internal import Glibc
 
 /// The main process of a service that hands over: it runs the proxy as its child (`pinproxy run --handover`).

@@ -1,6 +1,6 @@
-internal import CSystemd
+internal import CPinproxySystemd
 internal import Glibc
-internal import Serialization
+internal import PinproxySerialization
 
 /// libsystemd, loaded at first use: only services need it, and it makes the start of each command longer.
 enum SystemdLibrary {

@@ -1,5 +1,5 @@
-internal import Daemon
-internal import Session
+internal import PinproxyDaemon
+internal import PinproxySession
 
 /// The tasks in flight as a table for people.
 struct TaskTable {

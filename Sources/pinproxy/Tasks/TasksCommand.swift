@@ -1,8 +1,8 @@
 internal import ArgumentParser
-internal import Daemon
+internal import PinproxyDaemon
 internal import Glibc
-internal import HTTPWire
-internal import Session
+internal import PinproxyHTTPWire
+internal import PinproxySession
 
 struct TasksCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

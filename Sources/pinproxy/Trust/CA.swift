@@ -1,9 +1,9 @@
 internal import ArgumentParser
-internal import Configuration
+internal import PinproxyConfiguration
 internal import FoundationEssentials
 internal import Glibc
-internal import Security
-internal import TLS
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 struct CA: ParsableCommand {
     static let configuration = CommandConfiguration(

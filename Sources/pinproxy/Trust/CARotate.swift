@@ -1,8 +1,8 @@
 internal import ArgumentParser
-internal import Configuration
+internal import PinproxyConfiguration
 internal import Glibc
-internal import Security
-internal import TLS
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 extension CA {
     struct Rotate: ParsableCommand {

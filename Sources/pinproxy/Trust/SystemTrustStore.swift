@@ -1,7 +1,7 @@
 internal import FoundationEssentials
 internal import Glibc
-internal import Security
-internal import TLS
+internal import PinproxySecurity
+internal import PinproxyTLS
 
 /// The trust store of Debian's ca-certificates; `update-ca-certificates` makes the bundle from it.
 struct SystemTrustStore {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Caching
+@testable import PinproxyCaching
 
 /// The room beside a model that follows RFC 9111 section by section: random requests, responses and clock steps.
 @Suite struct ReferenceTests {

@@ -1,6 +1,6 @@
-import HTTPWire
+import PinproxyHTTPWire
 
-@testable import Caching
+@testable import PinproxyCaching
 
 /// A cache made of the room's rules, as plain as can be: what a session does with them, without I/O.
 struct RoomCache {

@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// Programs that people run, each speaking HTTP/2 through interception, with a right pin and with a wrong one.

@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// The proxy's own port with TLS, for clients that speak HTTP/2 there: CONNECT is a stream (RFC 9113 section 8.5).

@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// Pins and names hold over HTTP/2 exactly as over HTTP/1.1.

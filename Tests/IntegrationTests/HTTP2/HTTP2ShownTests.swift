@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// The protocol of both sides and the streams, wherever people look: log, tasks, metrics, `explain`, `lint`.

@@ -1,6 +1,6 @@
 import Foundation
 import Glibc
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// A proxy with a cache before `cache_origin.py`, as `origin.test` over TLS and `plain.test` without.

@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 
 /// The pages that people read, as they stand in the repository.
 enum Documentation {

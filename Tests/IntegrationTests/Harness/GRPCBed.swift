@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 
 /// A gRPC server as `grpc.test`, and another name for it with a wrong pin.
 enum GRPCBed {

@@ -1,4 +1,4 @@
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// The Python origins of HTTP/1.1 and HTTP/2 as `h1.test` and `h2.test`, each on a port of its own.

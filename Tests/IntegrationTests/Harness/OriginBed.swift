@@ -1,4 +1,4 @@
-import TestAuthority
+import PinproxyTestAuthority
 
 /// What most suites share: the Python origin as `origin.test` over TLS, and a plain one beside it.
 enum OriginBed {

@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 
 /// What a server shows: certificates as PEM, leaf first, and the leaf's key.
 struct ServedChain: Sendable {

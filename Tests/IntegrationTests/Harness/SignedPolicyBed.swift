@@ -1,5 +1,5 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// nginx serves a bundle and an API, a machine takes the one and asks for the other.

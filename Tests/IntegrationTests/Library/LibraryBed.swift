@@ -1,8 +1,8 @@
 import Foundation
 import PinnedSession
-import Security
+import PinproxySecurity
 import Synchronization
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// What the tests of the library share: an origin for the names below `localhost`, which need no hosts file, and

@@ -1,16 +1,25 @@
 import Foundation
-import TestAuthority
+import PinproxyTestAuthority
 import Testing
 
 /// The library as a program of another package sees it: what it is told of each symbol, and that the example in
 /// `docs/library.md` does what it says.
 @Suite(.timeLimit(.minutes(5)))
 struct LibraryDocumentationTests {
-    static let modules = [
-        "EventLoop", "TLS", "HTTPWire", "Security", "Reachability", "Serialization", "Transport", "Session",
-        "PinnedSession",
+    /// Folders of `Sources` whose modules a program is linked with.
+    static let folders = [
+        "Addresses", "CShims", "Caching", "DiskStore", "EventLoop", "HTTP2", "HTTPWire", "PinnedSession",
+        "Reachability", "Security", "Serialization", "Session", "TLS", "Transport",
     ]
-    static let products = ["PinnedSession", "Security", "Serialization", "Reachability"]
+    static let products = ["PinnedSession", "PinproxySecurity", "PinproxySerialization", "PinproxyReachability"]
+
+    private static func module(in folder: String) -> String {
+        switch folder {
+        case "PinnedSession": folder
+        case "CShims": "CPinproxyShims"
+        default: "Pinproxy" + folder
+        }
+    }
 
     /// Where `swift build` put what it made, beside the tests' own executable.
     static let build = (ProxyProcess.executable as NSString).deletingLastPathComponent
@@ -20,14 +29,14 @@ struct LibraryDocumentationTests {
         let sources = Documentation.repository + "/Sources"
         let systemModules = try FileManager.default.contentsOfDirectory(atPath: sources)
             .map { "\(sources)/\($0)/module.modulemap" }.filter(FileManager.default.fileExists(atPath:))
-        let maps = systemModules.sorted() + ["\(build)/CShims.build/module.modulemap"]
+        let maps = systemModules.sorted() + ["\(build)/CPinproxyShims.build/module.modulemap"]
         return ["-I", "\(build)/Modules", "-Xcc", "-I/usr/include/libxml2"]
             + maps.flatMap { ["-Xcc", "-fmodule-map-file=\($0)"] }
     }
 
-    /// The names of a module's files.
-    private static func sources(of module: String) throws -> Set<String> {
-        let files = try FileManager.default.subpathsOfDirectory(atPath: "\(Documentation.repository)/Sources/\(module)")
+    /// The names of its files.
+    private static func sources(in folder: String) throws -> Set<String> {
+        let files = try FileManager.default.subpathsOfDirectory(atPath: "\(Documentation.repository)/Sources/\(folder)")
         return Set(files.map { ($0 as NSString).lastPathComponent })
     }
 
@@ -81,9 +90,9 @@ struct LibraryDocumentationTests {
             let main = try bed.bed.file("main.swift", text[0])
             var arguments = ["swiftc", "-swift-version", "6", "-o", bed.bed.path("fetch"), main]
             arguments += try Self.importing()
-            for module in Self.modules + ["Addresses", "Caching", "CShims", "DiskStore", "HTTP2"] {
-                let folder = "\(Self.build)/\(module).build"
-                let sources = try Self.sources(of: module)
+            for folder in Self.folders {
+                let sources = try Self.sources(in: folder)
+                let folder = "\(Self.build)/\(Self.module(in: folder)).build"
                 // Objects of files that have gone stay in the folder.
                 let objects = try bed.files(in: folder).filter {
                     $0.hasSuffix(".o") && (!$0.hasSuffix(".swift.o") || sources.contains(String($0.dropLast(2))))

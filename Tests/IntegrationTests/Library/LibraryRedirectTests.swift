@@ -1,7 +1,7 @@
 import Foundation
 import PinnedSession
-import Security
-import Serialization
+import PinproxySecurity
+import PinproxySerialization
 import Testing
 
 /// Redirects and challenges of a Swift program's tasks: where they lead, what goes with them, and who decides.

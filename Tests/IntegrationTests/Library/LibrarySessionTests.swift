@@ -1,7 +1,7 @@
 import Foundation
 import PinnedSession
-import Security
-import Serialization
+import PinproxySecurity
+import PinproxySerialization
 import Testing
 
 /// Requests of a Swift program: what comes back, whom they go to, and what they are refused for.

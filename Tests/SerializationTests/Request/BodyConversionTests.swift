@@ -1,8 +1,8 @@
 import Foundation
-import TestBodies
+import PinproxyTestBodies
 import Testing
 
-@testable import Serialization
+@testable import PinproxySerialization
 
 /// Bodies written anew: form, JSON and property list, each as the others, and what is refused.
 @Suite struct BodyConversionTests {

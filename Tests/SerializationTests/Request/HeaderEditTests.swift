@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Serialization
+@testable import PinproxySerialization
 
 /// Which header fields a request goes out with.
 @Suite struct HeaderEditTests {

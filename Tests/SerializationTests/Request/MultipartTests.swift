@@ -1,8 +1,8 @@
 import Foundation
-import TestBodies
+import PinproxyTestBodies
 import Testing
 
-@testable import Serialization
+@testable import PinproxySerialization
 
 /// Forms in parts: their bytes, what others read in them, and files that change under way.
 @Suite struct MultipartTests {

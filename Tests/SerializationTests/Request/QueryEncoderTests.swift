@@ -1,8 +1,8 @@
 import Foundation
-import TestBodies
+import PinproxyTestBodies
 import Testing
 
-@testable import Serialization
+@testable import PinproxySerialization
 
 /// The query, byte for byte as AFNetworking writes it.
 @Suite struct QueryEncoderTests {

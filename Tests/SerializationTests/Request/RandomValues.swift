@@ -1,6 +1,6 @@
-import TestBodies
+import PinproxyTestBodies
 
-@testable import Serialization
+@testable import PinproxySerialization
 
 /// Values for requests.
 extension SeededGenerator {

@@ -1,8 +1,8 @@
 import Foundation
-import TestBodies
+import PinproxyTestBodies
 import Testing
 
-@testable import Serialization
+@testable import PinproxySerialization
 
 /// Parameters put into requests: where they go, as which bytes, with which content type.
 @Suite struct RequestSerializerTests {

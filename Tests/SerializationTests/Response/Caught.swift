@@ -1,4 +1,4 @@
-@testable import Serialization
+@testable import PinproxySerialization
 
 /// What a judge throws.
 func caught(_ judge: () throws(BodyDefect) -> Void) -> BodyDefect? {

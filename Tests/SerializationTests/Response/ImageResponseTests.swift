@@ -1,7 +1,7 @@
-import TestBodies
+import PinproxyTestBodies
 import Testing
 
-@testable import Serialization
+@testable import PinproxySerialization
 
 @Suite struct ImageResponseTests {
     private func defect(in body: [UInt8], _ limits: ImageLimits = ImageLimits()) -> BodyDefect? {

@@ -1,8 +1,8 @@
 import Foundation
-import TestBodies
+import PinproxyTestBodies
 import Testing
 
-@testable import Serialization
+@testable import PinproxySerialization
 
 @Suite struct JSONResponseTests {
     private let serializer = JSONResponseSerializer()

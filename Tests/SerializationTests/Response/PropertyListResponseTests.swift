@@ -1,8 +1,8 @@
 import Foundation
-import TestBodies
+import PinproxyTestBodies
 import Testing
 
-@testable import Serialization
+@testable import PinproxySerialization
 
 @Suite struct PropertyListResponseTests {
     private func defect(in body: [UInt8]) -> BodyDefect? {

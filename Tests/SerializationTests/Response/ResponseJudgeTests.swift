@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Serialization
+@testable import PinproxySerialization
 
 /// The verdicts by rules, as the proxy asks for them.
 @Suite struct ResponseJudgeTests {

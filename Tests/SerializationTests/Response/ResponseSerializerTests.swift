@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Serialization
+@testable import PinproxySerialization
 
 /// The table of the original, for each serializer: what it accepts and what it refuses.
 @Suite struct ResponseSerializerTests {

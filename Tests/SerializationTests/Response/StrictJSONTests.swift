@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Serialization
+@testable import PinproxySerialization
 
 @Suite struct StrictJSONTests {
     @Test(arguments: [

@@ -1,8 +1,8 @@
 import Foundation
-import TestBodies
+import PinproxyTestBodies
 import Testing
 
-@testable import Serialization
+@testable import PinproxySerialization
 
 @Suite struct XMLResponseTests {
     private func defect(in text: String) -> BodyDefect? { defect(in: Array(text.utf8)) }

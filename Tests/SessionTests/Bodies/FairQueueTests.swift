@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Session
+@testable import PinproxySession
 
 @Suite struct FairQueueTests {
     private func add(_ job: String, of host: String, _ size: Int = 0, to queue: inout FairQueue<String>) -> [String]? {

@@ -1,11 +1,11 @@
 import Dispatch
-import EventLoop
-import Serialization
+import PinproxyEventLoop
+import PinproxySerialization
 import Synchronization
 import Testing
-import Transport
+import PinproxyTransport
 
-@testable import Session
+@testable import PinproxySession
 
 @Suite(.timeLimit(.minutes(1))) struct ThreadExecutorTests {
     /// Work that waits for permission to continue, and records its name.

@@ -1,9 +1,9 @@
-import EventLoop
-import HTTPWire
-import TLS
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxyTLS
 import Testing
 
-@testable import Session
+@testable import PinproxySession
 
 /// Exchanges with a cache between doors in memory: what happens in the middle.
 @Suite(.timeLimit(.minutes(5))) struct CachedExchangeTests {

@@ -1,9 +1,9 @@
-import Caching
-import HTTPWire
-import TLS
+import PinproxyCaching
+import PinproxyHTTPWire
+import PinproxyTLS
 import Testing
 
-@testable import Session
+@testable import PinproxySession
 
 /// Stored responses by URL, and which of them go.
 @Suite struct ResponseShelfTests {

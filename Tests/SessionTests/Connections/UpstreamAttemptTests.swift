@@ -1,12 +1,12 @@
 import Foundation
-import Security
-import Session
-import TLS
-import TestAuthority
+import PinproxySecurity
+import PinproxySession
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
-import Transport
+import PinproxyTransport
 
-@testable import EventLoop
+@testable import PinproxyEventLoop
 
 @Suite struct UpstreamAttemptTests {
     private let authority: OriginAuthority

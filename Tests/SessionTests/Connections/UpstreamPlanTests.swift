@@ -1,13 +1,13 @@
-import EventLoop
+import PinproxyEventLoop
 import Glibc
-import Reachability
-import Security
-import TLS
-import TestAuthority
+import PinproxyReachability
+import PinproxySecurity
+import PinproxyTLS
+import PinproxyTestAuthority
 import Testing
 
-@testable import Session
-@testable import Transport
+@testable import PinproxySession
+@testable import PinproxyTransport
 
 /// Invariants of an attempt, whatever the order of events: the walk visits every reachable state and tries every event
 /// there. No socket, no clock.
@@ -274,8 +274,9 @@ import Testing
         #expect(run(target, connected + [.destinationFound([Self.blocked, Self.allowed])]) == "askParent")
         #expect(
             run(target, connected + [.destinationFound([Self.blocked])]).hasPrefix(
-                "fail(Session.UpstreamFailure.blocked"))
-        #expect(run(target, connected + [.deadline]).hasSuffix("timedOut(Session.UpstreamFailure.Step.connect))"))
+                "fail(PinproxySession.UpstreamFailure.blocked"))
+        #expect(
+            run(target, connected + [.deadline]).hasSuffix("timedOut(PinproxySession.UpstreamFailure.Step.connect))"))
     }
 
     @Test func roomIsMadeOnce() {
@@ -292,7 +293,7 @@ import Testing
     @Test func isolationIsTheReasonOfWhatItMakesFail() {
         let target = target(tls, parent: false)
         let isolated: [Event] = [.begun, .surveyed(isolation: .noLink, looksUpDestination: false)]
-        #expect(run(target, isolated).hasPrefix("lookUp(Session.UpstreamPlan.Patience.isolated"))
+        #expect(run(target, isolated).hasPrefix("lookUp(PinproxySession.UpstreamPlan.Patience.isolated"))
         for event in [Event.deadline, .unresolved(.timedOut("x"))] {
             #expect(run(target, isolated + [event]).contains("noNetwork"))
         }

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Session
+@testable import PinproxySession
 
 /// Requests that are sent more than once: redirects, challenges and downloads that break off.
 @Suite struct AskingAgainTests {

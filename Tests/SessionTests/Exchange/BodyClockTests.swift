@@ -1,7 +1,7 @@
-import EventLoop
+import PinproxyEventLoop
 import Testing
 
-@testable import Session
+@testable import PinproxySession
 
 struct BodyClockTests {
     private static let second: UInt64 = 1_000_000_000

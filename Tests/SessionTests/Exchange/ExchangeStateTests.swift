@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Session
+@testable import PinproxySession
 
 /// What must hold of an exchange in whatever order things happen to it. No socket, no clock.
 @Suite struct ExchangeStateTests {

@@ -1,11 +1,11 @@
-import EventLoop
-import HTTPWire
-import Security
-import Serialization
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxySecurity
+import PinproxySerialization
 import Testing
-import Transport
+import PinproxyTransport
 
-@testable import Session
+@testable import PinproxySession
 
 /// An exchange between doors that are neither sockets nor HTTP/1.1.
 @Suite(.timeLimit(.minutes(5))) struct ExchangeTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Session
+@testable import PinproxySession
 
 /// An event, and the action that must follow it.
 typealias ExchangeStep = (ExchangeState.Event, ExchangeState.Action)

@@ -1,9 +1,9 @@
-import EventLoop
-import HTTPWire
-import Security
-import Transport
+import PinproxyEventLoop
+import PinproxyHTTPWire
+import PinproxySecurity
+import PinproxyTransport
 
-@testable import Session
+@testable import PinproxySession
 
 /// A downstream in memory: a request, and the response that arrived.
 final class MemoryDownstream: Downstream, ExchangeGuide {

@@ -1,12 +1,12 @@
-import HTTP2
-import HTTPWire
-import Security
-import TLS
+import PinproxyHTTP2
+import PinproxyHTTPWire
+import PinproxySecurity
+import PinproxyTLS
 import Testing
-import Transport
+import PinproxyTransport
 
-@testable import EventLoop
-@testable import Session
+@testable import PinproxyEventLoop
+@testable import PinproxySession
 
 /// An origin of HTTP/2 in this process, its connections over socket pairs, and exchanges with it.
 final class HTTP2Bench {

@@ -1,8 +1,8 @@
-import HTTP2
+import PinproxyHTTP2
 import Testing
 
-@testable import EventLoop
-@testable import Session
+@testable import PinproxyEventLoop
+@testable import PinproxySession
 
 @Suite struct HTTP2LingeringTests {
     private let bench: Workbench

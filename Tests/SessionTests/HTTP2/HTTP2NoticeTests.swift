@@ -1,7 +1,7 @@
-import HTTP2
+import PinproxyHTTP2
 import Testing
 
-@testable import Session
+@testable import PinproxySession
 
 /// What task records say of shared connections, and what their owner is told of their peers.
 @Suite(.timeLimit(.minutes(5))) struct HTTP2NoticeTests {

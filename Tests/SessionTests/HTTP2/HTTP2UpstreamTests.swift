@@ -1,10 +1,10 @@
-import EventLoop
-import HTTP2
-import HTTPWire
+import PinproxyEventLoop
+import PinproxyHTTP2
+import PinproxyHTTPWire
 import Testing
-import Transport
+import PinproxyTransport
 
-@testable import Session
+@testable import PinproxySession
 
 /// Exchanges that share connections to an origin of HTTP/2.
 @Suite(.timeLimit(.minutes(5))) struct HTTP2UpstreamTests {

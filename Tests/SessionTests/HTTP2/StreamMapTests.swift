@@ -1,7 +1,7 @@
-import HTTP2
+import PinproxyHTTP2
 import Testing
 
-@testable import Session
+@testable import PinproxySession
 
 @Suite struct StreamMapTests {
     /// Against a dictionary, with numbers in sequence as a connection has them, and with some that stay for long.

@@ -1,9 +1,9 @@
-import HTTPWire
+import PinproxyHTTPWire
 import Synchronization
 import Testing
-import Transport
+import PinproxyTransport
 
-@testable import Session
+@testable import PinproxySession
 
 /// The kept bytes draw on the budget until the last reader has them.
 @Suite struct SharedFetchBudgetTests {

@@ -1,4 +1,4 @@
-internal import CBrotli
+internal import CPinproxyBrotli
 
 /// br (RFC 7932). Its window, and with it the memory that it takes, is at most 16 MiB.
 final class BrotliDecompressor: Decompressor {

@@ -1,4 +1,4 @@
-internal import CZlib
+internal import CPinproxyZlib
 
 /// gzip (RFC 1952), and deflate with the zlib header (RFC 1950) or without (RFC 1951).
 final class ZlibDecompressor: Decompressor {
@@ -59,7 +59,7 @@ final class ZlibDecompressor: Decompressor {
             output.append(addingCapacity: DecompressionStep.room) { room in
                 stream.pointee.next_out = room.baseAddress
                 stream.pointee.avail_out = uInt(room.count)
-                result = CZlib.inflate(stream, Z_NO_FLUSH)
+                result = CPinproxyZlib.inflate(stream, Z_NO_FLUSH)
                 return room.count - Int(stream.pointee.avail_out)
             }
             return input.count - start - Int(stream.pointee.avail_in)

@@ -1,4 +1,4 @@
-internal import CZstd
+internal import CPinproxyZstd
 
 /// zstd (RFC 8878): frames, one or more. Their window is at most 8 MiB, as RFC 9659 has it for HTTP.
 final class ZstdDecompressor: Decompressor {

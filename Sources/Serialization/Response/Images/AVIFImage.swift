@@ -1,4 +1,4 @@
-internal import CAVIF
+internal import CPinproxyAVIF
 
 /// libavif: every frame, by one thread. It is loaded with the first image.
 enum AVIFImage {

@@ -1,4 +1,4 @@
-internal import CGIF
+internal import CPinproxyGIF
 
 /// giflib, line by line: no frame is held. It is loaded with the first image.
 enum GIFImage {

@@ -1,4 +1,4 @@
-internal import CTurboJPEG
+internal import CPinproxyTurboJPEG
 
 /// libjpeg-turbo. It is loaded with the first image.
 enum JPEGImage {

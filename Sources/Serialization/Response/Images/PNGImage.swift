@@ -1,4 +1,4 @@
-internal import CPNG
+internal import CPinproxyPNG
 
 /// libpng's simplified interface, which reports errors without longjmp. It is loaded with the first image.
 enum PNGImage {

@@ -1,4 +1,4 @@
-internal import CTIFF
+internal import CPinproxyTIFF
 internal import Glibc
 
 /// libtiff: every page, strip by strip or tile by tile. It is loaded with the first image.

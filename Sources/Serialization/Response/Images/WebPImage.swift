@@ -1,4 +1,4 @@
-internal import CWebP
+internal import CPinproxyWebP
 
 /// libwebp: a still image, or each frame of an animation. It is loaded with the first image.
 enum WebPImage {

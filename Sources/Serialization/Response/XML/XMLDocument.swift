@@ -1,4 +1,4 @@
-internal import CXML2
+internal import CPinproxyXML2
 internal import Glibc
 
 /// Hears what a document consists of, in its order.

@@ -1,4 +1,4 @@
-internal import CXML2
+internal import CPinproxyXML2
 
 /// What is noted while a document is read. Its pointers hold for that call of ``XMLDocument/read(_:_:)``.
 final class XMLReading {

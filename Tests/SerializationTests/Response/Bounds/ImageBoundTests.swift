@@ -1,8 +1,8 @@
 import Foundation
-import TestBodies
+import PinproxyTestBodies
 import Testing
 
-@testable import Serialization
+@testable import PinproxySerialization
 
 /// Images that are small and would cost much are refused with the bound that they exceed, before a library decodes
 /// them.

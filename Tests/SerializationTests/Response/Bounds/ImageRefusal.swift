@@ -1,4 +1,4 @@
-@testable import Serialization
+@testable import PinproxySerialization
 
 /// Why an image is refused; nil: it isn't.
 func explanation(_ body: [UInt8], _ limits: ImageLimits = ImageLimits()) -> String? {

@@ -1,8 +1,8 @@
 import Foundation
-import TestBodies
+import PinproxyTestBodies
 import Testing
 
-@testable import Serialization
+@testable import PinproxySerialization
 
 /// Property lists that are small and would cost much: refused before they are built, or read in time that grows with
 /// their length alone.

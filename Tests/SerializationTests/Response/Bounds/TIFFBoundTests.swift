@@ -1,7 +1,7 @@
-import TestBodies
+import PinproxyTestBodies
 import Testing
 
-@testable import Serialization
+@testable import PinproxySerialization
 
 /// A TIFF is refused if its directories, strips and tiles cost more than its length suggests. The error names the
 /// bound.

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Serialization
+@testable import PinproxySerialization
 
 /// Documents that would cost libxml2 minutes. Each was measured without the bound; the suite's time limit would fail
 /// then.
