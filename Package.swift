@@ -112,7 +112,7 @@ let package = Package(
         room("Caching", ["HTTPWire"], settings: [.strictMemorySafety()]),
         room("HTTP2", ["HTTPWire", "CNGHTTP2"]),
         room("Security", ["Addresses", "TLS", "CShims", "CIDN2", "CPSL"]),
-        room("DiskStore", ["TLS", "CSQLite"]),
+        room("DiskStore", ["TLS", "CShims", "CSQLite"]),
         room("Reachability", ["EventLoop", "CMNL"]),
         room("LocalPeers", ["EventLoop", "CMNL", "CShims"]),
         room(

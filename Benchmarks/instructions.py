@@ -40,7 +40,7 @@ class Counted(Pinproxy):
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(timeout=120)
         # Looking for the clients' processes is done as often as the clock lets it, on a thread of its own.
-        return Profile.of(self.results.parent.glob(self.results.name + "-*"), but="10LocalPeers12ProcessTable")
+        return Profile.of(self.results.parent.glob(self.results.name + "-*"), but="18PinproxyLocalPeers12ProcessTable")
 
 
 class CountedWithLog(Counted):

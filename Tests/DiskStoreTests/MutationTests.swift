@@ -34,6 +34,7 @@ import Testing
         for start in [0, 65536, 196_608] {
             #expect(Array(try reader.piece(from: UInt64(start))) == Array(sample.body[start...].prefix(65536)))
         }
+        #expect(reader.cachedPiece(from: 150_000) == nil)
         #expect(throws: ReadingFailure.damaged("its file was changed near byte 131072")) {
             try reader.piece(from: 150_000)
         }

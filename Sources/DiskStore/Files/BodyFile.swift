@@ -1,3 +1,4 @@
+import CPinproxyShims
 import Glibc
 
 /// The open file of a body.
@@ -31,6 +32,17 @@ struct BodyFile: ~Copyable {
             }
             done += count
         }
+    }
+
+    /// Never waits for the disk. Nil: the kernel doesn't have all of it in memory, or can't tell (preadv2(2)).
+    func readCached(_ count: Int, at offset: UInt64) -> [UInt8]? {
+        var got = 0
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, done in
+            var place = iovec(iov_base: buffer.baseAddress, iov_len: count)
+            got = preadv2(raw, &place, 1, off_t(offset), shim_RWF_NOWAIT)
+            done = max(0, got)
+        }
+        return got == count ? bytes : nil
     }
 
     /// Fewer bytes if the file ends before.

@@ -26,20 +26,35 @@ package struct BodyReader: ~Copyable, Sendable {
     /// They are verified. A piece that isn't what was stored is an error, and the record is removed.
     package func piece(from offset: UInt64) throws(ReadingFailure) -> ArraySlice<UInt8> {
         guard offset < record.length else { return [] }
-        let number = offset / Piece.sizeInFile
-        let start = number * Piece.sizeInFile
+        let (number, start, length) = place(of: offset)
         let bytes: [UInt8]
         do throws(DiskProblem) {
-            bytes = try file?.read(Int(min(Piece.sizeInFile, record.length - start)), at: start) ?? content
+            bytes = try file?.read(length, at: start) ?? content
         } catch {
             throw store.damaged(record, "\(error)")
         }
-        guard tags.withLock({ $0.verify(bytes, at: Int(number)) }) else {
+        guard isStored(bytes, number) else {
             let place = record.hasFile ? "file" : "row in the index"
             throw store.damaged(record, "its \(place) was changed near byte \(start)")
         }
         return bytes[Int(offset - start)...]
     }
+
+    /// The same, from the kernel's memory: never waits for the disk. Nil: only ``piece(from:)`` can tell.
+    package func cachedPiece(from offset: UInt64) -> ArraySlice<UInt8>? {
+        guard offset < record.length else { return nil }
+        let (number, start, length) = place(of: offset)
+        guard let bytes = file?.readCached(length, at: start), isStored(bytes, number) else { return nil }
+        return bytes[Int(offset - start)...]
+    }
+
+    private func place(of offset: UInt64) -> (number: Int, start: UInt64, length: Int) {
+        let number = offset / Piece.sizeInFile
+        let start = number * Piece.sizeInFile
+        return (Int(number), start, Int(min(Piece.sizeInFile, record.length - start)))
+    }
+
+    private func isStored(_ bytes: [UInt8], _ number: Int) -> Bool { tags.withLock { $0.verify(bytes, at: number) } }
 }
 
 extension DiskStore {

@@ -2,8 +2,14 @@ import PinproxyEventLoop
 import PinproxyHTTPWire
 import PinproxyTransport
 
-/// A part of a stored body on disk, read ahead of the client by a piece.
+/// A part of a stored body on disk.
+///
+/// What the kernel has in memory is read at once. From the first piece that it doesn't have on, another thread reads
+/// ahead of the client by a piece.
 final class DiskBody: BodySource {
+    /// Pieces that one turn reads, 1 MiB: other connections of the loop wait meanwhile.
+    private static let piecesInTurn = 16
+
     private let body: OpenedBody
     private let loop: EventLoop
     /// Called when bytes are ready after a wait.
@@ -11,6 +17,7 @@ final class DiskBody: BodySource {
     private var piece = PassingBytes()
     /// The next piece, once it was read.
     private var next: Result<ArraySlice<UInt8>, ReadFailure>?
+    private var isInMemory = true
     private var isReading = false
     private var isWaiting = false
     /// What wasn't read yet.
@@ -39,13 +46,14 @@ final class DiskBody: BodySource {
     }
 
     func move(to sink: any BodySink, readable: Bool) -> BodyMove {
+        var allowance = Self.piecesInTurn
         while true {
             do throws(StreamError) {
                 let count = try piece.write(to: sink)
                 piece.advance(by: count)
                 moved += UInt64(count)
                 if !piece.isPassed {
-                    read()
+                    if !isInMemory { read() }
                     return .blocked
                 }
             } catch {
@@ -55,10 +63,15 @@ final class DiskBody: BodySource {
             switch next.take() {
             case .success(let bytes)? where !bytes.isEmpty:
                 take(bytes)
-                read()
+                if !isInMemory { read() }
             case .success?: return .truncated("the stored body is shorter than it was")
             case .failure(let failure)?: return .truncated(failure.cause)
             case nil:
+                if allowance > 0, let bytes = cachedPiece() {
+                    allowance -= 1
+                    take(bytes)
+                    continue
+                }
                 isWaiting = true
                 read()
                 return .waiting
@@ -66,6 +79,14 @@ final class DiskBody: BodySource {
         }
     }
 
+    private func cachedPiece() -> ArraySlice<UInt8>? {
+        guard isInMemory, !isReading else { return nil }
+        let bytes = body.cachedPiece(from: unread.lowerBound)
+        isInMemory = bytes != nil
+        return bytes
+    }
+
+    /// On the thread.
     private func read() {
         guard !isReading, next == nil, !unread.isEmpty else { return }
         isReading = true

@@ -25,6 +25,9 @@ final class OpenedBody: Sendable {
 
     var count: UInt64 { record.length }
 
+    /// Never waits for the disk. Nil: ``piece(from:)`` has to.
+    func cachedPiece(from offset: UInt64) -> ArraySlice<UInt8>? { reader.cachedPiece(from: offset) }
+
     /// Waits for the disk.
     func piece(from offset: UInt64) -> Result<ArraySlice<UInt8>, ReadingFailure> {
         Result { () throws(ReadingFailure) in try reader.piece(from: offset) }
