@@ -55,13 +55,20 @@ func tests(
         swiftSettings: settings)
 }
 
+/// - Parameter pkgConfig: nil for a library that is loaded at its first use: what pkg-config says would be linked, and
+///   be needed at every start of a program.
 func system(_ name: String, pkgConfig: String?, package: String) -> Target {
     .systemLibrary(
         name: module(name), path: "Sources/" + name, pkgConfig: pkgConfig, providers: [.apt([package])])
 }
 
-let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
-let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+/// A product of another package, which is fetched only with one of these traits.
+func product(_ name: String, of package: String, with traits: Set<String>) -> Target.Dependency {
+    .product(name: name, package: package, condition: .when(traits: traits))
+}
+
+let logging = product("Logging", of: "swift-log", with: ["CommandLine"])
+let argumentParser = product("ArgumentParser", of: "swift-argument-parser", with: ["CommandLine"])
 
 let package = Package(
     name: "pinproxy",
@@ -73,6 +80,10 @@ let package = Package(
         .library(name: "PinproxySerialization", targets: ["PinproxySerialization"]),
         .library(name: "PinproxyReachability", targets: ["PinproxyReachability"]),
     ],
+    traits: [
+        .trait(name: "CommandLine", description: "The program pinproxy. Libraries need none of its packages."),
+        .default(enabledTraits: ["CommandLine"]),
+    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
@@ -81,7 +92,7 @@ let package = Package(
         system("CLibevent", pkgConfig: "libevent_core", package: "libevent-dev"),
         system("COpenSSL", pkgConfig: "openssl", package: "libssl-dev"),
         system("CCares", pkgConfig: "libcares", package: "libc-ares-dev"),
-        system("CSystemd", pkgConfig: "libsystemd", package: "libsystemd-dev"),
+        system("CSystemd", pkgConfig: nil, package: "libsystemd-dev"),
         system("CCrypt", pkgConfig: "libcrypt", package: "libcrypt-dev"),
         system("CIDN2", pkgConfig: "libidn2", package: "libidn2-dev"),
         system("CPSL", pkgConfig: "libpsl", package: "libpsl-dev"),
@@ -90,17 +101,16 @@ let package = Package(
         system("CNGHTTP2", pkgConfig: "libnghttp2", package: "libnghttp2-dev"),
         system("CSQLite", pkgConfig: "sqlite3", package: "libsqlite3-dev"),
         system("CYAML", pkgConfig: "yaml-0.1", package: "libyaml-dev"),
-        // Those that decode documents and images are loaded at first use: of these lines only the headers count.
-        system("CXML2", pkgConfig: "libxml-2.0", package: "libxml2-dev"),
         system("CZlib", pkgConfig: "zlib", package: "zlib1g-dev"),
         system("CBrotli", pkgConfig: "libbrotlidec", package: "libbrotli-dev"),
         system("CZstd", pkgConfig: "libzstd", package: "libzstd-dev"),
-        system("CPNG", pkgConfig: "libpng", package: "libpng-dev"),
-        system("CTurboJPEG", pkgConfig: "libturbojpeg", package: "libturbojpeg0-dev"),
-        system("CGIF", pkgConfig: "libgif", package: "libgif-dev"),
-        system("CWebP", pkgConfig: "libwebpdemux", package: "libwebp-dev"),
-        system("CTIFF", pkgConfig: "libtiff-4", package: "libtiff-dev"),
-        // Without pkg-config, of whose flags the package manager refuses one (-DAVIF_DLL).
+        // Decoders of documents and images.
+        .target(name: module("CXML2"), path: "Sources/CXML2"),
+        system("CPNG", pkgConfig: nil, package: "libpng-dev"),
+        system("CTurboJPEG", pkgConfig: nil, package: "libturbojpeg0-dev"),
+        system("CGIF", pkgConfig: nil, package: "libgif-dev"),
+        system("CWebP", pkgConfig: nil, package: "libwebp-dev"),
+        system("CTIFF", pkgConfig: nil, package: "libtiff-dev"),
         system("CAVIF", pkgConfig: nil, package: "libavif-dev"),
         .target(
             name: module("CShims"), dependencies: modules(["CLibevent", "COpenSSL", "CCares"]), path: "Sources/CShims"),
