@@ -16,7 +16,8 @@ let settings: [SwiftSetting] = [
 /// A module's name. Swift allows each name once in a program, so that `TLS` could be another package's.
 func module(_ name: String) -> String {
     switch name {
-    case "pinproxy", "PinnedSession": name
+    case "pinproxy": name
+    case _ where name.hasPrefix("PinnedSession"): name
     case _ where name.dropFirst().first?.isUppercase == true && name.hasPrefix("C"): "CPinproxy" + name.dropFirst()
     default: "Pinproxy" + name
     }
@@ -67,7 +68,9 @@ func product(_ name: String, of package: String, with traits: Set<String>) -> Ta
     .product(name: name, package: package, condition: .when(traits: traits))
 }
 
-let logging = product("Logging", of: "swift-log", with: ["CommandLine"])
+let logging = product("Logging", of: "swift-log", with: ["CommandLine", "Logging"])
+let metrics = product("CoreMetrics", of: "swift-metrics", with: ["Metrics"])
+let lifecycle = product("ServiceLifecycle", of: "swift-service-lifecycle", with: ["ServiceLifecycle"])
 let argumentParser = product("ArgumentParser", of: "swift-argument-parser", with: ["CommandLine"])
 
 let package = Package(
@@ -76,17 +79,26 @@ let package = Package(
         .executable(name: "pinproxy", targets: ["pinproxy"]),
         // For programs: docs/library.md.
         .library(name: "PinnedSession", targets: ["PinnedSession"]),
+        .library(name: "PinnedSessionLogging", targets: ["PinnedSessionLogging"]),
+        .library(name: "PinnedSessionMetrics", targets: ["PinnedSessionMetrics"]),
+        .library(name: "PinnedSessionService", targets: ["PinnedSessionService"]),
         .library(name: "PinproxySecurity", targets: ["PinproxySecurity"]),
         .library(name: "PinproxySerialization", targets: ["PinproxySerialization"]),
         .library(name: "PinproxyReachability", targets: ["PinproxyReachability"]),
     ],
     traits: [
-        .trait(name: "CommandLine", description: "The program pinproxy. Libraries need none of its packages."),
-        .default(enabledTraits: ["CommandLine"]),
+        // A package that only wants libraries says `traits: []`: none of the packages below is fetched for it.
+        .trait(name: "CommandLine", description: "The program pinproxy"),
+        .trait(name: "Logging", description: "PinnedSessionLogging, with swift-log"),
+        .trait(name: "Metrics", description: "PinnedSessionMetrics, with swift-metrics"),
+        .trait(name: "ServiceLifecycle", description: "PinnedSessionService, with swift-service-lifecycle"),
+        .default(enabledTraits: ["CommandLine", "Logging", "Metrics", "ServiceLifecycle"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
         system("CLibevent", pkgConfig: "libevent_core", package: "libevent-dev"),
@@ -143,6 +155,10 @@ let package = Package(
             "PinnedSession",
             ["Session", "Transport", "Security", "Serialization", "HTTPWire", "EventLoop", "TLS"],
             settings: [.strictMemorySafety()]),
+        // A session among a server's services, with its log and its metrics.
+        room("PinnedSessionLogging", ["PinnedSession"], [logging]),
+        room("PinnedSessionMetrics", ["PinnedSession"], [metrics]),
+        room("PinnedSessionService", ["PinnedSession"], [lifecycle]),
         room("Decoding", ["Session", "Serialization", "EventLoop", "CSeccomp", "CShims"]),
         room("Bundles", ["Serialization", "Security", "TLS"], settings: [.strictMemorySafety()]),
         room(
@@ -243,7 +259,11 @@ let package = Package(
             [argumentParser]),
         tests(
             "Integration", of: "pinproxy",
-            ["Daemon", "Clients", "PinnedSession", "Security", "Serialization", "TestAuthority", "TestBodies"],
+            [
+                "Daemon", "Clients", "PinnedSession", "PinnedSessionLogging", "PinnedSessionMetrics",
+                "PinnedSessionService", "Security", "Serialization", "TestAuthority", "TestBodies",
+            ],
+            [logging, metrics, lifecycle, product("MetricsTestKit", of: "swift-metrics", with: ["Metrics"])],
             exclude: ["Peers"]),
         // What peers send, as functions of bytes: for `make fuzz`, and once for each committed file in `make test`.
         room(
