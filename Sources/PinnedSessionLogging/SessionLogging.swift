@@ -15,35 +15,33 @@ extension SessionHooks {
     public func logging(
         to logger: Logger, level: Logger.Level = .debug, failures: Logger.Level = .notice
     ) -> SessionHooks {
-        observing { ending in
-            guard let error = ending.error else {
-                return logger.log(level: level, "request completed", metadata: ending.metadata)
+        observing { task, metrics, error in
+            let metadata = metadata(of: task, metrics, error)
+            switch error {
+            case nil: logger.log(level: level, "request completed", metadata: metadata)
+            case .pinMismatch: logger.log(level: .error, "request failed", metadata: metadata)
+            default: logger.log(level: failures, "request failed", metadata: metadata)
             }
-            let wanted: Logger.Level
-            if case .pinMismatch = error { wanted = .error } else { wanted = failures }
-            logger.log(level: wanted, "request failed", metadata: ending.metadata)
         }
     }
 }
 
-extension TaskEnding {
-    /// Descriptions of requests and errors hide what may be secret.
-    fileprivate var metadata: Logger.Metadata {
-        var metadata: Logger.Metadata = [
-            "task": "\(task.id)", "request": "\(task.request)", "duration": "\(metrics.duration)",
-            "sent": "\(metrics.sent)", "received": "\(metrics.received)",
-        ]
-        if let status { metadata["status"] = "\(status)" }
-        if metrics.redirects > 0 { metadata["redirects"] = "\(metrics.redirects)" }
-        if let last = metrics.transactions.last {
-            metadata["protocol"] = "\(last.networkProtocol)"
-            metadata["peer"] = "\(last.remoteAddress)"
-            metadata["reused"] = "\(last.isReused)"
-        }
-        if let error {
-            metadata["error"] = "\(error)"
-            metadata["error.type"] = "\(error.kind)"
-        }
-        return metadata
+/// Descriptions of requests and errors hide what may be secret.
+private func metadata(of task: SessionTask, _ metrics: TaskMetrics, _ error: SessionError?) -> Logger.Metadata {
+    var metadata: Logger.Metadata = [
+        "task": "\(task.id)", "request": "\(task.request)", "duration": "\(metrics.duration)",
+        "sent": "\(metrics.sent)", "received": "\(metrics.received)",
+    ]
+    if let status = metrics.status { metadata["status"] = "\(status)" }
+    if metrics.redirects > 0 { metadata["redirects"] = "\(metrics.redirects)" }
+    if let last = metrics.transactions.last {
+        metadata["protocol"] = "\(last.networkProtocol)"
+        metadata["peer"] = "\(last.remoteAddress)"
+        metadata["reused"] = "\(last.isReused)"
     }
+    if let error {
+        metadata["error"] = "\(error)"
+        metadata["error.type"] = "\(error.kind)"
+    }
+    return metadata
 }

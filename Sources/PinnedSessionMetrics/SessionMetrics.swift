@@ -20,31 +20,34 @@ extension SessionHooks {
     ///   - factory: nil: that of `MetricsSystem`, when a task ends.
     ///   - prefix: the labels' beginning.
     public func metrics(to factory: (any MetricsFactory)? = nil, prefix: String = "http.client") -> SessionHooks {
-        observing { ending in ending.count(factory ?? MetricsSystem.factory, prefix) }
+        observing { task, metrics, error in
+            count(task, metrics, error, to: factory ?? MetricsSystem.factory, prefix)
+        }
     }
 }
 
-extension TaskEnding {
-    private static let methods: Set<String> = [
-        "CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE",
-    ]
+private let wellKnownMethods: Set<String> = [
+    "CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE",
+]
 
-    fileprivate func count(_ factory: any MetricsFactory, _ prefix: String) {
-        let method = "\(task.request.method)"
-        var dimensions = [("http.request.method", Self.methods.contains(method) ? method : "_OTHER")]
-        if let status { dimensions.append(("http.response.status_code", "\(status)")) }
-        if let error { dimensions.append(("error.type", error.kind)) }
-        Counter(label: "\(prefix).requests", dimensions: dimensions, factory: factory).increment()
-        let (seconds, attoseconds) = metrics.duration.components
-        Timer(label: "\(prefix).request.duration", dimensions: dimensions, factory: factory)
-            .recordNanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
+private func count(
+    _ task: SessionTask, _ metrics: TaskMetrics, _ error: SessionError?, to factory: any MetricsFactory,
+    _ prefix: String
+) {
+    let method = "\(task.request.method)"
+    var dimensions = [("http.request.method", wellKnownMethods.contains(method) ? method : "_OTHER")]
+    if let status = metrics.status { dimensions.append(("http.response.status_code", "\(status)")) }
+    if let error { dimensions.append(("error.type", error.kind)) }
+    Counter(label: "\(prefix).requests", dimensions: dimensions, factory: factory).increment()
+    let (seconds, attoseconds) = metrics.duration.components
+    Timer(label: "\(prefix).request.duration", dimensions: dimensions, factory: factory)
+        .recordNanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
 
-        func add(_ amount: Int64, to label: String) {
-            if amount > 0 { Counter(label: "\(prefix).\(label)", factory: factory).increment(by: amount) }
-        }
-        add(Int64(clamping: metrics.sent), to: "request.bytes")
-        add(Int64(clamping: metrics.received), to: "response.bytes")
-        add(Int64(metrics.transactions.count { !$0.isReused }), to: "connections")
-        add(Int64(metrics.redirects), to: "redirects")
+    func add(_ amount: Int64, to label: String) {
+        if amount > 0 { Counter(label: "\(prefix).\(label)", factory: factory).increment(by: amount) }
     }
+    add(Int64(clamping: metrics.sent), to: "request.bytes")
+    add(Int64(clamping: metrics.received), to: "response.bytes")
+    add(Int64(metrics.transactions.count { !$0.isReused }), to: "connections")
+    add(Int64(metrics.redirects), to: "redirects")
 }

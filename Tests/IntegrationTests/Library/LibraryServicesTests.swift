@@ -191,7 +191,7 @@ private struct CollectingHandler: LogHandler {
         set { metadata[key] = newValue }
     }
 
-    func log(event: LogEvent) {
+    func log(event: Logging.LogEvent) {
         let pairs = (event.metadata ?? [:]).map { "\($0)=\($1)" }.sorted().joined(separator: " ")
         lines.add("\(event.level): \(event.message) \(pairs)")
     }

@@ -38,7 +38,7 @@ public struct Load: Sendable {
         }
     }
 
-    /// Does it, and prints a line of JSON: seconds, and those of a processor.
+    /// Does it, and prints a line of JSON: seconds, those of a processor, and KiB resident at most.
     public func run(_ client: some LoadClient) async throws {
         if case .get(_, let atOnce) = work { try await get(2 * atOnce, atOnce, client) }
         let (began, processor) = (ContinuousClock.now, Self.processorSeconds)
@@ -48,7 +48,7 @@ public struct Load: Sendable {
         case .download(let path): try await client.download(url, to: path)
         }
         let (seconds, used) = (ContinuousClock.now - began, Self.processorSeconds - processor)
-        print("{\"seconds\": \(seconds / .seconds(1)), \"processor\": \(used)}")
+        print("{\"seconds\": \(seconds / .seconds(1)), \"processor\": \(used), \"resident\": \(Self.resident)}")
         try await client.end()
     }
 
@@ -70,6 +70,19 @@ public struct Load: Sendable {
         getrusage(Int32(RUSAGE_SELF.rawValue), &usage)
         func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1_000_000 }
         return seconds(usage.ru_utime) + seconds(usage.ru_stime)
+    }
+
+    /// VmHWM of proc(5): the largest size that getrusage(2) knows is also that of the program before exec.
+    private static var resident: Int {
+        guard let file = fopen("/proc/self/status", "r") else { return 0 }
+        defer { fclose(file) }
+        var line = [CChar](repeating: 0, count: 256)
+        var size = 0
+        while fgets(&line, CInt(line.count), file) != nil {
+            let text = String(decoding: line.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+            if text.hasPrefix("VmHWM:") { size = Int(text.filter(\.isNumber)) ?? 0 }
+        }
+        return size
     }
 
     private static func fail(_ text: String) -> Never {
