@@ -23,21 +23,21 @@ package final class Snapshot: Sendable {
     package let asksForProcesses: Bool
     /// Where the policy comes from; nil: from the machine's own pin file alone.
     package let policy: PolicySettings?
-    /// The collector that this machine's figures and events go to; nil: none.
+    /// The collector of this machine's metrics and events; nil: none.
     package let telemetry: TelemetrySettings?
     /// Nil: none is in force.
     package let bundle: BundleInForce?
     /// Why every host is denied; nil: the entries decide.
     package let denial: String?
-    /// What is done with hosts that have no entry.
+    /// The action for hosts without an entry.
     package let defaultAction: HostAction
-    /// The policy of hosts that have no entry: the trust anchors decide.
+    /// The policy of hosts without an entry: the trust anchors decide.
     package let defaultPolicy: SecurityPolicy
-    /// How TLS is spoken with them; nil: as with most.
+    /// TLS settings for them; nil: the defaults.
     package let defaultTLS: ClientTLS?
-    /// The rules of exchanges with them; nil: nothing is written about it.
+    /// The rules of exchanges with them; nil: no rules are written.
     package let defaultRules: RuleLayers?
-    /// What is watched, to know whether the network can be reached.
+    /// What is watched to determine reachability.
     package let reachability: [ReachabilityTarget]
     /// What is allowed but should be known, e.g. insecure switches. Without what changes with time (``warnings(at:)``).
     package let warnings: [Problem]
@@ -158,12 +158,12 @@ package final class Snapshot: Sendable {
     private func authorityFiles(isSignedElsewhere: Bool) -> AuthorityFiles {
         AuthorityFiles(
             certificate: authority.certificatePath, key: authority.privateKeyPath,
-            // A signer has a directory of its own.
+            // A signer has a separate directory.
             state: authority.signer == nil ? stateDirectory : NewFile.directory(of: authority.certificatePath),
             permitting: authority.permitted, isSignedElsewhere: isSignedElsewhere)
     }
 
-    /// The entry that decides for a host, or nil when none speaks for it.
+    /// The entry that decides for a host; nil if none matches.
     /// - Parameter host: a name in any case, with or without its trailing dot, or an address without brackets.
     package func entry(for host: String, port: UInt16) -> HostEntry? {
         hosts.value(forHost: host, port: port)
@@ -176,7 +176,7 @@ extension Snapshot {
     ///   - readsPins: false: reads neither the pin file nor trust anchors, nor what only the proxy's own user may read.
     ///   - unixTime: the instant when certificates must be valid; nil: now.
     ///   - services: for root's commands, users that the proxy may run as: private files may be theirs.
-    ///   - readsSecrets: false: what only the proxy's own user may read is left aside, whichever file names it.
+    ///   - readsSecrets: false: skips files that only the proxy's own user may read, whichever file names them.
     ///   - policyDirectory: where the proxy keeps its bundle; nil: in the state directory.
     /// - Throws: every problem that was found, if at least one is an error.
     package static func load(
@@ -191,7 +191,7 @@ extension Snapshot {
 
     /// - Parameters:
     ///   - candidate: a bundle, in place of the accepted one.
-    ///   - trial: the same, which is taken as it is.
+    ///   - trial: the same, taken unverified.
     static func load(
         _ file: String, stateDirectory: String, readsPins: Bool = true, at unixTime: UnixTime = UnixTime(time(nil)),
         policyDirectory: String? = nil, candidate: KeptBundle? = nil, trial: PolicyBundle? = nil, findings: Findings
@@ -241,11 +241,11 @@ extension Snapshot {
             findings: Findings(sources: sources))
     }
 
-    /// Whether its files are what they were when it was read from them.
+    /// Whether its files are unchanged since it was read.
     package var isCurrent: Bool { sources.allSatisfy(\.isCurrent) && listings.allSatisfy(\.isCurrent) }
 
-    /// Reads the configuration with a bundle that was verified elsewhere, or is a draft: to be looked at, never to be
-    /// put into force.
+    /// Reads the configuration with a bundle that was verified elsewhere, or is a draft: for display, never to be put
+    /// into force.
     package static func load(
         _ file: String, trying bundle: PolicyBundle, stateDirectory: String, services: Set<UInt32> = []
     ) throws(ConfigurationProblems) -> Snapshot {
@@ -289,7 +289,7 @@ extension Snapshot {
     }
 }
 
-/// Revocation lists change often, and by other hands: they are read again alone, without the pin file.
+/// Revocation lists change often, and others change them: they are reread alone, without the pin file.
 extension Snapshot {
     /// The sets of lists in force, each once, with the entry that names it first (nil: the defaults).
     package var revocationLists: [(lists: RevocationLists, entry: HostEntry?)] {
@@ -304,7 +304,7 @@ extension Snapshot {
         return found
     }
 
-    /// The same configuration with the lists as their files have them now; nil if they say what they said.
+    /// The same configuration with the current lists of their files; nil if they are unchanged.
     package func withFreshRevocationLists() throws(RevocationListError) -> Snapshot? {
         var fresh: [ObjectIdentifier: RevocationLists] = [:]
         for (lists, _) in revocationLists {

@@ -94,7 +94,7 @@ package final class HTTP1Server: ServerDoor, ByteStreamOwner {
         stream.owner = self
     }
 
-    /// Awaits requests, also after the stream was lent.
+    /// Awaits requests, also after the owner has returned the stream.
     package func serve() {
         phase = .awaitingRequest
         stream.owner = self

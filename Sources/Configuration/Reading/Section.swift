@@ -2,7 +2,7 @@ internal import PinproxyHTTPWire
 
 /// A mapping that is being read: it notes the keys that are asked for, and reports the others as unknown at the end.
 final class Section {
-    /// As people would call it, e.g. `proxy`; empty for the whole file.
+    /// Its name in messages, e.g. `proxy`; empty for the whole file.
     private let name: String
     private let file: String
     let findings: Findings
@@ -116,7 +116,7 @@ final class Section {
         }
     }
 
-    /// The elements of a list; anything else is its only element, and null has none.
+    /// The elements of a list, empty for null. A scalar is its own only element.
     func elements(_ value: YAMLValue, _ key: String) -> [YAMLValue]? {
         switch value.content {
         case .sequence(let list): return list
@@ -140,7 +140,7 @@ final class Section {
 
     func place(of pair: YAMLPair) -> Place { Place(file: file, line: pair.line, column: pair.column) }
 
-    /// True if keys are written that nobody has asked for yet.
+    /// True if some written keys have not been requested yet.
     var hasUnreadKeys: Bool { isKnown.contains(false) }
 
     func finish() {
