@@ -1,18 +1,18 @@
-/// What the first message of a TLS client says, without taking part in the handshake.
+/// The first message of a TLS client, read without taking part in the handshake.
 package struct ClientHello: Sendable, Equatable {
-    /// What goes into all that is signed or derived in this handshake: 32 bytes.
+    /// The client random: 32 bytes that go into every signature and key of this handshake.
     package let random: [UInt8]
-    /// The name of the server_name extension (RFC 6066 section 3), as it was sent; nil if there is none.
+    /// The name in the server_name extension (RFC 6066 section 3), unchanged; nil without that extension.
     package let serverName: String?
     /// The protocols of the ALPN extension (RFC 7301), in the client's order.
     package let applicationProtocols: [String]
     package let sessions: SessionOffer
     /// Whether the client sent an encrypted_client_hello extension; browsers also send it as GREASE.
     package let hasEncryptedClientHello: Bool
-    /// The bytes of the records that carry it; what follows is another message.
+    /// The bytes of the records that carry it; another message follows.
     package let length: Int
 
-    /// What `peek` made of the bytes.
+    /// The result of `peek`.
     package enum Peek: Sendable, Equatable {
         case incomplete
         case notTLS
@@ -22,7 +22,7 @@ package struct ClientHello: Sendable, Equatable {
 
     /// The longest ClientHello, in bytes. Post-quantum key shares make some of 2 KiB.
     static let limit = 1 << 16
-    /// The most records that it may be cut into, so that looking again at each arrival costs little.
+    /// The most records that it may span. The limit keeps parsing again at each arrival cheap.
     static let recordLimit = 64
 
     /// Looks at the first bytes of a connection: all that have arrived, from the first.

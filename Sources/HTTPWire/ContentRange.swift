@@ -49,7 +49,7 @@ struct DecimalReader: ~Escapable {
         return true
     }
 
-    /// Decimal digits, as many as there are; nil without any, and past 63 bits, in which many count.
+    /// Decimal digits, as many as there are; nil without any, and past 63 bits, a common limit.
     mutating func number() -> UInt64? {
         let start = next
         var number: UInt64 = 0

@@ -6,7 +6,7 @@ extension HeadWriter {
     /// - Parameters:
     ///   - head: complete, with at least one hop left by Max-Forwards, parsed from `bytes`.
     ///   - authority: becomes `:authority`, without `defaultPort`. Host is dropped.
-    ///   - via: the name under which this hop is recorded; nil: it isn't.
+    ///   - via: the name that records this hop; nil: it isn't recorded.
     ///   - connectProtocol: of an upgrade, such as `websocket`; writes an extended CONNECT (RFC 8441).
     ///   - neverIndexed: marks all fields as never indexed (`HTTP2HeadPlace.neverIndexed`).
     ///   - edits: other changes; those of connection-specific fields and of Host are dropped.
@@ -64,7 +64,7 @@ extension HeadWriter {
     ///
     /// - Parameters:
     ///   - head: complete, parsed from `bytes`.
-    ///   - via: the name under which this hop is recorded; nil: it isn't.
+    ///   - via: the name that records this hop; nil: it isn't recorded.
     ///   - neverIndexed: marks all fields as never indexed (`HTTP2HeadPlace.neverIndexed`).
     ///   - edits: other changes; those of connection-specific fields are dropped.
     package static func write(

@@ -127,7 +127,7 @@ extension RequestHead {
         _ rules: FieldRules, length: Int, in bytes: Span<UInt8>, framing: inout HTTP1Framing
     ) -> WireError? {
         if let defect = rules.framingDefect(version: version) { return WireError(defect, at: length) }
-        // RFC 9112 section 3.2 wants one in any request. Some clients leave it out of CONNECT, whose target says all.
+        // RFC 9112 section 3.2 requires it in any request. Some clients omit it from CONNECT: its target says all.
         guard rules.host != nil || version == .http10 || method == .connect else {
             return WireError(.missingHost, at: length)
         }

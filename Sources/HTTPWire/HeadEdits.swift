@@ -1,4 +1,4 @@
-/// The changes to a head besides those that every hop owes (RFC 9110 section 7.6), applied by `HeadWriter` in one pass.
+/// Changes to a head besides those required of every hop (RFC 9110 section 7.6). `HeadWriter` applies them in one pass.
 ///
 /// The last edit of a name counts. Code or a validated configuration makes them: no CR, LF or NUL.
 package struct HeadEdits: Sendable {

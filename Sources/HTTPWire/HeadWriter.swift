@@ -12,7 +12,8 @@ package enum ClientPersistence: Sendable {
     case upgrade
 }
 
-/// Rewrites heads for the next hop: hop-by-hop fields out (RFC 9110 section 7.6.1), Via in, the rest copied in runs.
+/// Rewrites heads for the next hop. Drops hop-by-hop fields (RFC 9110 section 7.6.1), adds Via, and copies all else in
+/// runs.
 ///
 /// Proxy credentials and challenges never pass. Connection can't remove fields that `FieldName` knows as end-to-end.
 /// What the next recipient could read differently is rewritten: a Host beside another authority in the target, and
@@ -23,8 +24,8 @@ package enum HeadWriter {
     ///
     /// - Parameters:
     ///   - head: complete, with at least one hop left by Max-Forwards, parsed from `bytes`.
-    ///   - authority: becomes the Host field if the request has none (HTTP/1.0), without `defaultPort`.
-    ///   - via: the name under which this hop is recorded; nil: it isn't.
+    ///   - authority: becomes the Host field of a request without one (HTTP/1.0), without `defaultPort`.
+    ///   - via: the name that records this hop; nil: it isn't recorded.
     ///   - forwardUpgrade: whether `head.wantsUpgrade` is passed on.
     ///   - edits: other changes.
     package static func write(
@@ -89,7 +90,7 @@ package enum HeadWriter {
     ///   - head: complete, parsed from `bytes`.
     ///   - clientVersion: of the request that is answered.
     ///   - inChunks: the body is written in chunks.
-    ///   - via: the name under which this hop is recorded; nil: it isn't.
+    ///   - via: the name that records this hop; nil: it isn't recorded.
     ///   - edits: other changes.
     package static func write(
         response head: ResponseHead, from bytes: Span<UInt8>, clientVersion: HTTPVersion,
@@ -260,7 +261,7 @@ package enum HeadWriter {
         out.append(contentsOf: "Max-Forwards: \(max(0, hops - 1))\r\n".utf8)
     }
 
-    /// The members of other proxies; no field at all if there are none.
+    /// Writes the members of other proxies, or no field without such members.
     static func writeProxyStatus(_ value: ByteRange, from bytes: Span<UInt8>, into out: inout [UInt8]) {
         guard ProxyStatusList.content(of: value, in: bytes) == .mixed else { return }
         var members = ProxyStatusList(value)
@@ -345,7 +346,7 @@ extension [UInt8] {
         unsafe bytes.extracting(range.offsets).withUnsafeBufferPointer { unsafe append(contentsOf: $0) }
     }
 
-    /// A literal, whose bytes lie in the program: nothing is retained for them.
+    /// Appends a literal. Its bytes lie in the program: nothing is retained for them.
     mutating func append(contentsOf text: StaticString) {
         text.withUTF8Buffer { unsafe append(contentsOf: $0) }
     }

@@ -1,7 +1,7 @@
-/// The request methods that have rules of their own. Method names are case-sensitive.
+/// The request methods with special rules. Method names are case-sensitive.
 package enum Method: UInt8, Sendable, CaseIterable {
     case get, head, post, put, delete, connect, options, trace, patch
-    /// A method without rules of its own; `RequestHead.methodRange` says which.
+    /// A method without special rules; `RequestHead.methodRange` says which.
     case other
 
     /// RFC 9110 section 9.2.1: the client asks for no change of state.

@@ -1,4 +1,4 @@
-// One idea with PathPattern.swift: a pattern is written as an automaton, whose elements it reads.
+// One idea with PathPattern.swift: a pattern compiles to an automaton, and reads its elements.
 
 /// A pattern as a nondeterministic automaton, with a state before each element and one at the end. All states run at
 /// once: backtracking would be slow for `/**a*b` and a path of 64 KiB.
@@ -131,7 +131,7 @@ extension PathPattern {
                 let next = theirs.step(state, byte)
                 guard next != .zero else { continue }
                 let reached = ours.step(pair.ours, byte)
-                // From each of their states some path leads to the end.
+                // Some path reaches the end from each of their states.
                 guard reached != .zero else { return false }
                 note(next, reached)
             }
