@@ -59,7 +59,7 @@ package final class ResponseCache: Sendable {
 
     func countStored() { stored.value.add(1, ordering: .relaxed) }
 
-    /// Replaces the stored response by the one that the origin confirmed, if it is still there.
+    /// Replaces a stored response by the confirmed one, if it is still there.
     func confirm(_ response: StoredResponse, insteadOf old: StoredResponse, for key: CacheKey) {
         if case .file = response.body {
             disk?.confirm(response)

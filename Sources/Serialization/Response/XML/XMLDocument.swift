@@ -20,7 +20,7 @@ protocol XMLEvents: AnyObject {
 /// Checks by libxml2, without a tree, whether a document is well-formed.
 ///
 /// It uses SAX1: with namespaces, looking up prefixes and default attributes takes disproportionate time. libxml2 gets
-/// the document in pieces, and no more after a limit is exceeded.
+/// the document in pieces, until a limit is exceeded.
 enum XMLDocument {
     /// Attributes of one element, compared pairwise. Database tables have up to 1,024 columns.
     static let mostAttributes = 1_400
