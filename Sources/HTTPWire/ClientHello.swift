@@ -9,7 +9,7 @@ package struct ClientHello: Sendable, Equatable {
     package let sessions: SessionOffer
     /// Whether the client sent an encrypted_client_hello extension; browsers also send it as GREASE.
     package let hasEncryptedClientHello: Bool
-    /// The bytes of the records that carry it; another message follows.
+    /// The bytes of the records that carry it; bytes after them are another message.
     package let length: Int
 
     /// The result of `peek`.
@@ -25,7 +25,7 @@ package struct ClientHello: Sendable, Equatable {
     /// The most records that it may span. The limit keeps parsing again at each arrival cheap.
     static let recordLimit = 64
 
-    /// Looks at the first bytes of a connection: all that have arrived, from the first.
+    /// Looks at all bytes that have arrived on a connection, from the first.
     package static func peek(_ bytes: Span<UInt8>) -> Peek {
         var hello: [UInt8] = []
         var position = 0
@@ -48,7 +48,7 @@ package struct ClientHello: Sendable, Equatable {
             if hello.count >= 4 {
                 let length = Int(hello[1]) << 16 | Int(hello[2]) << 8 | Int(hello[3])
                 guard length <= limit else { return malformed(start) }
-                // It ends with a record: nothing that a client may say before the server does follows in it.
+                // It ends with a record: a client may send nothing else in it before the server answers.
                 guard hello.count <= 4 + length, hello.count < 4 + length || position <= bytes.count else {
                     return malformed(start)
                 }
@@ -64,7 +64,7 @@ package struct ClientHello: Sendable, Equatable {
 
     /// Looks for the second ClientHello, after a HelloRetryRequest. A change_cipher_spec and rejected early data may
     /// precede it (RFC 8446 sections 4.2.10 and D.4), and count in its ``length``.
-    /// - Parameter bytes: all that the client sent after its first.
+    /// - Parameter bytes: everything that the client sent after its first.
     package static func peekSecond(_ bytes: Span<UInt8>) -> Peek {
         var start = 0
         while start < bytes.count, bytes[start] == 20 || bytes[start] == 23 {

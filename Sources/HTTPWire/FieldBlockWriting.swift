@@ -98,7 +98,7 @@ extension HeadWriter {
         block.takeLines(from: start, lineRules(edits, neverIndexed, isWebSocket: head.isUpgrade), lines)
     }
 
-    /// Writes a response of the proxy's own into `block`: as it is, but for fields that HTTP/2 forbids.
+    /// Writes the proxy's own response into `block`: unchanged except for fields that HTTP/2 forbids.
     package static func write(own head: ResponseHead, from bytes: Span<UInt8>, into block: inout FieldBlock) {
         block.clear()
         block.append(":status", "\(head.status)")

@@ -16,8 +16,8 @@ package enum ClientPersistence: Sendable {
 /// runs.
 ///
 /// Proxy credentials and challenges never pass. Connection can't remove fields that `FieldName` knows as end-to-end.
-/// What the next recipient could read differently is rewritten: a Host beside another authority in the target, and
-/// numbers with leading zeros.
+/// Ambiguities for the next recipient are rewritten: a Host beside another authority in the target, and numbers with
+/// leading zeros.
 package enum HeadWriter {
     /// Appends the request for the next hop to `out`, as HTTP/1.1. A URL's authority replaces Host (RFC 9112 section
     /// 3.2.2); Max-Forwards is counted down.
@@ -88,7 +88,7 @@ package enum HeadWriter {
     ///
     /// - Parameters:
     ///   - head: complete, parsed from `bytes`.
-    ///   - clientVersion: of the request that is answered.
+    ///   - clientVersion: of the answered request.
     ///   - inChunks: the body is written in chunks.
     ///   - via: the name that records this hop; nil: it isn't recorded.
     ///   - edits: other changes.
@@ -105,7 +105,7 @@ package enum HeadWriter {
         out.append(contentsOf: bytes, in: head.reason)
         out.append(contentsOf: "\r\n")
 
-        // 426 says with Upgrade what the client should have asked for (RFC 9110 section 15.5.22).
+        // With a 426, Upgrade says what the client should have requested (RFC 9110 section 15.5.22).
         let keepsUpgrade = connection == .upgrade || head.status == 426
         let mayBeFramed = ResponseHead.mayBeFramed(status: head.status)
         let passage = FieldPassage(
@@ -137,20 +137,20 @@ package enum HeadWriter {
         out.append(contentsOf: "\r\n")
     }
 
-    /// What decides about the fields of requests and responses alike.
+    /// The properties that decide which fields of any message pass.
     struct FieldPassage {
         /// Of the received message.
         let version: HTTPVersion
         let lastVia: Int?
         let via: ViaPseudonym?
-        /// Whether Content-Length has a place.
+        /// Whether Content-Length is allowed.
         let isFramed: Bool
         /// Whether Connection names fields besides those that are known.
         let hasNominations: Bool
     }
 
-    /// Keeps fields by `rule` where ``FieldPassage`` doesn't decide; `replacing` writes what replaces the others, and
-    /// `noting` gets each field that is kept, with the offset of its line in `out`.
+    /// Keeps fields by `rule` where ``FieldPassage`` doesn't decide; `replacing` writes replacements of the others, and
+    /// `noting` gets each kept field, with the offset of its line in `out`.
     @inline(__always)
     static func writeFields(
         _ fields: [HeadField], _ passage: FieldPassage, from bytes: Span<UInt8>, edits: HeadEdits,
@@ -179,7 +179,7 @@ package enum HeadWriter {
             }
             run.take(field.line, keeps: keeps, from: bytes, into: &out)
             if field.id == .contentLength, passage.isFramed {
-                // A repetition, which is the same, is left out.
+                // An equal repetition is omitted.
                 if !keeps, !hasLength { writeContentLength(field.value, from: bytes, into: &out) }
                 hasLength = true
             }
@@ -302,7 +302,7 @@ package enum HeadWriter {
     }
 }
 
-/// Gathers neighbouring lines, so that they are copied in one piece.
+/// Joins adjacent lines, so that they are copied in one piece.
 private struct LineRun {
     private var lower = 0
     private var upper = 0
@@ -319,7 +319,7 @@ private struct LineRun {
         }
     }
 
-    /// Of a line that was taken last and kept, among the bytes that are written next.
+    /// The offset of the last kept line among the bytes that are written next.
     func offset(of line: ByteRange) -> Int { line.start - lower }
 
     mutating func flush(from bytes: Span<UInt8>, into out: inout [UInt8]) {
@@ -329,7 +329,7 @@ private struct LineRun {
 }
 
 extension Span<UInt8> {
-    /// Whether two ranges hold the same name, upper and lower case ASCII being the same.
+    /// Whether two ranges hold the same name, ignoring ASCII case.
     fileprivate func equals(_ a: ByteRange, _ b: ByteRange) -> Bool {
         guard a.count == b.count else { return false }
         for index in 0..<a.count where self[a.start + index].lowercased != self[b.start + index].lowercased {
@@ -341,7 +341,7 @@ extension Span<UInt8> {
 
 extension [UInt8] {
     mutating func append(contentsOf bytes: Span<UInt8>, in range: ByteRange) {
-        // Unsafe in this room are this step and the next alone: arrays don't take spans in one piece yet. The pointer
+        // Only this step and the next are unsafe in this module: arrays don't take spans in one piece yet. The pointer
         // does not leave the closure.
         unsafe bytes.extracting(range.offsets).withUnsafeBufferPointer { unsafe append(contentsOf: $0) }
     }

@@ -6,7 +6,7 @@ internal import PinproxySession
 // The forms of the values in `session`, `request`, `response` and `rules`.
 
 extension Form {
-    /// What a type of the room Serialization makes of a text.
+    /// The form of a type of the Serialization module that reads itself from text.
     static func checked(_ make: @escaping (String) throws(InvalidValue) -> Value) -> Form {
         Form { text in Result { () throws(InvalidValue) in try make(text) }.mapError { Reason("\($0)") } }
     }

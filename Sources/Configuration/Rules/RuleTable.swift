@@ -1,8 +1,8 @@
 package import PinproxySerialization
 package import PinproxySession
 
-/// The rooms' own types for what `session`, `request` and `response` say, as tables of keys, so that layers
-/// are laid over one another in one place (``RuleLayers``) without a word about any key.
+/// The modules' own types for `session`, `request` and `response`, as tables of keys. So ``RuleLayers`` can lay layers
+/// over one another without knowing any key.
 package protocol RuleTable: Sendable, Equatable {
     associatedtype Key: RawRepresentable<String>, CaseIterable, Hashable, Sendable
 
