@@ -7,7 +7,7 @@ internal import Glibc
 package final class NetworkMonitor: SocketHandler {
     package enum LookUpResult: Sendable {
         case found([IPAddress])
-        /// The name has no address; why, as text for users.
+        /// The name has no address, with a human-readable reason.
         case noSuchHost(String)
         /// Unknown: earlier results stay.
         case failed

@@ -32,7 +32,7 @@ package class ServerDoor: Downstream {
     final let deadline: Deadline
     /// Where the received head is; nil: in ``headBytes``.
     final let received: MessagePipe?
-    // Unchecked below: each is stored whole, or changed by the parser, which calls nobody.
+    // Unchecked below: each is stored whole, or changed by the parser, which calls no other code.
     @exclusivity(unchecked) final var headBytes: [UInt8] = []
     /// The request that was parsed last.
     @exclusivity(unchecked) package final var head = RequestHead()

@@ -18,7 +18,7 @@ struct LocalEntries {
         self.defaults = defaults
     }
 
-    /// What a local entry would weaken, as text for users; nil: nothing.
+    /// What a local entry would weaken, in human-readable form; nil: nothing.
     func weakness(of own: HostEntry, _ pattern: HostPattern) -> String? {
         // Each contains all names of the own pattern: the most specific one decides, on its port.
         for (other, entry) in broader(than: pattern).sorted(by: { $0.pattern.isMoreSpecific(than: $1.pattern) }) {

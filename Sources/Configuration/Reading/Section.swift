@@ -13,8 +13,8 @@ final class Section {
     private var known: [String] = []
     private var isKnown: [Bool]
 
-    /// - Parameter value: nil if the section isn't written; all of its keys are then absent, and so
-    ///   they are (with an error) if it is no mapping.
+    /// - Parameter value: nil if the section isn't written. All of its keys are then absent, as they are (with an
+    ///   error) if it is not a mapping.
     init(_ name: String, _ value: YAMLValue?, file: String, findings: Findings) {
         self.name = name
         self.file = file

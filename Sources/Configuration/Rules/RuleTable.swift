@@ -12,7 +12,7 @@ package protocol RuleTable: Sendable, Equatable {
     /// What holds where nothing is written.
     init()
 
-    /// The value of a key for people, as the file would have it; secrets are masked.
+    /// The value of a key in human-readable form, as the file would write it; secrets are masked.
     func text(of key: Key) -> String
 }
 

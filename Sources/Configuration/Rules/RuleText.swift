@@ -2,7 +2,7 @@ import PinproxySecurity
 package import PinproxySerialization
 package import PinproxySession
 
-// The values of rules as text for users, written as in the file.
+// The values of rules in human-readable form, written as in the file.
 
 extension SessionRules {
     package func text(of key: Key) -> String {

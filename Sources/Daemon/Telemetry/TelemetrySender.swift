@@ -80,7 +80,7 @@ final class TelemetrySender {
         }
     }
 
-    /// What is under way is given up.
+    /// Cancels the batch in flight, and returns it to the queue.
     func stop() {
         isFinished = true
         pause = nil

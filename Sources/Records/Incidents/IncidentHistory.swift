@@ -125,7 +125,7 @@ package struct IncidentHistory: Codable, Sendable, Equatable {
         if incident.isOpen { openCount -= 1 }
     }
 
-    /// - Parameter isByPolicy: the policy accepts the chain now; no person closed it.
+    /// - Parameter isByPolicy: no person: the policy accepts the chain now.
     /// - Returns: the incident, if it was open.
     package mutating func acknowledge(
         _ id: String, by whom: String, isByPolicy: Bool = false, at time: UnixTime

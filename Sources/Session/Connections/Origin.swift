@@ -30,7 +30,7 @@ package enum ConnectionNeed: Sendable {
 package final class Origin {
     package let key: OriginKey
     /// Its idle connections' places in the pool's order, most recently used last.
-    // Changed by code that calls nobody.
+    // Changed by code that calls no other code.
     @exclusivity(unchecked) fileprivate var idle: [Int] = []
     /// The connections that exchanges share, in use or idle. Each leaves when it closes, which its deadlines bound.
     @exclusivity(unchecked) package private(set) var shared: [HTTP2Upstream] = []
@@ -152,7 +152,7 @@ package final class Origin {
 /// all origins the longest idle connection is closed, as is one that ends or sends.
 package final class UpstreamPool {
     private let capacity: Int
-    // Changed by code that calls nobody.
+    // Changed by code that calls no other code.
     @exclusivity(unchecked) private var idle = RestingOrder<UpstreamConnection>()
 
     private struct Known {
@@ -161,7 +161,7 @@ package final class UpstreamPool {
     }
 
     private var origins: [OriginKey: Known] = [:]
-    // Stored whole, or changed by code that calls nobody.
+    // Stored whole, or changed by code that calls no other code.
     @exclusivity(unchecked) fileprivate private(set) var network: UInt64 = 0
     @exclusivity(unchecked) fileprivate private(set) var isClosed = false
 

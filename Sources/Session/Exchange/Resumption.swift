@@ -8,7 +8,7 @@ final class Resumption {
 
     enum Answer {
         case rest
-        /// Why, as text for users. `wait`: nanoseconds before the next try.
+        /// The human-readable reason. `wait`: nanoseconds before the next try.
         case notNow(String, wait: UInt64)
         case another(String)
     }

@@ -24,7 +24,7 @@ package enum HTTP2Break: Sendable {
     case noBudget
     case tooManyHeads
 
-    /// What the peer did, as text for users.
+    /// What the peer did, in human-readable form.
     package var cause: String {
         switch self {
         case .reset(let code): "reset the stream (\(code))"
@@ -50,8 +50,8 @@ package final class HTTP2Stream: BodySource, BodySink {
     // unchecked: stored whole.
     @exclusivity(unchecked) private var door: (any HTTP2StreamDoor)?
 
-    // Unchecked below: each is stored whole, or changed by code that calls nobody. A sink reads a buffer, but doesn't
-    // reach this stream.
+    // Unchecked below: each is stored whole, or changed by code that calls no other code. A sink reads a buffer, but
+    // doesn't reach this stream.
     // What arrives.
     @exclusivity(unchecked) private var held: ByteBuffer
     @exclusivity(unchecked) private var reservation: BodyReservation?

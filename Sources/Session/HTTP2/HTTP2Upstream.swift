@@ -120,7 +120,7 @@ package final class HTTP2Upstream: UpstreamConnection {
     }
 
     /// Streams of completed exchanges, for reuse.
-    // Unchecked: changed by code that calls nobody.
+    // Unchecked: changed by code that calls no other code.
     @exclusivity(unchecked) private var spare: [HTTP2UpstreamStream] = []
     private static let mostSpare = 32
 

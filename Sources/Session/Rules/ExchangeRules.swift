@@ -30,7 +30,7 @@ package final class ExchangeRules: Sendable {
     package let cache: CacheTerms?
     /// Counts exchanges under these rules, and judged responses.
     package let counts: RuleCounts
-    /// Where each key (`response.status`) is written, as text for users.
+    /// Where each key (`response.status`) is written, in human-readable form.
     private let sources: [String: String]
 
     /// - Parameter answersChallenges: the client may have credentials (``Downstream/credentials(for:at:)``).

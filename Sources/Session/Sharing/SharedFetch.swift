@@ -20,7 +20,7 @@ final class SharedFetch: Sendable {
         case body(Piece)
         case ended(TrailerSection)
         case failed(ExchangeFailure)
-        /// Interrupted; why, as text for users.
+        /// Interrupted, with a human-readable reason.
         case broke(String)
         /// The response is for the first reader only.
         case notShared

@@ -6,7 +6,7 @@ package import PinproxySerialization
 /// once.
 package struct TaskHooks {
     package var began: ((borrowing TaskRecord) -> Void)?
-    /// With the cause, as text for users.
+    /// With the cause, in human-readable form.
     package var suspended: ((borrowing TaskRecord, String) -> Void)?
     package var resumed: ((borrowing TaskRecord, String) -> Void)?
     /// A download was interrupted, and the remainder is requested.

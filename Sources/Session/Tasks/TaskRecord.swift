@@ -35,7 +35,7 @@ package struct TaskRecord: ~Copyable {
     /// Bytes of the bodies, if declared.
     package private(set) var bodyUp: UInt64?
     package private(set) var bodyDown: UInt64?
-    /// The failure, if any, as text for users.
+    /// The failure, if any, in human-readable form.
     package var failure: String?
     /// Its RFC 9209 name.
     package var errorType: String?

@@ -62,7 +62,7 @@ enum ExecFork {
     enum Outcome {
         /// It has become the command.
         case entered(CommandSurroundings.Entered)
-        /// It can't have these surroundings; why, as text for users.
+        /// It can't have these surroundings, with a human-readable reason.
         case refused(String)
         /// With an `errno`.
         case notRun(CInt)
