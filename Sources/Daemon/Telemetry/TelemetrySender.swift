@@ -80,7 +80,7 @@ final class TelemetrySender {
         }
     }
 
-    /// Cancels the batch in flight, and returns it to the queue.
+    /// Cancels the batch in flight, which may be sent later.
     func stop() {
         isFinished = true
         pause = nil

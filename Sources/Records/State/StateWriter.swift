@@ -7,7 +7,7 @@ import Synchronization
 package final class StateWriter: Sendable {
     private struct State {
         var pending = 0
-        /// A wait timed out, and was logged.
+        /// The disk doesn't answer, and the log says so.
         var isStuck = false
     }
 
