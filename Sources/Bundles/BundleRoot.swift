@@ -9,7 +9,7 @@ package struct RoleKeys: Sendable, Equatable {
     package let keys: [BundleKey]
     package let threshold: Int
 
-    /// - Throws: what is wrong, for people.
+    /// - Throws: what is wrong, in human-readable form.
     package init(_ keys: [BundleKey], threshold: Int) throws(RoleKeysProblem) {
         guard keys.count <= Self.limit else { throw .tooMany(keys.count) }
         var seen: Set<BundleKey> = []

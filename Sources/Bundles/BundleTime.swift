@@ -6,7 +6,7 @@ package enum BundleTime {
     /// The first instant of the year 10000, which RFC 3339 can't write.
     package static let end: Int64 = 253_402_300_800
 
-    /// Nil unless it is a date with a time and an offset, not before 1970.
+    /// Nil unless it is a date with a time and an offset, in 1970 or later.
     static func parse(_ text: String) -> Int64? {
         guard text.utf8.contains(UInt8(ascii: "T")), let time = DateText.parse(text), time >= 0, time < end else {
             return nil

@@ -115,8 +115,8 @@ package struct BundleFile: Sendable, Equatable {
         self.bytes = bytes
     }
 
-    /// Why a path can't be in a bundle, for people; nil if it can. Only one spelling of a path is accepted, so that two
-    /// paths that differ name two files.
+    /// Why a path can't be in a bundle, in human-readable form; nil if it can. Only one spelling of a path is accepted:
+    /// paths that differ name different files.
     package static func objection(to path: String) -> String? {
         guard (1...pathLimit).contains(path.utf8.count) else { return "a path has 1 to \(pathLimit) bytes" }
         guard !path.hasPrefix("/") else { return "an absolute path" }

@@ -9,8 +9,8 @@
 #include <dlfcn.h>
 #include <stdbool.h>
 
-// The shared object that these headers describe, and Debian's package of it. With it come a dozen codecs, which few
-// processes need: it is loaded when the first image is to be decoded.
+// The shared object that these headers describe, and its Debian package. It is loaded when the first image is decoded:
+// it brings a dozen codecs, which few processes need.
 #if AVIF_VERSION_MAJOR == 0 && AVIF_VERSION_MINOR == 11
 #define SHIM_AVIF_FILE "libavif.so.15"
 #define SHIM_AVIF_PACKAGE "libavif15"
@@ -21,7 +21,7 @@
 #error "name the shared object of this version of libavif"
 #endif
 
-// What is used of it, with the types that the headers say.
+// The functions in use, with their types from the headers.
 struct shim_avif {
     __typeof__(avifDecoderCreate) *decoderCreate;
     __typeof__(avifDecoderDestroy) *decoderDestroy;

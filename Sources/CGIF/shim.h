@@ -9,14 +9,14 @@
 #include <gif_lib.h>
 #include <stdbool.h>
 
-// The shared object that these headers describe: loaded when the first image is to be decoded.
+// The shared object that these headers describe. It is loaded when the first image is decoded.
 #if GIFLIB_MAJOR == 5
 #define SHIM_GIF_FILE "libgif.so.7"
 #else
 #error "name the shared object of this version of giflib"
 #endif
 
-// What is used of it, with the types that the headers say.
+// The functions in use, with their types from the headers.
 struct shim_gif {
     __typeof__(DGifOpen) *open;
     __typeof__(DGifCloseFile) *closeFile;

@@ -9,14 +9,14 @@
 #include <png.h>
 #include <stdbool.h>
 
-// The shared object that these headers describe: loaded when the first image is to be decoded.
+// The shared object that these headers describe. It is loaded when the first image is decoded.
 #if PNG_LIBPNG_VER_MAJOR == 1 && PNG_LIBPNG_VER_MINOR == 6
 #define SHIM_PNG_FILE "libpng16.so.16"
 #else
 #error "name the shared object of this version of libpng"
 #endif
 
-// What is used of it, with the types that the headers say.
+// The functions in use, with their types from the headers.
 struct shim_png {
     __typeof__(png_image_begin_read_from_memory) *beginReadFromMemory;
     __typeof__(png_image_finish_read) *finishRead;

@@ -9,15 +9,15 @@
 #include <stdbool.h>
 #include <tiffio.h>
 
-// The shared object that these headers describe. With it come half a dozen codecs, which few processes need: it is
-// loaded when the first image is to be decoded.
+// The shared object that these headers describe. It is loaded when the first image is decoded: it brings half a dozen
+// codecs, which few processes need.
 #if TIFFLIB_VERSION >= 20221213 && TIFFLIB_VERSION < 21000000
 #define SHIM_TIFF_FILE "libtiff.so.6"
 #else
 #error "name the shared object of this version of libtiff"
 #endif
 
-// What is used of it, with the types that the headers say.
+// The functions in use, with their types from the headers.
 struct shim_tiff {
     __typeof__(TIFFOpenOptionsAlloc) *openOptionsAlloc;
     __typeof__(TIFFOpenOptionsFree) *openOptionsFree;

@@ -9,10 +9,10 @@
 #include <stdbool.h>
 #include <turbojpeg.h>
 
-// The shared object that these headers describe: loaded when the first image is to be decoded.
+// The shared object that these headers describe. It is loaded when the first image is decoded.
 #define SHIM_JPEG_FILE "libturbojpeg.so.0"
 
-// What is used of it, with the types that the headers say.
+// The functions in use, with their types from the headers.
 struct shim_jpeg {
     __typeof__(tjInitDecompress) *initDecompress;
     __typeof__(tjDestroy) *destroy;

@@ -10,15 +10,15 @@
 #include <webp/decode.h>
 #include <webp/demux.h>
 
-// The shared object that these headers describe: loaded when the first image is to be decoded. It needs libwebp itself,
-// whose functions are found through it.
+// The shared object that these headers describe. It is loaded when the first image is decoded. It depends on libwebp
+// itself, so libwebp's functions are found through it.
 #if WEBP_DEMUX_ABI_VERSION >> 8 == 1 && WEBP_DECODER_ABI_VERSION >> 8 == 2
 #define SHIM_WEBP_FILE "libwebpdemux.so.2"
 #else
 #error "name the shared object of this version of libwebp"
 #endif
 
-// What is used of it, with the types that the headers say.
+// The functions in use, with their types from the headers.
 struct shim_webp {
     __typeof__(WebPDemuxInternal) *demuxInternal;
     __typeof__(WebPDemuxDelete) *demuxDelete;

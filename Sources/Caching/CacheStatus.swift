@@ -6,7 +6,7 @@ package struct CacheStatus: Sendable, Equatable {
     /// What the origin answered.
     package var forwardStatus: Int?
     package var isStored = false
-    /// The request waited for another one's response.
+    /// The request waited for another request's response.
     package var isCollapsed = false
 
     package init(_ answer: CacheAnswer) { self.answer = answer }

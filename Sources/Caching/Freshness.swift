@@ -62,7 +62,7 @@ package struct Freshness: Sendable, Equatable {
 
     /// Seconds for which it will still be fresh; 0 or less: for how long it has been stale.
     package func rest(at now: Int64) -> Int64 {
-        // The clock was set back: nobody knows how long it has been here.
+        // The clock was set back: the resident time is unknown.
         now < received ? min(-1, lifetime - initialAge) : lifetime - age(at: now)
     }
 }

@@ -21,32 +21,32 @@ package final class Snapshot: Sendable {
     package let hosts: HostTable<HostEntry>
     /// An entry's `clients` ask for more than the user.
     package let asksForProcesses: Bool
-    /// Where the policy comes from; nil: from the machine's own pin file alone.
+    /// The source of the policy; nil: only the machine's own pin file.
     package let policy: PolicySettings?
-    /// The collector that this machine's figures and events go to; nil: none.
+    /// The collector of this machine's metrics and events; nil: none.
     package let telemetry: TelemetrySettings?
-    /// Nil: none is in force.
+    /// Nil: no bundle is in force.
     package let bundle: BundleInForce?
     /// Why every host is denied; nil: the entries decide.
     package let denial: String?
-    /// What is done with hosts that have no entry.
+    /// The action for hosts without an entry.
     package let defaultAction: HostAction
-    /// The policy of hosts that have no entry: the trust anchors decide.
+    /// The policy of hosts without an entry: the trust anchors decide.
     package let defaultPolicy: SecurityPolicy
-    /// How TLS is spoken with them; nil: as with most.
+    /// TLS settings for them; nil: the defaults.
     package let defaultTLS: ClientTLS?
-    /// The rules of exchanges with them; nil: nothing is written about it.
+    /// The rules of exchanges with them; nil: no rules are written.
     package let defaultRules: RuleLayers?
-    /// What is watched, to know whether the network can be reached.
+    /// What is watched to determine reachability.
     package let reachability: [ReachabilityTarget]
-    /// What is allowed but should be known, e.g. insecure switches. Without what changes with time (``warnings(at:)``).
+    /// Allowed but notable settings, e.g. insecure switches. Those that depend on time are in ``warnings(at:)``.
     package let warnings: [Problem]
     package let stateDirectory: String
     /// Where the proxy keeps the bundle that it has accepted.
     private let policyDirectory: String
     /// The files that were read: pinproxy.yaml, the main pin file, the further ones.
     package let files: [String]
-    /// The versions of the files that decide what is let through.
+    /// The versions of the files that decide what is allowed.
     package let sources: [FileStamp]
     /// The files that patterns named (`pins.d/*.yaml`).
     package let listings: [FileListing]
@@ -91,7 +91,7 @@ package final class Snapshot: Sendable {
     /// The main pin file; nil: `pins` isn't set.
     package var pinFile: String? { files.count > 1 ? files[1] : nil }
 
-    /// The same snapshot but for what is given.
+    /// The same snapshot except for the given values.
     init(
         _ other: Snapshot, proxy: ProxySettings? = nil, timeouts: Timeouts? = nil, log: LogSettings? = nil,
         admin: AdminSettings? = nil, hosts: HostTable<HostEntry>? = nil, defaultPolicy: SecurityPolicy? = nil,
@@ -126,9 +126,8 @@ package final class Snapshot: Sendable {
         digest = other.digest
     }
 
-    /// The same for a proxy of `pinproxy exec --start`: on a port of the loopback that the system chooses, without the
-    /// admin port and a collector, and waiting for nobody at its end. It has its owner's secrets, and serves no one
-    /// else.
+    /// The same for a proxy of `pinproxy exec --start`: on a loopback port that the system chooses, without an admin
+    /// port and a collector, and with short drains. It has its owner's secrets, and serves only the owner.
     package convenience init(forRuns other: Snapshot, of owner: UInt32) {
         var (proxy, timeouts, log) = (other.proxy, other.timeouts, other.log)
         proxy.listen = ListenSettings(addresses: [ListenAddress(ip: "127.0.0.1", port: 0)])
@@ -147,23 +146,23 @@ package final class Snapshot: Sendable {
         self.init(other, hosts: HostTable(), denial: cause)
     }
 
-    /// The bundle that the proxy has accepted; nil: it takes none.
+    /// The bundle that the proxy has accepted; nil: it takes no bundle.
     package var policyFile: String? { policy == nil ? nil : "\(policyDirectory)/\(KeptBundle.fileName)" }
 
     package var authorityFiles: AuthorityFiles { authorityFiles(isSignedElsewhere: false) }
 
-    /// The same for the proxy, which doesn't read the key where a signer has it.
+    /// The same for the proxy, which doesn't read a key that a signer has.
     package var proxysAuthorityFiles: AuthorityFiles { authorityFiles(isSignedElsewhere: authority.signer != nil) }
 
     private func authorityFiles(isSignedElsewhere: Bool) -> AuthorityFiles {
         AuthorityFiles(
             certificate: authority.certificatePath, key: authority.privateKeyPath,
-            // A signer has a directory of its own.
+            // A signer has a separate directory.
             state: authority.signer == nil ? stateDirectory : NewFile.directory(of: authority.certificatePath),
             permitting: authority.permitted, isSignedElsewhere: isSignedElsewhere)
     }
 
-    /// The entry that decides for a host, or nil when none speaks for it.
+    /// The entry that decides for a host; nil if none matches.
     /// - Parameter host: a name in any case, with or without its trailing dot, or an address without brackets.
     package func entry(for host: String, port: UInt16) -> HostEntry? {
         hosts.value(forHost: host, port: port)
@@ -173,10 +172,10 @@ package final class Snapshot: Sendable {
 extension Snapshot {
     /// Reads pinproxy.yaml and all that it names, as `run`, `check` and a reload do. Problems name the file so.
     /// - Parameters:
-    ///   - readsPins: false: reads neither the pin file nor trust anchors, nor what only the proxy's own user may read.
+    ///   - readsPins: false: skips the pin file, trust anchors, and files that only the proxy's own user may read.
     ///   - unixTime: the instant when certificates must be valid; nil: now.
     ///   - services: for root's commands, users that the proxy may run as: private files may be theirs.
-    ///   - readsSecrets: false: what only the proxy's own user may read is left aside, whichever file names it.
+    ///   - readsSecrets: false: skips files that only the proxy's own user may read, whichever file names them.
     ///   - policyDirectory: where the proxy keeps its bundle; nil: in the state directory.
     /// - Throws: every problem that was found, if at least one is an error.
     package static func load(
@@ -191,7 +190,7 @@ extension Snapshot {
 
     /// - Parameters:
     ///   - candidate: a bundle, in place of the accepted one.
-    ///   - trial: the same, which is taken as it is.
+    ///   - trial: the same, taken unverified.
     static func load(
         _ file: String, stateDirectory: String, readsPins: Bool = true, at unixTime: UnixTime = UnixTime(time(nil)),
         policyDirectory: String? = nil, candidate: KeptBundle? = nil, trial: PolicyBundle? = nil, findings: Findings
@@ -228,10 +227,10 @@ extension Snapshot {
             stateDirectory: stateDirectory, policyDirectory: policyDirectory, files: files, sources: findings.sources)
     }
 
-    /// Reads the same files again with another bundle, or since the dates of the present one have passed.
+    /// Rereads the same files with another bundle, or because the dates of the present one have passed.
     /// - Parameters:
     ///   - candidate: nil: the accepted one.
-    ///   - copies: of the files; nil: they are what they were.
+    ///   - copies: of the files; nil: the files are unchanged.
     package func renewed(
         with candidate: KeptBundle?, from copies: ConfigurationFiles? = nil
     ) throws(ConfigurationProblems) -> Snapshot {
@@ -241,11 +240,11 @@ extension Snapshot {
             findings: Findings(sources: sources))
     }
 
-    /// Whether its files are what they were when it was read from them.
+    /// Whether its files are unchanged since it was read.
     package var isCurrent: Bool { sources.allSatisfy(\.isCurrent) && listings.allSatisfy(\.isCurrent) }
 
-    /// Reads the configuration with a bundle that was verified elsewhere, or is a draft: to be looked at, never to be
-    /// put into force.
+    /// Reads the configuration with a bundle that was verified elsewhere, or is a draft: for display, never to be put
+    /// into force.
     package static func load(
         _ file: String, trying bundle: PolicyBundle, stateDirectory: String, services: Set<UInt32> = []
     ) throws(ConfigurationProblems) -> Snapshot {
@@ -289,7 +288,7 @@ extension Snapshot {
     }
 }
 
-/// Revocation lists change often, and by other hands: they are read again alone, without the pin file.
+/// Revocation lists change often, and others change them: they are reread alone, without the pin file.
 extension Snapshot {
     /// The sets of lists in force, each once, with the entry that names it first (nil: the defaults).
     package var revocationLists: [(lists: RevocationLists, entry: HostEntry?)] {
@@ -304,7 +303,7 @@ extension Snapshot {
         return found
     }
 
-    /// The same configuration with the lists as their files have them now; nil if they say what they said.
+    /// The same configuration with the current lists of their files; nil if they are unchanged.
     package func withFreshRevocationLists() throws(RevocationListError) -> Snapshot? {
         var fresh: [ObjectIdentifier: RevocationLists] = [:]
         for (lists, _) in revocationLists {

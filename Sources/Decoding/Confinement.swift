@@ -73,8 +73,8 @@ package enum Confinement {
         // qsort(3) asks once for the size of the machine's memory.
         try allow("futex", "sched_yield", "clock_gettime", "clock_getres", "gettimeofday", "getrandom", "sysinfo")
         try allow("exit", "exit_group", "rt_sigreturn", "rt_sigprocmask", "restart_syscall", "getpid", "gettid")
-        // abort(3): a library that finds its memory corrupt raises SIGABRT, whose action glibc 2.41 resets where it is
-        // blocked.
+        // abort(3): a library that finds its memory corrupt raises SIGABRT. If that is blocked, glibc 2.41 resets its
+        // action.
         try allow("rt_sigaction", where: (0, SCMP_CMP_EQ, UInt64(SIGABRT), 0))
         try allow(
             "tgkill",

@@ -1,7 +1,7 @@
 import PinproxyEventLoop
 
 package struct DecoderLimits: Sendable {
-    /// Processes at one time. A host may have all but one of them, so that none has all while another waits.
+    /// Processes at a time. A host may have all but one of them, and leaves one for the others.
     package var processes = min(max(Processors.available + 1, 2), 8)
     /// Time for one body. The largest images that are decoded at all take about a second of a processor.
     package var deadline = Duration.seconds(10)

@@ -109,7 +109,7 @@ final class DecoderProcess: SocketHandler {
         worked += loop.now - began
         idleSince = loop.now
         deadline.set(afterNanoseconds: limits.idle.nanoseconds)
-        // One that has done its share makes room for a new one.
+        // A process that has done its share is replaced.
         if bodies >= limits.bodies || worked >= limits.work.nanoseconds { happened(.dismissed) }
         owner?.isIdle(self)
     }

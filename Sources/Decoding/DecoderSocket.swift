@@ -8,7 +8,7 @@ struct DecoderSocket {
     enum Received {
         case piece
         case frame(message: [UInt8], body: [UInt8])
-        /// Impossible lengths, or bytes that nobody asked for.
+        /// Impossible lengths, or unrequested bytes.
         case malformed
         case blocked
         case closed

@@ -56,7 +56,7 @@ final class Inbox: Sendable {
         }
     }
 
-    /// Refuses further posts, and returns the rest.
+    /// Refuses further posts, and returns those not yet taken.
     @discardableResult
     func close() -> [Post] {
         contents.withLock { contents in

@@ -1,6 +1,6 @@
 /// One look-up: A and AAAA in parallel, then the search list's next name if neither exists. A value without I/O, driven
 /// by `ResolverChannel`. Connecting may begin early (RFC 8305 section 3): with IPv6 addresses at once, with IPv4 ones
-/// 50 ms later, so that a dropped query delays nobody.
+/// 50 ms later, so that a dropped query causes no delay.
 struct NameLookup {
     enum Family: Equatable {
         case ipv4, ipv6

@@ -13,7 +13,7 @@ package enum ResolutionError: Error, Hashable, Sendable, CustomStringConvertible
     /// The resolver was released.
     case cancelled
 
-    /// One line for people: `api.example.test: no such host`
+    /// One human-readable line: `api.example.test: no such host`
     package var description: String {
         switch self {
         case .invalidName(let name): "\(name.debugDescription): not a host name"

@@ -5,7 +5,7 @@ internal import Glibc
 package enum UnixSocket {
     package enum Kind: Sendable {
         case stream
-        /// Connections that keep the limits of messages (SOCK_SEQPACKET of unix(7)).
+        /// Connections that preserve message boundaries (SOCK_SEQPACKET of unix(7)).
         case packets
 
         fileprivate var number: CInt { CInt(self == .stream ? SOCK_STREAM.rawValue : SOCK_SEQPACKET.rawValue) }
@@ -31,7 +31,7 @@ package enum UnixSocket {
         at path: String, backlog: CInt, mode: UInt32 = 0o600, group: UInt32? = nil, kind: Kind = .stream
     ) throws(SystemError) -> Descriptor {
         let socket = try open(kind, flags: CInt(SOCK_NONBLOCK.rawValue))
-        // Before the name exists, so that nobody else can connect in between.
+        // Set before the name exists: otherwise another user could connect in between.
         guard fchmod(socket.raw, 0o600) == 0 else { throw SystemError.last("fchmod") }
         try removeSocket(at: path)
         let raw = socket.raw
@@ -60,7 +60,7 @@ package enum UnixSocket {
         if status.st_mode & 0o777 != mode, chmod("/proc/self/fd/\(raw)", mode) != 0 { throw SystemError.last("chmod") }
     }
 
-    /// Whether somebody accepts connections there. Makes one to see.
+    /// Whether a process listens there. Connects to find out.
     package static func isAnswered(at path: String, kind: Kind = .stream) -> Bool {
         do throws(SystemError) {
             _ = try connect(to: path, seconds: 1, kind: kind)

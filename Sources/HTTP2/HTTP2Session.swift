@@ -51,7 +51,7 @@ package final class HTTP2Session {
     // Sending:
     @exclusivity(unchecked) var streams = StreamTable()
     @exclusivity(unchecked) var schedule = StreamSchedule()
-    /// The stream whose turn it is; no longer in the schedule.
+    /// The stream that is being sent; no longer in the schedule.
     @exclusivity(unchecked) var current: HTTP2StreamID?
     /// Set during `send`.
     @exclusivity(unchecked) var outlet: (any HTTP2Outlet)?
@@ -90,7 +90,7 @@ package final class HTTP2Session {
         connectionWindow = max(65_535, settings.connectionWindow)
         initialWindow = settings.initialWindow
         streamWindow = settings.initialWindow
-        // The session outlives the callbacks: they run only within its methods, whose callers retain it.
+        // The session outlives the callbacks: they run only within its methods, and the methods' callers retain it.
         nghttp2_session_set_user_data(handle.pointer, Unmanaged.passUnretained(self).toOpaque())
         announce(settings)
     }

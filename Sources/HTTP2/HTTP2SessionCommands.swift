@@ -60,7 +60,7 @@ extension HTTP2Session {
         nghttp2_submit_rst_stream(handle.pointer, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.rawValue, code.rawValue)
     }
 
-    /// Discards the rest of a request. After the response, the client is asked to stop sending (RST_STREAM with
+    /// Discards the remainder of a request. After the response, the client is asked to stop sending (RST_STREAM with
     /// NO_ERROR, RFC 9113 section 8.1). Only a reset is still an event.
     package func abandonRequest(_ stream: HTTP2StreamID) {
         dropEvents(of: stream, keepsReset: true)
@@ -109,20 +109,20 @@ extension HTTP2Session {
 
     // MARK: Windows
 
-    /// Returns received bytes to a stream's window, which grows if ``growStreamWindow(to:)`` has asked for it.
+    /// Returns received bytes to a stream's window, which grows after ``growStreamWindow(to:)``.
     package func consumed(_ count: Int, of stream: HTTP2StreamID) {
         if streamWindow > initialWindow { widen(stream) }
         nghttp2_session_consume_stream(handle.pointer, stream.rawValue, count)
     }
 
-    /// Returns received bytes to the connection's window. Every byte of a `data` event is to be returned once, also if
-    /// its stream is over.
+    /// Returns received bytes to the connection's window. Return every byte of a `data` event once, even if its stream
+    /// has closed.
     package func consumedOfConnection(_ count: Int) {
         nghttp2_session_consume_connection(handle.pointer, count)
     }
 
-    /// Announces larger windows, up to ``HTTP2Limits/streamWindow``, of streams whose bytes are consumed: a slow
-    /// reader's stream keeps its own, which is what may have to be held for it. A smaller one is ignored.
+    /// Announces larger windows, up to ``HTTP2Limits/streamWindow``, as streams' bytes are consumed. A slow reader's
+    /// stream keeps its window, which bounds what must be held for it. A smaller size is ignored.
     package func growStreamWindow(to size: Int) { streamWindow = max(streamWindow, min(size, limits.streamWindow)) }
 
     /// All streams together get at most ``HTTP2Limits/connectionWindow`` more than they began with.

@@ -42,7 +42,7 @@ struct HeadText: ~Copyable {
     /// Bytes of all sections since `nextRound()`.
     var count: Int { text.count + pseudo.count + cookies.count }
 
-    /// Drops complete sections, whose places become invalid. An incomplete one stays.
+    /// Drops complete sections; their places become invalid. An incomplete one stays.
     mutating func nextRound() {
         round &+= 1
         if isBegun {
@@ -98,7 +98,7 @@ struct HeadText: ~Copyable {
         guard isBegun, name.count > 0 else { return nil }
         let value = UnsafeBufferPointer(rebasing: value[value.span.trimmed(ByteRange(0, value.count)).offsets])
         size += name.count + value.count + 32
-        // Up to here a refusal can still be sent. nghttp2 checks every byte of what it decodes, so it mustn't go on.
+        // Up to this size a refusal can be sent. Beyond it decoding must stop: nghttp2 checks every byte it decodes.
         if size > 4 * sizeLimit { return .headTooLong }
         if size > sizeLimit || lines > HeadParser.fieldLimit {
             isTooLarge = isTooLarge || size > sizeLimit

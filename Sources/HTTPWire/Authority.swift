@@ -1,8 +1,8 @@
 import PinproxyAddresses
 
-/// A host and a port in the one form in which hosts are compared. Names are lower case without the trailing dot;
-/// addresses are canonical without brackets. What two programs might read differently (user information,
-/// percent-encoding, odd numbers) is refused.
+/// A host and a port in canonical form, for comparison. Names are lower case without the trailing dot; addresses are
+/// canonical without brackets. Anything that two programs might read differently (user information, percent-encoding,
+/// odd numbers) is refused.
 package struct Authority: Sendable, Hashable, CustomStringConvertible {
     package enum Kind: Sendable { case name, ipv4, ipv6 }
 

@@ -50,7 +50,7 @@ extension Span<UInt8> {
         unsafe bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: UInt64.self).littleEndian
     }
 
-    /// The first offset whose byte can't stand in a field (`UInt8.isFieldText`), or `end`; eight bytes at a time.
+    /// The offset of the first byte that a field can't hold (`UInt8.isFieldText`), or `end`; eight bytes at a time.
     func endOfFieldText(from start: Int, to end: Int) -> Int {
         let ones: UInt64 = 0x0101_0101_0101_0101
         var offset = start
@@ -73,7 +73,7 @@ extension Span<UInt8> {
         return offset
     }
 
-    /// The range of a number without leading zeros, which some recipients take for octal. The last digit stays.
+    /// The range of a number without leading zeros: some recipients would read octal. The last digit stays.
     func withoutLeadingZeros(_ range: ByteRange) -> ByteRange {
         var lower = range.start
         while lower + 1 < range.end, self[lower] == UInt8(ascii: "0"), self[lower + 1].hexValue != nil { lower += 1 }
@@ -89,7 +89,7 @@ extension Span<UInt8> {
         return list
     }
 
-    /// The range without the spaces and tabs at both its ends (OWS, RFC 9110 section 5.6.3).
+    /// The range without spaces and tabs at both ends (OWS, RFC 9110 section 5.6.3).
     package func trimmed(_ range: ByteRange) -> ByteRange {
         var lower = range.start
         var upper = range.end

@@ -1,17 +1,17 @@
 /// The chunked coding (RFC 9112 section 7.1) as a strict state machine: no signs, prefixes, padding or bare LF.
 struct ChunkedGrammar: Sendable {
     enum Piece {
-        /// So many bytes of a line whose end has not arrived; they are all that there is.
+        /// This many bytes of a line without its end: all bytes received.
         case part(Int)
-        /// So many bytes that make the line of a chunk whole.
+        /// This many bytes complete a chunk line.
         case chunkLine(Int)
-        /// So many bytes of the body itself.
+        /// This many bytes of the body itself.
         case data(Int)
-        /// So many bytes that make the line end after a chunk's data whole.
+        /// This many bytes complete the line end after a chunk's data.
         case dataEnd(Int)
-        /// So many bytes that make a trailer field's line whole.
+        /// This many bytes complete a trailer field's line.
         case trailerLine(Int)
-        /// So many bytes of the empty line that ends the message.
+        /// This many bytes of the empty line that ends the message.
         case end(Int)
         case malformed(WireError.Code)
     }
@@ -30,7 +30,7 @@ struct ChunkedGrammar: Sendable {
     }
 
     private var state = State.size
-    /// Of the chunk that is being read: its size while the line is read, then what is missing.
+    /// The current chunk's size while its line is read, then the bytes that are missing.
     private var remaining: UInt64 = 0
     private var sizeDigits = 0
     /// Bytes of the chunk line, or of all trailers.
@@ -99,7 +99,7 @@ struct ChunkedGrammar: Sendable {
             if let digit = byte.hexValue {
                 sizeDigits += 1
                 remaining = remaining << 4 | UInt64(digit)
-                // Fifteen digits keep clear of everybody's 63 bits.
+                // Fifteen digits fit into 63 bits, everybody's limit.
                 return sizeDigits > 15 ? .chunkSizeOverflow : nil
             }
             guard sizeDigits > 0 else { return .chunkSize }

@@ -1,18 +1,18 @@
-/// What the first message of a TLS client says, without taking part in the handshake.
+/// The first message of a TLS client, read without taking part in the handshake.
 package struct ClientHello: Sendable, Equatable {
-    /// What goes into all that is signed or derived in this handshake: 32 bytes.
+    /// The client random: 32 bytes that go into every signature and key of this handshake.
     package let random: [UInt8]
-    /// The name of the server_name extension (RFC 6066 section 3), as it was sent; nil if there is none.
+    /// The name in the server_name extension (RFC 6066 section 3), unchanged; nil without that extension.
     package let serverName: String?
     /// The protocols of the ALPN extension (RFC 7301), in the client's order.
     package let applicationProtocols: [String]
     package let sessions: SessionOffer
     /// Whether the client sent an encrypted_client_hello extension; browsers also send it as GREASE.
     package let hasEncryptedClientHello: Bool
-    /// The bytes of the records that carry it; what follows is another message.
+    /// The bytes of the records that carry it; bytes after them are another message.
     package let length: Int
 
-    /// What `peek` made of the bytes.
+    /// The result of `peek`.
     package enum Peek: Sendable, Equatable {
         case incomplete
         case notTLS
@@ -22,10 +22,10 @@ package struct ClientHello: Sendable, Equatable {
 
     /// The longest ClientHello, in bytes. Post-quantum key shares make some of 2 KiB.
     static let limit = 1 << 16
-    /// The most records that it may be cut into, so that looking again at each arrival costs little.
+    /// The most records that it may span. The limit keeps parsing again at each arrival cheap.
     static let recordLimit = 64
 
-    /// Looks at the first bytes of a connection: all that have arrived, from the first.
+    /// Looks at all bytes that have arrived on a connection, from the first.
     package static func peek(_ bytes: Span<UInt8>) -> Peek {
         var hello: [UInt8] = []
         var position = 0
@@ -48,7 +48,7 @@ package struct ClientHello: Sendable, Equatable {
             if hello.count >= 4 {
                 let length = Int(hello[1]) << 16 | Int(hello[2]) << 8 | Int(hello[3])
                 guard length <= limit else { return malformed(start) }
-                // It ends with a record: nothing that a client may say before the server does follows in it.
+                // It ends with a record: a client may send nothing else in it before the server answers.
                 guard hello.count <= 4 + length, hello.count < 4 + length || position <= bytes.count else {
                     return malformed(start)
                 }
@@ -64,7 +64,7 @@ package struct ClientHello: Sendable, Equatable {
 
     /// Looks for the second ClientHello, after a HelloRetryRequest. A change_cipher_spec and rejected early data may
     /// precede it (RFC 8446 sections 4.2.10 and D.4), and count in its ``length``.
-    /// - Parameter bytes: all that the client sent after its first.
+    /// - Parameter bytes: everything that the client sent after its first.
     package static func peekSecond(_ bytes: Span<UInt8>) -> Peek {
         var start = 0
         while start < bytes.count, bytes[start] == 20 || bytes[start] == 23 {

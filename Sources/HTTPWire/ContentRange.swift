@@ -2,10 +2,10 @@
 package enum ContentRange: Sendable, Hashable {
     /// The body is these bytes, the last one included. `complete`: of the whole; nil: not known.
     case bytes(ClosedRange<UInt64>, complete: UInt64?)
-    /// No byte that was asked for is there (416).
+    /// None of the requested bytes exists (416).
     case unsatisfied(complete: UInt64)
 
-    /// Nil for other units, and for what can't be: an end before the start or past the whole.
+    /// Nil for other units, and for impossible ranges: an end before the start or past the whole.
     package static func parse(_ value: Span<UInt8>) -> ContentRange? {
         let unit = 5
         guard value.count > unit, value.equals(ByteRange(0, unit), ignoringCase: "bytes"), value[unit].isBlank
@@ -49,7 +49,7 @@ struct DecimalReader: ~Escapable {
         return true
     }
 
-    /// Decimal digits, as many as there are; nil without any, and past 63 bits, in which many count.
+    /// Decimal digits, as many as there are; nil without any, and past 63 bits, a common limit.
     mutating func number() -> UInt64? {
         let start = next
         var number: UInt64 = 0

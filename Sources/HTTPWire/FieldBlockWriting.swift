@@ -6,7 +6,7 @@ extension HeadWriter {
     /// - Parameters:
     ///   - head: complete, with at least one hop left by Max-Forwards, parsed from `bytes`.
     ///   - authority: becomes `:authority`, without `defaultPort`. Host is dropped.
-    ///   - via: the name under which this hop is recorded; nil: it isn't.
+    ///   - via: the name that records this hop; nil: it isn't recorded.
     ///   - connectProtocol: of an upgrade, such as `websocket`; writes an extended CONNECT (RFC 8441).
     ///   - neverIndexed: marks all fields as never indexed (`HTTP2HeadPlace.neverIndexed`).
     ///   - edits: other changes; those of connection-specific fields and of Host are dropped.
@@ -64,7 +64,7 @@ extension HeadWriter {
     ///
     /// - Parameters:
     ///   - head: complete, parsed from `bytes`.
-    ///   - via: the name under which this hop is recorded; nil: it isn't.
+    ///   - via: the name that records this hop; nil: it isn't recorded.
     ///   - neverIndexed: marks all fields as never indexed (`HTTP2HeadPlace.neverIndexed`).
     ///   - edits: other changes; those of connection-specific fields are dropped.
     package static func write(
@@ -98,7 +98,7 @@ extension HeadWriter {
         block.takeLines(from: start, lineRules(edits, neverIndexed, isWebSocket: head.isUpgrade), lines)
     }
 
-    /// Writes a response of the proxy's own into `block`: as it is, but for fields that HTTP/2 forbids.
+    /// Writes the proxy's own response into `block`: unchanged except for fields that HTTP/2 forbids.
     package static func write(own head: ResponseHead, from bytes: Span<UInt8>, into block: inout FieldBlock) {
         block.clear()
         block.append(":status", "\(head.status)")

@@ -1,6 +1,6 @@
 /// The field names that the proxy has a rule for; all others are `other`.
 ///
-/// A known name is hop-by-hop, and never forwarded as it came (RFC 9110 section 7.6.1), or end-to-end, and then
+/// A known name is hop-by-hop, and never forwarded unchanged (RFC 9110 section 7.6.1), or end-to-end, and then
 /// Connection can't remove it, as `Connection: Authorization` would.
 package enum FieldName: UInt8, Sendable, CaseIterable {
     case accept, acceptEncoding, acceptLanguage, age, allow, authorization, cacheControl, connection

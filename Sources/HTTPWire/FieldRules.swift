@@ -1,6 +1,6 @@
 /// The fields that decide about framing, routing and persistence, and their rules (RFC 9112 sections 3.2, 6 and 9).
 struct FieldRules: Sendable {
-    /// More than any honest message names.
+    /// More than in any honest message.
     private static let connectionOptionLimit = 32
 
     private(set) var host: ByteRange?
@@ -17,7 +17,7 @@ struct FieldRules: Sendable {
     private(set) var repeatsRange = false
     private var optionCount = 0
 
-    /// Takes a field into account; returns what is wrong with it.
+    /// Takes a field into account; returns its defect.
     mutating func note(_ field: HeadField, in bytes: Span<UInt8>) -> WireError.Code? {
         switch field.id {
         case .host:
@@ -108,7 +108,7 @@ struct FieldRules: Sendable {
         return number
     }
 
-    /// What is wrong with the framing fields together.
+    /// The defect of the framing fields together.
     func framingDefect(version: HTTPVersion) -> WireError.Code? {
         guard isChunked else { return nil }
         if contentLength != nil { return .contentLengthWithTransferEncoding }
@@ -122,12 +122,12 @@ struct FieldRules: Sendable {
 }
 
 extension RequestHead {
-    /// Draws the conclusions at the head's end.
+    /// Derives the head's properties at its end.
     mutating func finish(
         _ rules: FieldRules, length: Int, in bytes: Span<UInt8>, framing: inout HTTP1Framing
     ) -> WireError? {
         if let defect = rules.framingDefect(version: version) { return WireError(defect, at: length) }
-        // RFC 9112 section 3.2 wants one in any request. Some clients leave it out of CONNECT, whose target says all.
+        // RFC 9112 section 3.2 requires it in any request. Some clients omit it from CONNECT: its target says all.
         guard rules.host != nil || version == .http10 || method == .connect else {
             return WireError(.missingHost, at: length)
         }
@@ -150,15 +150,15 @@ extension RequestHead {
 }
 
 extension ResponseHead {
-    /// Whether a response may have content (RFC 9110 section 6.4.1): said here for the codec, rules and commands alike.
+    /// Whether a response may have content (RFC 9110 section 6.4.1), for the codec, rules and commands alike.
     package static func mayHaveContent(status: Int, answering method: Method) -> Bool {
         method != .head && status != 304 && mayBeFramed(status: status)
     }
 
-    /// Whether fields that frame a body have a place in the response: they may tell of one that isn't sent.
+    /// Whether the response may have fields that frame a body: they may describe one that isn't sent.
     static func mayBeFramed(status: Int) -> Bool { status >= 200 && status != 204 && status != 205 }
 
-    /// Draws the conclusions at the head's end, in the order of RFC 9112 section 6.3.
+    /// Derives the head's properties at its end, in the order of RFC 9112 section 6.3.
     mutating func finish(
         _ rules: FieldRules, length: Int, answering method: Method, framing: inout HTTP1Framing
     ) -> WireError? {
@@ -172,7 +172,7 @@ extension ResponseHead {
         }
         if let defect = rules.framingDefect(version: version) { return WireError(defect, at: length) }
         if !Self.mayHaveContent(status: status, answering: method) {
-            // An origin may send a body where there can be none; it must not be read as the next response.
+            // An origin may send a body where none is allowed; it must not be read as the next response.
             let announcesBody = rules.isChunked || (rules.contentLength ?? 0) > 0
             if announcesBody, !Self.mayBeFramed(status: status) { framing.keepsAlive = false }
         } else if rules.isChunked {

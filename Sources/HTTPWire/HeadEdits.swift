@@ -1,4 +1,4 @@
-/// The changes to a head besides those that every hop owes (RFC 9110 section 7.6), applied by `HeadWriter` in one pass.
+/// Changes to a head besides those required of every hop (RFC 9110 section 7.6). `HeadWriter` applies them in one pass.
 ///
 /// The last edit of a name counts. Code or a validated configuration makes them: no CR, LF or NUL.
 package struct HeadEdits: Sendable {
@@ -29,7 +29,7 @@ package struct HeadEdits: Sendable {
 
     package mutating func append(_ others: HeadEdits) { list += others.list }
 
-    /// Whether the field is another one than in the message, or may be.
+    /// Whether the field differs from the message's, or may differ.
     package func changes(_ name: String) -> Bool {
         let name = name.lowercased()
         return list.contains { $0.lowercase == name }
@@ -46,7 +46,7 @@ package struct HeadEdits: Sendable {
         return false
     }
 
-    /// Appends the fields that come in to `out`, after the received ones.
+    /// Appends the added fields to `out`, after the received ones.
     func write(beside fields: [HeadField], in bytes: Span<UInt8>, into out: inout [UInt8]) {
         for (index, edit) in list.enumerated() {
             let value: String

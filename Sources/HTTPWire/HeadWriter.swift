@@ -12,19 +12,20 @@ package enum ClientPersistence: Sendable {
     case upgrade
 }
 
-/// Rewrites heads for the next hop: hop-by-hop fields out (RFC 9110 section 7.6.1), Via in, the rest copied in runs.
+/// Rewrites heads for the next hop. Drops hop-by-hop fields (RFC 9110 section 7.6.1), adds Via, and copies all else in
+/// runs.
 ///
 /// Proxy credentials and challenges never pass. Connection can't remove fields that `FieldName` knows as end-to-end.
-/// What the next recipient could read differently is rewritten: a Host beside another authority in the target, and
-/// numbers with leading zeros.
+/// Ambiguities for the next recipient are rewritten: a Host beside another authority in the target, and numbers with
+/// leading zeros.
 package enum HeadWriter {
     /// Appends the request for the next hop to `out`, as HTTP/1.1. A URL's authority replaces Host (RFC 9112 section
     /// 3.2.2); Max-Forwards is counted down.
     ///
     /// - Parameters:
     ///   - head: complete, with at least one hop left by Max-Forwards, parsed from `bytes`.
-    ///   - authority: becomes the Host field if the request has none (HTTP/1.0), without `defaultPort`.
-    ///   - via: the name under which this hop is recorded; nil: it isn't.
+    ///   - authority: becomes the Host field of a request without one (HTTP/1.0), without `defaultPort`.
+    ///   - via: the name that records this hop; nil: it isn't recorded.
     ///   - forwardUpgrade: whether `head.wantsUpgrade` is passed on.
     ///   - edits: other changes.
     package static func write(
@@ -87,9 +88,9 @@ package enum HeadWriter {
     ///
     /// - Parameters:
     ///   - head: complete, parsed from `bytes`.
-    ///   - clientVersion: of the request that is answered.
+    ///   - clientVersion: of the answered request.
     ///   - inChunks: the body is written in chunks.
-    ///   - via: the name under which this hop is recorded; nil: it isn't.
+    ///   - via: the name that records this hop; nil: it isn't recorded.
     ///   - edits: other changes.
     package static func write(
         response head: ResponseHead, from bytes: Span<UInt8>, clientVersion: HTTPVersion,
@@ -104,7 +105,7 @@ package enum HeadWriter {
         out.append(contentsOf: bytes, in: head.reason)
         out.append(contentsOf: "\r\n")
 
-        // 426 says with Upgrade what the client should have asked for (RFC 9110 section 15.5.22).
+        // With a 426, Upgrade says what the client should have requested (RFC 9110 section 15.5.22).
         let keepsUpgrade = connection == .upgrade || head.status == 426
         let mayBeFramed = ResponseHead.mayBeFramed(status: head.status)
         let passage = FieldPassage(
@@ -136,20 +137,20 @@ package enum HeadWriter {
         out.append(contentsOf: "\r\n")
     }
 
-    /// What decides about the fields of requests and responses alike.
+    /// The properties that decide which fields of any message pass.
     struct FieldPassage {
         /// Of the received message.
         let version: HTTPVersion
         let lastVia: Int?
         let via: ViaPseudonym?
-        /// Whether Content-Length has a place.
+        /// Whether Content-Length is allowed.
         let isFramed: Bool
         /// Whether Connection names fields besides those that are known.
         let hasNominations: Bool
     }
 
-    /// Keeps fields by `rule` where ``FieldPassage`` doesn't decide; `replacing` writes what replaces the others, and
-    /// `noting` gets each field that is kept, with the offset of its line in `out`.
+    /// Keeps fields by `rule` where ``FieldPassage`` doesn't decide; `replacing` writes replacements of the others, and
+    /// `noting` gets each kept field, with the offset of its line in `out`.
     @inline(__always)
     static func writeFields(
         _ fields: [HeadField], _ passage: FieldPassage, from bytes: Span<UInt8>, edits: HeadEdits,
@@ -178,7 +179,7 @@ package enum HeadWriter {
             }
             run.take(field.line, keeps: keeps, from: bytes, into: &out)
             if field.id == .contentLength, passage.isFramed {
-                // A repetition, which is the same, is left out.
+                // An equal repetition is omitted.
                 if !keeps, !hasLength { writeContentLength(field.value, from: bytes, into: &out) }
                 hasLength = true
             }
@@ -260,7 +261,7 @@ package enum HeadWriter {
         out.append(contentsOf: "Max-Forwards: \(max(0, hops - 1))\r\n".utf8)
     }
 
-    /// The members of other proxies; no field at all if there are none.
+    /// Writes the members of other proxies, or no field without such members.
     static func writeProxyStatus(_ value: ByteRange, from bytes: Span<UInt8>, into out: inout [UInt8]) {
         guard ProxyStatusList.content(of: value, in: bytes) == .mixed else { return }
         var members = ProxyStatusList(value)
@@ -301,7 +302,7 @@ package enum HeadWriter {
     }
 }
 
-/// Gathers neighbouring lines, so that they are copied in one piece.
+/// Joins adjacent lines, so that they are copied in one piece.
 private struct LineRun {
     private var lower = 0
     private var upper = 0
@@ -318,7 +319,7 @@ private struct LineRun {
         }
     }
 
-    /// Of a line that was taken last and kept, among the bytes that are written next.
+    /// The offset of the last kept line among the bytes that are written next.
     func offset(of line: ByteRange) -> Int { line.start - lower }
 
     mutating func flush(from bytes: Span<UInt8>, into out: inout [UInt8]) {
@@ -328,7 +329,7 @@ private struct LineRun {
 }
 
 extension Span<UInt8> {
-    /// Whether two ranges hold the same name, upper and lower case ASCII being the same.
+    /// Whether two ranges hold the same name, ignoring ASCII case.
     fileprivate func equals(_ a: ByteRange, _ b: ByteRange) -> Bool {
         guard a.count == b.count else { return false }
         for index in 0..<a.count where self[a.start + index].lowercased != self[b.start + index].lowercased {
@@ -340,12 +341,12 @@ extension Span<UInt8> {
 
 extension [UInt8] {
     mutating func append(contentsOf bytes: Span<UInt8>, in range: ByteRange) {
-        // Unsafe in this room are this step and the next alone: arrays don't take spans in one piece yet. The pointer
+        // Only this step and the next are unsafe in this module: arrays don't take spans in one piece yet. The pointer
         // does not leave the closure.
         unsafe bytes.extracting(range.offsets).withUnsafeBufferPointer { unsafe append(contentsOf: $0) }
     }
 
-    /// A literal, whose bytes lie in the program: nothing is retained for them.
+    /// Appends a literal. Its bytes lie in the program: nothing is retained for them.
     mutating func append(contentsOf text: StaticString) {
         text.withUTF8Buffer { unsafe append(contentsOf: $0) }
     }

@@ -1,7 +1,7 @@
-/// The request methods that have rules of their own. Method names are case-sensitive.
+/// The request methods with special rules. Method names are case-sensitive.
 package enum Method: UInt8, Sendable, CaseIterable {
     case get, head, post, put, delete, connect, options, trace, patch
-    /// A method without rules of its own; `RequestHead.methodRange` says which.
+    /// A method without special rules; `RequestHead.methodRange` says which.
     case other
 
     /// RFC 9110 section 9.2.1: the client asks for no change of state.
@@ -58,13 +58,13 @@ package enum HTTPVersion: UInt8, Sendable, Comparable {
 /// How the end of a message's body is found (RFC 9112 section 6.3).
 package enum BodyFraming: Sendable, Equatable {
     case none
-    /// So many bytes follow. `length(0)` is a body that is present and empty.
+    /// This many bytes follow. `length(0)` is a body that is present and empty.
     case length(UInt64)
     case chunked
     /// Responses only: the body ends where the connection does.
     case untilClose
 
-    /// What it says of the body, whatever the version of HTTP.
+    /// The body's length, for any version of HTTP.
     package var length: BodyLength {
         switch self {
         case .none: .none
@@ -89,18 +89,18 @@ package enum BodyLength: Sendable, Equatable {
     case unknown
 
     package var isEmpty: Bool { self == .none || self == .known(0) }
-    /// Nil if it isn't known, or there is no body.
+    /// Nil if unknown, or without a body.
     package var bytes: UInt64? { if case .known(let length) = self { length } else { nil } }
 }
 
 package struct HeadField: Sendable {
     package let name: ByteRange
     package let value: ByteRange
-    /// The whole line, CR LF included.
+    /// The whole line, including CR LF.
     package let line: ByteRange
     package let id: FieldName
 
-    /// Whether it speaks of the body's bytes, so that it holds for no other body (RFC 9530, RFC 3230, RFC 1864).
+    /// Whether it is about the body's bytes, and so invalid for another body (RFC 9530, RFC 3230, RFC 1864).
     package func isDigest(in bytes: Span<UInt8>) -> Bool {
         id == .other && Self.digests.contains(name.text(in: bytes).lowercased())
     }

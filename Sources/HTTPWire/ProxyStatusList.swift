@@ -1,20 +1,20 @@
-/// Walks over a Proxy-Status field (RFC 9209 section 2, RFC 8941 section 3.1), to tell the members in this proxy's
-/// name: an origin that sent one could forge a refusal.
+/// Walks over a Proxy-Status field (RFC 9209 section 2, RFC 8941 section 3.1), to find members in this proxy's name: an
+/// origin that sent one could forge a refusal.
 struct ProxyStatusList {
     enum Step: Equatable {
         /// The next member with its parameters, without white space around it.
         case member(ByteRange, isOurs: Bool)
         case end
-        /// No list: its recipients have to ignore the field.
+        /// Not a list: recipients must ignore the field.
         case malformed
     }
 
     enum Content: Equatable {
-        /// Members of other proxies only: it passes as it came.
+        /// Members of other proxies only: it passes unchanged.
         case others
         /// Members of this one and of others.
         case mixed
-        /// Nothing to be passed on: members of this proxy, or no list at all.
+        /// Nothing to pass on: members of this proxy only, or not a list.
         case nothing
     }
 
@@ -45,7 +45,7 @@ struct ProxyStatusList {
         guard next < end else { return .end }
         let start = next
         guard let identifier = readIdentifier(in: bytes) else { return .malformed }
-        // Up to the comma; of the parameters only the strings matter, which may hold commas.
+        // Up to the comma. Only strings matter in parameters: they may hold commas.
         while next < end, bytes[next] != UInt8(ascii: ",") {
             guard bytes[next].isVisible else { return .malformed }
             if bytes[next] == UInt8(ascii: "\"") {
@@ -78,7 +78,7 @@ struct ProxyStatusList {
         return (ByteRange(start, next), next)
     }
 
-    /// What stands between the quotes; escapes are left as they are, for no name holds one.
+    /// The text between the quotes; escapes stay, since no name holds one.
     private mutating func readString(in bytes: Span<UInt8>) -> ByteRange? {
         next += 1
         let start = next

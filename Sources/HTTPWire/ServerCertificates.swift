@@ -4,19 +4,19 @@ package struct ServerCertificates: Sendable, Equatable {
     package let version: UInt16
     /// Of its ServerHello: 32 bytes.
     package let random: [UInt8]
-    /// As IANA numbers them; it says how the keys are exchanged.
+    /// The IANA number of the cipher suite; it determines the key exchange.
     package let cipherSuite: UInt16
-    /// Each as DER, the server's own first; at least one, parsed by nobody.
+    /// Each as DER, the server's own first; at least one, not yet parsed.
     package let certificates: [[UInt8]]
     /// The OCSP response that is stapled (RFC 6066 section 8).
     package let ocspResponse: [UInt8]?
     /// Those of the signed_certificate_timestamp extension (RFC 6962 section 3.3.1); empty for an unreadable list.
     package let timestamps: [[UInt8]]
-    /// The body of ServerKeyExchange, as it came; nil where there is none (see ``ServerKeyExchange``).
+    /// The body of ServerKeyExchange, unparsed; nil without that message (see ``ServerKeyExchange``).
     package let keyExchange: [UInt8]?
 }
 
-/// Takes the records of the clear part of a handshake apart (RFC 8446 section 5.1).
+/// Splits the clear part of a handshake into records (RFC 8446 section 5.1).
 struct RecordReader: Sendable {
     enum Piece {
         /// A part of a handshake record, as a range of the bytes given.
@@ -26,7 +26,7 @@ struct RecordReader: Sendable {
         case malformed
     }
 
-    /// False within a handshake message, where no other record may stand.
+    /// False within a handshake message, where no other record may appear.
     var allowsOtherTypes = true
     private var type: UInt8 = 0
     private var header = 0
@@ -36,7 +36,7 @@ struct RecordReader: Sendable {
 
     var isBetweenRecords: Bool { header == 0 }
 
-    /// The next piece; nil when the bytes are used up before there is one.
+    /// The next piece; nil if the bytes end before one is complete.
     mutating func next(in bytes: Span<UInt8>, from offset: inout Int) -> Piece? {
         while offset < bytes.count {
             if header < 5 {
@@ -65,7 +65,7 @@ struct RecordReader: Sendable {
         return nil
     }
 
-    /// Type, version, length; false if that can't be.
+    /// Reads type, version and length; false if they are invalid.
     private mutating func readHeader(_ byte: UInt8) -> Bool {
         defer { header += 1 }
         switch header {

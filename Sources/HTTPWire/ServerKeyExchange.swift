@@ -1,7 +1,7 @@
 /// ServerKeyExchange of TLS 1.2 (RFC 5246 section 7.4.3, RFC 8422 section 5.4). Its signature proves that the server
 /// holds the certificate's key.
 package struct ServerKeyExchange: Sendable, Equatable {
-    /// What is signed: the randoms of client and server, and the parameters as they were sent.
+    /// The signed bytes: the randoms of client and server, and the parameters as sent.
     package let signed: [UInt8]
     /// As in signature_algorithms: hash and signature (RFC 5246 section 7.4.1.4.1) or a number (RFC 8446 section
     /// 4.2.3).
@@ -11,11 +11,11 @@ package struct ServerKeyExchange: Sendable, Equatable {
     package enum Fault: Error, Sendable, Equatable {
         /// The suite exchanges keys without a signature (static RSA, static Diffie-Hellman, a shared key).
         case unsigned
-        /// The suite asks for the message, and it hasn't come or can't be read.
+        /// The suite requires the message, and it is missing or malformed.
         case malformed
     }
 
-    /// Reads the message as the cipher suite says that it is written: as the client will read it.
+    /// Reads the message in the cipher suite's form, as the client will.
     package init(_ shown: ServerCertificates, clientRandom: [UInt8]) throws(Fault) {
         guard let exchange = SignedKeyExchange(suite: shown.cipherSuite) else { throw .unsigned }
         guard let message = shown.keyExchange, clientRandom.count == 32, shown.random.count == 32,

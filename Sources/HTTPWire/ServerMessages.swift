@@ -1,6 +1,6 @@
 // One idea with ServerFlight.swift: a flight gives it the bytes of its records, and bounds each message.
 
-/// The handshake messages of a server's first flight, in the order in which they may come.
+/// The handshake messages of a server's first flight, in their permitted order.
 struct ServerMessages: Sendable {
     enum Finding {
         case retry
@@ -17,15 +17,15 @@ struct ServerMessages: Sendable {
         /// Of TLS 1.2 or older: certificates, or the end of an abbreviated handshake.
         case afterHello
         case ticketSeen
-        /// Certificates have come; the type of the last message.
+        /// Certificates were received; the type of the last message.
         case shown(UInt8)
     }
 
-    /// Certificates that a server may send, at most; the chains of the web have three or four.
+    /// The most certificates that a server may send; chains on the web have three or four.
     static let certificateLimit = 128
 
     private var state = State.serverHello
-    /// Of the message under way, header included.
+    /// Of the current message, header included.
     private var message: [UInt8] = []
     private var hello = Hello(legacyVersion: 0, random: [], sessionID: [], cipherSuite: 0)
     private var certificates: [[UInt8]] = []

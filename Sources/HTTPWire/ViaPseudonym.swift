@@ -31,7 +31,7 @@ package struct ViaPseudonym: Sendable, Hashable, CustomStringConvertible {
         unsafe text.span.withUnsafeBufferPointer { unsafe out.append(contentsOf: $0) }
     }
 
-    /// Whether a Via field names it, as whatever hop, in however odd a list: nobody else can guess the digits.
+    /// Whether a Via field names it, as any hop, in any form of list: others can't guess the digits.
     fileprivate func isNamed(in value: Span<UInt8>) -> Bool {
         var start = 0
         while start + Self.length <= value.count {

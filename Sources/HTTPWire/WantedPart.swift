@@ -65,10 +65,10 @@ extension ResponseHead {
         return isPart(of: part, in: bytes) ? nil : WireError(.wrongPart, at: 0)
     }
 
-    /// Whether it says of itself that it is what was asked for (RFC 9110 section 15.3.7).
+    /// Whether it declares itself as the requested part (RFC 9110 section 15.3.7).
     private func isPart(of wanted: WantedPart, in bytes: Span<UInt8>) -> Bool {
         guard let field = first(.contentRange) else {
-            // Several parts, which nobody may send for one.
+            // Several parts, which aren't allowed for a request of one.
             guard wanted == .other, let type = first(.contentType) else { return false }
             let essence = "multipart/byteranges"
             return type.count >= essence.utf8.count

@@ -26,7 +26,7 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         self.offset = offset
     }
 
-    /// One line for people, naming the defect; never holds bytes of the message.
+    /// One human-readable line, naming the defect; never holds bytes of the message.
     package var message: String {
         switch code {
         case .controlCharacter: "a control character in the head"

@@ -1,12 +1,12 @@
 internal import Glibc
 
-/// What a command has to itself: a network, the system's trust stores as it sees them, or both.
+/// The private surroundings of a command: a network, a view of the system's trust stores, or both.
 package struct CommandSurroundings: Sendable {
     package var network: IsolatedNetwork?
     package var trust: SystemTrust?
-    /// What is mapped in its namespace of users besides its user, where it gets one.
+    /// IDs mapped in its user namespace besides its own, if it gets one.
     package var subordinates: SubordinateIDs?
-    /// A command that can have them only in a namespace of users goes without, if it is root's.
+    /// Root's command goes without them if they require a user namespace.
     package var keepsRights = false
 
     package init() {}
@@ -17,7 +17,7 @@ package struct CommandSurroundings: Sendable {
     package struct Entered: Sendable {
         /// They listen in the network, close-on-exec, for the ``Door``. The caller owns them.
         package var sockets: [CInt] = []
-        /// Why the trust stores are as they were, besides the network; nil: they aren't.
+        /// Why the trust stores couldn't be covered in the network; nil: no failure.
         package var untrusted: String?
 
         package init(sockets: [CInt] = [], untrusted: String? = nil) {
@@ -28,7 +28,7 @@ package struct CommandSurroundings: Sendable {
     /// Moves this process, which must have only one thread.
     /// - Parameter map: has a process outside call ``SubordinateIDs/map(into:)`` with this one, and returns what that
     ///   returns. Called at most once, if there are ``subordinates``.
-    /// - Throws: where there is no network, or nothing at all. The process is of no use then.
+    /// - Throws: if it can't have the network, or anything at all. The process is then useless.
     package func enter(mapping map: @escaping () throws(IsolationError) -> UInt8) throws(IsolationError) -> Entered {
         guard subordinates != nil else { return try enter(nil) }
         return try enter { () throws(IsolationError) in SubordinateIDs.Mapped(rawValue: try map()) }

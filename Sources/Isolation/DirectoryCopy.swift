@@ -1,13 +1,13 @@
 internal import CPinproxyShims
 internal import Glibc
 
-/// A directory that is to be covered: another gets the same entries.
+/// Copies the entries of a directory into another that will cover it.
 final class DirectoryCopy {
     private static let limit = 8192
-    /// Where the covered directory can be reached in the other.
+    /// The path of the covered directory within the covering one.
     private static let original = ".original"
 
-    /// Without what another cover has put there for itself.
+    /// Without entries that another cover added for itself.
     let names: Set<String>
     private let path: String
     private let descriptor: CInt
@@ -41,7 +41,7 @@ final class DirectoryCopy {
 
     deinit { close(descriptor) }
 
-    /// Makes the entries in an empty directory: links as they are, links to the original for all else.
+    /// Makes the entries in an empty directory: copies of links, and links to the original for all else.
     func fill(_ directory: String) throws(MountError) {
         let original = "\(directory)/\(Self.original)"
         guard mkdir(original, 0o755) == 0 else { throw MountError(at: original) }
@@ -52,7 +52,7 @@ final class DirectoryCopy {
         }
     }
 
-    /// Nil: it is no link.
+    /// Nil: it is not a link.
     private func link(_ name: String) -> String? {
         var text = [CChar](repeating: 0, count: Int(PATH_MAX))
         let length = readlinkat(descriptor, name, &text, text.count)

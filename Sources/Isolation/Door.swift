@@ -2,10 +2,10 @@ package import PinproxyEventLoop
 internal import Glibc
 internal import PinproxyTransport
 
-/// The way out of a command's network: passes what its sockets accept on to the proxy, and knows no policy. For
-/// programs without proxy support it asks the proxy in their place, once it knows the host and its address.
+/// The way out of a command's network: forwards connections that its sockets accept to the proxy, and knows no policy.
+/// For a program without proxy support it sends the proxy request itself, once it knows the host and its address.
 package final class Door {
-    /// Connections at one time; others wait to be accepted.
+    /// The most connections at a time; others wait to be accepted.
     private static let limit = 4096
 
     private let context: DoorContext
@@ -16,10 +16,9 @@ package final class Door {
 
     /// - Parameters:
     ///   - sockets: those that ``CommandSurroundings/enter()`` made; taken over.
-    ///   - connect: to the proxy, which is to know of the connection that it comes from a command's network; waits for
-    ///     nothing.
+    ///   - connect: connects to the proxy, marked as coming from a command's network; doesn't wait.
     ///   - credentials: for the proxy, `Basic …`; nil: none.
-    ///   - ask: the proxy for the addresses of a name; answers once, on the loop.
+    ///   - ask: asks the proxy for the addresses of a name; answers once, on the loop.
     package init(
         loop: EventLoop, network: IsolatedNetwork, sockets: [CInt],
         connect: @escaping () throws(ProxyUnreachable) -> Descriptor,
@@ -51,7 +50,7 @@ package final class Door {
         if connections.isEmpty { tellDrained() }
     }
 
-    /// The command has ended: what it has sent may still arrive. `done` is called once nothing is in flight.
+    /// The command has ended: data it sent may still arrive. `done` is called once nothing is in flight.
     package func drain(_ done: @escaping () -> Void) {
         drained = done
         context.isDraining = true
@@ -96,7 +95,7 @@ final class DoorListener: SocketHandler {
     func pause() { source?.wantsRead = false }
     func goOn() { source?.wantsRead = true }
 
-    /// Those that have connected already.
+    /// Accepts connections that are already established.
     func acceptRest() {
         for _ in 0..<4096 { guard acceptOne() else { return } }
     }

@@ -5,9 +5,9 @@ internal import PinproxyTransport
 /// One connection of the command's, on its way to the proxy.
 final class DoorConnection: ByteStreamOwner {
     private enum State {
-        /// The client's first message is awaited, which says whom it wants.
+        /// Awaits the client's first message, which names the host.
         case opening
-        /// Whether it is where it has connected to.
+        /// Checks that the host has the address that the client connected to.
         case checking(Authority)
         /// The proxy was asked for a tunnel, and hasn't answered yet.
         case asking(ByteStream, Authority)
@@ -121,7 +121,7 @@ final class DoorConnection: ByteStreamOwner {
 
     // MARK: The proxy
 
-    /// - Parameter authority: whom the client wants; nil: it speaks to the proxy itself.
+    /// - Parameter authority: the host that the client wants; nil: it uses the proxy explicitly.
     private func connect(for authority: Authority?) {
         let socket: Descriptor
         do throws(ProxyUnreachable) {
@@ -150,7 +150,7 @@ final class DoorConnection: ByteStreamOwner {
         request.append(Array("CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\(credentials)\r\n".utf8))
         state = .asking(proxy, authority)
         proxy.owner = self
-        // Some hundred bytes always have room in a socket that is new.
+        // A new socket's buffer always has room for a few hundred bytes.
         guard case .done = proxy.write(request.count, from: &request) else { return proxyIsGone(proxy, authority) }
         proxy.wantsRead = true
     }

@@ -1,7 +1,7 @@
 internal import PinproxyEventLoop
 internal import PinproxyTransport
 
-/// Why the proxy can't be connected to, for people.
+/// Why the proxy can't be reached, in human-readable form.
 package struct ProxyUnreachable: Error {
     let cause: String
 

@@ -1,14 +1,14 @@
-// Isolation: a network of a command's own, in which only the proxy can be reached, and the door that leads there.
+// Isolation: a private network for a command, where only the proxy can be reached, and the door to it.
 //
 // The network is a network namespace (network_namespaces(7)) with nothing but its loopback. Sockets belong to the
-// namespace in which they were made: those that listen in there are made by the command's process before it becomes the
-// command, and are kept outside by a ``Door``, which passes on to the proxy what they accept.
+// namespace that they were made in. The command's process makes the listening ones there before it becomes the command.
+// A ``Door`` keeps them outside, and forwards the connections that they accept to the proxy.
 
 package import PinproxyEventLoop
 internal import Glibc
 
 package struct IsolatedNetwork: Sendable {
-    /// Where the proxy listens. At the same address inside there is a door to it, so that the proxy's URL is the same.
+    /// Where the proxy listens. A door listens at the same address inside, so that the proxy's URL is the same.
     package let proxy: SocketAddress
     /// Connections to ports 443 and 80 of any address reach the proxy too, and names are answered.
     package let isTransparent: Bool
@@ -20,8 +20,8 @@ package struct IsolatedNetwork: Sendable {
 
     static let (secure, plain, names): (UInt16, UInt16, UInt16) = (443, 80, 53)
 
-    /// Sets it up in the namespace that this process has to itself.
-    /// - Returns: sockets that listen in there, close-on-exec. The caller owns them.
+    /// Sets it up in this process's private namespace.
+    /// - Returns: the sockets that listen in there, close-on-exec. The caller owns them.
     func open() throws(IsolationError) -> [CInt] {
         do throws(SystemError) {
             let link = try LoopbackLink()
@@ -62,7 +62,7 @@ package struct IsolatedNetwork: Sendable {
         ["0.0.0.0", "::"].compactMap { IPAddress($0) }.map { SocketAddress(ip: $0, port: port) }
     }
 
-    /// - Parameter isOptional: a machine may be without IPv6.
+    /// - Parameter isOptional: failure is ignored: a machine may have no IPv6.
     private func add(
         to sockets: inout [CInt], isOptional: Bool, _ open: () throws(SystemError) -> Descriptor
     ) throws(SystemError) {
@@ -73,7 +73,7 @@ package struct IsolatedNetwork: Sendable {
         }
     }
 
-    /// What a connection in there, to that address, is led to.
+    /// The destination of a connection in there, to that address.
     func way(to address: SocketAddress) -> Way {
         if address == proxy || !isTransparent { return .proxy }
         return switch address.port {
@@ -85,7 +85,7 @@ package struct IsolatedNetwork: Sendable {
     }
 
     enum Way {
-        /// The client speaks to the proxy as such.
+        /// The client uses the proxy explicitly.
         case proxy
         case tls, http, names
     }

@@ -1,4 +1,4 @@
-/// Why a command can't get its own network, for people.
+/// Why a command can't get its own network, in human-readable form.
 package struct IsolationError: Error, Sendable, CustomStringConvertible {
     package let description: String
 

@@ -5,14 +5,14 @@ package import PinproxyEventLoop
 package struct NameMessage: Equatable {
     package enum Parsing: Equatable {
         case question(NameMessage)
-        /// It can't be answered otherwise.
+        /// The only possible answer.
         case answer([UInt8])
         case nothing
     }
 
     package enum Kind: Equatable {
         case ipv4, ipv6
-        /// HTTPS and SVCB (RFC 9460): none is known here. Clients then ask for addresses.
+        /// HTTPS and SVCB (RFC 9460): no such record is known here. Clients then ask for addresses.
         case service
     }
 
@@ -26,20 +26,20 @@ package struct NameMessage: Equatable {
         case refused = 5
     }
 
-    /// For how long whoever asks may keep an answer. The proxy remembers the name servers' own times.
+    /// The time to live of an answer. The proxy remembers the name servers' own times.
     private static let lifetimeSeconds: UInt32 = 10
     private static let headerLength = 12
 
     /// Of printable ASCII, without a dot at its end. Empty: the root.
     package let name: String
     let kind: Kind
-    /// The two first fields of the header.
+    /// The first two fields of the header.
     private let start: [UInt8]
     /// The whole section, which the answer repeats.
     private let section: [UInt8]
 
     package static func parse(_ bytes: [UInt8]) -> Parsing {
-        // What is itself an answer must not be answered.
+        // A response must not be answered.
         guard bytes.count >= headerLength, bytes[2] & 0x80 == 0 else { return .nothing }
         let start = Array(bytes[..<4])
         func answer(_ status: Status) -> Parsing { .answer(Self.answer(status, start: start, section: [])) }
@@ -69,7 +69,7 @@ package struct NameMessage: Equatable {
         case 64, 65: kind = .service
         default: return .answer(Self.answer(.notImplemented, start: start, section: section))
         }
-        // No host has another name.
+        // No host has a name of another form.
         guard isName, internet else { return .answer(Self.answer(.unknownName, start: start, section: section)) }
         return .question(NameMessage(name: labels.joined(separator: "."), kind: kind, start: start, section: section))
     }
@@ -82,7 +82,7 @@ package struct NameMessage: Equatable {
         var answer = Self.answer(.fine, start: start, section: section)
         var records: [UInt8] = []
         for address in wanted {
-            // The name is that of the question (section 4.1.4: a pointer).
+            // The question's name (section 4.1.4: a pointer).
             records += [0xC0, UInt8(Self.headerLength), 0, kind == .ipv6 ? 28 : 1, 0, 1]
             records += [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: Self.lifetimeSeconds >> $0) }
             records += [0, UInt8(address.bytes.count)] + address.bytes

@@ -4,7 +4,7 @@ package enum NameAnswer: Sendable, Equatable {
     /// None: it exists without any.
     case addresses([IPAddress])
     case unknown
-    /// The proxy refuses the host, and asks nobody for its addresses.
+    /// The proxy refuses the host, and doesn't look up its addresses.
     case refused
     /// The proxy couldn't be asked, or its name servers couldn't.
     case failed(String)
@@ -16,7 +16,7 @@ final class Names {
     /// Asks the proxy. Answers once, on the loop, perhaps before it returns.
     typealias Ask = (_ name: String, _ answered: @escaping (NameAnswer) -> Void) -> Void
 
-    /// Remembered names; the oldest makes room for another.
+    /// The most remembered names; the oldest is evicted.
     static let limit = 4096
     /// Addresses of each; more are forgotten in the same way.
     static let addressLimit = 64

@@ -1,8 +1,8 @@
 internal import CPinproxyShims
 internal import Glibc
 
-/// Moves this process, which must have only one thread, into namespaces of its own (namespaces(7)), where the kernel
-/// demands it into one of users as well (user_namespaces(7)), with the same numbers as outside.
+/// Moves this process, which must have only one thread, into private namespaces (namespaces(7)). If the kernel demands
+/// it, one of them is a user namespace (user_namespaces(7)), with the same IDs as outside.
 enum Namespaces {
     // <sched.h>, <sys/mount.h>
     private static let (newMounts, newUsers, newNetwork): (CInt, CInt, CInt) = (0x2_0000, 0x1000_0000, 0x4000_0000)
@@ -13,24 +13,24 @@ enum Namespaces {
         "/run/nscd/socket", "/run/systemd/resolve/io.systemd.Resolve", "/run/avahi-daemon/socket",
     ]
 
-    /// Has the user's other numbers mapped from outside, once there is a namespace of users.
+    /// Has the user's other IDs mapped from outside, once there is a user namespace.
     typealias Mapping = () throws(IsolationError) -> SubordinateIDs.Mapped
 
     /// - Parameters:
-    ///   - mounts: whether mounts are to follow.
-    ///   - map: nil: only this user's own number is mapped.
+    ///   - mounts: whether mounts will follow.
+    ///   - map: nil: only this user's own ID is mapped.
     static func enterNetwork(mounts: Bool, _ map: Mapping?) throws(IsolationError) {
         let hidden = nameServices.filter { access($0, F_OK) == 0 }
         let mounts = mounts || !hidden.isEmpty
         let wanted = newNetwork | (mounts ? newMounts : 0)
-        // What root has, it keeps.
+        // Root keeps its rights.
         if geteuid() != 0 || unshare(wanted) != 0 { try enterAsUser(wanted, .network, map) }
         if mounts { try detachMounts() }
         for path in hidden { try hide(path) }
     }
 
-    /// Only mounts are its own.
-    /// - Parameter keepsRights: root is not moved into a namespace of users, in which it is root of nothing else.
+    /// Enters a private mount namespace only.
+    /// - Parameter keepsRights: root is not moved into a user namespace, where it would be root of nothing else.
     static func enterMounts(keepsRights: Bool, _ map: Mapping?) throws(IsolationError) {
         if geteuid() != 0 {
             try enterAsUser(newMounts, .mount, map)
@@ -49,7 +49,7 @@ enum Namespaces {
         let mapped = try map?() ?? []
         if !mapped.contains(.users) { try write("\(user) \(user) 1", to: "/proc/self/uid_map") }
         if !mapped.contains(.groups) {
-            // Without it no group may be mapped by somebody who isn't root outside.
+            // Without it only root outside may map groups.
             try write("deny", to: "/proc/self/setgroups")
             try write("\(group) \(group) 1", to: "/proc/self/gid_map")
         }
@@ -66,14 +66,14 @@ enum Namespaces {
         }
     }
 
-    /// Later mounts outside are still seen here; not the other way round.
+    /// Later mounts outside are visible here, but not the other way round.
     private static func detachMounts() throws(IsolationError) {
         guard mount("none", "/", nil, recursive | slave, nil) == 0 else {
             throw IsolationError("mounts can't be made the command's own: \(String(cString: strerror(errno)))")
         }
     }
 
-    /// Puts what nobody answers at in the place of a socket, for this process and its children.
+    /// Covers a socket with /dev/null, for this process and its children.
     private static func hide(_ path: String) throws(IsolationError) {
         do throws(MountError) {
             try Mount.bind("/dev/null", to: path)

@@ -104,7 +104,7 @@ struct Opening {
 
     // MARK: Refusals
 
-    /// - Parameter wanted: whom the program wants, if that is known.
+    /// - Parameter wanted: the host that the program wants, if known.
     func refused(_ wanted: Authority?, _ cause: String) -> Progress {
         let host = wanted.map { $0.port == 443 && !$0.isIPv6 ? $0.host : "\($0)" } ?? "\(meant)"
         return .refused(DoorRefusal(host: host, cause: cause), answer: answer(wanted, host, cause))
@@ -120,14 +120,14 @@ struct Opening {
                 + "Cache-Control: no-store\r\nConnection: close\r\n\r\n\(text)").utf8)
     }
 
-    /// The proxy has refused whom it wants. It has told why, over its own way.
+    /// The alert after the proxy has refused the host. The proxy reports the reason itself.
     static let denied = alert(49)
 
-    /// A fatal one, in a record.
+    /// A fatal alert, in a record.
     private static func alert(_ code: UInt8) -> [UInt8] { [21, 3, 3, 0, 2, 2, code] }
 }
 
-/// Why the door let something not through, for people. The texts may hold anything that a program sent.
+/// Why the door refused a connection, in human-readable form. The texts may hold anything that a program sent.
 package struct DoorRefusal: Sendable, Hashable {
     package let host: String
     package let cause: String

@@ -1,16 +1,16 @@
 internal import CPinproxyShims
 internal import Glibc
 
-/// The system's settings of ssh(1) that others include: it takes such a file from root or its user alone, and in a
-/// namespace of users root's files seem to be nobody's.
+/// The system's settings of ssh(1) in included files. It accepts such a file only from root or its user, and in a user
+/// namespace root's files appear to be nobody's.
 enum SSHSettings {
     private static let directory = "/etc/ssh/ssh_config.d"
-    /// Included from there on Fedora.
+    /// Included by a file there on Fedora.
     private static let policy = "/etc/crypto-policies/back-ends/openssh.config"
 
     private static let limit = 64 << 10
 
-    /// Puts copies that are the user's own in their place.
+    /// Covers them with copies that the user owns.
     static func cover() throws(MountError) {
         var status = stat()
         guard stat(directory, &status) == 0, status.st_uid != 0, status.st_uid != geteuid() else { return }

@@ -1,21 +1,20 @@
 internal import Glibc
 
-/// The machine's trust stores as a command sees them: with the proxy's authority, by mounts of its own.
+/// The machine's trust stores as a command sees them: with the proxy's authority added, by private mounts.
 ///
-/// Files are covered by the bundle. A directory in which OpenSSL looks a certificate up by the hash of its subject is
-/// covered by one that has the authority besides. Nothing outside changes, and nothing is left when the command has
-/// ended.
+/// The bundle covers files. OpenSSL looks certificates up in a directory by the hash of their subject: such a directory
+/// is covered by one with the authority added. Nothing outside changes, and nothing is left when the command has ended.
 package struct SystemTrust: Sendable {
-    /// A certificate that directories get.
+    /// A certificate to add to directories.
     package struct Authority: Sendable, Equatable {
-        /// Of its subject: openssl-rehash(1).
+        /// The hash of its subject, as by openssl-rehash(1).
         package let hash: String
         package let pem: String
 
         package init(hash: String, pem: String) { (self.hash, self.pem) = (hash, pem) }
     }
 
-    /// Where systems have their certificates in one PEM file: Debian and most others, Fedora, openSUSE, Alpine and
+    /// Where systems keep their certificates in one PEM file: Debian and most others, Fedora, openSUSE, Alpine and
     /// Arch, and the default of OpenSSL.
     package static let files = [
         "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
@@ -30,8 +29,8 @@ package struct SystemTrust: Sendable {
         "/var/lib/ca-certificates/openssl",
         "/usr/lib/ssl/certs", "/usr/local/ssl/certs", "/usr/share/.mono/new-certs/Trust",
     ]
-    /// Where p11-kit finds the certificates that an administrator has added: Fedora, openSUSE, Arch. There GnuTLS and
-    /// NSS take them from it, and read none of the files.
+    /// Where p11-kit finds certificates added by an administrator: Fedora, openSUSE, Arch. There GnuTLS and NSS get
+    /// them from p11-kit, and don't read the files above.
     package static let anchors = [
         "/etc/pki/ca-trust/source/anchors", "/etc/pki/trust/anchors", "/etc/ca-certificates/trust-source/anchors",
     ]
@@ -49,8 +48,8 @@ package struct SystemTrust: Sendable {
     /// - Parameters:
     ///   - bundle: the path of a PEM file with the system's certificates and the authority.
     ///   - javaStore: the path of the same for Java; nil: its stores stay as they are.
-    ///   - bundled: files that programs bring along, which are covered as well.
-    ///   - settings: what else the command finds in files of the system.
+    ///   - bundled: files that programs bring along; also covered.
+    ///   - settings: contents of other system files for the command.
     package init(
         bundle: String, javaStore: String?, authorities: [Authority], bundled: [String] = [],
         settings: [AddedSettings] = []
@@ -59,10 +58,10 @@ package struct SystemTrust: Sendable {
         (self.bundled, self.settings) = (bundled, settings)
     }
 
-    /// Covers what this machine has of these places, in the mount namespace that this process has to itself.
+    /// Covers those of these places that this machine has, in this process's private mount namespace.
     func cover() throws(IsolationError) {
         do throws(MountError) {
-            // Symbolic links lead several of the names to one place.
+            // Several names may be one place, by symbolic links.
             for directory in Self.real(Self.directories + Self.anchors) where Self.kind(of: directory) == S_IFDIR {
                 try cover(directory: directory)
             }
@@ -73,11 +72,11 @@ package struct SystemTrust: Sendable {
         }
     }
 
-    /// By copies in memory. A file that has been replaced while it covers another can't be covered by a run within the
-    /// run: mount(2) then says ENOENT.
+    /// Covers files by copies in memory. A file that was replaced while it covers another can't be covered by a nested
+    /// run: mount(2) then fails with ENOENT.
     private func coverFiles() throws(MountError) {
         let bytes = (bundle: try PlainFile.read(bundle), store: try javaStore.map(Self.read))
-        // Nothing that is covered is there, and it is seen again afterwards.
+        // No covered path is there, and it is visible again afterwards.
         let stage = String(bundle[..<(bundle.lastIndex(of: "/") ?? bundle.startIndex)])
         try Mount.memory(at: stage)
         defer { Mount.remove(at: stage) }
@@ -100,7 +99,7 @@ package struct SystemTrust: Sendable {
         }
     }
 
-    /// Its entries stay, and the authority joins them.
+    /// Adds the authority to its entries.
     private func cover(directory: String) throws(MountError) {
         let original = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard original >= 0 else { throw MountError(at: directory) }
@@ -113,13 +112,13 @@ package struct SystemTrust: Sendable {
             defer { close(added) }
             try Mount.merge(added, original, at: directory)
         } catch {
-            // An older kernel, or one overlay too many on another.
+            // An older kernel, or too many overlays on each other.
             Mount.remove(at: directory)
             try copy(directory: directory)
         }
     }
 
-    /// Where a directory is made before it covers another: any that exists everywhere, and is seen again afterwards.
+    /// Where a directory is made before it covers another. It exists everywhere, and is visible again afterwards.
     private static let stage = "/tmp"
 
     /// The same with its entries as links to where they are.
@@ -138,7 +137,7 @@ package struct SystemTrust: Sendable {
         try Mount.protect(directory)
     }
 
-    /// As openssl-rehash(1) does, by names that are not taken.
+    /// Adds files as openssl-rehash(1) does, under unused names.
     private func addAuthorities(to directory: String, besides isTaken: (String) -> Bool) throws(MountError) {
         func free(_ name: (Int) -> String) -> String {
             var number = 0
@@ -153,7 +152,7 @@ package struct SystemTrust: Sendable {
         }
     }
 
-    /// Those that exist, without links, each once.
+    /// Those that exist, with links resolved, each once.
     static func real(_ paths: [String]) -> [String] {
         var found: [String] = []
         for path in paths {

@@ -2,7 +2,7 @@ internal import Glibc
 
 /// The user database (getpwuid(3)). A directory service may answer slowly: not for workers.
 package enum UserName {
-    /// Nil: the user has none.
+    /// Nil: the user has no name.
     package static func of(_ user: UInt32) -> String? {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { room in
             var entry = passwd()

@@ -7,7 +7,7 @@ internal import Glibc
 package final class NetworkMonitor: SocketHandler {
     package enum LookUpResult: Sendable {
         case found([IPAddress])
-        /// The name has no address; why, for people.
+        /// The name has no address, with a human-readable reason.
         case noSuchHost(String)
         /// Unknown: earlier results stay.
         case failed
@@ -21,16 +21,16 @@ package final class NetworkMonitor: SocketHandler {
         package var changed: (ReachabilityChange) -> Void = { _ in }
         /// ``NetworkMonitor/statuses`` has changed, or a reason.
         package var updated: () -> Void = {}
-        /// The kernel can't be asked; once until it answers again. Statuses stay.
+        /// The kernel doesn't answer; called once until it does again. Statuses stay.
         package var failed: (SystemError) -> Void = { _ in }
 
         package init() {}
     }
 
-    /// Between two questions to the kernel.
+    /// Between two queries of the kernel.
     private static let pauseNanoseconds: UInt64 = 50_000_000
     private static let retryNanoseconds: UInt64 = 1_000_000_000
-    /// The resolver's cache decides when name servers are asked again.
+    /// The resolver's cache decides when name servers are queried again.
     private static let lookUpNanoseconds: UInt64 = 30_000_000_000
     private static let failedLookUpNanoseconds: UInt64 = 5_000_000_000
     /// Addresses of one host with route look-ups.
@@ -84,7 +84,7 @@ package final class NetworkMonitor: SocketHandler {
     /// Statuses are reported before this returns, a host's once its addresses are known.
     package func start() throws(SystemError) {
         guard news == nil else { return }
-        // Subscribed before the first look, to miss nothing.
+        // Subscribed before the first look, to miss no change.
         let news = try NetlinkSocketSource(loop: loop, handler: self)
         kernel = try KernelNetwork(marksReader: LinkMarksReader(folder: sysfs))
         self.news = news
@@ -92,7 +92,7 @@ package final class NetworkMonitor: SocketHandler {
         lookUpNames()
     }
 
-    /// It may be started again, and then begins with first statuses.
+    /// After a restart it reports first statuses again.
     package func stop() {
         news = nil
         kernel = nil
@@ -187,7 +187,7 @@ package final class NetworkMonitor: SocketHandler {
         for change in changes { listener.changed(change) }
     }
 
-    /// Nil where nothing is known yet.
+    /// Nil: not known yet.
     private func status(of followed: Followed, in state: NetworkState) -> ReachabilityStatus? {
         switch followed.target.kind {
         case .any: return state.machine
@@ -289,7 +289,7 @@ private final class NetlinkSocketSource {
         source.wantsRead = true
     }
 
-    /// Bounded; the rest waits for the next turn.
+    /// Reads a limited number per turn; further ones wait for the next.
     func discard() {
         for _ in 0..<64 {
             do {

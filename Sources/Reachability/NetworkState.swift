@@ -17,7 +17,7 @@ struct NetworkState: Equatable {
     /// Of the links of routes, and the links below these.
     var marks: [CInt: LinkMarks] = [:]
 
-    /// The internet: a.root-servers.net. Only its route is asked for, with rules (ip-rule(8)); nothing is sent.
+    /// The internet: a.root-servers.net. Only its route is looked up, with rules (ip-rule(8)); nothing is sent.
     static let internet = ["198.41.0.4", "2001:503:ba3e::2:30"].compactMap { IPAddress($0) }
 
     var machine: ReachabilityStatus {
@@ -29,7 +29,7 @@ struct NetworkState: Equatable {
         return .notReachable(reason == .noRoute ? .noDefaultRoute : reason)
     }
 
-    /// Of addresses with route look-ups; unknown if there are none.
+    /// The status of addresses with route look-ups; unknown without addresses.
     func status(of addresses: [IPAddress]) -> ReachabilityStatus {
         Self.status(of: addresses.map { finding(for: $0) })
     }

@@ -11,9 +11,8 @@ import Synchronization
 /// monitor.status                                // and at any moment
 /// ```
 ///
-/// The status is unknown until monitoring has begun, and again after a stop. Then comes a first status, and after it
-/// each change once, in order, as soon as it has held for 200 ms. It may be restarted. While it runs, it has its own
-/// thread.
+/// The status is unknown until monitoring has begun, and again after a stop. The monitor reports a first status, then
+/// each change once, in order, as soon as it has lasted 200 ms. It may be restarted. While it runs, it has a thread.
 public final class ReachabilityMonitor: Sendable {
     /// What is watched.
     public let target: ReachabilityTarget
@@ -46,10 +45,10 @@ public final class ReachabilityMonitor: Sendable {
         }
     }
 
-    /// The status at this moment.
+    /// The current status.
     public var status: ReachabilityStatus { shared.withLock { $0.status } }
 
-    /// The changes from now on, for one task; a slow one gets the last 64. Ends with the monitor, not at a stop.
+    /// Later changes, for one task; a slow task gets the last 64. Ends with the monitor, not at a stop.
     public var changes: AsyncStream<ReachabilityChange> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: ReachabilityChange.self, bufferingPolicy: .bufferingNewest(64))
@@ -64,9 +63,9 @@ public final class ReachabilityMonitor: Sendable {
         return stream
     }
 
-    /// Harmless if it has begun.
-    /// - Parameter changed: called for the first status and for each change, on a thread of the monitor's own, one at
-    ///   a time. It must not wait. It may stop and start the monitor.
+    /// Starts monitoring. Harmless if it has begun.
+    /// - Parameter changed: called for the first status and for each change, on the monitor's thread, one at a time. It
+    ///   must not wait. It may stop and start the monitor.
     /// - Throws: the failed system call's error, e.g. if netlink sockets are forbidden. The monitor is stopped then.
     public func start(_ changed: @escaping @Sendable (ReachabilityChange) -> Void = { _ in }) throws {
         let run: Int? = shared.withLock { shared in
@@ -80,7 +79,7 @@ public final class ReachabilityMonitor: Sendable {
             let handle = try MonitorThread.start(target) { [weak self] change in
                 self?.tell(change, of: run, changed)
             }
-            // Stopped meanwhile: then nobody else ends the thread.
+            // Stopped meanwhile: nothing else ends the thread then.
             let isWanted = shared.withLock { shared in
                 guard shared.run?.number == run else { return false }
                 shared.run?.handle = handle

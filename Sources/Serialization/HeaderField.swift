@@ -1,13 +1,13 @@
 /// The name of a header field that a rule may set or remove, in any case.
 ///
 /// Fields of the connection or the framing (RFC 9110 section 7.6.1, RFC 9112 section 6) are refused, since they would
-/// allow request smuggling, and so is Host, by which the policy was chosen.
+/// allow request smuggling. So is Host, since it determined the policy.
 public struct HeaderName: Sendable, Hashable, CustomStringConvertible {
-    /// As it was written.
+    /// The name as written.
     public let description: String
     private let folded: String
 
-    /// - Throws: if it isn't a field name, or one that nobody but the connection may write.
+    /// - Throws: if it isn't a field name, or is reserved for the connection.
     public init(_ text: String) throws(InvalidValue) {
         guard !text.isEmpty else { throw InvalidValue("the name of a field is empty") }
         guard text.first != ":" else {
@@ -73,7 +73,7 @@ public struct HeaderValue: Sendable, Hashable, CustomStringConvertible {
 
     init(valid text: String, isSecret: Bool = false) { content = isSecret ? .secret(Secret(text)) : .open(text) }
 
-    /// What is sent. Not for people: see `description`.
+    /// The value to send. For display, see `description`.
     public var text: String {
         switch content {
         case .open(let text): text
@@ -86,7 +86,7 @@ public struct HeaderValue: Sendable, Hashable, CustomStringConvertible {
         if case .secret = content { true } else { false }
     }
 
-    /// For people: a secret is masked.
+    /// For display: a secret is masked.
     public var description: String {
         switch content {
         case .open(let text): text
@@ -97,12 +97,12 @@ public struct HeaderValue: Sendable, Hashable, CustomStringConvertible {
 
 /// A header field that a rule sets.
 public struct HeaderField: Sendable, Hashable {
-    /// Which field.
+    /// The field's name.
     public let name: HeaderName
-    /// What it says.
+    /// The field's value.
     public let value: HeaderValue
 
-    /// Both are valid by their types.
+    /// The types ensure that both are valid.
     public init(name: HeaderName, value: HeaderValue) {
         self.name = name
         self.value = value

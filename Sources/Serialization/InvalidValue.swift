@@ -1,4 +1,4 @@
-/// Why a text can't be a value of a rule, for people; the place is added by who read it.
+/// Why a text can't be a rule's value, in human-readable form. Its reader adds the place.
 public struct InvalidValue: Error, Sendable, Hashable, CustomStringConvertible {
     public let description: String
 

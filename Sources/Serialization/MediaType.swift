@@ -1,6 +1,6 @@
 /// A media type (RFC 9110 section 8.3.1), e.g. `application/json` or `text/plain; charset=utf-8`.
 public struct MediaType: Sendable, Hashable, CustomStringConvertible {
-    /// As it was written.
+    /// The type as written.
     public let description: String
 
     /// - Throws: if it isn't `type/subtype`.
@@ -15,7 +15,7 @@ public struct MediaType: Sendable, Hashable, CustomStringConvertible {
         description = text
     }
 
-    /// `name=value`, the value a token or a quoted text without quotes in it.
+    /// `name=value`, where the value is a token, or a quoted string without inner quotes.
     private static func isParameter(_ text: String) -> Bool {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, !parts[0].isEmpty, parts[0].utf8.allSatisfy(\.isTokenCharacter) else { return false }

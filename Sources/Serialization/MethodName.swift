@@ -7,7 +7,7 @@ public struct MethodName: Sendable, Hashable, CustomStringConvertible {
         guard !text.isEmpty, text.utf8.count <= 64, text.utf8.allSatisfy(\.isTokenCharacter) else {
             throw InvalidValue("\(text.debugDescription) is not a method; write e.g. GET or POST")
         }
-        // Methods are case-sensitive, and nobody has one in lower case.
+        // Methods are case-sensitive, and no method is in lower case.
         guard text.uppercased() == text else {
             throw InvalidValue("methods are written in capitals: \(text.uppercased())")
         }

@@ -1,4 +1,4 @@
-/// Base64 of RFC 4648 section 4, strict: padded, no foreign character, unused bits zero.
+/// Strict Base64 of RFC 4648 section 4: padded, no other characters, unused bits zero.
 package enum Base64 {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
     private static let values: [UInt8] = {
@@ -24,9 +24,9 @@ package enum Base64 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Nil unless the text is whole groups of four; callers remove white space.
+    /// Nil unless the text is complete groups of four; callers remove white space.
     package static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
-        // Other modules call this without specialization, in which the loop would take ten times as long.
+        // Other modules call this unspecialized: the loop would take ten times as long.
         text.withContiguousStorageIfAvailable { decode($0) } ?? Array(text).withUnsafeBufferPointer { decode($0) }
     }
 

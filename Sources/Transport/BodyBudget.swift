@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The bytes of bodies that a process keeps at one time (`limits.bodies`), shared by its threads. A passing body takes
+/// The bytes of bodies that a process keeps at a time (`limits.bodies`), shared by its threads. A passing body takes
 /// at most a slab; a kept one has a ``BodyReservation``, which can't grow beyond the budget.
 package final class BodyBudget: Sendable {
     package enum Purpose: String, CaseIterable, Sendable {

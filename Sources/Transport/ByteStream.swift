@@ -24,7 +24,7 @@ package enum StreamError: Error, Sendable, Equatable, CustomStringConvertible {
     case socket(CInt)
     /// TLS failed: a malformed record, an alert, or an end without close_notify.
     case tls(TLSError)
-    /// A stream of a shared connection ended; why, for people.
+    /// A stream of a shared connection ended, with a human-readable reason.
     case stream(String)
 
     package var description: String {

@@ -3,7 +3,7 @@ import Glibc
 
 /// Carries bytes both ways between two streams until both have ended: a tunnel, or an upgraded connection (101). Each
 /// direction (``RelayDirection``) reads again when all was written. An end becomes a half-close; a failure resets the
-/// other side, after what the origin had sent.
+/// other side, after the origin's bytes.
 package final class Relay: ByteStreamOwner {
     package enum Ending: Sendable, Equatable {
         case completed
@@ -26,7 +26,7 @@ package final class Relay: ByteStreamOwner {
     /// The silence that ends it, if limited.
     private var silence: Silence?
     private var completion: ((Ending) -> Void)?
-    /// The origin takes no more; what it sent is still carried.
+    /// The origin no longer reads; bytes that it sent are still carried.
     private var upstreamFailure: StreamError?
     /// The origin failed, and its last bytes are being delivered.
     private var delivery: DeliveryWatch?
@@ -36,8 +36,8 @@ package final class Relay: ByteStreamOwner {
     package var bytesDown: UInt64 { down.carried }
 
     /// - Parameters:
-    ///   - received: bytes read from the client already.
-    ///   - answered: bytes read from the origin already.
+    ///   - received: bytes already read from the client.
+    ///   - answered: bytes already read from the origin.
     ///   - idle: the silence allowed once half-closed; open ones live while keep-alive probes are answered.
     ///   - completion: called once, on the loop, when both streams are stopped.
     package init(
@@ -65,7 +65,7 @@ package final class Relay: ByteStreamOwner {
         if completion != nil { carryDown(readable: false) }
     }
 
-    /// Ends it after a silence, as the proxy stops.
+    /// Ends it after a silence, while the proxy stops.
     package func drain(quietNanoseconds: UInt64, because cause: String) {
         guard completion != nil, quiet == nil else { return }
         let deadline = Deadline(loop: loop, owner: self) { $0.endIfQuiet(because: cause) }

@@ -11,7 +11,7 @@ package final class SlabPool {
     // Used by HTTP1Outlet.begin alone; what writes a head there begins no other message.
     @exclusivity(unchecked) package var headScratch: [UInt8] = []
 
-    // Changed here alone, by code that calls nobody.
+    // Changed here alone, by code that calls no other code.
     @exclusivity(unchecked) private var free: [UnsafeMutableRawPointer] = []
     @exclusivity(unchecked) private var made = 0
     package var inUse: Int { made - free.count }

@@ -1,4 +1,4 @@
-// What the EventLoop room needs and Swift's Glibc module leaves out.
+// What the EventLoop module needs and Swift's Glibc module leaves out.
 #pragma once
 
 // Swift reads this as a module: then the system headers belong to the Glibc module, and aren't taken for ours.
@@ -22,21 +22,21 @@ ssize_t splice(int from, int64_t *from_offset, int to, int64_t *to_offset, size_
 static const int shim_F_SETPIPE_SZ = 1031;
 static const unsigned int shim_SPLICE_MOVE_NONBLOCK = 1 | 2;
 
-// struct ucred of unix(7), as SO_PEERCRED fills it: of the same headers.
+// struct ucred of unix(7), as SO_PEERCRED fills it; another GNU extension.
 struct shim_ucred {
     pid_t process;
     uid_t user;
     gid_t group;
 };
 
-// malloc_trim(3), of a header of its own.
+// malloc_trim(3), from <malloc.h>.
 int malloc_trim(size_t pad);
 
-// A GNU extension as well.
+// Another GNU extension.
 int pthread_setname_np(pthread_t thread, const char *name);
 
-// Another: sem_timedwait(3) by a clock of choice.
+// Another: sem_timedwait(3) with a choice of clock.
 int sem_clockwait(sem_t *restrict semaphore, clockid_t clock, const struct timespec *restrict end);
 
-// Another: fills a set of processors, a bit each (sched_getaffinity(2)).
+// Another: fills a set of processors, one bit each (sched_getaffinity(2)).
 int sched_getaffinity(pid_t process, size_t size, void *set);

@@ -1,4 +1,4 @@
-// What the Isolation room needs of <sched.h> and <sys/mount.h>: the first shows it only under _GNU_SOURCE, which the
+// What the Isolation module needs of <sched.h> and <sys/mount.h>: the first shows it only under _GNU_SOURCE, which the
 // Glibc module is built without, and the second is not in that module.
 #pragma once
 

@@ -1,4 +1,4 @@
-// OpenSSL's macros as functions and constants, for the TLS room and the test authority. No logic.
+// OpenSSL's macros as functions and constants, for the TLS module and the test authority. No logic.
 #pragma once
 
 #include <openssl/ec.h>

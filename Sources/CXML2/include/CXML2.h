@@ -12,7 +12,7 @@
 #error "libxml2's headers are missing in /usr/include/libxml2 (Debian package libxml2-dev)"
 #endif
 
-// Debian's libxml2 is built with ICU, whose headers clash with those of Foundation's ICU; only two private fields of
+// Debian's libxml2 is built with ICU. Its headers clash with those of Foundation's ICU, and only two private fields of
 // a type that is used by pointer need them.
 #include <libxml/xmlversion.h>
 #undef LIBXML_ICU_ENABLED
@@ -23,8 +23,8 @@
 #include <libxml/xmlerror.h>
 #include <stdbool.h>
 
-// The shared object that these headers describe. With it comes ICU, 33 MB of it; few processes need either: it is
-// loaded when the first document is to be judged.
+// The shared object that these headers describe. It is loaded when the first document is validated: it brings 33 MB of
+// ICU, and few processes need either.
 #if LIBXML_VERSION < 21400
 #define SHIM_XML_FILE "libxml2.so.2"
 #elif LIBXML_VERSION < 30000
@@ -33,7 +33,7 @@
 #error "name the shared object of this version of libxml2"
 #endif
 
-// What is used of it, with the types that the headers say.
+// The functions in use, with their types from the headers.
 struct shim_xml {
     __typeof__(xmlInitParser) *initParser;
     __typeof__(xmlCreateIOParserCtxt) *createIOParserCtxt;

@@ -199,7 +199,7 @@ package struct ConnectionState: Hashable {
 
     package var takesRequests: Bool { phase == .open || phase == .inside }
 
-    /// What a CONNECT is doing, for people; nil: ask the request.
+    /// What a CONNECT is doing, in human-readable form; nil: ask the request.
     package var words: String? {
         switch phase {
         case .open, .inside, .closed: nil

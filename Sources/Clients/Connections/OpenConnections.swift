@@ -1,11 +1,11 @@
 package import PinproxyRecords
 import PinproxySession
 
-/// What the clients of a worker have open, and what their tasks hold open to origins.
+/// Open connections of a worker's clients, and of their tasks to origins.
 package struct OpenConnections: Sendable {
     package private(set) var tasks = 0
-    /// Connections of clients by what is spoken, inside CONNECT once that has begun. Those that a stream of HTTP/2 on
-    /// the proxy's own port carries count from then on.
+    /// Client connections by protocol: that inside CONNECT, once it has begun. A connection that is an HTTP/2 stream on
+    /// the proxy's own port isn't counted before that.
     package private(set) var clients: [WorkerCounters.Kind: Int] = [:]
     package private(set) var clientStreams = 0
     private var alone: [WorkerCounters.Kind: Int] = [:]
@@ -14,7 +14,7 @@ package struct OpenConnections: Sendable {
 
     package init() {}
 
-    /// Connections to origins by what is spoken.
+    /// Connections to origins by protocol.
     package var upstreams: [WorkerCounters.Kind: Int] { alone.merging([.http2: shared.count], uniquingKeysWith: +) }
 
     package mutating func add(_ client: ClientConnection) {

@@ -6,7 +6,7 @@ package struct ProxyHeader: Equatable, Sendable {
     /// The client's address.
     enum Source: Equatable, Sendable {
         case address(SocketAddress)
-        /// The sender speaks for itself (LOCAL), or doesn't say: the connection's address counts.
+        /// The sender itself is the client (LOCAL), or gives no address: the connection's address counts.
         case unknown
     }
 

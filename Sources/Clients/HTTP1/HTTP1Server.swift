@@ -68,7 +68,7 @@ package final class HTTP1Server: ServerDoor, ByteStreamOwner {
 
     let requests: MessagePipe
     let answers: HTTP1Outlet
-    // unchecked: only the parser changes them, and it calls nobody.
+    // unchecked: only the parser changes them, and it calls no other code.
     @exclusivity(unchecked) var parser: HeadParser
     @exclusivity(unchecked) package private(set) var framing = HTTP1Framing()
     /// After the current response.
@@ -94,7 +94,7 @@ package final class HTTP1Server: ServerDoor, ByteStreamOwner {
         stream.owner = self
     }
 
-    /// Awaits requests, also after the stream was lent.
+    /// Awaits requests, also after the owner has returned the stream.
     package func serve() {
         phase = .awaitingRequest
         stream.owner = self

@@ -4,9 +4,9 @@ import PinproxyHTTPWire
 import PinproxySession
 import PinproxyTransport
 
-/// The proxy's own port for a client that speaks HTTP/2 there (an `https://` proxy): each stream is a connection of its
-/// own to the proxy, over a socket pair, as if the client had opened one. CONNECT is a stream too (RFC 9113 section
-/// 8.5).
+/// The proxy's own port for a client that speaks HTTP/2 there (an `https://` proxy). Each stream is a separate
+/// connection to the proxy, over a socket pair, as if the client had opened one. CONNECT is a stream too (RFC 9113
+/// section 8.5).
 final class HTTP2Front: HTTP2ConnectionOwner {
     /// Takes the far end of a stream's socket, and what to do if it is aborted. False: there are too many clients.
     typealias Accept = (_ socket: consuming Descriptor, _ stream: HTTP2StreamID, _ aborted: @escaping () -> Void) ->
@@ -44,7 +44,7 @@ final class HTTP2Front: HTTP2ConnectionOwner {
         connection.start(for: self)
     }
 
-    /// The proxy stops. Tunnels have a deadline of their own.
+    /// The proxy stops. Tunnels have a separate deadline.
     func drain(within nanoseconds: UInt64) {
         connection.announceGoAway()
         lastChance = nanoseconds

@@ -11,8 +11,8 @@ protocol HTTP2ServerOwner: AnyObject {
     /// Fills in the client.
     func note(_ record: inout TaskRecord)
     func noticed(_ notice: HTTP2Notice, on server: HTTP2Server)
-    /// A stream was refused that is no request.
-    /// - Parameter cause: for people.
+    /// A stream that is not a request was refused.
+    /// - Parameter cause: human-readable.
     func refusedStream(_ cause: String)
     /// The connection has ended. Called once.
     func ended(_ server: HTTP2Server, _ cause: String)
@@ -31,7 +31,7 @@ final class HTTP2Server: HTTP2ConnectionOwner {
     /// Kept until its last call, ``HTTP2ServerOwner/ended(_:_:)``.
     // Unchecked: stored whole.
     @exclusivity(unchecked) private var owner: (any HTTP2ServerOwner)?
-    // Unchecked: changed by code that calls nobody.
+    // Unchecked: changed by code that calls no other code.
     @exclusivity(unchecked) private var serving: [Serving] = []
     /// Doors of requests that ended well, for the next ones.
     @exclusivity(unchecked) private var spare: [Serving] = []

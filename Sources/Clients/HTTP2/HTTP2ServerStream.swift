@@ -82,9 +82,9 @@ final class HTTP2ServerStream: ServerDoor {
         made = (request, HeldBody())
     }
 
-    /// The head that arrived is no request.
+    /// Refuses a head that is not a request.
     private func refuseHead(_ error: ProxyError) {
-        // Not as the request that the door had before.
+        // Not as the door's previous request.
         refusalForm = .problem
         exchange.record.began(number: session.takeNumber(), at: session.now, on: streamNumber)
         server.note(&exchange.record)
@@ -215,7 +215,7 @@ final class HTTP2ServerStream: ServerDoor {
 
     override func abort() { end(.internalError, delivering: false) }
 
-    /// - Parameter well: nobody has anything to do with the request any more.
+    /// - Parameter well: the request is completely handled.
     private func end(_ code: HTTP2ErrorCode, delivering: Bool, well: Bool = false) {
         if case .closed = phase { return }
         phase = .closed

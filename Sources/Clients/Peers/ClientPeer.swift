@@ -9,7 +9,7 @@ package struct ClientPeer: Sendable {
         case notAsked
         /// - Parameter isComplete: all that hold the connection, not only those found cheaply.
         case found([LocalProcess], isComplete: Bool)
-        /// - Parameter why: for people.
+        /// - Parameter why: human-readable.
         case unknown(why: String)
     }
 

@@ -44,7 +44,7 @@ final class PeerInquiry: Sendable {
     }
 
     private struct KnownName {
-        /// Nil: the user has none.
+        /// Nil: the user has no name.
         let name: String?
         let until: Int
     }

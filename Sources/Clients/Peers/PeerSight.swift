@@ -5,12 +5,12 @@ import PinproxySecurity
 /// What this process can know of its clients.
 package struct PeerSight {
     let sight: Sight
-    /// User numbers are the machine's.
+    /// User IDs are the machine's.
     let knowsUsers: Bool
 
     package static var current: PeerSight { PeerSight(sight: .current, knowsUsers: UserNamespace.isInitial) }
 
-    /// A warning for each entry whose `clients` can't be known.
+    /// A warning for each entry with `clients` that this process can't identify.
     package func warnings(about snapshot: Snapshot) -> [Problem] {
         snapshot.hosts.values.compactMap { entry in
             guard let clients = entry.clients, let cause = cause(clients) else { return nil }

@@ -5,10 +5,10 @@ import PinproxyTLS
 
 /// Who can read a refusal.
 enum RefusalReader {
-    /// The program that the proxy serves, or who runs the proxy.
+    /// The program that the proxy serves, or the proxy's operator.
     case client
-    /// Whatever the origins of that program run in it, such as scripts of a page: they don't learn whom they run for,
-    /// nor where names lead in this network.
+    /// Code of origins that runs in that program, such as scripts of a page. It doesn't learn the user, nor the
+    /// addresses of names in this network.
     case content
 }
 

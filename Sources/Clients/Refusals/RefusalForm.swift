@@ -1,10 +1,10 @@
 import PinproxyHTTPWire
 
-/// What a refusal is written as, so that the client shows its reason.
+/// The format of a refusal, chosen so that the client shows its reason.
 enum RefusalForm: CaseIterable {
     /// For programs (RFC 9457).
     case problem
-    /// HTML, for people.
+    /// HTML, for browsers.
     case page
     /// A status of gRPC.
     case grpc

@@ -13,7 +13,7 @@ struct RefusalReport {
     var title: String
     /// Paragraphs of one or more lines; empty ones are omitted.
     var body: [String]
-    /// Empty: no host was asked for.
+    /// Empty: the request named no host.
     var host = ""
     /// The pins of the verified chain and those of the policy, as pin files write them.
     var presentedPins: [String] = []
@@ -21,7 +21,7 @@ struct RefusalReport {
     var isPinFailure = false
     /// Of a refused origin.
     var contact: OriginContact?
-    /// Who asked for it; nil: nobody through the proxy.
+    /// The client that requested it; nil: no client of the proxy.
     var requester: Requester?
     var reader = RefusalReader.client
     var mismatch: Mismatch?
@@ -34,7 +34,7 @@ struct RefusalReport {
             separator: "\n\n")
     }
 
-    /// With where the refused origin is.
+    /// With the refused origin's address.
     var paragraphs: [String] {
         guard let contact else { return body }
         return body + [ConnectionAccount(contact, requester, for: reader).text]

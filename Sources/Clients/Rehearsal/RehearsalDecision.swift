@@ -10,7 +10,7 @@ extension Rehearsal {
         private let decision: HostDecision
         private let asker: Asker
 
-        /// - Parameter client: nil: anybody whom the entry admits.
+        /// - Parameter client: nil: any client that the entry admits.
         package init(_ host: Host, in snapshot: Snapshot, client: Client? = nil) {
             self.host = host
             asker = client.map { .client($0.peer) } ?? .anybody

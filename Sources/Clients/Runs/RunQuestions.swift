@@ -1,8 +1,8 @@
 import Synchronization
 
-/// Asks one run whether its processes hold connections without a token. A yes only tells its starter what is refused to
-/// a program of its own user, and grants nothing. A run that was late (stopped, or unwilling) is not asked until it
-/// answers.
+/// Asks one run whether its processes hold connections without a token. A yes grants nothing: it only shows the run's
+/// starter what is refused to a program of the same user. A run that is late (stopped, or unwilling) is not asked again
+/// until it answers.
 package final class RunQuestions: Sendable {
     /// Open questions; more connections stay unknown.
     static let limit = 256

@@ -17,7 +17,7 @@ package protocol RequestHandler: AnyObject {
     func attemptReport() -> AttemptReport
     /// A connection was tried for a request.
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>)
-    /// For whom a private response is stored; nil: nobody knows, so that none is.
+    /// The owner of a stored private response; nil: unknown, so that it isn't stored.
     var cacheOwner: CacheKey.Owner? { get }
     /// Refused, or failed before any byte of an answer.
     func refused(_ error: ProxyError)

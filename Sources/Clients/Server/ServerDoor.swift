@@ -18,7 +18,7 @@ package class ServerDoor: Downstream {
         case gathering
         /// It is exchanged or answered.
         case answered
-        /// The rest of a cut response is being delivered.
+        /// The remainder of a cut response is being delivered.
         case delivering
         case closed
     }
@@ -32,7 +32,7 @@ package class ServerDoor: Downstream {
     final let deadline: Deadline
     /// Where the received head is; nil: in ``headBytes``.
     final let received: MessagePipe?
-    // Unchecked below: each is stored whole, or changed by the parser, which calls nobody.
+    // Unchecked below: each is stored whole, or changed by the parser, which calls no other code.
     @exclusivity(unchecked) final var headBytes: [UInt8] = []
     /// The request that was parsed last.
     @exclusivity(unchecked) package final var head = RequestHead()
@@ -58,9 +58,9 @@ package class ServerDoor: Downstream {
     // MARK: What a version does
 
     package var stage: Stage { .closed }
-    /// Whether the connection serves on after this request is answered without its body being read.
+    /// Whether the connection can serve further requests if this one is answered with its body unread.
     package var servesOn: Bool { true }
-    /// The method of a head that is refused, as far as it is known: a response to HEAD has no body.
+    /// The method of a refused head, if it is known: a response to HEAD has no body.
     var unreadableMethod: Method { .get }
     var receivedBody: any BodySource { HeldBody() }
     /// The body was gathered: the handler decides again.
@@ -76,7 +76,7 @@ package class ServerDoor: Downstream {
     func timedOut() {}
     /// Drops the head, and the rewritten request.
     package func dropHead() { made = nil }
-    /// Ends the request so that no response looks complete.
+    /// Ends the request without a response that looks complete.
     package func abort() {}
 
     // MARK: Downstream
@@ -101,7 +101,7 @@ package class ServerDoor: Downstream {
 
     package final var isHeld: Bool { if case .held = stage { true } else { false } }
 
-    /// Lends the current request.
+    /// Calls `body` with the current request.
     package final func readRequest<Result>(_ body: (borrowing RequestView) -> Result) -> Result {
         if let made { return body(made.head.view) }
         if let received { return received.withUnread { body(RequestView(head, $0)) } }

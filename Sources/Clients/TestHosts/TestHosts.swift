@@ -6,7 +6,7 @@ import Synchronization
 import PinproxyTLS
 
 /// The configuration for ``Configuration/TestHost``: an authority of this process, trusted for nothing else, and an
-/// entry for each name. One pins the key of the origin (``TestOrigin``), the other a key that nobody has.
+/// entry for each name. One pins the key of the origin (``TestOrigin``), the other a key that doesn't exist.
 package final class TestHosts: Sendable {
     /// No parent proxy, and no system roots.
     let upstream: UpstreamSettings

@@ -35,7 +35,7 @@ struct TrustSigns: Sendable {
     private struct Shown {
         var executables: Set<String> = []
         var agents: Set<ClientAgent> = []
-        /// Of clients whose executable is unknown.
+        /// Of clients with an unknown executable.
         var agentsAlone: Set<ClientAgent> = []
         var latest: MonotonicTime
         /// By too many to distinguish.

@@ -9,11 +9,12 @@ import PinproxyTransport
 /// The beginning of a verified tunnel: holds the handshake back until the policy has accepted the origin.
 ///
 /// ClientHello passes once its SNI is CONNECT's host. The server's answer is held and read: up to TLS 1.2 its
-/// certificates are judged. TLS 1.3 encrypts them and resumed sessions have none: there a probe's verdict counts, at
-/// the same address with the same SNI and ALPN. What follows ClientHello, such as early data, waits too.
+/// certificates are judged. TLS 1.3 encrypts them, and a resumed session has no certificates: there the verdict of a
+/// probe decides, at the same address with the same SNI and ALPN. Bytes after ClientHello, such as early data, wait
+/// too.
 final class VerifiedTunnel: ByteStreamOwner {
     enum Ending {
-        /// The rest may flow. No verdict: a reload has ended its verification.
+        /// Both sides may flow. No verdict: a reload has ended its verification.
         case verified(TunnelVerdict?)
         /// The client gets these bytes, a TLS alert, then the end.
         case refused(saying: [UInt8], TunnelRefusal)
@@ -32,7 +33,7 @@ final class VerifiedTunnel: ByteStreamOwner {
     let worker: WorkerContext
     var route: Route
     let upstream: UpstreamConnection
-    /// Who asks; nil: the client's connection has ended.
+    /// The client; nil: its connection has ended.
     private let requester: () -> Requester?
     private let downstream: ByteStream
     private var completion: ((Ending) -> Void)?
@@ -42,7 +43,7 @@ final class VerifiedTunnel: ByteStreamOwner {
     private var flight = ServerFlight()
     private var fromClient: ByteBuffer
     private var fromServer: ByteBuffer
-    /// Bytes of each that may be passed on.
+    /// Bytes of each side that may be passed on.
     private var clearedUp = 0
     private var clearedDown = 0
     /// Held bytes that the flight has parsed.

@@ -189,7 +189,7 @@ struct BcryptHash: Sendable, Equatable {
 
     /// Takes milliseconds to seconds, by cost.
     func isOf(_ password: [UInt8]) -> Bool {
-        // C strings end at a NUL: the rest would not be compared.
+        // C strings end at a NUL: bytes after it would not be compared.
         guard !password.contains(0) else { return false }
         // Unsafe since it must be erased in place, uncopied: traces of the password are in it.
         let state = UnsafeMutablePointer<crypt_data>.allocate(capacity: 1)

@@ -25,7 +25,7 @@ extension DaemonFileReader {
             section.warning(
                 written, "admin: \"listen\" is missing, so there is no admin port; write e.g. listen: 127.0.0.1:7468")
         }
-        // Whoever can reach it could read which hosts are asked for, and order tasks about.
+        // Anyone who can reach it could read which hosts are requested, and control tasks.
         for (value, place) in places where !place.isLocal {
             var missing: [String] = []
             if section.nonNull("tls") == nil { missing.append("tls") }

@@ -178,8 +178,8 @@ extension HostPattern {
     }
 }
 
-/// What is wrong with base URLs once all entries are known: what holds for a request that goes to one is what holds
-/// for the base's host, and what the entry that names it says of its own host isn't looked at.
+/// Finds problems with base URLs once all entries are known. A request to a base URL follows the policy of the base's
+/// host, not that of the host that the entry is for.
 struct BaseURLChecks {
     let hosts: HostTable<HostEntry>
     let defaultAction: HostAction

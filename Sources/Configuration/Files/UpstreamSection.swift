@@ -6,7 +6,7 @@ internal import PinproxySession
 internal import PinproxyTLS
 
 extension DaemonFileReader {
-    /// - Parameter listen: where the proxy itself is, which is nobody's parent.
+    /// - Parameter listen: the proxy's own addresses, which can't be a parent proxy.
     func upstream(_ section: Section, authority: AuthoritySettings, listen: [ListenAddress]) -> UpstreamSettings {
         var settings = UpstreamSettings(anchors: anchors(section, authority))
         settings.addresses = addressRules(section)
@@ -95,7 +95,7 @@ extension DaemonFileReader {
         return files.ownCertificates.reduce(anchors) { $0.excluding($1) }
     }
 
-    /// Warns of certificates in a file that can't vouch for any server; not of the system's, which nobody chose here.
+    /// Warns of certificates in a file that can't vouch for any server. Skips the system's, which weren't chosen here.
     private func warnOfUseless(_ certificates: [Certificate], among anchors: TrustAnchors, warn: (String) -> Void) {
         let reasons = certificates.compactMap { uselessness(of: $0, among: anchors) }
         guard let first = reasons.first else { return }

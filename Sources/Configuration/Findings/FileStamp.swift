@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// What a file was when it was read. It is no longer current once the file was written or replaced.
+/// The identity of a file when it was read. It is no longer current once the file is written or replaced.
 package struct FileStamp: Sendable, Equatable, Codable {
     package let path: String
     private let edition: Edition?
@@ -26,7 +26,7 @@ package struct FileStamp: Sendable, Equatable, Codable {
 
     package var exists: Bool { edition != nil }
 
-    /// A line that is another one for another edition of the file, or another file; nil: there is none.
+    /// A line that differs between files, and between editions of one; nil: there is no file.
     package var text: String? {
         edition.map { "\($0.device):\($0.inode):\($0.size):\($0.seconds).\($0.nanoseconds) \(path)" }
     }

@@ -1,12 +1,12 @@
-/// Collects all problems of one load, which goes on after an error; its result is thrown away if there was one.
+/// Collects all problems of one load. A load continues after an error, but then its result is discarded.
 final class Findings {
     /// Users that the proxy may run as, in root's commands: private files may be theirs too.
     let services: Set<UInt32>
-    /// False: what only the proxy's own user may read is left aside.
+    /// False: files that only the proxy's own user may read are skipped.
     let readsSecrets: Bool
-    /// False: revocation lists are named and not read, since those of a policy are on other machines.
+    /// False: revocation lists are named but not read, since a policy's lists are on other machines.
     let readsRevocationLists: Bool
-    /// More than anybody reads. What comes after is counted, not kept.
+    /// More than anybody reads. Further problems are counted, not kept.
     static let limit = 200
 
     let sources: FileSources
@@ -18,7 +18,7 @@ final class Findings {
     private(set) var errorCount = 0
     /// In the order of reading; a file may be named more than once.
     private(set) var namedFiles: [NamedFile] = []
-    /// What is found now is only counted, so its message need not be good.
+    /// Further problems are only counted, so their messages don't matter.
     var isFull: Bool { known.count >= Self.limit }
     var hasErrors: Bool { errorCount > 0 }
 
@@ -43,7 +43,7 @@ final class Findings {
 
     func note(_ file: NamedFile) { namedFiles.append(file) }
 
-    /// A value shared through an anchor is read more than once, but its problem is one.
+    /// A value shared through an anchor is read more than once, but is reported once.
     private func add(_ problem: Problem) {
         guard !isFull else {
             dropped += 1

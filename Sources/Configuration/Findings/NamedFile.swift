@@ -44,7 +44,7 @@ package struct NamedFile: Sendable, Hashable {
         key == "crl_files" && (name.hasPrefix("/") || name.hasPrefix(ServiceCredential.prefix))
     }
 
-    /// Why a bundle can't have an entry that names it, for people; nil if it can.
+    /// Why a bundle can't have an entry that names it, in human-readable form; nil if it can.
     /// - Parameter main: the pin file.
     package func objectionToCarrying(beside main: String) -> String? {
         switch purpose {

@@ -9,7 +9,7 @@ package struct Problem: Sendable, Hashable, CustomStringConvertible {
 
     package var severity: Severity
     package var place: Place
-    /// One line for people, without the place.
+    /// One human-readable line, without the place.
     package var message: String
 
     package init(_ severity: Severity, at place: Place, _ message: String) {
@@ -55,7 +55,7 @@ package struct ConfigurationProblems: Error, Sendable, CustomStringConvertible {
     package var description: String { problems.map(\.description).joined(separator: "\n") }
 }
 
-/// Why a value can't be what it should be, for people.
+/// Why a value is invalid, in human-readable form.
 struct Reason: Error, Equatable {
     let text: String
 

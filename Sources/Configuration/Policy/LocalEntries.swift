@@ -2,8 +2,8 @@ internal import PinproxyAddresses
 internal import PinproxySecurity
 internal import PinproxyTLS
 
-/// Whether a machine's own entries leave a bundle's policy as strict as it is. They may add hosts and tighten: for each
-/// host that they decide about, what would hold without them is compared.
+/// Checks that a machine's own entries don't weaken a bundle's policy. They may add hosts and tighten it. Each is
+/// compared with what would hold for its hosts without it.
 struct LocalEntries {
     private struct Form: Hashable {
         let scope: HostPattern.Scope
@@ -18,7 +18,7 @@ struct LocalEntries {
         self.defaults = defaults
     }
 
-    /// What an own entry would weaken, for people; nil: nothing.
+    /// What a local entry would weaken, in human-readable form; nil: nothing.
     func weakness(of own: HostEntry, _ pattern: HostPattern) -> String? {
         // Each contains all names of the own pattern: the most specific one decides, on its port.
         for (other, entry) in broader(than: pattern).sorted(by: { $0.pattern.isMoreSpecific(than: $1.pattern) }) {
@@ -36,7 +36,7 @@ struct LocalEntries {
         var forms: [Form] = []
         if pattern.scope == .exact {
             forms.append(Form(scope: .exact, name: pattern.name[...]))
-            // NAT64: without an entry of its own the address is that of IPv4.
+            // NAT64: an address without an entry follows its IPv4 address.
             if let translated = IPAddress(pattern.name)?.translated {
                 forms.append(Form(scope: .exact, name: translated.description[...]))
             }

@@ -2,7 +2,7 @@ internal import Glibc
 internal import PinproxySecurity
 internal import PinproxyTLS
 
-/// Reading of files, with reasons for people.
+/// Reads files, with human-readable reasons.
 enum FileContents {
     /// More than any file of the configuration needs: 100,000 hosts have about 20 MB.
     static let limit = 128 << 20

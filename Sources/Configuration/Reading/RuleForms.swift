@@ -6,7 +6,7 @@ internal import PinproxySession
 // The forms of the values in `session`, `request`, `response` and `rules`.
 
 extension Form {
-    /// What a type of the room Serialization makes of a text.
+    /// The form of a type of the Serialization module that reads itself from text.
     static func checked(_ make: @escaping (String) throws(InvalidValue) -> Value) -> Form {
         Form { text in Result { () throws(InvalidValue) in try make(text) }.mapError { Reason("\($0)") } }
     }
@@ -31,7 +31,7 @@ extension Form where Value == HTTPProtocol {
 
 extension Section {
     /// A list of versions of HTTP, best first; null stands for the usual ones. Nil (with an error) if it is wrong.
-    /// - Parameter peer: to whom nothing would be offered by an empty list.
+    /// - Parameter peer: the peer that gets the offer, for messages.
     func protocols(_ value: YAMLValue, _ key: String, to peer: String) -> [HTTPProtocol]? {
         if value.isNull { return HTTPProtocol.usual }
         guard let list = elements(value, key) else { return nil }

@@ -2,7 +2,7 @@ internal import PinproxyHTTPWire
 
 /// A mapping that is being read: it notes the keys that are asked for, and reports the others as unknown at the end.
 final class Section {
-    /// As people would call it, e.g. `proxy`; empty for the whole file.
+    /// Its name in messages, e.g. `proxy`; empty for the whole file.
     private let name: String
     private let file: String
     let findings: Findings
@@ -13,8 +13,8 @@ final class Section {
     private var known: [String] = []
     private var isKnown: [Bool]
 
-    /// - Parameter value: nil if the section isn't written; all of its keys are then absent, and so
-    ///   they are (with an error) if it is no mapping.
+    /// - Parameter value: nil if the section isn't written. All of its keys are then absent, as they are (with an
+    ///   error) if it is not a mapping.
     init(_ name: String, _ value: YAMLValue?, file: String, findings: Findings) {
         self.name = name
         self.file = file
@@ -116,7 +116,7 @@ final class Section {
         }
     }
 
-    /// The elements of a list; anything else is its only element, and null has none.
+    /// The elements of a list, empty for null. A scalar is its own only element.
     func elements(_ value: YAMLValue, _ key: String) -> [YAMLValue]? {
         switch value.content {
         case .sequence(let list): return list
@@ -140,7 +140,7 @@ final class Section {
 
     func place(of pair: YAMLPair) -> Place { Place(file: file, line: pair.line, column: pair.column) }
 
-    /// True if keys are written that nobody has asked for yet.
+    /// True if some written keys have not been requested yet.
     var hasUnreadKeys: Bool { isKnown.contains(false) }
 
     func finish() {

@@ -5,18 +5,18 @@ internal import PinproxyTLS
 
 /// The rules of one host, laid over one another key by key:
 ///
-/// 1. what holds where nothing is written,
+/// 1. the built-in defaults,
 /// 2. `defaults`, and over it the first of the rules in `defaults` that matches the request,
-/// 3. the entry, and over it the first of its own rules that matches.
+/// 3. the entry, and over it the first rule of the entry that matches.
 ///
-/// So what an entry says is never taken back by `defaults`, and a rule says more than what holds for all
-/// paths beside it. A key is taken whole: `headers` of an entry replaces `headers` of the defaults.
+/// So `defaults` never override an entry, and a rule overrides the keys beside it that hold for all paths. A key is
+/// taken whole: `headers` of an entry replaces `headers` of the defaults.
 ///
-/// All combinations are made with the file: a request costs one comparison of its path, and no allocation.
+/// All combinations are built when the file is read: a request costs one comparison of its path, and no allocation.
 ///
-/// **No spelling gets round a rule.** Servers don't agree about what `/a/..%2fb` is. All readings of a path
-/// are compared (``PathReadings``), and if they don't lead to the same rules the path is ambiguous: it is
-/// for the caller to refuse the request, as none of the rules could be trusted to hold.
+/// **No spelling gets round a rule.** Servers disagree about what `/a/..%2fb` is. All readings of a path are compared
+/// (``PathReadings``). If they don't select the same rules, the path is ambiguous, and the caller refuses the request:
+/// no rule could be trusted to hold.
 package final class RuleLayers: Sendable {
     /// Which rules match a request, by their indices.
     package struct Choice: Sendable, Hashable {
@@ -33,7 +33,7 @@ package final class RuleLayers: Sendable {
 
     package let defaults: RuleBlock
     package let entry: RuleBlock
-    /// For each rule of the defaults, or none, those for each rule of the entry, or none.
+    /// One for each pair of a rule of the defaults, or none, and a rule of the entry, or none.
     private let laid: [ExchangeRules]
     /// Some response may be stored.
     package var stores: Bool { laid.contains { $0.cache != nil } }
@@ -60,7 +60,7 @@ package final class RuleLayers: Sendable {
     }
 
     /// The rules that match a request.
-    /// - Parameter readings: those of its path, taken already.
+    /// - Parameter readings: of its path, already taken.
     package func choose(_ readings: inout PathReadings, method: Span<UInt8>) -> Outcome {
         guard !defaults.rules.isEmpty || !entry.rules.isEmpty else { return .decided(.none) }
         readings.read(0)
@@ -73,7 +73,7 @@ package final class RuleLayers: Sendable {
         return .decided(first)
     }
 
-    /// The same of a path and query, for the command line and tests.
+    /// The same for a path and query, for the command line and tests.
     package func choose(path target: String, method: String) -> Outcome {
         var readings = PathReadings()
         readings.take(target)
@@ -94,7 +94,7 @@ package final class RuleLayers: Sendable {
         laid[((choice.ofDefaults ?? -1) + 1) * (entry.rules.count + 1) + (choice.ofEntry ?? -1) + 1]
     }
 
-    /// What can be chosen: the layers of it, the most general first, and what they come to.
+    /// A possible choice: its layers, the most general first, and the resulting rules.
     package struct Combination: Sendable {
         package let layers: [RuleLayer]
         package let keys: [LaidKey]
@@ -107,20 +107,20 @@ package final class RuleLayers: Sendable {
         }
     }
 
-    /// The item of `rules`; nil: what holds for all paths.
+    /// The item of `rules`; nil: the source holds for all paths.
     package func rule(_ source: RuleSource) -> PathRule? {
         source.rule.map { (source.writer == .defaults ? defaults : entry).rules[$0 - 1] }
     }
 
-    /// The keys that are written, with who wrote each: all others have their defaults.
+    /// The written keys, each with its source. All others have their defaults.
     package func keys(_ choice: Choice) -> [LaidKey] { laid(choice).keys }
 
-    /// What was chosen, the more general first.
+    /// The chosen rules, the more general first.
     package func chosen(_ choice: Choice) -> [PathRule] {
         [choice.ofDefaults.map { defaults.rules[$0] }, choice.ofEntry.map { entry.rules[$0] }].compactMap(\.self)
     }
 
-    /// What doesn't go together once it is laid over one another, and where the key to blame is written.
+    /// Contradictions between layers, each with the place of the key to blame.
     func contradictions() -> [(place: Place, message: String)] {
         Self.choices(defaults, entry).flatMap { choice in
             let (laid, methods) = (laid(choice), methods(choice))
@@ -132,7 +132,7 @@ package final class RuleLayers: Sendable {
         }
     }
 
-    /// Those of the requests that a choice is made for; nil: all.
+    /// The request methods that a choice applies to; nil: all.
     private func methods(_ choice: Choice) -> [MethodName]? {
         let lists = chosen(choice).map(\.methods).filter { !$0.isEmpty }
         return lists.first.map { first in first.filter { method in lists.allSatisfy { $0.contains(method) } } }
@@ -154,19 +154,19 @@ package final class RuleLayers: Sendable {
     }
 }
 
-/// A key that is in force, and who wrote it.
+/// A key in force, and its source.
 package struct LaidKey: Sendable, Hashable {
     /// E.g. `session.timeout`.
     package let name: String
-    /// As the file would have it, secrets masked.
+    /// As the file would write it, with secrets masked.
     package let value: String
     package let source: RuleSource
     package let place: Place
-    /// It is about requests and responses, and means nothing where bytes pass untouched.
+    /// It applies to requests and responses, and has no effect where bytes pass untouched.
     package let isOfExchanges: Bool
 }
 
-/// Layers laid over one another: the one place where that is done.
+/// Lays layers over one another; nothing else does.
 private struct Laid {
     struct Table<Rules: RuleTable> {
         var rules = Rules()
@@ -211,7 +211,7 @@ private struct Laid {
         cache = Table(layers, \.cache)
     }
 
-    /// Two ways of sending a password, one of which makes the other useless.
+    /// Credentials that are never used: every request already sends Authorization.
     var unaskedCredentials: (place: Place, message: String)? {
         guard session.rules.credentials != nil, request.rules.authorization != nil else { return nil }
         return session.blame(
@@ -229,7 +229,7 @@ private struct Laid {
             + cache.keys { _ in true }
     }
 
-    /// An entry that shares a store which it hasn't got.
+    /// An entry that shares a store it doesn't have.
     var sharedNothing: (place: Place, message: String)? {
         guard cache.rules.isShared, cache.rules.store == .off, cache.origins[.shared]?.source.writer == .entry else {
             return nil

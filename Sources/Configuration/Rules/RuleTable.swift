@@ -1,8 +1,8 @@
 package import PinproxySerialization
 package import PinproxySession
 
-/// The rooms' own types for what `session`, `request` and `response` say, as tables of keys, so that layers
-/// are laid over one another in one place (``RuleLayers``) without a word about any key.
+/// The modules' own types for `session`, `request` and `response`, as tables of keys. So ``RuleLayers`` can lay layers
+/// over one another without knowing any key.
 package protocol RuleTable: Sendable, Equatable {
     associatedtype Key: RawRepresentable<String>, CaseIterable, Hashable, Sendable
 
@@ -12,7 +12,7 @@ package protocol RuleTable: Sendable, Equatable {
     /// What holds where nothing is written.
     init()
 
-    /// The value of a key for people, as the file would have it; secrets are masked.
+    /// The value of a key in human-readable form, as the file would write it; secrets are masked.
     func text(of key: Key) -> String
 }
 

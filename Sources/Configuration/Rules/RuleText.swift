@@ -2,7 +2,7 @@ import PinproxySecurity
 package import PinproxySerialization
 package import PinproxySession
 
-// The values of rules for people, in the way in which the file writes them.
+// The values of rules in human-readable form, written as in the file.
 
 extension SessionRules {
     package func text(of key: Key) -> String {

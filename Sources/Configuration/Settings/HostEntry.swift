@@ -52,7 +52,7 @@ package final class HostEntry: Sendable {
     /// Who may use the entry; nil: everybody.
     package var clients: EntryClients? { terms.clients }
 
-    /// Its pattern, for people. Computed at each call: a connection calls once.
+    /// Its pattern, in human-readable form. Computed at each call: a connection calls once.
     package var pattern: String { terms.patterns.pattern(Int(number)).description }
     package var file: String { terms.file }
     package var line: Int { Int(writtenLine) }

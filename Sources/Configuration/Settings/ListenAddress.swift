@@ -92,7 +92,7 @@ package struct ListenSettings: Sendable, Equatable {
     package var takesInherited = false
     /// Unix sockets, by absolute paths. None twice.
     package var paths: [String] = []
-    /// Of the addresses those where a PROXY header comes before a client's first byte, and from whom it is taken.
+    /// Addresses with a PROXY header before a client's first byte, and its trusted senders.
     package var proxyProtocol: [ListenAddress: [AddressRange]] = [:]
 
     /// Where a program can connect.

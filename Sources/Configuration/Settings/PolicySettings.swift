@@ -22,7 +22,7 @@ package struct PolicySettings: Sendable, Equatable {
 
     package var verifier: BundleVerifier { BundleVerifier(keys: keys, threshold: threshold) }
 
-    /// Why a bundle isn't for this machine, for people; nil: it is.
+    /// Why a bundle isn't for this machine, in human-readable form; nil: it is.
     package func objection(to bundle: PolicyBundle) -> String? {
         objection(toVersion: bundle.version, for: bundle.groups)
     }

@@ -11,7 +11,7 @@ package struct ProxySettings: Sendable {
     package var speaksTLS: Bool
     /// Nil for one a core.
     package var workers: Int?
-    /// Nil lets everybody in whom `allowClients` lets in.
+    /// Nil: every client in `allowClients` may use the proxy.
     package var users: UserFile?
     /// Who may connect. Never empty.
     package var allowClients: [AddressRange]

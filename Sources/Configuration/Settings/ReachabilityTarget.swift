@@ -11,7 +11,7 @@ package enum ReachabilityTarget: Sendable, Hashable {
     /// In lower case.
     case host(String)
 
-    /// One of this machine's, or named as Linux and systemd name them: such a name would be looked up in vain.
+    /// Whether it is an interface of this machine, or named like one by Linux and systemd: looking it up would fail.
     private static func isInterface(_ name: String) -> Bool {
         guard !name.contains(".") else { return false }
         return access("/sys/class/net/\(name)", F_OK) == 0

@@ -11,7 +11,7 @@ package struct ServiceURL: Sendable, Hashable, CustomStringConvertible {
     package let port: UInt16
     /// Path and query, as a request to the host has them; begins with a slash.
     package let target: String
-    /// For people: without its query, which may hold a token.
+    /// For display: without its query, which may hold a token.
     package let description: String
 
     /// All of it.
@@ -30,8 +30,8 @@ package struct ServiceURL: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// - Parameters:
-    ///   - example: a URL that would do.
-    ///   - purpose: what is done there, e.g. `reports can't be sent to`.
+    ///   - example: a valid URL.
+    ///   - purpose: the start of the message about a wrong scheme, e.g. `reports can't be sent to`.
     static func parse(_ text: String, example: String, purpose: String) -> Result<ServiceURL, Reason> {
         let example = "write a URL such as \(example)"
         guard let parts = URLComponents(string: text), let scheme = parts.scheme?.lowercased() else {
@@ -64,7 +64,7 @@ extension Form where Value == ServiceURL {
         Form { ServiceURL.parse($0, example: "https://reports.example.com/pins", purpose: "reports can't be sent to") }
     }
 
-    /// Bundles are signed, but whoever reads along would know the policy.
+    /// Bundles are signed, but an eavesdropper would learn the policy.
     static var bundle: Form {
         Form { text in
             ServiceURL.parse(

@@ -3,7 +3,7 @@
 ///
 /// It knows only quotes, comments and brackets of YAML.
 struct KeyShapes {
-    /// The indices of the colons to mark, ascending; or the place of a key that is no word.
+    /// The indices of the colons to mark, ascending; or the place of a key that is not a word.
     static func scan(_ bytes: ArraySlice<UInt8>) -> Result<[Int], TextDefect> {
         var scan = KeyShapes(bytes)
         do {

@@ -38,7 +38,7 @@ struct MarkedText {
     }
 
     private static func firstDefect(_ bytes: ArraySlice<UInt8>) -> TextDefect? {
-        // As good as all files: valid, without zero bytes, and without the first byte of what is reserved.
+        // Nearly all files: valid, without zero bytes, and without the first byte of reserved characters.
         if !bytes.contains(0), !bytes.contains(0xF4), String(validating: bytes, as: UTF8.self) != nil { return nil }
         var parser = UTF8.ForwardParser()
         var iterator = bytes.makeIterator()
@@ -66,7 +66,7 @@ struct MarkedText {
         return String(scalars)
     }
 
-    /// One line of the text, as it was written, without its end. Empty beyond the last.
+    /// One line of the original text, without its end. Empty beyond the last.
     func line(_ number: Int) -> String {
         guard let start = offset(ofLine: number) else { return "" }
         let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count

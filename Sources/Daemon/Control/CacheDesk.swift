@@ -18,7 +18,7 @@ struct CacheDesk {
         let cache: ResponseCache
         /// Nil while the proxy starts.
         let configuration: () -> ActiveConfiguration?
-        /// Told of each removal: how many responses, and by whom.
+        /// Called after each removal, with the number of responses and the requester.
         let purged: (PurgeScope, Int, ControlDoor) -> Void
     }
 

@@ -21,7 +21,7 @@ struct IncidentDesk {
 
     let incidents: () -> IncidentHistory
     let matched: () -> MatchedChains
-    /// Ends it and writes that; by whom, in words.
+    /// Closes an incident and stores that; `whom` in words.
     let acknowledge: (_ id: String, _ whom: String) -> Void
 
     func answer(_ resource: Resource, _ request: ControlRequest) -> ControlResponse {

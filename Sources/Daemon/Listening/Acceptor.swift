@@ -85,7 +85,7 @@ final class Acceptor {
     }
 
     /// Follows a reload.
-    /// - Parameter senders: places whose connections begin with PROXY headers, and the trusted ranges.
+    /// - Parameter senders: places with PROXY headers, and the ranges that are trusted to send them.
     func replace(_ removed: [ListeningSocket], with added: [ListeningSocket], senders: [Endpoint: [AddressRange]]) {
         self.senders = senders
         for listener in listeners where removed.contains(where: { $0.wanted == listener.wanted }) { listener.stop() }

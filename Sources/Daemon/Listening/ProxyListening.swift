@@ -44,7 +44,7 @@ final class ProxyListening {
         sockets = taken + (try ListeningSocket.open(.proxy, at: listen.paths, snapshot.proxy.socket, namedIn: file))
     }
 
-    /// Closes sockets that nobody asked for: clients there would wait for ever. The supervisor keeps the rest.
+    /// Closes unwanted sockets: clients there would wait for ever. The supervisor keeps the others.
     /// - Parameter isHeld: whether another port has taken a socket over.
     func settle(_ snapshot: Snapshot, isHeld: (InheritedSocket) -> Bool) {
         for socket in inherited where !sockets.contains(where: { $0.raw == socket.raw }) && !isHeld(socket) {

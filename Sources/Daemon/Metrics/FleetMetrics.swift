@@ -1,6 +1,6 @@
 import PinproxyRecords
 
-/// The entries that have series of their own at a collector: with mismatches, incidents or dead pins. Once there, an
+/// The entries with a separate series at a collector: those with mismatches, incidents or dead pins. Once there, an
 /// entry stays: a series that came and went would look like a restart.
 struct NamedEntries {
     static let limit = 100
@@ -9,7 +9,7 @@ struct NamedEntries {
     private var names: Set<String> = []
     /// The collector has their series.
     private var told: Set<String> = []
-    /// When it took figures last: nanoseconds since 1970.
+    /// When it last took figures: nanoseconds since 1970.
     private var toldAt: UInt64?
     /// Entries beyond the limit, which share `(others)` in these figures.
     private(set) var omitted: Set<String> = []
@@ -37,7 +37,7 @@ struct NamedEntries {
     }
 }
 
-/// What a collector gets: families of `/metrics`, summed over the entries without anything to see.
+/// The figures for a collector: families of `/metrics`, with one sum for all unremarkable entries.
 struct FleetMetrics {
     let report: MetricsReport
 

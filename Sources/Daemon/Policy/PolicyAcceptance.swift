@@ -10,7 +10,7 @@ extension PolicyWatch {
     func take(_ bytes: [UInt8], tag: KeptBundle.Tag?, _ settings: PolicySettings) {
         guard let snapshot = daemon.configuration()?.snapshot else { return }
         let file = file(of: snapshot)
-        // Keys that a root takes out are out, even if the rest is refused.
+        // Keys that a root removes stay removed, even if the bundle is refused.
         if let known = kept?.latest, case let following = settings.verifier.following(known, rootsOf: bytes),
             following != known, let problem = remember(kept?.knowing(following, tag: nil), in: file)
         {
@@ -38,7 +38,7 @@ extension PolicyWatch {
         figures.waiting = nil
         let fresh = KeptBundle(
             bytes: bytes, state: verified.state, accepted: daemon.unixTime(), tag: tag, by: settings)
-        // Not kept, it would be forgotten by a restart, and an older one accepted again.
+        // Unless it is kept, a restart would forget it, and accept an older one again.
         if let cause = daemon.renew(fresh, { self.remember(fresh, in: file) }) {
             return failed("bundle version \(bundle.version) can't be put into force: \(cause)")
         }
@@ -59,7 +59,7 @@ extension PolicyWatch {
         return nil
     }
 
-    /// The same policy holds for longer. Nothing is read again for that.
+    /// The same policy holds for longer. Nothing is reread.
     private func renewDates(_ fresh: KeptBundle, in file: StateFile<KeptBundle>, _ settings: PolicySettings) {
         if let problem = remember(fresh, in: file) { return failed(problem) }
         if figures.expires != nil, let bundle = try? settings.inForce(fresh) { awaitEnd(bundle.expires) }

@@ -212,7 +212,7 @@ final class RunFeed: ByteStreamOwner {
         }
     }
 
-    /// A peer that sends anything but answers is ignored from then on.
+    /// A peer that sends anything but answers is no longer read.
     private func takeAnswers() {
         while let line = received.unread.firstIndex(of: UInt8(ascii: "\n")) {
             let answer = line > Self.longestAnswer ? nil : RunAnswer(received.unread[..<line])

@@ -206,10 +206,10 @@ extension ProxyDaemon {
     }
 
     /// - Parameters:
-    ///   - patience: what is in flight after that is cut.
-    ///   - quietTunnels: how long nothing may move in a tunnel.
+    ///   - patience: exchanges in flight after that are cut.
+    ///   - quietTunnels: how long a tunnel may be silent.
     ///   - key: the name of `patience` in `timeouts`.
-    ///   - accepted: called once nobody is accepted any more.
+    ///   - accepted: called once clients are no longer accepted.
     private func drain(
         within patience: Duration, quietTunnels: Duration, key: String,
         accepted: @escaping @Sendable (ProxyDaemon) -> Void

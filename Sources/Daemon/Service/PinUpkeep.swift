@@ -99,7 +99,7 @@ final class PinUpkeep {
     var incidents: IncidentHistory { watch.incidents.incidents }
     var matchedChains: MatchedChains { watch.incidents.matched }
 
-    /// - Parameter whom: who says so, in words.
+    /// - Parameter whom: who acknowledged it, in words.
     func acknowledge(_ id: String, by whom: String) {
         let now = unixTime()
         watch.incidents.acknowledge(id, by: whom, at: now)

@@ -1,4 +1,4 @@
-// Daemon: the rooms put together into the process that every program on the machine talks to: listening, workers,
+// Daemon: the modules put together into the process that every program on the machine talks to: listening, workers,
 // reload, memory, network, control socket, admin port, and the runs of pinproxy exec.
 
 import PinproxyClients
@@ -38,7 +38,7 @@ package final class ProxyDaemon {
     var upkeep: PinUpkeep?
     var policy: PolicyWatch?
     var telemetry: TelemetryWatch?
-    /// Entries that the collector knows by name.
+    /// Entries that the collector has by name.
     var namedEntries = NamedEntries()
     var control: ControlSocket?
     private(set) var admin: AdminPort?
@@ -78,7 +78,7 @@ package final class ProxyDaemon {
     var afterReload: Timer?
 
     /// - Parameters:
-    ///   - inherited: a supervisor's listening sockets. Those that no `proxy.listen` asks for are closed.
+    ///   - inherited: a supervisor's listening sockets. Those not in `proxy.listen` are closed.
     ///   - kept: stores each configuration in force; nil: none is stored.
     ///   - fallback: nil: the snapshot is what the files say.
     package init(
@@ -117,7 +117,7 @@ package final class ProxyDaemon {
 
     private func start() throws {
         logger.notice("proxy.start", metadata: ["config": "\(snapshot.files.first ?? "")"])
-        // What is wrong from here on is told once there are workers.
+        // Later problems are reported once there are workers.
         output.telemetry.open(snapshot.telemetry?.sendsEvents == true)
         tellFallback()
         let unixTime: @Sendable () -> Int64 = { WallClock.milliseconds() / 1000 }

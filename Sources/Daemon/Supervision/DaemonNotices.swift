@@ -5,7 +5,7 @@ package struct DaemonNotices {
     package var reloading: () -> Void = {}
     /// Clients are no longer accepted.
     package var stopping: () -> Void = {}
-    /// Every thread's loop turns; called each ``aliveNanoseconds``, with one line for people.
+    /// Every thread's loop is running. Called each ``aliveNanoseconds``, with one human-readable line.
     package var alive: (String) -> Void = { _ in }
     package var aliveNanoseconds: UInt64 = 10_000_000_000
     /// A listening socket may be kept for the next process under this name.

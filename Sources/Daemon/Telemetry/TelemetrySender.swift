@@ -80,7 +80,7 @@ final class TelemetrySender {
         }
     }
 
-    /// What is under way is given up.
+    /// Cancels the batch in flight, which may be sent later.
     func stop() {
         isFinished = true
         pause = nil

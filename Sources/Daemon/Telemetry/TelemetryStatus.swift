@@ -10,7 +10,7 @@ package struct TelemetryStatus: Codable, Sendable, Equatable {
         package internal(set) var answered: UnixTime?
         /// Data points or log records that it took.
         package internal(set) var sent: UInt64 = 0
-        /// Those that were given up: refused by the collector, or without room to wait.
+        /// Dropped ones: refused by the collector, or beyond the queue's capacity.
         package internal(set) var dropped: UInt64 = 0
         /// Failed tries since the start.
         package internal(set) var failures = 0

@@ -7,7 +7,7 @@ import PinproxyTLS
 /// Sheds load before the control group's memory is used up and the kernel kills the process. On the acceptor's loop,
 /// where no reload or busy worker delays it. No request measures anything.
 final class MemoryWatch {
-    /// How fast memory may be taken: it is measured again before the rest could be used up.
+    /// The fastest expected growth. At that rate, the memory left lasts until the next measurement.
     private static let bytesPerSecond = 256 << 20
     private static let milliseconds = 20...1000
     private static let clientsBetween = 32
@@ -23,7 +23,7 @@ final class MemoryWatch {
 
     /// - Parameters:
     /// - shed: closes idle connections, and reports their number on any thread.
-    ///   - ended: there is memory again.
+    ///   - ended: memory is no longer short.
     init(
         loop: EventLoop, group: MemoryGroup, pressure: MemoryPressure, logger: Logger,
         shed: @escaping (@escaping @Sendable (Int) -> Void) -> Void, ended: @escaping () -> Void

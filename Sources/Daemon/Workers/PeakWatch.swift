@@ -1,5 +1,5 @@
-/// Detects the end of a worker's peak, whose memory can then be returned to the system. The C library keeps freed
-/// memory, which mostly lies between used blocks: 10,000 clients took 207 MB and left 207 MB, with 2 MB in use.
+/// Detects the end of a worker's peak, when its memory can be returned to the system. The C library keeps freed memory,
+/// which mostly lies between used blocks: 10,000 clients took 207 MB and left 207 MB, with 2 MB in use.
 struct PeakWatch {
     /// Connections; smaller peaks aren't worth the walk over the heap.
     static let smallest = 64

@@ -156,10 +156,10 @@ final class Worker {
 
     // MARK: Descriptors
 
-    /// Idle clients closed at one time, and their least idle time: a recent one may be sending its next request.
+    /// Idle clients to close at a time, and their least idle time: a recent one may be sending its next request.
     private static let givenUp = 32
     private static let restedNanoseconds: UInt64 = 1_000_000_000
-    /// Between two vain searches.
+    /// Between two unsuccessful searches.
     private static let searchNanoseconds: UInt64 = 100_000_000
 
     /// No descriptor is left: closes idle upstream connections, or else idle clients, the longest idle first.
@@ -269,7 +269,7 @@ extension Worker {
     var tasks: [TaskSummary] {
         everyClient.flatMap { client in
             let tasks = client.tasks
-            // Without a log nobody has asked: the next look has the answer.
+            // Without a log this is the first inquiry: the next look has the answer.
             if !tasks.isEmpty { client.askPeer() }
             return tasks
         }

@@ -38,7 +38,7 @@ final class WorkerThread: Sendable {
     func stop() { thread.stop() }
 }
 
-/// Asks workers from the main loop, each on its own thread and between two turns. A late answer isn't waited for.
+/// Asks workers from the main loop, each on its own thread and between two turns. It doesn't wait for a late answer.
 struct WorkerInquiry {
     static let patience: Duration = .seconds(2)
 

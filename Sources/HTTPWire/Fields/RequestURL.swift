@@ -1,6 +1,6 @@
-/// An http or https URL in the parts that are sent: no fragment, and no user information, which is refused.
+/// An http or https URL without a fragment. A URL with user information is refused.
 package struct RequestURL: Sendable, Hashable, CustomStringConvertible {
-    /// What the scheme, host and port of a URL say together (RFC 6454): who may see what is meant for one of them.
+    /// The scheme, host and port of a URL (RFC 6454). Data for one origin is not shown to another.
     package struct Origin: Sendable, Hashable, CustomStringConvertible {
         package let isSecure: Bool
         package let authority: Authority
@@ -12,7 +12,7 @@ package struct RequestURL: Sendable, Hashable, CustomStringConvertible {
 
         package var defaultPort: UInt16 { isSecure ? 443 : 80 }
 
-        /// For a Host field: without the port where it is the scheme's.
+        /// For a Host field: without the scheme's default port.
         package var host: String {
             guard authority.port == defaultPort else { return authority.description }
             return authority.isIPv6 ? "[\(authority.host)]" : authority.host
@@ -21,11 +21,11 @@ package struct RequestURL: Sendable, Hashable, CustomStringConvertible {
         package var description: String { "\(isSecure ? "https" : "http")://\(host)" }
     }
 
-    /// Bytes of a Location field, and of the target that comes of it.
+    /// The most bytes of a Location field, and of the resulting target.
     package static let longest = 8192
 
     package let origin: Origin
-    /// Path and query as they are sent in origin form: begins with a slash.
+    /// Path and query in origin form; begins with a slash.
     package let target: [UInt8]
 
     package var isSecure: Bool { origin.isSecure }
@@ -53,18 +53,18 @@ package struct RequestURL: Sendable, Hashable, CustomStringConvertible {
         let whole = bytes.span.trimmed(ByteRange(0, bytes.count))
         guard !whole.isEmpty else { throw .empty }
         guard bytes.span.schemeEnd(in: whole) != nil else { throw .relative }
-        // Nothing of it is used where there is a scheme.
+        // The base is unused if there is a scheme.
         let nowhere = Authority(host: "invalid", port: 443, kind: .name)
         self = try RequestURL(isSecure: true, authority: nowhere, target: []).resolving(bytes.span)
     }
 
-    /// The whole URL. For people, show it through ``ShownText``: a query may hold secrets.
+    /// The whole URL. Show it through ``ShownText`` only: a query may hold secrets.
     package var description: String { "\(origin)\(String(decoding: target, as: UTF8.self))" }
 
     /// Resolves a Location relative to this URL (RFC 3986 section 5.2, strict), in linear time.
     ///
-    /// Spaces, bytes beyond ASCII and characters that no URI has (``"<>\^`{|}``) are percent-encoded, as by browsers; a
-    /// backslash never counts as a slash, and a percent sign stays.
+    /// Spaces, bytes beyond ASCII and characters not allowed in a URI (``"<>\^`{|}``) are percent-encoded, as in
+    /// browsers. A backslash never counts as a slash, and a percent sign stays.
     package func resolving(_ location: Span<UInt8>) throws(LocationDefect) -> RequestURL {
         var reference = location.trimmed(ByteRange(0, location.count))
         guard !reference.isEmpty else { throw .empty }
@@ -109,7 +109,7 @@ package struct RequestURL: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// - Parameter reference: a path with query; empty, or a query alone, mean the base's path.
+    /// - Parameter reference: a path with query; the base's path if empty or a query alone.
     private static func with(
         _ isSecure: Bool, _ authority: Authority, path bytes: Span<UInt8>, _ reference: ByteRange, after base: [UInt8]?
     ) throws(LocationDefect) -> RequestURL {
@@ -137,9 +137,9 @@ package struct RequestURL: Sendable, Hashable, CustomStringConvertible {
 
 package enum LocationDefect: Error, Sendable, Hashable, CustomStringConvertible {
     case empty, noHost, userInformation
-    /// A program's URL that isn't relative to anything.
+    /// A program's relative URL, without a base.
     case relative
-    /// With the most bytes that are accepted.
+    /// The value is the limit, in bytes.
     case tooLong(Int)
     case controlCharacter(UInt8)
     case scheme(String)
@@ -147,7 +147,7 @@ package enum LocationDefect: Error, Sendable, Hashable, CustomStringConvertible 
 
     package var description: String { explanation(of: "the Location field") }
 
-    /// - Parameter subject: what holds the URL.
+    /// - Parameter subject: what holds the URL, for the message.
     package func explanation(of subject: String) -> String {
         switch self {
         case .relative: "\(subject) has no scheme: write https://… in front"
@@ -175,7 +175,7 @@ extension Span<UInt8> {
             && equals(ByteRange(range.start, range.start + text.utf8CodeUnitCount), ignoringCase: "\(text)")
     }
 
-    /// Where the colon after a scheme stands (RFC 3986 section 3.1); nil without a scheme.
+    /// The index of the colon after a scheme (RFC 3986 section 3.1); nil without a scheme.
     fileprivate func schemeEnd(in range: ByteRange) -> Int? {
         guard !range.isEmpty, self[range.start].isLetter else { return nil }
         let text = ASCIISet.scheme
@@ -187,7 +187,7 @@ extension Span<UInt8> {
 }
 
 extension ASCIISet {
-    /// What RFC 3986 allows nowhere in a URI, of the visible characters, and the space.
+    /// The visible characters that RFC 3986 allows nowhere in a URI, and the space.
     fileprivate static let outsideURIs = ASCIISet(" \"<>\\^`{|}")
 }
 
@@ -211,7 +211,7 @@ extension [UInt8] {
         let dot = UInt8(ascii: ".")
         var out: [UInt8] = []
         out.reserveCapacity(count)
-        /// Where the segments that are kept begin, each with its slash.
+        /// Where the kept segments begin, each with its slash.
         var starts: [Int] = []
         var position = 0
         while position < count {

@@ -1,4 +1,4 @@
-// One idea with PathPattern.swift: a pattern is written as an automaton, whose elements it reads.
+// One idea with PathPattern.swift: a pattern compiles to an automaton, and reads its elements.
 
 /// A pattern as a nondeterministic automaton, with a state before each element and one at the end. All states run at
 /// once: backtracking would be slow for `/**a*b` and a path of 64 KiB.
@@ -17,7 +17,7 @@ struct PathAutomaton: Sendable, Hashable {
     typealias States = SIMD4<UInt64>
 
     let elements: [Element]
-    /// Of each state, itself and those that are reached from it without a byte.
+    /// Of each state, itself and the states reached from it without a byte.
     private let closures: [States]
     /// The literals before the first wildcard, compared first, since most rules match few requests.
     private let prefix: [UInt8]
@@ -84,7 +84,7 @@ struct PathAutomaton: Sendable, Hashable {
 
     private static func closures(of elements: [Element]) -> [States] {
         var closures = [States](repeating: .zero, count: elements.count + 1)
-        // From the end on, since none leads back.
+        // From the end, since no state reaches an earlier one.
         for state in closures.indices.reversed() {
             closures[state][state >> 6] = 1 << UInt64(state & 63)
             guard state < elements.count else { continue }
@@ -102,7 +102,7 @@ extension PathPattern {
     /// True if this pattern covers every path of the other one. False if intricate patterns would take long.
     package func covers(_ other: PathPattern) -> Bool {
         let (ours, theirs) = (automaton, other.automaton)
-        // Of bytes that neither pattern names, one speaks for all.
+        // One byte stands for all that neither pattern names.
         var alphabet: Set<UInt8> = [UInt8(ascii: "/"), 1]
         for case .literal(let byte) in ours.elements + theirs.elements { alphabet.insert(byte) }
 
@@ -131,7 +131,7 @@ extension PathPattern {
                 let next = theirs.step(state, byte)
                 guard next != .zero else { continue }
                 let reached = ours.step(pair.ours, byte)
-                // From each of their states some path leads to the end.
+                // Some path reaches the end from each of their states.
                 guard reached != .zero else { return false }
                 note(next, reached)
             }

@@ -10,8 +10,8 @@
 /// | `/v*/users`    | `/v1/users`, `/v/users`                     | `/v1/x/users`           |
 ///
 /// `*` stands for any characters within a segment, none included, and `**` for any characters at all.
-/// Where `**` is a whole segment, that segment may be missing together with its slash, as in `**.example.com`
-/// the name itself is included. Everything else stands for itself, in the case in which it is written.
+/// Where `**` is a whole segment, that segment may be missing together with its slash, just as `**.example.com`
+/// includes the name itself. Everything else stands for itself, and case counts.
 ///
 /// **What is compared.** The path without the query, percent-decoded and with its dot segments resolved
 /// (``PathReadings``). So a pattern is written decoded, `/a b` and not `/a%20b`, and one that no such path
@@ -29,13 +29,13 @@ package struct PathPattern: Sendable, Hashable, CustomStringConvertible {
         automaton = PathAutomaton(Self.elements(of: bytes))
     }
 
-    /// Whether one reading of a path, from ``PathReadings``, matches; in time of path length times pattern length.
+    /// Whether one reading of a path, from ``PathReadings``, matches. Takes O(path length × pattern length).
     package func matches(_ path: [UInt8]) -> Bool { automaton.accepts(path) }
 
     private static func elements(of bytes: [UInt8]) -> [PathAutomaton.Element] {
         let (slash, star) = (UInt8(ascii: "/"), UInt8(ascii: "*"))
         var segments = bytes.dropFirst().split(separator: slash, omittingEmptySubsequences: false).map(Array.init)
-        // Several in a row say no more than one.
+        // Several in a row mean the same as one.
         for index in segments.indices.dropFirst().reversed() where segments[index] == [star, star] {
             if segments[index - 1] == [star, star] { segments.remove(at: index) }
         }

@@ -1,26 +1,26 @@
-/// The ways in which servers read the path of one request.
+/// All readings of a request's path by servers.
 ///
-/// All of them decode `%61` to `a`, once. About the rest they don't agree:
+/// All servers decode `%61` to `a`, once. They disagree about these:
 ///
 /// | in the path        | read as                  | or as                                     |
 /// |--------------------|--------------------------|-------------------------------------------|
 /// | `/a//b`            | `/a/b` (nginx)           | `/a//b` (Node)                            |
-/// | `/a/../b`, `%2e%2e`| `/b` (nginx, Python)     | as it stands (a router on Node)           |
+/// | `/a/../b`, `%2e%2e`| `/b` (nginx, Python)     | unchanged (a router on Node)              |
 /// | `/a%2fb`           | `/a/b` (nginx, Python)   | one segment (routers that decode late)    |
 /// | `/a\b`, `%5c`      | `/a/b` (WHATWG URL, IIS) | one segment (nginx, Python)               |
-/// | `/a;x=1/b`         | `/a/b` (servlets)        | as it stands (nginx, Node, Python)        |
-/// | `/a`, then 85 or A0 | `/a` (http.server)      | as it stands (nginx, Node, Go)            |
+/// | `/a;x=1/b`         | `/a/b` (servlets)        | unchanged (nginx, Node, Python)           |
+/// | `/a`, then 85 or A0 | `/a` (http.server)      | unchanged (nginx, Node, Go)               |
 ///
-/// Those are unescaped bytes at a target's end, blanks in Latin-1: Python's http.server splits the request line at
-/// them.
+/// The last row is about unescaped bytes at a target's end, blanks in Latin-1: Python's http.server splits the request
+/// line at them.
 ///
-/// Whoever compares one of them with a rule is fooled by a server that reads another. So all are compared:
-/// a path is only judged if every reading leads to the same rule, and is else ambiguous (`RuleLayers`). A
-/// path without any of these, as nearly all are, has one reading. The query counts for nothing; case does.
+/// A rule that compared only one reading could be bypassed at a server that reads another. So all are compared: a path
+/// is judged only if every reading selects the same rule, and is otherwise ambiguous (`RuleLayers`). Nearly all paths
+/// lack these, and have one reading. The query is ignored; case counts.
 ///
-/// To be used again: taking a path keeps the storage of the one before.
+/// Reuse a value: taking a path keeps the storage of the previous one.
 package struct PathReadings: Sendable {
-    /// What servers don't agree about; as options, what a reading does.
+    /// What servers disagree about; as options, what a reading does.
     private struct Treatment: OptionSet {
         let rawValue: UInt8
         static let mergesSlashes = Treatment(rawValue: 1)
@@ -34,9 +34,9 @@ package struct PathReadings: Sendable {
         ]
     }
 
-    /// The reading last asked for, decoded.
+    /// The last requested reading, decoded.
     package private(set) var bytes: [UInt8] = []
-    /// In the reading last asked for, `..` stands where there is nothing to leave.
+    /// The last requested reading has a `..` with no segment to leave.
     private var goesAboveRoot = false
     private var path: [UInt8] = []
     private var differences: Treatment = []
@@ -67,13 +67,13 @@ package struct PathReadings: Sendable {
         findDifferences()
     }
 
-    /// Takes it from a text, for the command line and tests.
+    /// Takes a path from text, for the command line and tests.
     package mutating func take(_ target: String) {
         let bytes = Array(target.utf8)
         take(bytes.span)
     }
 
-    /// Whether a server that has the path below another one may read it as a place above or beside that one.
+    /// Whether a server with the path below a prefix may read it as above or beside that prefix.
     package mutating func mayLeaveRoot() -> Bool {
         guard differences.contains(.resolvesDots) else { return false }
         for number in 0..<count {
@@ -83,7 +83,7 @@ package struct PathReadings: Sendable {
         return false
     }
 
-    /// Writes one reading to ``bytes``; number 0 is the one with everything normalised.
+    /// Writes one reading to ``bytes``; number 0 normalises everything.
     package mutating func read(_ number: Int) {
         var treatment = differences
         var bits = number
@@ -112,7 +112,7 @@ package struct PathReadings: Sendable {
         case UInt8(ascii: "/") where length == 1 || treatment.contains(.decodesSlashes):
             endSegment(treatment, isLast: false)
         case UInt8(ascii: "/"):
-            // Apart from a slash, however the escape was written.
+            // Distinct from a slash, however the escape was written.
             bytes.append(contentsOf: "%2F".utf8)
         case UInt8(ascii: "\\") where treatment.contains(.turnsBackslashes):
             endSegment(treatment, isLast: false)
@@ -124,7 +124,7 @@ package struct PathReadings: Sendable {
         return index + length
     }
 
-    /// The byte that stands at the index, decoded, and how many bytes it takes.
+    /// The decoded byte at the index, and how many bytes it takes.
     private func unit(at index: Int) -> (byte: UInt8, length: Int) {
         guard path[index] == UInt8(ascii: "%"), let escape = PercentEscape(path, at: index) else {
             return (path[index], 1)
@@ -144,7 +144,7 @@ package struct PathReadings: Sendable {
                 goesAboveRoot = true
                 return
             }
-            // The slash in front of the segment before.
+            // The slash before the previous segment.
             segmentStart = (bytes[..<(segmentStart - 1)].lastIndex(of: UInt8(ascii: "/")) ?? 0) + 1
             bytes.removeLast(bytes.count - segmentStart)
         } else if !isLast, length > 0 || !treatment.contains(.mergesSlashes) {
@@ -169,12 +169,12 @@ package struct PathReadings: Sendable {
                 if isSegmentStart { differences.insert(.mergesSlashes) }
                 isSegmentStart = true
             case UInt8(ascii: "."):
-                // Perhaps only a hidden file, which has two readings then that are equal.
+                // Perhaps only a hidden file, which then has two equal readings.
                 if isSegmentStart { differences.insert(.resolvesDots) }
                 isSegmentStart = false
             case UInt8(ascii: ";") where length == 1:
                 differences.insert(.dropsParameters)
-                // Without them the segment may be empty.
+                // Without parameters the segment may be empty.
                 if isSegmentStart { differences.insert(.mergesSlashes) }
             default:
                 isSegmentStart = false

@@ -34,9 +34,9 @@ package struct Incident: Codable, Sendable, Equatable {
 
     package struct Acknowledgement: Codable, Sendable, Equatable {
         package let time: UnixTime
-        /// Who said so, in words.
+        /// Who acknowledged it, in words.
         package let by: String
-        /// The policy accepted the chain, and nobody said a word: refused again, the chain is news.
+        /// The policy accepted the chain, and no person acknowledged it: refused again, the chain is news.
         package let isByPolicy: Bool
     }
 
@@ -103,7 +103,7 @@ package struct Incident: Codable, Sendable, Equatable {
 extension Incident {
     static let idLength = 20
 
-    /// The only maker of IDs. Eighty bits: nobody finds a chain with the ID of another.
+    /// Makes all IDs. Eighty bits: finding a chain with another's ID is infeasible.
     static func id(of bytes: [UInt8]) -> String { String(SHA256Digest.of(bytes).hex.prefix(idLength)) }
 
     /// Whether it is an ID, or the beginning of one.

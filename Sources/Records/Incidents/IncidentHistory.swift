@@ -1,8 +1,8 @@
 import PinproxySecurity
 package import PinproxyTLS
 
-/// The incidents of a machine, bounded by number and bytes. The least recently seen makes room, first of those that are
-/// over, then of hosts without pins: failures of other hosts can't displace open ones of pinned hosts.
+/// The incidents of a machine, bounded by number and bytes. The least recently seen is evicted: first closed ones, then
+/// those of hosts without pins. So failures of other hosts can't displace open incidents of pinned hosts.
 package struct IncidentHistory: Codable, Sendable, Equatable {
     package static let maximumIncidents = 256
     /// Of their texts (``Incident/size``).
@@ -39,7 +39,7 @@ package struct IncidentHistory: Codable, Sendable, Equatable {
 
     package var open: [Incident] { list.filter(\.isOpen) }
 
-    /// What a sighting led to.
+    /// The result of a sighting.
     struct Outcome: Equatable, Sendable {
         enum News: Equatable, Sendable {
             case opened
@@ -47,14 +47,14 @@ package struct IncidentHistory: Codable, Sendable, Equatable {
             case reopened
             /// The policy had accepted the chain meanwhile.
             case recurred
-            /// It had only been reported, and was refused now: open or not.
+            /// It had only been reported, and is now refused; open or closed.
             case enforced
-            /// From here on the host's further chains share an incident.
+            /// The host's further chains share an incident.
             case merged
         }
         let id: String
         let news: News?
-        /// Incidents that made room.
+        /// Evicted incidents.
         let evicted: Int
     }
 
@@ -94,7 +94,7 @@ package struct IncidentHistory: Codable, Sendable, Equatable {
         return isNew ? .reopened : nil
     }
 
-    /// - Parameter id: the one that isn't removed.
+    /// - Parameter id: the incident to keep.
     @discardableResult
     private mutating func makeRoom(besides id: String?) -> Int {
         var evicted = 0
@@ -107,7 +107,7 @@ package struct IncidentHistory: Codable, Sendable, Equatable {
         return evicted
     }
 
-    /// The least makes room.
+    /// Evicts the least.
     private static func worth(_ incident: Incident) -> (Int, Int, UnixTime, String) {
         (incident.isOpen ? 1 : 0, incident.pins.isEmpty ? 0 : 1, incident.last, incident.id)
     }
@@ -125,7 +125,7 @@ package struct IncidentHistory: Codable, Sendable, Equatable {
         if incident.isOpen { openCount -= 1 }
     }
 
-    /// - Parameter isByPolicy: nobody said so; the policy accepts the chain now.
+    /// - Parameter isByPolicy: no person: the policy accepts the chain now.
     /// - Returns: the incident, if it was open.
     package mutating func acknowledge(
         _ id: String, by whom: String, isByPolicy: Bool = false, at time: UnixTime
@@ -143,10 +143,10 @@ package struct IncidentHistory: Codable, Sendable, Equatable {
         }
     }
 
-    /// Forgets what wasn't seen for long, and moves dates of the future to the present: a wrong clock wrote them, and
-    /// the incidents would stay for as long.
-    /// - Parameter time: by a clock that can be trusted (``SteadyClock``).
-    /// - Returns: what was forgotten.
+    /// Forgets incidents not seen for long, and moves future dates to the present: a wrong clock wrote them, and the
+    /// incidents would stay too long.
+    /// - Parameter time: by a trusted clock (``SteadyClock``).
+    /// - Returns: the forgotten incidents.
     mutating func settle(at time: UnixTime) -> [Incident] {
         for incident in incidents.values where incident.latestDate > time { put(incident.dated(before: time)) }
         let forgotten = incidents.values.filter { $0.last < time - Self.lifetime }
@@ -154,7 +154,7 @@ package struct IncidentHistory: Codable, Sendable, Equatable {
         return forgotten
     }
 
-    /// Characters of an ID that are enough, if it is the only one that begins so.
+    /// The fewest characters of an ID that suffice, if no other begins with them.
     package static let shortestID = 4
 
     /// Finds an incident by its ID, or the ID's beginning.

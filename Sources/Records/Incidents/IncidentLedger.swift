@@ -111,8 +111,8 @@ package final class IncidentLedger: Sendable {
     // MARK: The end of incidents
 
     /// - Parameters:
-    ///   - whom: who says so, in words.
-    ///   - isByPolicy: nobody; the policy accepts the chain now.
+    ///   - whom: who acknowledged it, in words.
+    ///   - isByPolicy: no person: the policy accepts the chain now.
     /// - Returns: the incident, if it was open.
     @discardableResult
     package func acknowledge(

@@ -1,7 +1,7 @@
 import PinproxyEventLoop
 package import PinproxySession
 
-/// Under which circumstances an origin was judged, as far as they are known.
+/// The known circumstances of an origin's verdict.
 package struct Circumstances: Sendable {
     package let contact: OriginContact?
     package let requester: Requester?

@@ -1,4 +1,4 @@
-// Records: the log, metrics, files in the state directory, and reports. The rooms above it see them as values.
+// Records: the log, metrics, files in the state directory, and reports. The modules above it see them as values.
 
 package import PinproxyEventLoop
 package import Logging

@@ -12,7 +12,7 @@ package struct ConnectionDetails: Encodable {
     private let cipher: String?
     private let tlsGroup: String?
 
-    /// - Parameter withPlace: where the origin is, and who said so; else only what TLS agreed on.
+    /// - Parameter withPlace: include the origin's address and its source; otherwise only what TLS negotiated.
     package init(_ contact: OriginContact?, withPlace: Bool = true) {
         let place = withPlace ? contact : nil
         address = place.map { "\($0.address)" }
@@ -24,7 +24,7 @@ package struct ConnectionDetails: Encodable {
     }
 }
 
-/// Who asked for it, as far as it is known.
+/// The client that requested it, as far as known.
 package struct ClientDetails: Encodable {
     private let address: String?
     private let uid: UInt32?
@@ -38,7 +38,7 @@ package struct ClientDetails: Encodable {
         self.init(requester.traits, address: requester.client.map { "\($0)" }, process: requester.traits?.process)
     }
 
-    /// For others: what stays the same from one connection to the next.
+    /// For others: only what stays the same between connections.
     package init(_ traits: ClientTraits) { self.init(traits, address: nil, process: nil) }
 
     private init(_ traits: ClientTraits?, address: String?, process: Int32?) {

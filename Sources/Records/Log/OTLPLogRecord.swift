@@ -2,7 +2,7 @@ import Logging
 
 /// An event of the log as a `LogRecord` of OTLP: its name, its level, and its fields as attributes.
 package enum OTLPLogRecord {
-    /// Bytes of a text; the rest is cut off.
+    /// The most bytes of a text; longer ones are cut.
     static let textLimit = 4096
 
     /// - Parameter time: milliseconds since 1970.
@@ -14,7 +14,7 @@ package enum OTLPLogRecord {
         record.field(1, fixed64: nanoseconds)
         record.field(2, varint: severity(level))
         record.field(3, level.rawValue)
-        // For those who see the body alone.
+        // For readers that see only the body.
         let cause = fields["cause"].map { ": \($0)" } ?? ""
         record.put(.string(cut(event + cause)), as: 5)
         record.put(fields.sorted { $0.key < $1.key }.map { OTLPAttribute($0.key, value($0.value)) }, as: 6)

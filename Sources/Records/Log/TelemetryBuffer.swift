@@ -21,7 +21,7 @@ package final class TelemetryBuffer: Sendable {
         if !isOpen { queue.withLock { $0 = TelemetryQueue() } }
     }
 
-    /// One load where nobody wants events.
+    /// One atomic load if events aren't sent.
     func takes(_ event: String) -> Bool { isOpen.load(ordering: .relaxed) && Self.events.contains(event) }
 
     /// - Parameter time: milliseconds since 1970.
@@ -39,11 +39,11 @@ package final class TelemetryBuffer: Sendable {
     package func putBack(_ records: [[UInt8]]) { queue.withLock { $0.putBack(records) } }
 
     package var isEmpty: Bool { queue.withLock { $0.isEmpty } }
-    /// Events that made room.
+    /// Evicted events.
     package var dropped: UInt64 { queue.withLock { $0.dropped } }
 }
 
-/// A bounded queue of encoded events: the oldest make room.
+/// A bounded queue of encoded events: the oldest are evicted.
 struct TelemetryQueue {
     static let countLimit = 1000
     static let bytesLimit = 1 << 20

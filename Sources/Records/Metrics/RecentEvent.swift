@@ -6,7 +6,7 @@ package import PinproxySession
 /// A recent failure, for the status page and `pinproxy status`.
 package struct RecentEvent: Codable, Sendable, Equatable {
     package enum Kind: String, Codable, Sendable {
-        /// The client got the proxy's own answer.
+        /// The proxy answered the client itself.
         case refused
         /// Reported only (`enforcement: report`).
         case reported
@@ -95,7 +95,8 @@ extension [RecentEvent] {
     }
 }
 
-/// The last events of one worker. Pin failures have separate room, shared by host: frequent events don't displace them.
+/// The last events of one worker. Pin failures have separate capacity, shared by host: frequent events don't displace
+/// them.
 package struct RecentEvents: Sendable {
     static let capacity = 64
     private static let longestStory = 4096
@@ -126,7 +127,7 @@ package struct RecentEvents: Sendable {
     }
 
     /// A reported chain without a pin.
-    /// - Parameter connection: where the origin is and who asked, in lines.
+    /// - Parameter connection: lines about the origin's address and the client.
     package mutating func note(
         _ refusal: Refusal, host: String, port: UInt16, entry: String?, connection: String = "", at time: Int64
     ) {
@@ -154,7 +155,7 @@ package struct RecentEvents: Sendable {
         others.append(event)
     }
 
-    /// The host with most failures loses its oldest.
+    /// The host with the most failures loses its oldest.
     private mutating func keep(_ failure: RecentEvent) {
         if pinFailures.count >= Self.capacity {
             let counts = pinFailures.reduce(into: [String: Int]()) { $0[$1.subject, default: 0] += 1 }

@@ -1,4 +1,4 @@
-/// Error types of RFC 9209 section 2.3, whose series begin at 0 so that alerts see the first count.
+/// Error types of RFC 9209 section 2.3. Their series begin at 0, so that alerts see the first count.
 package enum RefusalErrors {
     package static let all = [
         "connection_refused", "connection_terminated", "connection_timeout", "connection_write_timeout",

@@ -6,11 +6,11 @@ import PinproxyTLS
 import PinproxyTransport
 
 /// Counts of one worker since its start. Its thread owns the value and copies it for the main loop
-/// (``MetricsCollector``), so that no request takes a lock or touches other threads' memory.
+/// (``MetricsCollector``): requests take no lock, and don't touch other threads' memory.
 package struct WorkerCounters: Sendable {
     package enum Outcome: Int, CaseIterable, Sendable {
         case completed
-        /// The proxy answered itself, or ended the tunnel's handshake.
+        /// The proxy answered itself, or aborted the tunnel's handshake.
         case refused
         /// Cut after it had begun, by either side.
         case broken
@@ -36,10 +36,10 @@ package struct WorkerCounters: Sendable {
         }
     }
 
-    /// What a client asked for, and in which version of HTTP.
+    /// The kind of a client's request, and its HTTP version.
     package enum Kind: Int, CaseIterable, Sendable {
         case http1, http2, tunnel, upgrade
-        /// Its requests are exchanges of their own.
+        /// Its requests are separate exchanges.
         case interception
 
         @inline(__always)
@@ -98,7 +98,7 @@ package struct WorkerCounters: Sendable {
     package private(set) var http1Requests = UpstreamRequests()
     package private(set) var http2Requests = UpstreamRequests()
     package private(set) var tunnelRequests = UpstreamRequests()
-    /// Tries that another followed, by the reason.
+    /// Tries that were followed by another, by reason.
     package private(set) var retried = [UInt64](repeating: 0, count: RetryRule.Reason.allCases.count)
     package func retried(for reason: RetryRule.Reason) -> UInt64 { retried[Int(reason.rawValue)] }
     package private(set) var http2 = HTTP2Counters()

@@ -51,7 +51,7 @@ package final class PinReporter: Sendable {
         }
     }
 
-    /// Logs how many were dropped.
+    /// Logs the number of dropped reports.
     private func sayDropped() {
         guard let dropped = limiter.withLock({ $0.takeDropped() }) else { return }
         logger.warning(
@@ -76,7 +76,7 @@ struct PinReport: Encodable {
     let servedCertificateChain: [String]
     let validatedCertificateChain: [String]
     let knownPins: [String]
-    // Where the host is, and who asked for it. Not of RFC 7469, whose receivers ignore what they don't know.
+    // The host's address, and the client. Not in RFC 7469: receivers ignore unknown members.
     let connection: ConnectionDetails
     let client: ClientDetails?
     let task: UInt64?
@@ -138,7 +138,7 @@ private struct HyphenedKey: CodingKey {
     init?(intValue: Int) { nil }
 }
 
-/// Limits reports: each once an hour, and a bounded number a minute, however often clients ask.
+/// Limits reports: each once an hour, and a bounded number a minute, however many clients fail.
 struct ReportLimiter {
     enum Ruling: Equatable {
         case send

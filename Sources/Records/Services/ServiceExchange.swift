@@ -7,7 +7,7 @@ package import PinproxySession
 import PinproxyTLS
 import PinproxyTransport
 
-/// A request that the proxy makes for itself: an exchange, whose response is gathered.
+/// A request that the proxy makes for itself: an exchange that collects its response.
 package final class ServiceExchange {
     package struct Response {
         package let head: OwnedResponse
@@ -42,7 +42,7 @@ package final class ServiceExchange {
 
     /// - Parameters:
     ///   - limit: from the name look-up to the end of the response.
-    ///   - bodyLimit: bytes that are kept of a body. A longer one is a failure, unless nothing is kept.
+    ///   - bodyLimit: the most bytes of a body. A longer body is a failure, unless this is 0.
     package init(
         _ request: ServiceRequest, session: LoopSession, within limit: Duration, bodyLimit: Int,
         refusal: @escaping ServiceRefusal
@@ -159,7 +159,7 @@ package struct ServiceRequest {
     ///   - fields: besides Host and User-Agent.
     ///   - body: of a POST; nil: a GET.
     ///   - policy: judges the server, where the URL is `https://`.
-    ///   - tls: how TLS is spoken with it; nil: as with most.
+    ///   - tls: TLS settings for it; nil: the defaults.
     ///   - authorization: the value of Authorization.
     /// - Throws: for an invalid URL, which the configuration excludes.
     package init(
@@ -174,7 +174,7 @@ package struct ServiceRequest {
             layer: url.isSecure ? .tls(policy, upstream.anchors, ServerName(host: url.host)) : .plain,
             upstream: upstream, tls: tls)
         let written = url.port == usual ? host : "\(host):\(url.port)"
-        // As a proxy's client sends it; the next hop's form is decided later.
+        // In the form of a proxy's client; the next hop's form is decided later.
         var lines = [
             "\(body == nil ? "GET" : "POST") \(url.isSecure ? "https" : "http")://\(written)\(url.target) HTTP/1.1",
             "Host: \(written)", "User-Agent: pinproxy",

@@ -4,7 +4,7 @@ import Glibc
 import PinproxySecurity
 package import PinproxyTLS
 
-/// The last configuration in force, in the state directory, for a start whose files are refused. Never weaker than what
+/// The last configuration in force, kept in the state directory for a start with refused files. Never weaker than what
 /// was in force: each new configuration replaces or removes it. Without secrets (``FileSources``).
 package struct KeptConfiguration: Sendable {
     package static let fileName = "configuration.json"
@@ -37,7 +37,7 @@ package struct KeptConfiguration: Sendable {
 
     package var path: String { file.path }
 
-    /// Replaces the previous one. After a failure none is stored.
+    /// Replaces the previous one. After a failure nothing is stored.
     /// - Parameter version: of the program.
     package func keep(_ snapshot: Snapshot, of version: String, at time: UnixTime) throws(KeptConfigurationProblem) {
         do {
@@ -64,7 +64,7 @@ package struct KeptConfiguration: Sendable {
     }
 
     /// The kept files of this pinproxy.yaml; nil: none.
-    /// - Parameter anyOwner: for a command of root's: the directory may be another user's, as that of a service.
+    /// - Parameter anyOwner: for root's commands: the directory may be another user's, such as a service's.
     package func files(
         of main: String, ofAnyOwner anyOwner: Bool = false
     ) throws(KeptConfigurationProblem) -> (files: ConfigurationFiles, keptAt: UnixTime)? {

@@ -2,12 +2,12 @@ package import PinproxyEventLoop
 package import Logging
 import Synchronization
 
-/// Writes files of the state directory, on a thread of its own: a disk that doesn't answer holds up neither the
-/// daemon's loop nor its clients.
+/// Writes files of the state directory on a separate thread: a disk that doesn't answer delays neither the daemon's
+/// loop nor its clients.
 package final class StateWriter: Sendable {
     private struct State {
         var pending = 0
-        /// Somebody waited in vain, and the log says so.
+        /// The disk doesn't answer, and the log says so.
         var isStuck = false
     }
 
@@ -25,19 +25,19 @@ package final class StateWriter: Sendable {
         queue = try WorkQueue("state")
     }
 
-    /// The disk is known not to answer.
+    /// The disk doesn't answer.
     var isStuck: Bool { state.withLock { $0.isStuck } }
 
-    /// Does it when the work before is done; not at all if that lasts.
+    /// Does the work later, or not at all if earlier work isn't finished.
     /// - Parameter work: called at most once, on the thread.
     package func later(_ work: @escaping @Sendable () -> Void) {
         if state.withLock({ $0.pending > 0 }) { return stuck() }
         enqueue(work)
     }
 
-    /// Waits for the work's end, for ``patience`` at most, and not at all while the disk is known not to answer.
+    /// Waits for the work to finish, for ``patience`` at most, and not at all while the disk doesn't answer.
     /// - Parameter work: called once, on the thread.
-    /// - Returns: its result; nil: the work has yet to end.
+    /// - Returns: its result; nil: the work isn't finished.
     package func now<Result: Sendable>(_ work: @escaping @Sendable () -> Result) -> Result? {
         let outcome = Outcome<Result>()
         let isStuck = isStuck

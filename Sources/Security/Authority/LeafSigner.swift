@@ -1,10 +1,10 @@
 package import PinproxyTLS
 
-/// Decides about leaves, with the authority's key, apart from the proxy (`authority.signer`): whatever has taken over
-/// the proxy gets leaves only for hosts that the configuration intercepts, and not many.
+/// Issues leaves with the authority's key, in a process apart from the proxy (`authority.signer`). An attacker who has
+/// taken over the proxy gets leaves only for hosts that the configuration intercepts, and not many.
 package struct LeafSigner {
     private var authorities: AuthoritySet
-    /// The signing one before the last reload: the proxy may not have followed yet.
+    /// The signing authority before the last reload: the proxy may not have followed yet.
     private var former: LocalAuthority?
     private var lifetime: Int64
     private var intercepts: (ServerName, _ port: UInt16) -> Bool
@@ -22,7 +22,7 @@ package struct LeafSigner {
         )
     }
 
-    /// Follows a reload. The allowance stays as it is.
+    /// Follows a reload. The allowance doesn't change.
     package mutating func replace(
         with authorities: AuthoritySet, lifetime: Int64, intercepts: @escaping (ServerName, _ port: UInt16) -> Bool
     ) {
@@ -35,11 +35,11 @@ package struct LeafSigner {
         package let answer: LeafAnswer
         /// Nil: the request is malformed.
         package let host: ServerName?
-        /// The proxy may have read its files again, and this signer not yet.
+        /// The proxy may have reread its files before this signer.
         package let isPerhapsOutdated: Bool
     }
 
-    /// Answers one packet, whoever sent it.
+    /// Answers one packet from any sender.
     package mutating func answer(_ packet: [UInt8], at unixTime: UnixTime, nanoseconds: UInt64) -> Reply {
         guard let request = LeafRequest(packet) else {
             return Reply(answer: .refused("the request is malformed"), host: nil, isPerhapsOutdated: false)

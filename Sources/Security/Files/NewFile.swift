@@ -17,7 +17,7 @@ package enum NewFile {
         try write(bytes, to: String(path.split(separator: "/").last ?? ""), in: directory, mode: mode)
     }
 
-    /// Writes a file at an administrator's path, where there is none yet: `EEXIST` otherwise, for a link too.
+    /// Creates a file at an administrator's path: `EEXIST` if it exists, or is a link.
     package static func create(_ bytes: [UInt8], at path: String, mode: UInt32) throws(FileProblem) {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw .system(errno) }
@@ -81,7 +81,7 @@ package enum NewFile {
             rest = rest.dropFirst(count)
         }
         if let owner, fchown(descriptor, owner.user, owner.group) != 0 { return errno }
-        // The umask may have taken bits away.
+        // The umask may have cleared bits.
         guard fchmod(descriptor, mode) == 0, fsync(descriptor) == 0 else { return errno }
         return 0
     }
@@ -95,7 +95,7 @@ package enum NewFile {
         guard mkdir(directory, 0o700) == 0 || errno == EEXIST else { throw .system(errno) }
     }
 
-    /// Makes the new name survive a loss of power.
+    /// Makes the new name survive a power failure.
     private static func sync(_ directory: CInt) throws(FileProblem) {
         let descriptor = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw .system(errno) }

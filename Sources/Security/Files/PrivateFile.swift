@@ -1,11 +1,11 @@
 import Glibc
 package import PinproxyTLS
 
-/// A private key's or a password's file.
+/// A file with a private key or a password.
 package enum PrivateFile {
     /// Reads it whole, if this process's user or root owns it and it is closed to everybody else. systemd secures a
     /// ``ServiceCredential`` by an access control list, which shows as group permissions, or by its owner.
-    /// - Parameter services: for root's commands, users that the proxy may run as, whose files root accepts too.
+    /// - Parameter services: for root's commands, users that the proxy may run as. Root accepts their files too.
     package static func read(_ path: String, of services: Set<UInt32> = []) throws(PrivateFileProblem) -> [UInt8] {
         try read(.named(path), of: services)
     }

@@ -2,7 +2,7 @@ import CPinproxyShims
 import Glibc
 import PinproxyTLS
 
-/// Opens a directory step by step from the root, so that no other user can redirect it: each name is opened within the
+/// Opens a directory step by step from the root: no other user can redirect it. Each name is opened within the
 /// directory before it (openat(2)) and checked before the next one.
 ///
 /// - A directory belongs to root or this process's user, and nobody else may write in it unless it is sticky (`/tmp`).
@@ -120,7 +120,7 @@ struct TrustedWalk {
         return fstat(descriptor, &status) == 0 ? status.st_uid : nil
     }
 
-    /// Gives a directory that root made in another user's to that user.
+    /// Gives a directory that root made in another user's directory to that user.
     private func give(_ raw: CInt, to owner: uid_t) throws(FileProblem) {
         guard fchownat(raw, "", owner, gid_t.max, shim_AT_EMPTY_PATH) == 0 else {
             let code = errno
@@ -157,14 +157,14 @@ struct TrustedWalk {
         owner == 0 || owner == user || (owner == Self.overflow && !Self.knowsRoot)
     }
 
-    /// Who besides its owner can replace its entries, if anybody.
+    /// Others besides its owner who can replace its entries, if any.
     private func openness(_ status: stat) -> String? {
         if status.st_mode & S_ISVTX != 0 { return nil }
         if status.st_mode & S_IWOTH != 0 { return "everybody" }
         return status.st_mode & S_IWGRP != 0 && !isTrusted(group: status) ? "group \(status.st_gid)" : nil
     }
 
-    /// Root's group, a user's own group (same number), and in root's directories a group of this process.
+    /// Root's group, a user's own group (same ID), and in root's directories a group of this process.
     private func isTrusted(group status: stat) -> Bool {
         if status.st_gid == 0 || status.st_gid == status.st_uid { return true }
         return user != 0 && status.st_uid == 0 && Self.groups.contains(status.st_gid)
@@ -176,10 +176,10 @@ struct TrustedWalk {
         return Set(groups.prefix(max(0, Int(count)))).union([getegid()])
     }
 
-    /// Shows for users without a number in this user namespace.
+    /// Appears for users without an ID in this user namespace.
     private static let overflow: uid_t = 65534
 
-    /// False in a user namespace without root, where root's files show as the overflow user's.
+    /// False in a user namespace without root, where root's files appear as the overflow user's.
     private static let knowsRoot: Bool = {
         guard let map = try? SmallFile.read("/proc/self/uid_map") else { return true }
         let lines = String(decoding: map.bytes, as: UTF8.self).split(separator: "\n")

@@ -1,15 +1,15 @@
 internal import CPinproxyIDN2
 
 /// Converts host names between Unicode, as people write them (`bücher.example`), and the A-labels of DNS, TLS and
-/// certificates (`xn--bcher-kva.example`), which the rest of the proxy uses.
+/// certificates (`xn--bcher-kva.example`). All other code uses A-labels.
 ///
 /// | written                | is                      | because                                        |
 /// |------------------------|-------------------------|------------------------------------------------|
 /// | `BÜCHER.example`       | `xn--bcher-kva.example` | case is folded, and letters composed (NFC)     |
 /// | `faß.example`          | `xn--fa-hia.example`    | the sharp s is a separate letter               |
 /// | `日本語。example`       | `xn--wgv71a119e.example` | the full stops of East Asia are dots          |
-/// | `XN--BCHER-KVA.example` | `xn--bcher-kva.example` | an A-label is taken as it is, if it is one     |
-/// | `xn--a.example`        | refused                 | it stands for no text that a name may hold     |
+/// | `XN--BCHER-KVA.example` | `xn--bcher-kva.example` | a valid A-label is unchanged                   |
+/// | `xn--a.example`        | refused                 | its text is not allowed in a name              |
 /// | `💩.example`           | refused                 | no symbols (IDNA2008); its A-label is accepted |
 ///
 /// U-labels follow IDNA2008 with the non-transitional mapping of UTS 46, as in browsers. A-labels need only be valid by
@@ -33,7 +33,7 @@ package enum InternationalName {
         return labels.joined(separator: ".")
     }
 
-    /// The name in U-labels, to show beside the A-labels, since letters look alike. Itself if it has none.
+    /// The name in U-labels, to show beside the A-labels, since letters look alike. Unchanged without A-labels.
     package static func toUnicode(_ name: String) -> String {
         var text: UnsafeMutablePointer<CChar>?
         guard idn2_to_unicode_8z8z(name, &text, 0) == IDN2_OK.rawValue, let text else { return name }
@@ -81,7 +81,7 @@ package enum InternationalName {
         }
         defer { idn2_free(ascii) }
         let text = String(cString: ascii)
-        // Some signs map to a dot, and some to nothing.
+        // Some characters map to a dot, and some to nothing.
         guard !text.isEmpty, !text.utf8.contains(UInt8(ascii: ".")) else {
             throw InternationalNameError(label: label, reason: "it holds a sign that no label may")
         }
@@ -92,7 +92,7 @@ package enum InternationalName {
     private static let standard = Int32(bitPattern: IDN2_NFC_INPUT.rawValue | IDN2_NONTRANSITIONAL.rawValue)
 }
 
-/// The label that is no international name, and why.
+/// The label that is not an international name, and why.
 package struct InternationalNameError: Error, Sendable, Hashable, CustomStringConvertible {
     /// As written.
     package let label: String

@@ -1,8 +1,8 @@
 internal import CPinproxyPSL
 internal import PinproxyTLS
 
-/// Names under which anybody can register: `com`, `co.uk`, `github.io`. A wildcard there covers strangers. The list is
-/// Debian's `publicsuffix`, or libpsl's own if that is newer or the package is missing.
+/// Suffixes that are open for registration: `com`, `co.uk`, `github.io`. A wildcard there covers strangers' hosts. The
+/// list is Debian's `publicsuffix`, or libpsl's own if that is newer or the package is missing.
 package final class PublicSuffixes: Sendable {
     package static let system = PublicSuffixes()
 
@@ -21,7 +21,7 @@ package final class PublicSuffixes: Sendable {
 }
 
 extension PublicSuffixes {
-    /// Whether a registry sells names below it, as with `co.uk`, and not a company, as with `github.io`. The name is in
+    /// Whether it belongs to a registry, as `co.uk` does, and not to a company, as `github.io` does. The name is in
     /// lower-case A-labels.
     func isRegistry(_ name: String) -> Bool {
         psl_is_public_suffix2(list, name, PSL_TYPE_ICANN | PSL_TYPE_NO_STAR_RULE) == 1

@@ -10,7 +10,7 @@ public struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
         /// A digest without `sha256/`.
         case noPrefix(SHA256Digest)
         case unknownAlgorithm(String)
-        /// `SHA256/`, `sha-256/`, `sha256:`; nil: what follows is no digest.
+        /// `SHA256/`, `sha-256/`, `sha256:`; nil: it isn't followed by a digest.
         case spelling(SHA256Digest?)
         /// A path where a pin belongs.
         case fileName

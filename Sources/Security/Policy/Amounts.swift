@@ -1,4 +1,4 @@
-// How amounts are written for people: "1 day", not "1 days".
+// Amounts in messages: "1 day", not "1 days".
 
 package import PinproxyTLS
 

@@ -1,13 +1,13 @@
 package import PinproxyTLS
 
-/// The day on which an entry's pins expire.
+/// The date when an entry's pins expire.
 ///
 /// ```yaml
 /// expires: 2027-06-30      # from the beginning of that day (UTC) on; or 2027-06-30T12:00:00Z
 /// on_expiry: report        # enforce | report | deny
 /// ```
 ///
-/// `pin.expiring` is logged from 30 days before, and then `on_expiry` applies.
+/// `pin.expiring` is logged from 30 days before. At the date, `on_expiry` applies.
 package struct PinExpiry: Sendable, Hashable {
     package let date: UnixTime
     package let action: OnExpiry

@@ -95,7 +95,7 @@ package struct EnforcementCondition: Sendable, Hashable {
 }
 
 extension PinRollout {
-    /// Why pins are reported or enforced, and until when, for people. Begins with `reported` or `enforced`.
+    /// Why pins are reported or enforced, and until when, in human-readable form. Begins with `reported` or `enforced`.
     /// - Parameter record: what was counted; nil: unknown.
     package func text(at time: UnixTime, counted record: PinHistory.EntryRecord? = nil) -> String {
         let state = enforcement(at: time) == .enforce ? "enforced" : "reported"

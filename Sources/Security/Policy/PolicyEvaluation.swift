@@ -31,7 +31,7 @@ extension SecurityPolicy {
 
     /// Verifies with the pinned certificates as the only anchors.
     /// - Parameters:
-    ///   - trusted: the chain to the anchors, whose certificates may be issuers that the server doesn't send.
+    ///   - trusted: the chain to the anchors. It may hold issuers that the server doesn't send.
     ///   - anchors: where to find a certificate, such as a root, pinned by its fingerprint.
     func verifyToPins(
         _ presented: PresentedChain, trusted: VerifiedChain?, anchors: TrustAnchors, name: ServerName?, time: UnixTime
@@ -53,7 +53,7 @@ private struct Evaluation {
     let anchors: TrustAnchors
     let time: UnixTime
 
-    /// The name to check, if the policy wants that.
+    /// The name to check, if the policy requires that.
     var checkedName: ServerName? { policy.validatesDomainName ? host : nil }
 
     func verdict() -> Verdict {
@@ -102,7 +102,7 @@ private struct Evaluation {
         case .failure(let failure):
             return mismatch(.pinnedAnchors(failure), chain: trusted)
         case .success(let chain):
-            // The chain to a pinned certificate ends there; pins further up match in the other one.
+            // The chain to a pinned certificate ends there; pins further up match in the other chain.
             for chain in [chain, trusted].compactMap(\.self) {
                 if let match = policy.pins.match(in: chain, position: policy.position) {
                     return accepted(chain: chain, trusted: trusted, pin: match.pin, depth: match.depth)
@@ -112,7 +112,7 @@ private struct Evaluation {
         }
     }
 
-    /// Without a verified chain the leaf's key is the only one that the peer proves.
+    /// Without a verified chain the peer proves only the leaf's key.
     private func byLeafKey() -> Verdict {
         let mayMatch = policy.position == .any || policy.position == .leaf
         guard mayMatch, let pin = policy.pins.pin(for: presented.leaf, depth: 0) else {

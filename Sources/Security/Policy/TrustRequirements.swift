@@ -2,7 +2,7 @@ package import PinproxyTLS
 
 /// Requirements besides the anchors, the name and the pins: per host, or in the `defaults` of the pin file.
 ///
-/// | key                 | asks                                                                         |
+/// | key                 | requires                                                                     |
 /// |---------------------|------------------------------------------------------------------------------|
 /// | `min_tls`           | TLS 1.3, where 1.2 is not enough                                             |
 /// | `ocsp`              | a fresh OCSP response, stapled, that the leaf isn't revoked                  |
@@ -17,7 +17,7 @@ package struct TrustRequirements: Sendable, Equatable {
     package var stapling: OCSPStapling
     /// Nil: no check.
     package var revocationLists: RevocationLists?
-    /// The logs whose timestamps count; nil: no check.
+    /// The logs with accepted timestamps; nil: no check.
     package var transparencyLogs: TransparencyLogs?
     /// In seconds, both ends counted (RFC 5280 section 4.1.2.5); nil for any.
     package var maximumLeafLifetime: Int64?

@@ -1,15 +1,14 @@
-/// Several serializers, asked in order; the first that accepts a response decides: AFCompoundResponseSerializer.
+/// Tries several serializers in order; the first that accepts a response decides: AFCompoundResponseSerializer.
 ///
-/// If none accepts, that is an error with each one's reason. (The original hands out the body as it is then,
-/// whatever it is.)
+/// If no serializer accepts, the error has each one's reason. (The original then returns the raw body.)
 public struct CompoundResponseSerializer: Sendable {
-    /// Asked in this order.
+    /// Tried in this order.
     public let serializers: [any ResponseSerializer]
 
     /// - Parameter serializers: the first that accepts a response makes its value.
     public init(_ serializers: [any ResponseSerializer]) { self.serializers = serializers }
 
-    /// - Returns: the value of the first serializer that accepts, nil if it has none.
+    /// - Returns: the value of the first serializer that accepts; nil if it makes no value.
     public func value(of body: [UInt8], head: ResponseHead) throws(ResponseSerializationError) -> Any? {
         var errors: [ResponseSerializationError] = []
         for serializer in serializers {
@@ -24,7 +23,7 @@ public struct CompoundResponseSerializer: Sendable {
 }
 
 extension ResponseSerializationError {
-    /// None accepts. The reason that came furthest is first: malformed JSON rather than a type that isn't XML's.
+    /// No serializer accepts. The reason that got furthest is first: malformed JSON before a type that isn't XML's.
     init(none errors: [ResponseSerializationError]) {
         func isOfBody(_ error: ResponseSerializationError) -> Bool {
             if case .malformedBody = error.reason { true } else { false }

@@ -1,14 +1,13 @@
-/// The Content-Type of a response, as it came, perhaps malformed. Case and parameters don't count (RFC 9110 section
-/// 8.3).
+/// The Content-Type of a response, perhaps malformed. Case and parameters don't count (RFC 9110 section 8.3).
 ///
-/// A combined field (`text/html, application/json`) is malformed: recipients don't agree which half counts.
+/// A combined field (`text/html, application/json`) is malformed: recipients disagree about which half counts.
 public struct ContentType: Sendable, Hashable, CustomStringConvertible {
     /// `application/json`, in lower case; nil if the value is malformed.
     public let essence: String?
-    /// As much of what came as is shown, and a byte more if there was more.
+    /// The bytes to show, and one more if the value is longer.
     private let received: [UInt8]
 
-    /// - Parameter text: the value of Content-Type, right or wrong.
+    /// - Parameter text: the value of Content-Type, valid or not.
     public init(_ text: String) {
         var copy = text
         self = copy.withUTF8 { ContentType($0.span) }
@@ -28,7 +27,7 @@ public struct ContentType: Sendable, Hashable, CustomStringConvertible {
 
     private static let longestShown = 100
 
-    /// For people: what came, without control characters and at most 100 bytes of it.
+    /// For display: the value without control characters, at most 100 bytes of it.
     public var description: String { ShownBytes.text(received.span, most: Self.longestShown) }
 
     private static func essence(of bytes: Span<UInt8>) -> String? {

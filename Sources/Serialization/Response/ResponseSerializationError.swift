@@ -28,11 +28,11 @@ public struct ResponseSerializationError: Error, Sendable, Hashable, CustomStrin
         case tooLongToJudge(limit: Int)
     }
 
-    /// What is wrong, for programs.
+    /// The reason, for programs.
     public let reason: Reason
-    /// What would have been accepted, for people: `200-299, 304`, `application/json`, `JSON`.
+    /// The acceptable values, in human-readable form: `200-299, 304`, `application/json`, `JSON`.
     public let expected: String
-    /// What else is wrong: the content type under a status, or each of several serializers' own reason.
+    /// Further errors: the content type besides a status, or the reason of each of several serializers.
     public let underlying: [ResponseSerializationError]
 
     init(_ reason: Reason, expected: String, underlying: [ResponseSerializationError] = []) {
@@ -55,7 +55,7 @@ public struct ResponseSerializationError: Error, Sendable, Hashable, CustomStrin
         }
     }
 
-    /// What came instead of what was expected, for people.
+    /// The received value, in human-readable form.
     public var received: String {
         switch reason {
         case .unacceptableStatus(let status): "\(status)"
@@ -74,7 +74,7 @@ public struct ResponseSerializationError: Error, Sendable, Hashable, CustomStrin
     /// A line without the host: `Unacceptable status 500`.
     public var description: String { text(source: nil) }
 
-    /// A line for people: `Unacceptable status 500 from api.example.com`.
+    /// A human-readable line: `Unacceptable status 500 from api.example.com`.
     public func description(host: String) -> String { text(source: host) }
 
     private func text(source: String?) -> String {

@@ -4,13 +4,13 @@
 ///     let head = ResponseHead(status: 200, contentType: ContentType("application/json"), body: .unknownLength)
 ///     let object = try serializer.value(of: body, head: head)
 ///
-/// A response is judged in two steps: its head by status and content type, then its body. The body comes without
-/// its content codings; see ``ContentDecoder``.
+/// A response is judged in two steps: its head by status and content type, then its body. Pass the body without content
+/// codings; see ``ContentDecoder``.
 public protocol ResponseSerializer<Value>: Sendable {
-    /// What is made of a body.
+    /// The value made from a body.
     associatedtype Value
 
-    /// For people: `JSON`.
+    /// For display: `JSON`.
     var format: String { get }
     /// Others are refused, whatever the body.
     var acceptableStatuses: [StatusRange] { get }
@@ -18,7 +18,7 @@ public protocol ResponseSerializer<Value>: Sendable {
     var acceptableContentTypes: [MediaRange]? { get }
 
     /// - Returns: nil for a body without a value, such as an empty one.
-    /// - Throws: what is wrong in the body, and where.
+    /// - Throws: the body's defect, and its place.
     func value(ofBody body: [UInt8]) throws(BodyDefect) -> Value?
 
     /// Judges without making a value, which may be cheaper.
@@ -34,7 +34,7 @@ extension ResponseSerializer {
         if let error = criteria.error(in: head, bodyIsEmpty: bodyIsEmpty) { throw error }
     }
 
-    /// Judges a whole response, whose body has no content codings. Nil for a body without a value.
+    /// Judges a whole response; its body has no content codings. Nil for a body without a value.
     public func value(of body: [UInt8], head: ResponseHead) throws(ResponseSerializationError) -> Value? {
         try validate(head, bodyIsEmpty: body.isEmpty)
         do {
@@ -69,6 +69,6 @@ struct HeadCriteria: Sendable {
 }
 
 extension [MediaRange] {
-    /// Of texts that are known to be right.
+    /// From texts known to be valid.
     static func known(_ texts: String...) -> [MediaRange] { texts.compactMap { try? MediaRange($0) } }
 }

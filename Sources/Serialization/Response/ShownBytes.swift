@@ -1,4 +1,4 @@
-/// Received bytes for people: whatever a terminal or a log could take for more than text is escaped.
+/// Shows received bytes: escapes everything that a terminal or a log could take for more than text.
 package enum ShownBytes {
     package static func text(_ bytes: Span<UInt8>, most: Int = 100) -> String {
         let shown = min(bytes.count, most)

@@ -73,7 +73,7 @@ package struct MessageReader {
         return String(decoding: bytes[at..<at + count], as: UTF8.self)
     }
 
-    /// Words for people, cut to what they read and without what a terminal could take for more than text.
+    /// Text for display: cut to a readable length, and escaped for terminals.
     mutating func shownText() throws(MalformedMessage) -> String {
         ShownBytes.text(Array(try text().utf8).span, most: 1000)
     }

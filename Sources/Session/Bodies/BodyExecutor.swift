@@ -44,10 +44,10 @@ package enum BodyWorkFailure: Error, Sendable, Hashable {
     case noRoom
     /// `limits.bodies` is spent.
     case noBudget(limit: Int)
-    /// The worker process can't be started; why, for people.
+    /// The worker process can't be started, with a human-readable reason.
     case unavailable(String)
     case timedOut(after: Duration)
-    /// The worker process ended; how, for people.
+    /// The worker process ended, with a human-readable account.
     case ended(String)
     case malformedAnswer
 

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// A response whose body arrives to be stored. What is removed meanwhile isn't stored: an unsafe request or a purge may
-/// have made it useless (RFC 9111 section 4.4).
+/// A response to store once its body has arrived. If it is removed meanwhile it isn't stored: an unsafe request or a
+/// purge may have invalidated it (RFC 9111 section 4.4).
 final class Arrival: Sendable {
     private let isAbandoned = Atomic(false)
 

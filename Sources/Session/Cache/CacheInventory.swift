@@ -11,7 +11,7 @@ package struct StoreFigures: Sendable, Equatable {
     package let responses: Int
 }
 
-/// What is stored of one origin.
+/// The stored responses of one origin.
 package struct StoredOrigin: Sendable, Equatable {
     /// `https://example.com`
     package let origin: String
@@ -26,7 +26,7 @@ package struct StoredOrigin: Sendable, Equatable {
     }
 }
 
-/// What is removed together.
+/// Responses to remove together.
 package enum PurgeScope: Sendable, Equatable {
     case all
     /// Over http and https; nil: on every port.
@@ -43,7 +43,7 @@ package enum PurgeScope: Sendable, Equatable {
     }
 }
 
-/// The cache on disk can't be asked, or didn't do what it was asked for.
+/// The cache on disk can't be asked, or has failed.
 package struct CacheProblem: Error, CustomStringConvertible {
     package let description: String
 
@@ -53,9 +53,9 @@ package struct CacheProblem: Error, CustomStringConvertible {
     fileprivate init(_ failure: StoringFailure) { description = "the cache on disk: \(failure)" }
 }
 
-/// What is stored, for people and metrics. All but ``figures`` walk over it, and wait for the disk.
+/// The contents of the cache, for display and metrics. All but ``figures`` walk over it, and wait for the disk.
 extension ResponseCache {
-    /// Asks the store on disk; nil: there is none.
+    /// Asks the store on disk; nil: there is no such store.
     private func onDisk<Answer>(
         _ ask: (DiskStore) throws(StoringFailure) -> Answer
     ) throws(CacheProblem) -> Answer? {
@@ -92,10 +92,10 @@ extension ResponseCache {
         return Array(found.values.sorted { ($0.bytes, $1.origin) > ($1.bytes, $0.origin) }.prefix(most))
     }
 
-    /// All that is stored for a URL, for whomever.
+    /// Everything stored for a URL, for any client.
     /// - Parameters:
     ///   - asked: a request for it.
-    ///   - policies: those in force.
+    ///   - policies: the policies in force.
     package func responses(
         for url: RequestURL, asked: OwnedRequest, under policies: Set<CachePolicy>
     ) throws(CacheProblem) -> [(owner: CacheKey.Owner, store: CacheRules.Store, response: StoredResponse)] {
@@ -113,7 +113,7 @@ extension ResponseCache {
         return found
     }
 
-    /// How many responses are in memory for its path with other queries or ports, or over the other scheme.
+    /// The number of responses in memory for its path with other queries or ports, or over the other scheme.
     package func neighbours(of url: RequestURL) -> Int {
         var count = 0
         memory.forEach { key, _ in
@@ -122,7 +122,7 @@ extension ResponseCache {
         return count
     }
 
-    /// - Returns: how many responses went.
+    /// - Returns: the number of removed responses.
     package func remove(_ scope: PurgeScope) throws(CacheProblem) -> Int {
         let ofMemory = memory.removeAll(where: scope.includes)
         let ofDisk = try onDisk { store throws(StoringFailure) in
@@ -138,7 +138,7 @@ extension ResponseCache {
 }
 
 extension RequestURL {
-    /// Nil: it is no URL.
+    /// Nil: not a URL.
     fileprivate static func port(of url: String) -> UInt16? { (try? RequestURL(url))?.authority.port }
 }
 

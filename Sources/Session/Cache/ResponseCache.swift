@@ -9,12 +9,12 @@ package final class ResponseCache: Sendable {
     private let onDisk = Mutex<DiskTier?>(nil)
     package let objections = StorageObjections()
     private let confirmations = Mutex<Set<CacheKey>>([])
-    /// Confirmations in the background at one time; beyond it a stale response stays as it is.
+    /// The most confirmations in the background at a time; beyond it a stale response stays unconfirmed.
     private static let mostConfirmations = 64
 
     package struct Counts: Sendable {
         package var results: [CacheResult: Int] = [:]
-        /// Bytes of bodies that no origin had to send.
+        /// Bytes of bodies served without an origin.
         package var savedBytes = 0
         package var stored = 0
 
@@ -59,7 +59,7 @@ package final class ResponseCache: Sendable {
 
     func countStored() { stored.value.add(1, ordering: .relaxed) }
 
-    /// Puts what the origin confirmed in the place of what was stored, if that is still there.
+    /// Replaces a stored response by the confirmed one, if it is still there.
     func confirm(_ response: StoredResponse, insteadOf old: StoredResponse, for key: CacheKey) {
         if case .file = response.body {
             disk?.confirm(response)
@@ -72,7 +72,7 @@ package final class ResponseCache: Sendable {
         if case .file(let body) = response.body { disk?.remove(body) } else { memory.remove(response, for: key) }
     }
 
-    /// Removes all of a URL.
+    /// Removes all responses of a URL.
     func remove(_ key: CacheKey) {
         memory.remove(key)
         disk?.remove(key)
@@ -96,7 +96,7 @@ package final class ResponseCache: Sendable {
 
     // MARK: Confirmations in the background
 
-    /// Whether the caller shall ask the origin: nobody else does. It ends with ``endConfirmation(of:)``.
+    /// Whether the caller must ask the origin, since nobody else does. End with ``endConfirmation(of:)``.
     func beginConfirmation(of key: CacheKey) -> Bool {
         confirmations.withLock { $0.count < Self.mostConfirmations && $0.insert(key).inserted }
     }

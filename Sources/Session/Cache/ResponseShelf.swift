@@ -1,5 +1,4 @@
-/// Stored responses by URL, in the order of their last use. A linked list in an array: each step takes the same time,
-/// however many there are.
+/// Stored responses by URL, in the order of their last use. A linked list in an array: each step takes constant time.
 struct ResponseShelf {
     /// A URL's responses, the latest first, and its neighbours in the order of use.
     struct Place {
@@ -23,7 +22,7 @@ struct ResponseShelf {
     private(set) var size = 0
     /// Responses.
     private(set) var count = 0
-    /// Responses whose bodies arrive, by URL.
+    /// Responses with a body in arrival, by URL.
     private var arrivals: [CacheKey: [Arrival]] = [:]
 
     mutating func use(_ place: Int) {
@@ -48,7 +47,7 @@ struct ResponseShelf {
         if known.responses.isEmpty { remove(place) } else { set(known, at: place) }
     }
 
-    /// Puts a response in the place of another one, if that is still there.
+    /// Replaces a response by another, if it is still there.
     mutating func replace(_ old: StoredResponse, with response: StoredResponse, for key: CacheKey) {
         guard let place = index[key], places[place]?.responses.contains(where: { $0 === old }) == true else { return }
         insert(response, for: key)
@@ -66,7 +65,7 @@ struct ResponseShelf {
         if arrivals[key]?.isEmpty == true { arrivals[key] = nil }
     }
 
-    /// What arrives isn't stored: the URL was removed meanwhile.
+    /// Abandons arrivals: the URL was removed meanwhile.
     mutating func abandonArrivals(where isMeant: (CacheKey) -> Bool) {
         for (key, list) in arrivals where isMeant(key) { for arrival in list { arrival.abandon() } }
     }

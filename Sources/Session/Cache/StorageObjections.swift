@@ -6,9 +6,9 @@ package enum StorageObjection: Sendable, Equatable {
     case refused(StorageRefusal)
     /// Its server would have been refused, and was only reported.
     case reported
-    /// It has no end: server-sent events and their like.
+    /// It has no end, like server-sent events.
     case endless
-    /// It broke off, was refused by a rule, was too long, or there was no memory for it.
+    /// It was interrupted, was refused by a rule, was too long, or there was no memory for it.
     case incomplete
 }
 

@@ -2,7 +2,7 @@ package import PinproxyCaching
 import PinproxyDiskStore
 import PinproxyHTTPWire
 
-/// What is known of a stored response, for people.
+/// A stored response's details, in human-readable form.
 extension StoredResponse {
     package var isForEverybody: Bool { isShared }
     /// Bytes.

@@ -14,13 +14,13 @@ final class StoringBody: BodySource, BodySink {
         self.keeper = keeper
     }
 
-    /// Has the complete body; nil: it broke off, is too long, or there was no room for it.
+    /// Has the complete body; nil: it was interrupted, is too long, or there was no memory for it.
     var whole: (any BodyKeeper)? { isWhole ? keeper : nil }
 
     var moved: UInt64 { source.moved }
 
     func move(to sink: any BodySink, readable: Bool) -> BodyMove {
-        // Without a copy there is no detour.
+        // Without a copy the body goes straight to the sink.
         guard keeper != nil else { return source.move(to: sink, readable: readable) }
         self.sink = sink
         defer { self.sink = nil }

@@ -1,8 +1,8 @@
 package import PinproxyTLS
 
-/// What a stored response is found by, besides its policy and the fields in Vary.
+/// The key of a stored response, besides its policy and the fields in Vary.
 package struct CacheKey: Sendable, Hashable {
-    /// For whom a response is stored.
+    /// The clients that a response is stored for.
     package enum Owner: Sendable, Hashable {
         case everybody
         /// A user of this machine.

@@ -59,7 +59,7 @@ package final class Destination {
     package var defaultPort: UInt16 { isSecure ? 443 : 80 }
 }
 
-/// Where the configuration sets a host's policy, for people.
+/// Where the configuration sets a host's policy, in human-readable form.
 package struct PolicySource: Sendable, Hashable {
     /// As written, e.g. `*.example.com`.
     package let pattern: String

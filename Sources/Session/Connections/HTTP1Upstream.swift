@@ -9,7 +9,7 @@ package final class HTTP1Upstream: UpstreamConnection {
     package let parentHop: ParentHop?
     package let responses: MessagePipe
     let requests: HTTP1Outlet
-    // Unchecked below: each is stored whole, or changed by code that calls nobody, as the parser is.
+    // Unchecked below: each is stored whole, or changed by code that calls no other code, as the parser is.
     /// Bound to one client's credentials: not shared.
     @exclusivity(unchecked) package var isPersonal = false
     /// The exchange in flight.

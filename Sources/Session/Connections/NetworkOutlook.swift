@@ -1,9 +1,9 @@
 package import PinproxyReachability
 
-/// Whether upstream connections can be made, and over which kind of link. The main loop passes it to the workers.
+/// Whether upstream connections can be made, and the kind of link. The main loop passes it to the workers.
 package struct NetworkOutlook: Sendable, Equatable {
     private var machine = ReachabilityStatus.unknown
-    /// Status of hosts with reachability of their own, by ``OriginKey/host``.
+    /// Status of individually watched hosts, by ``OriginKey/host``.
     private var hosts: [String: ReachabilityStatus] = [:]
     private(set) var isViaWWAN = false
 
@@ -16,8 +16,8 @@ package struct NetworkOutlook: Sendable, Equatable {
         }
     }
 
-    /// Why no connection to the host can be made now, this machine's own addresses apart. A followed host is judged by
-    /// its own status; others need total isolation, since without a default route local networks can still be reached.
+    /// Why no connection to the host can be made now, except to this machine's own addresses. A watched host follows
+    /// its own status. Other hosts need total isolation, since local networks can be reached without a default route.
     func obstacle(to host: String) -> UnreachableReason? {
         switch hosts[host] {
         case .reachable?, .notReachable(.noSuchHost)?: return nil

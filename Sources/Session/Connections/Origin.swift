@@ -4,20 +4,20 @@ import PinproxyTransport
 
 // One idea with UpstreamConnection.swift: an origin keeps its idle connections, and a connection returns to its origin.
 
-/// What an exchange needs of its connection.
+/// An exchange's requirement for its connection.
 package enum ConnectionNeed: Sendable {
     case any
-    /// A window that lets a body go. One that others' bodies have filled may stay so for as long as the origin reads
-    /// none.
+    /// An open send window for a body. A window filled by others' bodies may stay full as long as the origin doesn't
+    /// read.
     case window
-    /// Another protocol than HTTP: a connection of its own, or one that takes extended CONNECTs (RFC 8441).
+    /// A protocol other than HTTP: an unshared connection, or one that takes extended CONNECTs (RFC 8441).
     case upgrade
-    /// A connection of its own.
+    /// An unshared connection.
     case own
-    /// A new connection and its first stream: those at hand have refused it again and again.
+    /// A new connection and its first stream: existing ones have refused it repeatedly.
     case fresh
 
-    /// Where no shared connection is at hand.
+    /// Without a shared connection at hand.
     var isOfItsOwn: Bool {
         switch self {
         case .any, .window, .fresh: false
@@ -30,13 +30,13 @@ package enum ConnectionNeed: Sendable {
 package final class Origin {
     package let key: OriginKey
     /// Its idle connections' places in the pool's order, most recently used last.
-    // Changed by code that calls nobody.
+    // Changed by code that calls no other code.
     @exclusivity(unchecked) fileprivate var idle: [Int] = []
     /// The connections that exchanges share, in use or idle. Each leaves when it closes, which its deadlines bound.
     @exclusivity(unchecked) package private(set) var shared: [HTTP2Upstream] = []
-    /// What it chose when it was connected to last; nil: unknown.
+    /// The protocol of its last connection; nil: unknown.
     package internal(set) var chosenProtocol: HTTPProtocol?
-    /// The connection attempt that exchanges wait for together.
+    /// The connection attempt that several exchanges wait for.
     var attempt: SharedAttempt?
     /// The configuration no longer makes its connections: they are not used again. A waiting client may get another
     /// connection, a limited number of times, since each costs the origin a handshake.
@@ -152,7 +152,7 @@ package final class Origin {
 /// all origins the longest idle connection is closed, as is one that ends or sends.
 package final class UpstreamPool {
     private let capacity: Int
-    // Changed by code that calls nobody.
+    // Changed by code that calls no other code.
     @exclusivity(unchecked) private var idle = RestingOrder<UpstreamConnection>()
 
     private struct Known {
@@ -161,7 +161,7 @@ package final class UpstreamPool {
     }
 
     private var origins: [OriginKey: Known] = [:]
-    // Stored whole, or changed by code that calls nobody.
+    // Stored whole, or changed by code that calls no other code.
     @exclusivity(unchecked) fileprivate private(set) var network: UInt64 = 0
     @exclusivity(unchecked) fileprivate private(set) var isClosed = false
 
@@ -171,7 +171,7 @@ package final class UpstreamPool {
         origins.values.reduce(0) { $0 + $1.origin.shared.count { $0.restingPlace != nil } }
     }
 
-    /// Receives what the peers of shared connections did to them.
+    /// Receives notices about peers of shared connections.
     package var noticed: ((HTTP2Notice, HTTP2Upstream) -> Void)?
 
     package init(capacity: Int = UpstreamPool.largestCapacity) {

@@ -33,7 +33,7 @@ package struct Limits: Sendable, Equatable {
     package var replayBody = 1 << 20
     /// Of a body in flight; nil: any rate.
     package var minimumRate: MinimumRate? = MinimumRate(bytes: 1 << 10, within: .seconds(300))
-    /// Bytes of all bodies kept at one time.
+    /// Bytes of all bodies kept at a time.
     package var bodies = BodyBudget.usualLimit
 
     package init() {}

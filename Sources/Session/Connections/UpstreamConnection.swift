@@ -14,7 +14,7 @@ package struct ConnectMetrics: Sendable {
     package init() {}
 }
 
-/// What every new connection to an origin is made of.
+/// The parts of every new connection to an origin.
 struct Establishment {
     let loop: EventLoop
     let stream: ByteStream
@@ -84,7 +84,7 @@ package class UpstreamConnection {
 
     /// ALPN name (RFC 7301 section 6).
     package var applicationProtocol: String { HTTPProtocol.http1.rawValue }
-    /// Exchanges share it, each with a stream of its own.
+    /// Exchanges share it, each on a separate stream.
     package final var hasStreams: Bool { self is HTTP2Upstream }
 
     /// Marks later packets. Where exchanges share the connection, the last one to begin decides.
@@ -102,7 +102,7 @@ package class UpstreamConnection {
         stream.stop()
     }
 
-    /// One who held it for an exchange that didn't begin lets it go: closes it, unless others share it.
+    /// Releases it for an exchange that didn't begin: closes it, unless others share it.
     package func letGo() { close() }
 
     // MARK: Idle

@@ -118,7 +118,7 @@ package final class UpstreamProbe: ByteStreamOwner {
             // A chain without proof of its key could be anybody's copy.
             guard stream.withTLS({ $0.isServerKeyProved }) == true else { return fail(.tls(error, nil)) }
             if verdict.evidence == nil {
-                // It broke off without evidence.
+                // It was interrupted without evidence.
                 verdict = policy.confirm(verdict, with: PeerEvidence(), at: connector.unixTime())
                 guard verdict.isAccepted else { return fail(.refused(verdict, nil)) }
             }

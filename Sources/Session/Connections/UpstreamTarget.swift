@@ -13,8 +13,8 @@ package struct UpstreamTarget: Sendable {
         case tls(SecurityPolicy, TrustAnchors, ServerName)
     }
 
-    /// Which addresses it may have, besides ``OriginKey/addresses``. Not part of the key: a connection made without
-    /// this limit serves if its address is allowed (``Origin/lease(for:at:within:)``).
+    /// Its permitted addresses, besides ``OriginKey/addresses``. Not part of the key: a connection made without this
+    /// limit serves if its address is allowed (``Origin/lease(for:at:within:)``).
     package enum Reach: Sendable, Hashable {
         case anywhere
         /// No internal address, after a redirect from the internet. `orUnknown`: a parent proxy may look up the host.
@@ -36,7 +36,7 @@ package struct UpstreamTarget: Sendable {
     package let via: String?
     /// Settings that differ from the connector's.
     let tls: ClientTLS?
-    /// What the origin is offered by ALPN, best first.
+    /// The ALPN offer to the origin, best first.
     package private(set) var protocols: [HTTPProtocol]
     /// How often an HTTP/2 connection in use is probed; nil: never.
     let ping: Duration?
@@ -70,7 +70,7 @@ package struct UpstreamTarget: Sendable {
     private static func generation(
         of policy: SecurityPolicy, _ anchors: TrustAnchors, _ tls: ClientTLS?, _ protocols: [HTTPProtocol]
     ) -> SHA256Digest {
-        // A list of its own only, as other digests have a fixed length.
+        // Only an unusual list, as the other digests have a fixed length.
         let offer = protocols == HTTPProtocol.usual ? [] : protocols.flatMap { Array(",\($0.rawValue)".utf8) }
         return SHA256Digest.of(policy.digest.bytes + anchors.digest.bytes + (tls?.digest.bytes ?? []) + offer)
     }

@@ -9,9 +9,9 @@ package enum RedirectRuling {
     case follow(Destination, ExchangeRules?)
     /// The proxy can't follow it as the client would: the client gets the redirect.
     case pass
-    /// Forbidden; why, for people.
+    /// Forbidden, with a human-readable reason.
     case refuse(String)
-    /// Impossible; why, for people.
+    /// Impossible, with a human-readable reason.
     case fail(String)
 }
 
@@ -66,7 +66,7 @@ package protocol ExchangeGuide: AnyObject {
     func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling
     /// Credentials for an https origin without a rule's; nil: pass the challenges on.
     func credentials(for challenges: [Challenge], at url: RequestURL) -> Credentials?
-    /// For whom a private response is stored; nil: nobody knows, so that none is.
+    /// The owner of a stored private response; nil: unknown, so that it isn't stored.
     var cacheOwner: CacheKey.Owner? { get }
     /// How the log words a failure, as in the client's response.
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal

@@ -43,7 +43,7 @@ extension HoldsRequest {
     package func wantsRead(_ wanted: Bool) {}
 }
 
-/// A downstream that no client gets the answer of directly. Those concerned have tasks of their own, or none.
+/// A downstream that answers no client directly. The clients concerned have separate tasks, or none.
 protocol ActsForClients: HoldsRequest, ExchangeGuide {
     /// Reports connection attempts on behalf of the client that caused them.
     var report: AttemptReport { get }
@@ -56,7 +56,7 @@ extension ActsForClients {
         report(result)
     }
 
-    /// For the log alone.
+    /// Only for the log.
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {
         TaskRecord.Refusal(status: 502, cause: failure.cause, errorType: "proxy_internal_response")
     }

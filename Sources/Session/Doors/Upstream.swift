@@ -3,12 +3,12 @@ package import PinproxyHTTPWire
 package enum ResponseHeadProgress {
     case incomplete
     case complete(ResponseTraits)
-    /// The upstream ended or failed within it; why, for people.
+    /// The upstream ended or failed within it, with a human-readable reason.
     case ended(String)
-    /// The upstream says that it did nothing for the request (RFC 9113 section 8.7); why, for people.
+    /// The upstream says that it didn't process the request (RFC 9113 section 8.7), with a human-readable reason.
     case unprocessed(String)
-    /// The upstream did nothing for the request, which it takes over HTTP/1.1 only (RFC 9113 section 7); why, for
-    /// people.
+    /// The upstream didn't process the request, and takes it only over HTTP/1.1 (RFC 9113 section 7), with a
+    /// human-readable reason.
     case needsOwnConnection(String)
     case malformed(WireError)
     case tooLarge

@@ -10,7 +10,7 @@ package final class Exchange: UpstreamReceiver {
     // unowned: the downstream keeps the exchange, and ``whileHeld(_:)`` retains it during calls from elsewhere.
     @exclusivity(unchecked) package unowned var downstream: (any Downstream)!
     let session: LoopSession
-    // Stored whole, or changed by code that calls nobody: exclusivity checks would cost more than the access.
+    // Stored whole, or changed by code that calls no other code: exclusivity checks would cost more than the access.
     @exclusivity(unchecked) package private(set) var state = ExchangeState()
     /// The task's record. The downstream fills in what only it knows.
     package var record = TaskRecord()
@@ -124,7 +124,7 @@ package final class Exchange: UpstreamReceiver {
     func clearDeadline() { deadline.clear() }
 
     func keepTime() {
-        // A pause that a rule asks for delays nobody, however long it is.
+        // A pause that a rule requests counts as no delay, however long it is.
         if let throttle, throttle.isPausing, state.passesRequest {
             clock.stop()
             return deadline.clear()

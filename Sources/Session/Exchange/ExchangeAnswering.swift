@@ -2,9 +2,9 @@ import PinproxyHTTPWire
 import PinproxySerialization
 import PinproxyTransport
 
-/// Challenges answered from configured credentials (RFC 9110 section 11); unused where no rule has any.
+/// Challenges answered from configured credentials (RFC 9110 section 11); unused without a rule that has any.
 extension Exchange {
-    /// What rules, and the answer to a challenge, change in the request's head.
+    /// The changes to the request's head by rules, and by the answer to a challenge.
     func requestEdits() -> HeadEdits {
         var edits = rules?.edits ?? HeadEdits()
         if let itinerary { edits.append(authorization(for: itinerary)) }
@@ -44,13 +44,13 @@ extension Exchange {
         return ofRules.usable(at: itinerary.url.origin)
     }
 
-    /// Not for clients with credentials of their own, and over http only where the rules allow it.
+    /// Not if the client sends credentials, and over http only if the rules allow it.
     private func mayAnswer(_ itinerary: Itinerary) -> Bool {
         guard rules?.request.authorization == nil, !itinerary.carriesCredentials else { return false }
         return itinerary.url.isSecure || rules?.session.credentials?.allowsHTTP == true
     }
 
-    /// The 401 is answered by a new request, where that is possible.
+    /// Answers the 401 by a new request, if possible.
     func challenge(_ itinerary: Itinerary) -> ExchangeState.Head? {
         guard mayAnswer(itinerary), state.allows(.challenge, resendable: true) else { return nil }
         let hasBody = itinerary.keepsBody && itinerary.request.head.bodyLength != .none

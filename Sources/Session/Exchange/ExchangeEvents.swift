@@ -6,7 +6,7 @@ extension ExchangeState {
         case awaiting
         case interim
         case responding
-        /// `101 Switching Protocols` is going downstream.
+        /// `101 Switching Protocols` is being sent downstream.
         case switching
         /// The final response arrives, and is held back until it has been judged.
         case holding
@@ -14,9 +14,9 @@ extension ExchangeState {
     }
 
     package enum Request: Sendable, Equatable {
-        /// Waiting for the client: all that it sent has been passed on.
+        /// Waiting for the client: everything that it sent was passed on.
         case moving
-        /// Waiting for the origin: it is full, or hasn't said yet that it wants the body.
+        /// Waiting for the origin: it is full, or hasn't yet asked for the body.
         case stalled
         case sent
         /// The origin stopped reading; it may still answer.
@@ -32,11 +32,11 @@ extension ExchangeState {
         case suspendedBeforeSending
     }
 
-    /// What the client had of a broken response whose rest is requested.
+    /// The client's part of an interrupted response that is being resumed.
     enum Broken: Hashable {
         case no
         case forwarded
-        /// Nothing: the part received is held back.
+        /// No bytes: the received part is held back.
         case held
     }
 
@@ -54,7 +54,7 @@ extension ExchangeState {
         case upstreamReady(reused: Bool)
         /// `isFinal`: another try is useless, or wrong after a policy's refusal.
         case upstreamFailed(isFinal: Bool)
-        /// All that the client sent so far was passed on.
+        /// Everything that the client has sent was passed on.
         case requestPaused
         case requestStalled
         case requestResumed
@@ -67,14 +67,14 @@ extension ExchangeState {
         /// More of a response was passed on. `isBlocked`: the client's side is full.
         case responseMoved(isBlocked: Bool)
         case responseEnded
-        /// The response broke off, or broke its framing.
+        /// The response was interrupted, or broke its framing.
         /// - Parameter begun: some of it was passed on, or is being passed on.
         case responseBroke(begun: Bool, isBlocked: Bool = false, resumption: Resumption = .impossible)
         case judged(isAccepted: Bool)
         /// The upstream ended or failed before a whole head.
         /// - Parameters:
-        ///   - rule: by which the request may be sent again.
-        ///   - resendable: the message can be.
+        ///   - rule: allows sending the request again.
+        ///   - resendable: the message can be sent again.
         case upstreamEnded(_ rule: RetryRule, resendable: Bool)
         /// The shared response can't serve this exchange. `resendable`: the message can be sent alone.
         case notShared(resendable: Bool)
@@ -96,10 +96,10 @@ extension ExchangeState {
         case unacceptable
         /// A final one followed by another request: a redirect, or an answered challenge.
         case askAgain(RetryRule)
-        /// The rest of a broken response.
+        /// The remainder of an interrupted response.
         case rest
         case notNow
-        /// Not the rest: the entity changed, or the origin serves no ranges.
+        /// Not the remainder: the entity changed, or the origin serves no ranges.
         case another
         /// 101. `isWanted`: the request asked for it.
         case upgrade(isWanted: Bool)
@@ -117,22 +117,22 @@ extension ExchangeState {
         case resend
         /// Discard the response and obtain an upstream for a changed request; the connection may be reused.
         case askAgain
-        /// Obtain an upstream after a pause, to request the rest.
+        /// Obtain an upstream after a pause, to request the remainder.
         case reopen
-        /// Drop the head, and append the body to what was passed on before.
+        /// Drop the head, and append the body to the part already passed on.
         case takeUp
         case stopReadingRequest
         case forwardInterim, forwardFinal, forwardUpgrade
         case hold
         /// The body is complete.
         case judge
-        /// Forward what was kept, and what follows.
+        /// Forward the kept part and everything after it.
         case release
         case awaitHead
         /// Leave both sides alone until ``resume``.
         case pause
         case goOn
-        /// All was passed on.
+        /// Everything was passed on.
         case finish
         /// The connections carry another protocol now.
         case becomeRelay
@@ -150,7 +150,7 @@ extension ExchangeState {
     }
 
     package enum Patience: Sendable, Equatable {
-        /// Something else keeps the time, or nothing does.
+        /// Timed elsewhere, or not at all.
         case unlimited
         case firstByte
         case idle

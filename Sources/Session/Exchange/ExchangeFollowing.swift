@@ -6,7 +6,7 @@ import PinproxyTLS
 extension Exchange {
     var method: Method { itinerary?.method ?? request.method }
 
-    /// How to treat a final head that calls for another request; nil if it doesn't.
+    /// How to treat a final head that calls for another request; nil: it doesn't.
     func followUp(_ response: ResponseTraits, _ itinerary: Itinerary) -> ExchangeState.Head? {
         if response.status == 401 { return challenge(itinerary) }
         acceptedAnswer(of: itinerary)
@@ -18,7 +18,7 @@ extension Exchange {
 
     // MARK: The discarded response
 
-    /// Continues at once. The connection is reused if the request is sent and the response's rest is short and here.
+    /// Continues at once. Reuses the connection if the request is sent and the remaining response is short and here.
     func askAgain() -> ExchangeState.Event? {
         if let upstream = upstream.take(), let destination {
             let isReusable = state.request == .sent && isReadAway(upstream)
@@ -98,7 +98,7 @@ extension Exchange {
                 throw .bodyNotKept(limit: destination?.terms.limits.replayBody ?? 0)
             }
         } else if state.request != .sent {
-            // The rest of the body would have to be discarded first: the client, still sending, follows the redirect
+            // The remaining body would have to be discarded first: the client, still sending, follows the redirect
             // itself.
             return nil
         }

@@ -100,7 +100,7 @@ extension Exchange {
         if case .refused(let error)? = inspection.takeFinding(), refuses(error), let responseSink {
             return brokeForGood(responseSink)
         }
-        // The judgement of a forwarded body delays nobody.
+        // Judging a forwarded body doesn't delay the client.
         if case .ended = outcome { judgeForwarded(inspection) }
         return nil
     }

@@ -25,7 +25,7 @@ extension Exchange {
         }
     }
 
-    /// - Returns: nil if more must come.
+    /// - Returns: nil if more input is needed.
     private func found(_ progress: ResponseHeadProgress, on upstream: any Upstream) -> ExchangeState.Event? {
         switch progress {
         case .incomplete: return nil
@@ -53,7 +53,7 @@ extension Exchange {
         case .unprocessed(let cause):
             failure = .upstreamClosed(cause)
             record.triesAgain(.unprocessed)
-            // Streams that others opened before it may be all that the connection still took.
+            // Streams opened earlier may have been the last that the connection accepted.
             if state.refusals >= 2, !connectionNeed.isOfItsOwn { connectionNeed = .fresh }
             return .upstreamEnded(.unprocessed, resendable: canResend)
         case .needsOwnConnection(let cause):
@@ -161,7 +161,7 @@ extension Exchange {
         }
     }
 
-    /// The response broke off; its rest may be available.
+    /// The response was interrupted; the remainder may be available.
     func broke(_ failure: ExchangeFailure) -> ExchangeState.Event {
         self.failure = failure
         return .responseBroke(begun: true, resumption: takeBreak())
@@ -183,7 +183,7 @@ extension Exchange {
         return edits
     }
 
-    /// The origin answers: the request won't be sent again.
+    /// The origin answers, so the request won't be sent again.
     func forgetReplay() {
         replay?.body.forget()
         if replay != nil { replay = nil }

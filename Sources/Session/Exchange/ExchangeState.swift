@@ -28,13 +28,13 @@ package struct ExchangeState: Sendable, Hashable {
 
     package var isUnderWay: Bool { phase != .idle }
     package var isSuspended: Bool { suspension != .none }
-    /// A response broke off, and its rest is requested.
+    /// A response was interrupted, and the remainder is requested.
     package var asksForRest: Bool { broken != .no }
 
-    /// Whether the request may be sent again for that reason.
+    /// Whether the request may be sent again under that rule.
     package func allows(_ rule: RetryRule, resendable: Bool) -> Bool { retry.allows(rule, resendable: resendable) }
 
-    /// How often origins did nothing for the request of this hop, and it was sent again.
+    /// How often the request of this hop was sent again because an origin had not processed it.
     package var refusals: Int { Int(retry.unprocessed) }
 
     /// Whether bytes of the request must be handled.
@@ -203,7 +203,7 @@ package struct ExchangeState: Sendable, Hashable {
         }
     }
 
-    /// The answer to the request for the rest.
+    /// The answer to the request for the remainder.
     private mutating func receivedRest(_ head: Head) -> Action {
         switch head {
         case .rest:

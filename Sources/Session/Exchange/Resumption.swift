@@ -1,14 +1,14 @@
 import PinproxyEventLoop
 import PinproxyHTTPWire
 
-/// A download that may be continued after a break: its request, its validator and its progress.
+/// A download that can be resumed after an interruption: its request, validator and progress.
 final class Resumption {
     /// Bytes that make a connection worth another without a pause.
     static let progress: UInt64 = 64 << 10
 
     enum Answer {
         case rest
-        /// Why, for people. `wait`: nanoseconds before the next try.
+        /// The human-readable reason. `wait`: nanoseconds before the next try.
         case notNow(String, wait: UInt64)
         case another(String)
     }
@@ -27,7 +27,7 @@ final class Resumption {
     private let pauses: ResumptionPauses
     let pause: Deadline
 
-    /// Nil if the rest couldn't be requested.
+    /// Nil if the remainder couldn't be requested.
     init?(
         _ response: borrowing ResponseView, to request: borrowing RequestView, pauses: ResumptionPauses,
         on loop: EventLoop
@@ -61,7 +61,7 @@ final class Resumption {
             date: response.value(of: .date))
     }
 
-    /// The connection broke off after `count` bytes. True if the download made progress.
+    /// The connection was interrupted after `count` bytes. True if the download made progress.
     func broke(after count: UInt64) -> Bool {
         passed += count
         let hasProgressed = count >= Self.progress
@@ -69,7 +69,7 @@ final class Resumption {
         return hasProgressed
     }
 
-    /// The origin can't serve the rest yet.
+    /// The origin can't serve the remainder yet.
     func postpone(_ wait: UInt64) { wanted = wait }
 
     /// Begins another try after the returned nanoseconds.
@@ -110,7 +110,7 @@ final class Resumption {
     }
 }
 
-/// Pauses before a download continues, for an origin that restarts.
+/// Pauses before a download is resumed, for an origin that restarts.
 package struct ResumptionPauses: Sendable {
     /// Nanoseconds before the second try; doubled each time.
     package var first: UInt64 = 250_000_000

@@ -1,4 +1,4 @@
-/// Why, how often and under which conditions a request is sent again. The constants are all the ways there are.
+/// The reason, limit and conditions for sending a request again. The constants are the only rules.
 package struct RetryRule: Sendable, Hashable {
     package enum Reason: UInt8, Sendable, Hashable, CaseIterable {
         case staleConnection, unprocessed, ownConnection, notShared, unconfirmed, redirect, challenge, brokenResponse
@@ -27,7 +27,7 @@ package struct RetryRule: Sendable, Hashable {
         package static let reusedConnection = Conditions(rawValue: 1)
         /// No byte of a response had arrived.
         package static let nothingAnswered = Conditions(rawValue: 2)
-        /// Everything to be sent is still here, and the request is idempotent or the origin says that it did nothing.
+        /// The whole message is still here, and the request is idempotent or the origin says that it wasn't processed.
         package static let resendable = Conditions(rawValue: 4)
     }
 
@@ -38,7 +38,7 @@ package struct RetryRule: Sendable, Hashable {
     /// The second try uses a fresh connection, so there is no third.
     package static let staleConnection = RetryRule(
         reason: .staleConnection, conditions: [.reusedConnection, .nothingAnswered, .resendable])
-    /// The origin did nothing for the request: it is leaving (GOAWAY), or has enough streams (REFUSED_STREAM); RFC 9113
+    /// The origin didn't process the request: it is leaving (GOAWAY), or has enough streams (REFUSED_STREAM); RFC 9113
     /// section 8.7. Any method may be sent again.
     package static let unprocessed = RetryRule(reason: .unprocessed, conditions: [.nothingAnswered, .resendable])
     /// The origin takes the request over HTTP/1.1 only: it says so (HTTP_1_1_REQUIRED, RFC 9113 section 7), or its
@@ -46,14 +46,14 @@ package struct RetryRule: Sendable, Hashable {
     package static let ownConnection = RetryRule(reason: .ownConnection, conditions: [.nothingAnswered, .resendable])
     /// The shared response turned out not to fit this request (RFC 9111 section 4).
     package static let notShared = RetryRule(reason: .notShared, conditions: [.nothingAnswered, .resendable])
-    /// The origin confirmed another version than the stored one: it is asked without the condition (RFC 9111 section
-    /// 4.3.3).
+    /// The origin confirmed a version other than the stored one: the request is sent without the condition (RFC 9111
+    /// section 4.3.3).
     package static let unconfirmed = RetryRule(reason: .unconfirmed, conditions: .resendable)
     /// The proxy follows a redirect (RFC 9110 section 15.4) by a rule.
     package static let redirect = RetryRule(reason: .redirect, conditions: .resendable)
     /// A rule has the credentials that the origin asks for (RFC 9110 section 11).
     package static let challenge = RetryRule(reason: .challenge, conditions: .resendable)
-    /// A download broke off: its rest is requested (RFC 9110 section 14).
+    /// A download was interrupted: the remainder is requested (RFC 9110 section 14).
     package static let brokenResponse = RetryRule(reason: .brokenResponse, conditions: .resendable)
 
     /// Tries per exchange, for each reason.
@@ -79,7 +79,7 @@ package struct RetryRule: Sendable, Hashable {
     struct Progress: Sendable, Hashable {
         private let limits: Limits
         private var hasRetriedStale = false
-        /// A shared or stored response didn't fit, at this hop. One or the other: what is shared confirms nothing.
+        /// A shared or stored response didn't fit, at this hop. One or the other: a shared response confirms nothing.
         private var hasLeftOthers = false
         private(set) var unprocessed: UInt8 = 0
         private var isAlone = false

@@ -8,9 +8,9 @@ package enum ExchangeFailure: Error {
     case requestStalled(after: Duration)
     case requestDripped(MinimumRate)
     indirect case requestBroke(RequestSerializationError)
-    /// The program that produces the body failed; why, for people.
+    /// The program that produces the body failed, with a human-readable reason.
     case uploadFailed(String)
-    // The origin, or the way there.
+    // The origin, or the path to it.
     case unreachable(UpstreamFailure)
     case upstreamClosed(String)
     /// The origin reads the request's body too slowly.
@@ -20,20 +20,20 @@ package enum ExchangeFailure: Error {
     case tooManyResponseFields
     case unaskedUpgrade
     case noResponse(after: Duration)
-    /// The body broke off before the rules could judge it.
+    /// The body was interrupted before the rules could judge it.
     case bodyBroke(String)
     case redirect(RedirectDefect)
-    /// Nothing fitting is stored, and the client accepts nothing else (RFC 9111 section 5.2.1.7).
+    /// No suitable response is stored, and the client accepts nothing else (RFC 9111 section 5.2.1.7).
     case notStored
     // The rules.
     /// - Parameter source: the rule, and where it is written.
     indirect case unacceptable(ResponseSerializationError, source: String?)
-    /// No turn (`session.max_active`) in time; why, for people.
+    /// No turn (`session.max_active`) in time, with a human-readable reason.
     case notAdmitted(String)
     case notJudged(BodyWorkFailure)
-    /// The downstream closed or failed; why, for people.
+    /// The downstream closed or failed, with a human-readable reason.
     case downstreamGone(String)
-    /// Cancelled; by whom, for people.
+    /// Cancelled, with a human-readable account of by whom.
     case cancelled(String)
 
     /// One line for the log, when it is too late for a refusal.

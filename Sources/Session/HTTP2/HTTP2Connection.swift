@@ -12,7 +12,7 @@ package final class HTTP2Connection {
     /// Kept from ``start(for:)`` to its last call: its streams may have been all that kept it.
     // Unchecked: stored whole.
     @exclusivity(unchecked) private var owner: (any HTTP2ConnectionOwner)?
-    // Unchecked below: each is stored whole, or changed by code that calls nobody, as the map is.
+    // Unchecked below: each is stored whole, or changed by code that calls no other code, as the map is.
     @exclusivity(unchecked) private(set) var streams = StreamMap()
     /// It has no streams any more, and gets none. What is queued may still be written (``part()``).
     @exclusivity(unchecked) package private(set) var isClosed = false
@@ -108,9 +108,9 @@ package final class HTTP2Connection {
         return stream
     }
 
-    /// The same, in `stream`: its object is used again where it is closed and nobody else refers to it.
+    /// The same, in `stream`: reuses its object if that is closed and has no other reference.
     package func adopt(_ id: HTTP2StreamID, for door: (any HTTP2StreamDoor)? = nil, in stream: inout HTTP2Stream?) {
-        // No wait, look or exchange of the stream before refers to an object with one reference.
+        // With one reference no wait, look or exchange of the previous stream refers to the object.
         guard isKnownUniquelyReferenced(&stream), let used = stream, used.isClosed, used.connection === self else {
             stream = adopt(id, for: door)
             return
@@ -329,8 +329,8 @@ package final class HTTP2Connection {
         round.schedule()
     }
 
-    /// Ends the connection once what is queued was written; streams are reset.
-    /// - Parameter now: the peer isn't waited for.
+    /// Ends the connection once queued bytes were written; streams are reset.
+    /// - Parameter now: doesn't wait for the peer.
     package func close(_ code: HTTP2ErrorCode = .noError, now: Bool = false) {
         if isClosed {
             if now { finish() }

@@ -15,6 +15,6 @@ package protocol HTTP2ConnectionOwner: AnyObject {
     /// it sent a GOAWAY: called for the first, and for the first with an error.
     func noticed(_ notice: HTTP2Notice, on connection: HTTP2Connection)
     /// The connection has ended; its streams know. Called once.
-    /// - Parameter cause: for people.
+    /// - Parameter cause: human-readable.
     func connectionEnded(_ connection: HTTP2Connection, _ cause: String)
 }

@@ -4,7 +4,7 @@ package import PinproxyHTTP2
 package enum HTTP2Notice: Sendable, Equatable {
     /// It sent too many frames of a kind: the connection ends.
     case flood(HTTP2Flood)
-    /// It broke the protocol: the connection ends. Why, for people.
+    /// It broke the protocol, with a human-readable reason: the connection ends.
     case broke(HTTP2ErrorCode, String)
     /// It takes no new streams (GOAWAY). `debug` is the peer's text.
     case goAway(HTTP2ErrorCode, debug: String)

@@ -19,12 +19,12 @@ package enum HTTP2Break: Sendable {
     case connection(String)
     /// The connection ended before the head was sent.
     case unsent(String)
-    /// From here.
+    /// Reset by this side.
     case abandoned
     case noBudget
     case tooManyHeads
 
-    /// For people: what the peer did.
+    /// What the peer did, in human-readable form.
     package var cause: String {
         switch self {
         case .reset(let code): "reset the stream (\(code))"
@@ -37,10 +37,10 @@ package enum HTTP2Break: Sendable {
     }
 }
 
-/// The bodies of a stream, both ways: the source of what the peer sends, and the sink of what it gets.
+/// The bodies of a stream, both ways: the source of the peer's bytes, and the sink of bytes for the peer.
 ///
-/// What the peer sends waits here if its sink is full, at most a window of it, within the budget for bodies. What it
-/// gets waits here for its turn among the streams, at most a slab of it.
+/// Received bytes wait here if their sink is full, at most a window, within the budget for bodies. Bytes to send wait
+/// here for their turn among the streams, at most a slab.
 package final class HTTP2Stream: BodySource, BodySink {
     // unchecked: stored whole.
     @exclusivity(unchecked) package private(set) var id: HTTP2StreamID
@@ -50,7 +50,7 @@ package final class HTTP2Stream: BodySource, BodySink {
     // unchecked: stored whole.
     @exclusivity(unchecked) private var door: (any HTTP2StreamDoor)?
 
-    // Unchecked below: each is stored whole, or changed by code that calls nobody. A buffer is lent to a sink, which
+    // Unchecked below: each is stored whole, or changed by code that calls no other code. A sink reads a buffer, but
     // doesn't reach this stream.
     // What arrives.
     @exclusivity(unchecked) private var held: ByteBuffer
@@ -72,9 +72,9 @@ package final class HTTP2Stream: BodySource, BodySink {
     @exclusivity(unchecked) package private(set) var hasBegun = false
     @exclusivity(unchecked) package private(set) var carried: UInt64 = 0
     @exclusivity(unchecked) private var isWaiting = false
-    /// Resets the stream after what waits.
+    /// Resets the stream after the waiting bytes.
     @exclusivity(unchecked) private var lastWord: HTTP2ErrorCode?
-    /// A whole response was given: what is left of the request is of no use.
+    /// A whole response was given: the remaining request is no longer needed.
     @exclusivity(unchecked) private var isAnswered = false
 
     /// Bytes that wait for their turn.
@@ -89,7 +89,7 @@ package final class HTTP2Stream: BodySource, BodySink {
         pending = ByteBuffer(slabs: connection.slabs)
     }
 
-    /// Makes this object that of another stream. The one before is closed, and nobody but the caller refers to it.
+    /// Reuses this object for another stream. The previous one is closed, and only the caller refers to the object.
     func begin(_ id: HTTP2StreamID, for door: (any HTTP2StreamDoor)?) {
         precondition(isClosed)
         self.id = id
@@ -111,24 +111,24 @@ package final class HTTP2Stream: BodySource, BodySink {
         isAnswered = false
     }
 
-    /// Another takes the stream over.
+    /// Hands the stream over to another door.
     package func hand(to door: any HTTP2StreamDoor) {
         self.door = door
         wantsRead = true
     }
 
-    /// Something of the peer's message waits, or its end.
+    /// Whether bytes of the peer's message wait, or its end.
     package var hasArrived: Bool { !held.isEmpty || trailers != nil || failure != nil }
 
     package var isClosed: Bool { failure != nil || hasSentAll && hasReceivedAll }
-    /// The peer's message is complete, though perhaps not passed on.
+    /// The peer's message is complete, though perhaps not yet passed on.
     package var hasReceivedAll: Bool { trailers != nil || isAnswered }
 
     /// The exchange has ended.
     /// - Parameters:
-    ///   - code: resets the stream unless both messages are complete. After a whole response the client is told to stop
-    ///     (RFC 9113 section 8.1), once that was sent.
-    ///   - delivering: not before what waits was sent.
+    ///   - code: resets the stream unless both messages are complete. A client with a whole response is asked to stop
+    ///     sending (RFC 9113 section 8.1), once the response was sent.
+    ///   - delivering: sends waiting bytes first.
     package func leave(_ code: HTTP2ErrorCode, delivering: Bool) {
         door = nil
         guard !isClosed else { return }
@@ -174,7 +174,7 @@ package final class HTTP2Stream: BodySource, BodySink {
 
     // MARK: Events
 
-    /// - Parameter body: all of it, if it arrived with the head.
+    /// - Parameter body: the whole body, if it arrived with the head.
     func received(_ place: HTTP2HeadPlace, ends: Bool, body: Range<Int>? = nil) {
         if ends || body != nil { trailers = TrailerSection() }
         door?.received(place, ends: ends)
@@ -237,7 +237,7 @@ package final class HTTP2Stream: BodySource, BodySink {
         door?.streamIsReadable()
     }
 
-    /// What the sink didn't take.
+    /// Bytes that the sink didn't take.
     private func keepArriving() {
         guard let range = arriving.take(), !range.isEmpty, failure == nil, door != nil else { return }
         hasNews = hasNews || !wantsRead
@@ -299,7 +299,7 @@ package final class HTTP2Stream: BodySource, BodySink {
         closeIfDone()
     }
 
-    /// What waits is within the peer's windows: a stream that may not send holds up no other.
+    /// Waiting bytes are within the peer's windows: a stream that may not send doesn't hold up others.
     private var room: Int { min(Self.most, connection.session.remoteWindow(of: id)) - pending.count }
     /// Whether its door can give more.
     var hasRoom: Bool { failure != nil || pending.count < Self.frame && room > 0 }

@@ -20,18 +20,18 @@ package final class HTTP2Upstream: UpstreamConnection {
     // Unchecked below: stored whole.
     @exclusivity(unchecked) private var leases = 0
     @exclusivity(unchecked) private var isLeaving = false
-    /// False: a reload has overtaken it. Only its requester uses it.
+    /// False: a reload came meanwhile. Only its requester uses it.
     @exclusivity(unchecked) private var isShared = false
-    /// The peer has fallen silent, and was asked whether it lives.
+    /// The peer is silent, and was sent a PING.
     @exclusivity(unchecked) private var isSuspect = false
-    /// Streams that the peer had when it refused one.
+    /// The peer's number of streams when it refused one.
     @exclusivity(unchecked) private var refusedAt: Int?
     private let pingNanoseconds: UInt64?
     /// For the answer to a PING, or until the next.
     private let pingDeadline: Deadline
     @exclusivity(unchecked) private var isAwaitingPong = false
 
-    /// - Parameter ping: how often the peer has to show that it lives, while exchanges are in flight; nil: never.
+    /// - Parameter ping: how often to check that the peer is alive, while exchanges are in flight; nil: never.
     init(_ made: Establishment, slabs: SlabPool, timeouts: Timeouts, ping: Duration? = nil) throws(HTTP2Unavailable) {
         pingNanoseconds = ping?.nanoseconds
         var settings = HTTP2Settings()
@@ -68,7 +68,7 @@ package final class HTTP2Upstream: UpstreamConnection {
 
     /// The peer's SETTINGS arrived.
     package var isSettled: Bool { connection.hasSettings }
-    /// They may still come: until then it serves one exchange (RFC 9113 section 3.4).
+    /// They may still arrive: until then it serves one exchange (RFC 9113 section 3.4).
     var awaitsSettings: Bool { !isSettled && !hasWaitedForSettings }
     // Unchecked: stored whole.
     @exclusivity(unchecked) private var hasWaitedForSettings = false
@@ -76,8 +76,8 @@ package final class HTTP2Upstream: UpstreamConnection {
     private let settingsDeadline: Deadline
     private let settingsNanoseconds: UInt64
 
-    /// - Parameter done: called once, after the peer's settings have come, have taken longer than a connection may, or
-    ///   the connection has ended.
+    /// - Parameter done: called once, when the peer's settings have arrived, the wait has timed out, or the connection
+    ///   has ended.
     package func whenSettled(_ done: @escaping () -> Void) {
         guard awaitsSettings, !isOver else { return done() }
         settled.append(done)
@@ -119,14 +119,14 @@ package final class HTTP2Upstream: UpstreamConnection {
         return stream
     }
 
-    /// Streams of exchanges that ended well, for the next ones.
-    // Unchecked: changed by code that calls nobody.
+    /// Streams of completed exchanges, for reuse.
+    // Unchecked: changed by code that calls no other code.
     @exclusivity(unchecked) private var spare: [HTTP2UpstreamStream] = []
     private static let mostSpare = 32
 
     /// An exchange has left.
     func giveBack(_ stream: HTTP2UpstreamStream? = nil) {
-        // Each keeps this object: one that is over keeps none, and is released.
+        // Spare streams retain this object. Once it has ended it keeps no spare streams, and is released.
         if let stream, !isOver, spare.count < Self.mostSpare { spare.append(stream) }
         leases -= 1
         guard leases == 0 else { return }
@@ -140,7 +140,7 @@ package final class HTTP2Upstream: UpstreamConnection {
         origin.putBack(self)
     }
 
-    /// An exchange waited in vain: unless something else has arrived since, the peer has to show that it lives.
+    /// An exchange waited in vain: sends a PING, unless something else has arrived since.
     func waitedInVain(since began: MonotonicTime) {
         guard !isSuspect, !isOver, connection.lastReceived <= began, loop.now - began >= Self.silence else { return }
         isSuspect = true
@@ -182,7 +182,7 @@ package final class HTTP2Upstream: UpstreamConnection {
 }
 
 extension HTTP2Upstream: HTTP2ConnectionOwner {
-    /// Nothing is pushed.
+    /// Server push is disabled.
     package func received(_ place: HTTP2HeadPlace, on id: HTTP2StreamID, ends: Bool) {
         connection.session.reset(id, .refusedStream)
     }

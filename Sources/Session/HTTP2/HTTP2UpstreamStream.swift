@@ -17,7 +17,7 @@ final class HTTP2UpstreamStream {
     }
 
     private let upstream: HTTP2Upstream
-    // Unchecked below: each is stored whole, or changed by the parser, which calls nobody.
+    // Unchecked below: each is stored whole, or changed by the parser, which calls no other code.
     @exclusivity(unchecked) private var isLeased = true
     @exclusivity(unchecked) private var stream: HTTP2Stream?
     /// The object of the exchange before.

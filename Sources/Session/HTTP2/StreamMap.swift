@@ -1,8 +1,8 @@
 import PinproxyHTTP2
 
-/// The streams of a connection by their numbers. Each exchange looks several up, so this is a table without a costly
-/// hash: open addressing by the number, the nearest to their place first (Robin Hood), so that a removal moves as few
-/// as can be. The numbers are apart from the objects, so that a search retains no other stream.
+/// The streams of a connection by their numbers. Each exchange looks several up, so the table has no costly hash. It
+/// uses open addressing by the number, the nearest to their place first (Robin Hood): a removal moves as few as
+/// possible. The numbers are apart from the objects, so that a search retains no other stream.
 struct StreamMap {
     /// 0: vacant.
     private var numbers: [Int32] = Array(repeating: 0, count: 16)
@@ -51,13 +51,13 @@ struct StreamMap {
 
     private func distance(from home: Int, to slot: Int) -> Int { (slot - home) & (numbers.count - 1) }
 
-    /// Removes a stream; false: it isn't in it.
+    /// Removes a stream; false: it isn't in the table.
     mutating func remove(_ id: HTTP2StreamID) -> Bool {
         guard var hole = slot(of: id) else { return false }
         numbers[hole] = 0
         streams[hole] = nil
         count -= 1
-        // Those that aren't in their place move up.
+        // Displaced streams move up.
         var next = (hole + 1) & (numbers.count - 1)
         while numbers[next] != 0, home(of: numbers[next]) != next {
             numbers.swapAt(hole, next)
@@ -76,6 +76,6 @@ struct StreamMap {
         for case let stream? in old { insert(stream) }
     }
 
-    /// All of them.
+    /// All streams.
     var all: [HTTP2Stream] { streams.compactMap(\.self) }
 }

@@ -1,20 +1,20 @@
 package import PinproxyHTTPWire
 import PinproxyTLS
 
-/// The key of a WebSocket's handshake in HTTP/1.1 (RFC 6455 section 4), which HTTP/2 does without (RFC 8441 section 5).
+/// The key of a WebSocket's handshake in HTTP/1.1 (RFC 6455 section 4). HTTP/2 has no such key (RFC 8441 section 5).
 package struct WebSocketHandshake: Sendable {
     private static let identifier = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
     /// Of Sec-WebSocket-Key.
     package let key: String
 
-    /// A new one.
+    /// A new key.
     package init() {
         var random = SystemRandomNumberGenerator()
         key = Base64.encode((0..<16).map { _ in UInt8.random(in: .min ... .max, using: &random) })
     }
 
-    /// That of a request; nil if it has none.
+    /// The key of a request; nil without one.
     package init?(of request: borrowing RequestView) {
         guard let key = request.bytes.value(of: "sec-websocket-key", among: request.head.fields) else { return nil }
         self.key = key
@@ -41,7 +41,7 @@ extension Span<UInt8> {
 }
 
 extension RequestView {
-    /// Whether it asks for a WebSocket by the handshake of HTTP/1.1.
+    /// Whether it requests a WebSocket by the handshake of HTTP/1.1.
     package var asksForWebSocket: Bool {
         guard head.wantsUpgrade, let protocols = head.first(.upgrade) else { return false }
         return protocols.text(in: bytes).lowercased() == "websocket"

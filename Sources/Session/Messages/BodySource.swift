@@ -7,9 +7,9 @@ package enum BodyMove {
     case blocked
     /// The body was passed on, and the sink knows that it is complete.
     case ended
-    /// The source ended within the body. All that it sent was passed on. Why, for people.
+    /// The source ended within the body, with a human-readable reason. Everything it sent was passed on.
     case truncated(String)
-    /// The source failed. All that it sent was passed on.
+    /// The source failed. Everything it sent was passed on.
     case sourceFailed(StreamError)
     case failed(ExchangeFailure)
     case sinkFailed(StreamError)

@@ -43,7 +43,7 @@ final class ReplayedBody: BodySource, BodySink {
         } catch {
             return .sinkFailed(error)
         }
-        // Without a copy there is no detour.
+        // Without a copy the body goes straight to the sink.
         guard canRewind else { return source.move(to: sink, readable: readable) }
         self.sink = sink
         defer { self.sink = nil }

@@ -1,12 +1,12 @@
 package import PinproxyHTTPWire
 package import PinproxySerialization
 
-/// The rules of one exchange over the defaults. A class, so that a look-up copies nothing; hosts may have none.
+/// The rules of one exchange over the defaults. A class, so that a look-up copies nothing. A host may have no rules.
 package final class ExchangeRules: Sendable {
     package let session: SessionRules
     package let request: RequestRules
     package let response: ResponseRules
-    /// The request rules' edits of a head; made once.
+    /// The request rules' edits of a head, made once.
     package let edits: HeadEdits
     package let sendsSecret: Bool
     package let writesRequests: Bool
@@ -20,7 +20,7 @@ package final class ExchangeRules: Sendable {
     var withoutSecrets: ExchangeRules { open ?? self }
     /// Nil: the rules hold no secrets.
     private let open: ExchangeRules?
-    /// The rules of a shared request: each reader judges its response. Nil: none is shared.
+    /// The rules of a shared request: each reader judges its response. Nil: requests aren't shared.
     let ofSharedFetch: ExchangeRules?
     let silence: Silence?
     /// Nil: the default. `.some(nil)`: any rate.
@@ -30,7 +30,7 @@ package final class ExchangeRules: Sendable {
     package let cache: CacheTerms?
     /// Counts exchanges under these rules, and judged responses.
     package let counts: RuleCounts
-    /// Where each key (`response.status`) is written, for people.
+    /// Where each key (`response.status`) is written, in human-readable form.
     private let sources: [String: String]
 
     /// - Parameter answersChallenges: the client may have credentials (``Downstream/credentials(for:at:)``).
@@ -95,7 +95,7 @@ package final class ExchangeRules: Sendable {
         silence == nil ? nil : session.timeout
     }
 
-    /// The key that decided that a response is wrong, and where it is written; nil for a default.
+    /// The key that made a response wrong, and where it is written; nil for a default.
     package func source(of error: ResponseSerializationError) -> String? {
         key(of: error).flatMap { key in sources[key].map { "\(key), \($0)" } }
     }
@@ -105,7 +105,7 @@ package final class ExchangeRules: Sendable {
         keys.lazy.map { "request.\($0.rawValue)" }.compactMap { key in self.sources[key].map { "\(key), \($0)" } }.first
     }
 
-    /// The key that asks for parameters or files which can't be sent, and where it is written.
+    /// The key with parameters or files that can't be sent, and where it is written.
     package func source(of error: RequestSerializationError) -> String? {
         switch error.reason {
         case .unusableFile, .changedFile: source(of: [.parts])

@@ -32,7 +32,7 @@ package struct SessionRules: Sendable, Hashable {
         }
     }
 
-    /// A field that says for whom a request is, or for which part.
+    /// A field that makes a request specific to a user, or to a part.
     package enum PersonalField: String, Sendable, CaseIterable, CustomStringConvertible {
         case authorization, cookie, range
 

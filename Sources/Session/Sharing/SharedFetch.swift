@@ -6,11 +6,11 @@ import PinproxyTransport
 /// fast as the fastest reader; one too far behind continues alone. With the budget for bodies spent, nothing is kept:
 /// nobody can join, and the fastest gets piece after piece.
 final class SharedFetch: Sendable {
-    /// Bytes of a body kept for latecomers.
+    /// Bytes of a body kept for later readers.
     static let keptForLatecomers = 1 << 20
     /// Bytes that a reader may lag. Shared pieces are in memory once.
     static let slack = 4 << 20
-    /// Bytes that the fastest reader may lag before the origin has to wait.
+    /// Bytes that the fastest reader may lag before the origin must wait.
     static let ahead = 256 << 10
 
     /// Delivered to readers in this order: a head, the body's pieces, an end.
@@ -20,7 +20,7 @@ final class SharedFetch: Sendable {
         case body(Piece)
         case ended(TrailerSection)
         case failed(ExchangeFailure)
-        /// Broke off; why, for people.
+        /// Interrupted, with a human-readable reason.
         case broke(String)
         /// The response is for the first reader only.
         case notShared
@@ -49,7 +49,7 @@ final class SharedFetch: Sendable {
     fileprivate struct State {
         var readers: [Reader] = []
         var lastNumber = 0
-        /// From the head on; empty once nobody can join.
+        /// Everything from the head on; empty once nobody can join.
         var kept: [News] = []
         var keptBytes = 0
         var isJoinable = true
@@ -162,7 +162,7 @@ final class SharedFetch: Sendable {
         }
     }
 
-    /// Ends the fetch: no more calls to the runner.
+    /// Ends the fetch. The runner is no longer called.
     func end() {
         state.withLock { state in
             state.isJoinable = false

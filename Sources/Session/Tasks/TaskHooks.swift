@@ -6,10 +6,10 @@ package import PinproxySerialization
 /// once.
 package struct TaskHooks {
     package var began: ((borrowing TaskRecord) -> Void)?
-    /// With the cause, for people.
+    /// With the cause, in human-readable form.
     package var suspended: ((borrowing TaskRecord, String) -> Void)?
     package var resumed: ((borrowing TaskRecord, String) -> Void)?
-    /// A download broke off, and its rest is requested.
+    /// A download was interrupted, and the remainder is requested.
     package var broke: ((borrowing TaskRecord, ResponseBreak) -> Void)?
     /// The configured credentials were refused, and aren't sent there again.
     package var refusedCredentials: ((borrowing TaskRecord, RefusedCredentials) -> Void)?

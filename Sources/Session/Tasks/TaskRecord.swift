@@ -7,7 +7,7 @@ package import PinproxyTransport
 package struct TaskRecord: ~Copyable {
     package enum Kind: String, Sendable {
         case exchange, tunnel, upgrade
-        /// CONNECT to an intercepted host, until the client's TLS handshake. Its requests are tasks of their own.
+        /// CONNECT to an intercepted host, until the client's TLS handshake. Its requests are separate tasks.
         case interception
     }
 
@@ -15,7 +15,7 @@ package struct TaskRecord: ~Copyable {
 
     package private(set) var number: UInt64 = 0
     package var kind = Kind.exchange
-    /// What the client asked in, without HTTP/2; nil: its request couldn't be read.
+    /// The client's HTTP version, other than HTTP/2; nil: its request couldn't be read.
     private var version: HTTPVersion?
     /// The client's stream of HTTP/2 that carries the request; nil: another version of HTTP.
     package private(set) var stream: Int32?
@@ -35,7 +35,7 @@ package struct TaskRecord: ~Copyable {
     /// Bytes of the bodies, if declared.
     package private(set) var bodyUp: UInt64?
     package private(set) var bodyDown: UInt64?
-    /// What went wrong, if anything, for people.
+    /// The failure, if any, in human-readable form.
     package var failure: String?
     /// Its RFC 9209 name.
     package var errorType: String?
@@ -43,7 +43,7 @@ package struct TaskRecord: ~Copyable {
     package private(set) var isPinFailure = false
     /// The refused client's explanation, where it says more than ``failure``.
     package private(set) var story: String?
-    /// Of the origin whose certificates were refused, or a pin.
+    /// Of the origin with refused certificates, or a refused pin.
     package private(set) var contact: OriginContact?
     /// The verdict that admitted a verified tunnel, and how it was found.
     package var tunnelVerdict: Verdict? {
@@ -93,12 +93,12 @@ package struct TaskRecord: ~Copyable {
 
     /// In flight, or the last.
     package private(set) var transaction: Transaction?
-    /// When a response began that broke off and was continued.
+    /// When a response began that was interrupted and resumed.
     private var begunBefore: MonotonicTime?
     package var firstByte: MonotonicTime? { begunBefore ?? transaction?.firstByte }
     /// Earlier connections in order: failed tries, and those before a redirect, a challenge or a resumed download.
     package private(set) var retried: [Transaction] = []
-    /// Their number, as not all may be kept.
+    /// Their number; not all may be kept.
     package private(set) var retriedCount = 0
     private static let mostRetried = 32
     package var transactions: [Transaction] { transaction.map { retried + [$0] } ?? retried }
@@ -191,14 +191,14 @@ package struct TaskRecord: ~Copyable {
     /// The request went out on a stream of a shared connection.
     mutating func streamOpened(_ stream: Int32?) { transaction?.stream = stream }
 
-    /// Another try is due after the one in flight.
+    /// Another try follows the one in flight.
     mutating func triesAgain(_ reason: RetryRule.Reason) { transaction?.retryReason = reason }
 
     package mutating func firstByte(at now: MonotonicTime) {
         transaction?.answered(at: now)
     }
 
-    /// The response broke off, and its rest is requested.
+    /// The response was interrupted, and the remainder is requested.
     mutating func goesOn() {
         begunBefore = firstByte
         triesAgain(.brokenResponse)
@@ -209,7 +209,7 @@ package struct TaskRecord: ~Copyable {
         bodyDown = response.bodyLength
     }
 
-    /// What a refused client gets.
+    /// The answer to a refused client.
     package struct Refusal {
         let status: Int
         package let cause: String
@@ -220,7 +220,7 @@ package struct TaskRecord: ~Copyable {
 
         /// - Parameters:
         ///   - story: the full explanation for the client.
-        ///   - contact: of an origin whose certificates were refused.
+        ///   - contact: of an origin with refused certificates.
         package init(
             status: Int, cause: String, errorType: String, story: String? = nil, isPinFailure: Bool = false,
             contact: OriginContact? = nil
@@ -299,14 +299,13 @@ package struct TaskRecord: ~Copyable {
 
     // MARK: For observers
 
-    /// The ALPN name of what the client speaks (RFC 7301 section 6), or `http/1.0`; nil: its request couldn't be read.
+    /// The ALPN name of the client's protocol (RFC 7301 section 6), or `http/1.0`; nil: its request couldn't be read.
     package var clientProtocol: String? {
         if stream != nil { return HTTPProtocol.http2.rawValue }
         return version.map { $0 == .http10 ? "http/1.0" : HTTPProtocol.http1.rawValue }
     }
 
-    /// The ALPN name of what the origin speaks; nil: it wasn't reached, or a tunnel carries what the proxy doesn't
-    /// know.
+    /// The ALPN name of the origin's protocol; nil: it wasn't reached, or a tunnel carries an unknown protocol.
     package var upstreamProtocol: String? { kind == .tunnel ? nil : transaction?.upstream.applicationProtocol }
 
     package var upstream: UpstreamConnection? { transaction?.upstream }

@@ -39,7 +39,7 @@ package final class Certificate: @unchecked Sendable {
 
     package var der: [UInt8] { encoded { i2d_X509(self.pointer, $0) } }
 
-    /// The digest of the whole certificate: what `openssl x509 -fingerprint -sha256` prints.
+    /// The digest of the whole certificate, as `openssl x509 -fingerprint -sha256` prints it.
     package var sha256: SHA256Digest { SHA256Digest.of(der) }
 
     /// The SubjectPublicKeyInfo's DER encoding (RFC 5280 section 4.1.2.7).
@@ -47,7 +47,7 @@ package final class Certificate: @unchecked Sendable {
         encoded { i2d_X509_PUBKEY(X509_get_X509_PUBKEY(self.pointer), $0) }
     }
 
-    /// The digest of the SubjectPublicKeyInfo: what a `sha256/` pin names (RFC 7469 section 2.4).
+    /// The digest of the SubjectPublicKeyInfo, as in a `sha256/` pin (RFC 7469 section 2.4).
     package var spkiSHA256: SHA256Digest { SHA256Digest.of(publicKeyDER) }
 
     package var publicKey: PublicKey {
@@ -95,7 +95,7 @@ package final class Certificate: @unchecked Sendable {
     /// Whether it is self-issued and its key may have signed it. The signature isn't checked.
     var isSelfSigned: Bool { X509_get_extension_flags(pointer) & UInt32(EXFLAG_SS) != 0 }
 
-    /// Whether the other's key signed it. Nothing else of the two is compared.
+    /// Whether the other's key signed it. Nothing else is compared.
     package func isSigned(by issuer: Certificate) -> Bool {
         OpenSSLErrorQueue.clear()
         defer { OpenSSLErrorQueue.clear() }
@@ -107,7 +107,7 @@ package final class Certificate: @unchecked Sendable {
         return Self.bytes(of: identifier)
     }
 
-    /// The key's kind and size for people: `EC P-256`, `RSA 2048`, `Ed25519`.
+    /// The key's kind and size for display: `EC P-256`, `RSA 2048`, `Ed25519`.
     package var keyDescription: String {
         guard let key = X509_get0_pubkey(pointer) else { return "unreadable key" }
         return KeyDescription.of(key)
@@ -133,7 +133,7 @@ package final class Certificate: @unchecked Sendable {
         }
     }
 
-    /// False for line breaks and for what changes how the rest looks: names are the certificate maker's choice.
+    /// False for line breaks and characters that affect how others look. A certificate's maker chooses its names.
     private static func isShown(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned: false

@@ -6,7 +6,7 @@ package enum CertificateError: Error, Sendable, Hashable, CustomStringConvertibl
     case costly(String)
     /// The PEM around it is broken or holds nothing of use.
     case pem(PEMError)
-    /// The block of a PEM file that begins at the line is no certificate.
+    /// The block of a PEM file that begins at the line is not a certificate.
     case block(number: Int, line: Int, reason: String)
 
     package var description: String {

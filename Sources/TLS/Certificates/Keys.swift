@@ -59,7 +59,7 @@ package final class PublicKey: @unchecked Sendable {
     /// What a `sha256/` pin names (RFC 7469 section 2.4).
     package var spkiSHA256: SHA256Digest { SHA256Digest.of(der) }
 
-    /// Kind and size for people: `EC P-256`, `RSA 2048`, `Ed25519`.
+    /// Kind and size for display: `EC P-256`, `RSA 2048`, `Ed25519`.
     package var keyDescription: String { KeyDescription.of(pointer) }
 }
 

@@ -12,7 +12,7 @@ struct ApplicationProtocols: Sendable {
         wire = self.names.flatMap { [UInt8($0.count)] + $0 }
     }
 
-    /// A client's offer, for people: the first few, in printable ASCII.
+    /// A client's offer, in human-readable form: the first few, in printable ASCII.
     static func shown(_ offered: UnsafeBufferPointer<UInt8>) -> [String] {
         var names: [String] = []
         var start = 0

@@ -13,19 +13,19 @@ final class ContextHandle: @unchecked Sendable {
         + "ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305:"
         + "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384"
     private static let suites13 = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_256_GCM_SHA384"
-    /// X25519MLKEM768, post-quantum, came with OpenSSL 3.5, and the library may be older or newer than the build's: the
-    /// first list that it knows all of is taken. A `*` sends a key share, so that neither kind of server has to ask
-    /// again. Groups before a `/` are preferred on the server's side, even if the client has to be asked again.
+    /// X25519MLKEM768, post-quantum, came with OpenSSL 3.5, and the library may be older or newer than the build's. The
+    /// first list with only known groups is used. A `*` sends a key share, so that neither kind of server has to ask
+    /// again. The server's side prefers groups before a `/`, even if the client has to be asked again.
     private static let groups = ["*X25519MLKEM768/*X25519:P-256:P-384", "X25519:P-256:P-384"]
     private static let classicalSignatures =
         "ECDSA+SHA256:RSA-PSS+SHA256:RSA+SHA256:ECDSA+SHA384:RSA-PSS+SHA384:RSA+SHA384:"
         + "RSA-PSS+SHA512:RSA+SHA512:ECDSA+SHA512:ed25519"
     /// ML-DSA, post-quantum, came with OpenSSL 3.5, for TLS 1.3 alone. It is last: its certificates take 15 KB of a
-    /// handshake, and servers with both kinds show the other one.
+    /// handshake, and servers with both kinds present the other one.
     private static let signatures = [classicalSignatures + ":mldsa44:mldsa65:mldsa87", classicalSignatures]
 
-    /// Bytes per read after the handshake: four full records, for a quarter of the system calls. Handshakes, in which
-    /// peers may stop at any byte, read one record. ``RecordInput`` reads otherwise.
+    /// Bytes per read after the handshake: four full records, for a quarter of the system calls. A handshake reads one
+    /// record: its peer may stop at any byte. ``RecordInput`` reads differently.
     static let readAhead = 4 * (16 * 1024 + 256 + 5)
 
     /// Processor time that one handshake may take.

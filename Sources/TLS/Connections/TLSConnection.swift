@@ -17,11 +17,11 @@ package struct TLSConnection: ~Copyable {
     ///   - serverName: sent as SNI if it is a DNS name (RFC 6066 has no SNI for addresses); not verified here.
     ///   - applicationProtocols: the ALPN offer, best first; nil: the context's.
     ///   - session: to resume if the server agrees.
-    ///   - verify: called once within `handshake()` with the server's certificates, not for a resumed session: it
-    ///     decides alone.
+    ///   - verify: called once within `handshake()` with the server's certificates, not for a resumed session. It alone
+    ///     decides.
     ///   - confirm: called within `handshake()` after an accepting `verify`, with the requested evidence, before any
     ///     data is sent. Rejecting sends bad_certificate_status_response. After a rejecting `verify` it is called with
-    ///     what has arrived by then, for the record: its answer counts for nothing.
+    ///     the evidence so far, for the record: its answer is ignored.
     ///   - onSession: called within `handshake()` or `read(into:)`, once for each resumable session.
     package init(
         client context: TLSClientContext, descriptor: CInt, serverName: ServerName,
@@ -51,7 +51,7 @@ package struct TLSConnection: ~Copyable {
     /// An accepted connection.
     /// - Parameters:
     ///   - identity: presented to the client; nil: the context's.
-    ///   - ticketContext: up to 32 bytes that tickets are bound to: others aren't resumed.
+    ///   - ticketContext: up to 32 bytes that tickets are bound to. Other tickets aren't resumed.
     ///   - alreadyReceived: bytes read from the socket before.
     package init(
         server context: TLSServerContext, descriptor: CInt, identity: Identity? = nil, ticketContext: [UInt8],
@@ -98,15 +98,15 @@ package struct TLSConnection: ~Copyable {
     }
 
     /// Closing a socket with unread bytes resets the connection, and the peer may lose the alert. OpenSSL leaves
-    /// what comes behind a record (``OpenSSLLibrary/readsAheadAfterHandshakes``).
+    /// bytes after a record unread (``OpenSSLLibrary/readsAheadAfterHandshakes``).
     private func discardArrived() {
         recv(SSL_get_fd(ssl), nil, ContextHandle.readAhead, CInt(MSG_DONTWAIT | MSG_TRUNC))
     }
 
-    /// Reads many records by one system call, into the caller's memory (``lend(_:)``): for peers that send small ones.
-    /// OpenSSL's own buffer moves all that is left to its front for each record.
+    /// Reads many records by one system call, into the caller's memory (``lend(_:)``), for peers that send small ones.
+    /// OpenSSL's own buffer moves all remaining bytes to its front for each record.
     ///
-    /// Call it after the handshake. Without memory for it nothing changes.
+    /// Call it after the handshake. Without memory it has no effect.
     package mutating func readAhead() {
         if input == nil { input = state.readAhead() }
     }
@@ -117,7 +117,7 @@ package struct TLSConnection: ~Copyable {
     /// Sets the memory for reads, until ``takeBackMemory()``.
     package mutating func lend(_ memory: UnsafeMutableRawBufferPointer) { input?.lend(memory) }
 
-    /// Keeps a copy of what wasn't read, which is nothing unless the memory that it was to be read into is full.
+    /// Keeps a copy of unread bytes. There are no such bytes unless the destination was full.
     package mutating func takeBackMemory() { input?.takeBack() }
 
     /// Reads at most one record; the count is positive. Call again at once only while `hasPending` is true.
@@ -176,7 +176,7 @@ package struct TLSConnection: ~Copyable {
     /// The key exchange's group as TLS names it, e.g. `X25519MLKEM768`, `x25519` or `secp256r1`; nil before the choice.
     package var groupName: String? { shim_SSL_group_name(ssl).map { String(cString: $0) } }
 
-    /// What was agreed on so far, even if the handshake failed later; nil before the server's choice.
+    /// The negotiated parameters so far, even if the handshake failed later; nil before the server's choice.
     package var negotiated: NegotiatedTLS? {
         guard let cipher = SSL_get_current_cipher(ssl) ?? SSL_get_pending_cipher(ssl) else { return nil }
         return NegotiatedTLS(

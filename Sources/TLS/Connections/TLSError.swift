@@ -3,7 +3,7 @@ import Glibc
 
 package struct TLSError: Error, Sendable, CustomStringConvertible {
     package let kind: Kind
-    /// One line for people.
+    /// One human-readable line.
     package let message: String
     /// OpenSSL's packed error code, for the log; 0 where OpenSSL gave none.
     package let openSSLCode: UInt

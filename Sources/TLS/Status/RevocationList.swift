@@ -127,7 +127,7 @@ final class RevocationList: @unchecked Sendable {
         return (ASN1Time.seconds(X509_REVOKED_get0_revocationDate(entry)), reason)
     }
 
-    /// Why the list would protect nobody.
+    /// Why the list would have no effect.
     private static func unusable(_ list: OpaquePointer) -> String? {
         if X509_CRL_get_ext_by_NID(list, NID_delta_crl, -1) >= 0 {
             return "a delta list, which only changes another one; give the complete list"

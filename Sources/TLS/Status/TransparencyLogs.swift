@@ -1,7 +1,7 @@
 import CPinproxyOpenSSL
 import Glibc
 
-/// The Certificate Transparency logs (RFC 6962) whose timestamps count, from a file in OpenSSL's form:
+/// The Certificate Transparency logs (RFC 6962) with accepted timestamps, from a file in OpenSSL's format:
 ///
 ///     enabled_logs = argon, xenon
 ///     [argon]
@@ -27,7 +27,7 @@ package final class TransparencyLogs: @unchecked Sendable {
     package static func load(_ path: String) throws(TransparencyLogsError) -> TransparencyLogs {
         // Read for its errors: OpenSSL opens the path itself.
         do { _ = try SmallFile.read(path, limit: sizeLimit) } catch { throw .unreadable(path: path, error) }
-        // OpenSSL doesn't say what is bad in a list, so each log is parsed here first.
+        // OpenSSL doesn't say what is wrong in a list, so each log is parsed here first.
         let logs = try TransparencyLogFile(path).logs()
         OpenSSLErrorQueue.clear()
         guard let store = CTLOG_STORE_new() else { throw .broken(path: path, reason: "out of memory") }
@@ -74,7 +74,7 @@ private final class TransparencyLogFile {
     init(_ path: String) throws(TransparencyLogsError) {
         OpenSSLErrorQueue.clear()
         guard let configuration = NCONF_new(nil) else { throw .broken(path: path, reason: "out of memory") }
-        // deinit frees it, whatever is thrown below.
+        // deinit frees it, even if an error is thrown below.
         self.path = path
         self.configuration = configuration
         var line = 0

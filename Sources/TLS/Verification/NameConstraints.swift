@@ -1,8 +1,8 @@
 import PinproxyAddresses
 import CPinproxyOpenSSL
 
-/// Name constraints of an authority (RFC 5280 section 4.2.1.10). OpenSSL compares names as written. This checks the
-/// rest: empty constraints, the requested name, and wildcards.
+/// Name constraints of an authority (RFC 5280 section 4.2.1.10). OpenSSL compares names as written. This also checks
+/// empty constraints, the requested name, and wildcards.
 struct NameConstraints {
     /// Names of one kind that are permitted or excluded.
     enum Subtree {
@@ -206,7 +206,7 @@ extension NameConstraints {
         return all
     }
 
-    /// The authority that the certificate violates, by OpenSSL's own comparison.
+    /// The authority with constraints that the certificate violates, by OpenSSL's comparison.
     static func culprit(of violator: Certificate, in chain: [Certificate], above depth: Int) -> Certificate? {
         chain.dropFirst(depth + 1).first { authority in
             guard let value = X509_get_ext_d2i(authority.pointer, NID_name_constraints, nil, nil) else { return false }

@@ -9,7 +9,7 @@ package struct VerificationFailure: Error, Sendable, CustomStringConvertible {
     package let depth: Int
     package let certificate: Certificate?
     package let reason: Reason
-    /// One line for people, e.g. `certificate expired 2024-01-02 (CN=api.example.com)`.
+    /// One human-readable line, e.g. `certificate expired 2024-01-02 (CN=api.example.com)`.
     package let message: String
 
     package var description: String { message }

@@ -1,16 +1,16 @@
 internal import Glibc
 
-/// How a command ends when it doesn't end well.
+/// The failure of a command: its exit status and message.
 struct CommandFailure: Error {
     static let usage: Int32 = 2
     /// EX_CONFIG of sysexits.h: the configuration is wrong.
     static let configuration: Int32 = 78
 
     var code: Int32
-    /// For standard error; nil if everything has been said.
+    /// For standard error; nil: already printed.
     var message: String?
 
-    /// The answer is no, or it failed.
+    /// The answer is no, or the command failed.
     init(_ message: String) {
         code = 1
         self.message = message
@@ -25,12 +25,12 @@ struct CommandFailure: Error {
 enum Standard {
     static func output(_ text: String) { write(text, to: STDOUT_FILENO) }
 
-    /// As they are.
+    /// Writes bytes unchanged.
     static func output(bytes: [UInt8]) { write(raw: bytes, to: STDOUT_FILENO) }
 
     static func error(_ text: String) { write(text, to: STDERR_FILENO) }
 
-    /// Without the end of a line.
+    /// Writes text without adding a newline.
     static func error(raw text: String) { write(raw: Array(text.utf8), to: STDERR_FILENO) }
 
     private static func write(_ text: String, to descriptor: CInt) {
@@ -44,11 +44,11 @@ enum Standard {
             if written > 0 {
                 rest = rest.dropFirst(written)
             } else if errno == EAGAIN {
-                // Whoever shares the descriptor has made it non-blocking.
+                // Another process that shares the descriptor has made it non-blocking.
                 var room = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                 poll(&room, 1, -1)
             } else if errno != EINTR {
-                // Nobody there to read it is no failure of ours.
+                // Without a reader this is not a failure of the command.
                 return
             }
         }
@@ -58,13 +58,13 @@ enum Standard {
 /// The reason of a failed system call, e.g. `Permission denied`.
 func systemReason(_ code: Int32 = errno) -> String { String(cString: strerror(code)) }
 
-/// Descriptors 0, 1 and 2. A process may be started with some of them closed; the next files that it opens get
-/// their numbers, and what is meant for standard error is written into one of them.
+/// Descriptors 0, 1 and 2. A process may be started with some of them closed. The next files that it opens get their
+/// numbers, and messages for standard error are written into one of those files.
 enum StandardDescriptors {
-    /// Opens those that are closed on /dev/null. To be called before anything else opens a file.
+    /// Opens closed ones on /dev/null. Call it before anything else opens a file.
     static func ensureOpen() {
         for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 && errno == EBADF {
-            // The lowest free number is the one given. Without it there is nobody to tell.
+            // open(2) takes the lowest free number. A failure can't be reported to anybody.
             guard open("/dev/null", O_RDWR) == descriptor else { exit(1) }
         }
     }

@@ -7,7 +7,7 @@ internal import PinproxySession
 internal import PinproxyTLS
 
 extension ConfigurationOptions {
-    /// The configuration; nil, with a message on standard error, if there is none.
+    /// The configuration; nil, with a message on standard error, if it doesn't exist.
     func loadIfPresent() throws -> Snapshot? {
         if try choiceIfAny() == nil {
             Standard.error("pinproxy: there is no configuration: the system's trust is used, and no parent proxy")
@@ -40,12 +40,12 @@ extension Rehearsal {
             unixTime: clock)
     }
 
-    /// Connects, or says what this machine lacks to try it.
+    /// Connects, or says what this machine lacks for it.
     func play(_ host: Host, _ act: Act) throws -> Ending {
         do { return try run(host, act) } catch { throw CommandFailure("\(error)") }
     }
 
-    /// The same for several, as far as there is time.
+    /// The same for several hosts, as time permits.
     func play(_ parts: [(host: Host, act: Act)], within limit: Duration) throws -> [Ending?] {
         do { return try run(parts, within: limit) } catch { throw CommandFailure("\(error)") }
     }

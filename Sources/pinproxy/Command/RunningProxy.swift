@@ -3,12 +3,12 @@ internal import PinproxyEventLoop
 internal import Glibc
 internal import PinproxyHTTPWire
 
-/// The proxy that runs with a state directory, asked over its control socket.
+/// The proxy that runs with a state directory, reached over its control socket.
 ///
-/// Its number stands in a file, and a number can be wrong: of a process in another container, or of somebody else by
-/// now. So the kernel is asked whose socket it is before anything is asked of the proxy.
+/// A file holds its process ID, which can be wrong: it may belong to a process in another container, or to another
+/// process by now. So the kernel must confirm the socket's owner before the proxy is asked anything.
 struct RunningProxy {
-    /// How long a proxy that is just starting is waited for.
+    /// How long to wait for a proxy that is just starting.
     static let startingTime: Duration = .seconds(1)
 
     let process: pid_t
@@ -19,7 +19,7 @@ struct RunningProxy {
         ProcessLock.holder(in: files.own).map { RunningProxy(process: $0, files: files) }
     }
 
-    /// The same, where nothing can be done without one.
+    /// The same, or an error without one.
     static func require(_ files: StateFiles) throws -> RunningProxy {
         guard let proxy = find(files) else {
             throw CommandFailure(
@@ -29,7 +29,7 @@ struct RunningProxy {
         return proxy
     }
 
-    /// - Parameter accepting: a status besides 200 that has an answer.
+    /// - Parameter accepting: another status with an answer, besides 200.
     func ask<Answer: Decodable>(
         _ method: PinproxyHTTPWire.Method, _ target: String, accepting: Int = 200, within seconds: Int = 20,
         as type: Answer.Type = Answer.self
@@ -85,7 +85,7 @@ struct RunningProxy {
 
     private var isRunning: Bool { ProcessLock.holder(in: files.own) == process }
 
-    /// Its socket and its lock go one after the other.
+    /// Waits a little: its socket and its lock disappear one after the other.
     private var hasEnded: Bool {
         let deadline = ContinuousClock.now + Self.startingTime
         while isRunning {

@@ -1,6 +1,6 @@
 internal import ArgumentParser
 
-/// How the shells that people use write what `pinproxy env` prints.
+/// The syntax of common shells for the output of `pinproxy env`.
 enum ShellSyntax: String, ExpressibleByArgument, CaseIterable {
     case sh, fish, csh, powershell
 
@@ -22,8 +22,7 @@ enum ShellSyntax: String, ExpressibleByArgument, CaseIterable {
         }
     }
 
-    /// What is printed where there is nothing to set: for a person who reads it, and for the shell, whose status says
-    /// it too.
+    /// Printed if there is nothing to set: a message for the user, and a failing status for the shell.
     var failure: String {
         let text = "pinproxy env failed (its message is above): this shell does not use the proxy"
         return switch self {
@@ -34,13 +33,12 @@ enum ShellSyntax: String, ExpressibleByArgument, CaseIterable {
         }
     }
 
-    /// One word that the shell leaves as it is.
+    /// One word that the shell doesn't expand.
     func quoted(_ value: String) -> String {
         switch self {
         case .sh: "'" + value.replacing("'", with: "'\\''") + "'"
         case .fish: "'" + value.replacing("\\", with: "\\\\").replacing("'", with: "\\'") + "'"
-        // Even between quotes it takes what follows an exclamation mark from its history, and a line's end for the
-        // command's.
+        // Even between quotes csh expands an exclamation mark from its history, and ends the command at a newline.
         case .csh:
             "'" + value.replacing("'", with: "'\\''").replacing("!", with: "\\!").replacing("\n", with: "\\\n") + "'"
         case .powershell: "'" + value.replacing("'", with: "''") + "'"

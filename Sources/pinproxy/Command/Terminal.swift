@@ -1,25 +1,24 @@
 internal import Glibc
 
-/// What standard output is connected to.
+/// The terminal that standard output is connected to.
 enum Terminal {
     static var isInteractive: Bool { isatty(STDOUT_FILENO) == 1 }
 
-    /// Makes an empty screen of it.
+    /// Clears the screen.
     static let cleared = "\u{1B}[H\u{1B}[2J"
 
-    /// Columns; without a terminal so many that nothing is cut.
+    /// Columns; unlimited without a terminal.
     static var width: Int { size?.columns ?? .max }
-    /// Lines; without a terminal so many that nothing is left out.
+    /// Lines; unlimited without a terminal.
     static var height: Int { size?.rows ?? .max }
 
-    /// Of the terminal behind a descriptor; nil: it is none.
+    /// Columns of a descriptor's terminal; nil: not a terminal.
     static func columns(of descriptor: CInt) -> Int? { size(of: descriptor)?.columns }
 
     private static var size: (rows: Int, columns: Int)? { size(of: STDOUT_FILENO) }
 
     private static func size(of descriptor: CInt) -> (rows: Int, columns: Int)? {
-        // struct winsize of ioctl_tty(2), which Swift has in no module of its own: rows, columns, and the same in
-        // pixels.
+        // struct winsize of ioctl_tty(2), which Swift's modules lack: rows, columns, and the size in pixels.
         var size = [UInt16](repeating: 0, count: 4)
         guard isatty(descriptor) == 1, ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size[0] > 0, size[1] > 0 else {
             return nil
@@ -29,7 +28,7 @@ enum Terminal {
 }
 
 extension String {
-    /// Filled with spaces, or cut, to a number of characters: a column of a table.
+    /// Padded with spaces, or cut, to a number of characters: a column of a table.
     func padded(to width: Int) -> String {
         let missing = width - count
         return missing < 0 ? String(prefix(width)) : self + String(repeating: " ", count: missing)
@@ -56,7 +55,7 @@ enum PathText {
         path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
     }
 
-    /// What stands before the last slash: `/` for `/a`, nothing for `a`.
+    /// The part before the last slash: `/` for `/a`, empty for `a`.
     static func directory(of path: String) -> String {
         guard let slash = path.lastIndex(of: "/") else { return "" }
         return slash == path.startIndex ? "/" : String(path[..<slash])
@@ -64,11 +63,11 @@ enum PathText {
 }
 
 extension String {
-    /// The text on one line, fit for a terminal and for a comment in YAML, whoever wrote it.
+    /// Untrusted text on one line, safe for a terminal and for a comment in YAML.
     ///
-    /// A certificate's subject is chosen by the one who made it. A line break in it (YAML knows U+0085,
-    /// U+2028 and U+2029 too) would end a comment and begin an entry, and control or direction marks would
-    /// show a person something else than what is there: they are written as `\u{…}`.
+    /// A certificate's maker chooses its subject. A line break in it (for YAML also U+0085, U+2028 and U+2029) would
+    /// end a comment and begin an entry, and control or direction marks would misrepresent the text. They are written
+    /// as `\u{…}`.
     var printable: String { printable(longest: 200) }
 
     func printable(longest: Int) -> String {

@@ -5,34 +5,34 @@ internal import PinproxyIsolation
 internal import PinproxySecurity
 internal import PinproxyTLS
 
-/// The files from which programs learn to trust the proxy's authority, in `trust/KEY` of a state directory. The key is
-/// the authority's, so that two configurations don't overwrite each other's.
+/// Files that make programs trust the proxy's authority, in `trust/KEY` of a state directory. The key is the
+/// authority's, so that two configurations don't overwrite each other's files.
 ///
-/// What is only certificates lies in the proxy's state directory if it can be written. What programs take orders from
-/// (a wgetrc can name a program to be run) lies in one that nobody but this user and root can change.
+/// Files with only certificates are in the proxy's state directory if it can be written. Files that control programs (a
+/// wgetrc can name a program to run) are in a directory that only this user and root can change.
 struct TrustFiles: Equatable {
-    /// Those with names that don't depend on their contents.
+    /// Files with names that don't depend on their contents.
     static let names = ["ca-bundle.pem", "authorities.pem"]
 
     /// The system's roots and the authority, as PEM.
     let bundle: String
     /// The authority; during a rotation every trusted one.
     let authority: String
-    /// The same certificates as the bundle's for Java; nil if it can't be written.
+    /// The bundle's certificates in a store for Java; nil if it can't be written.
     var javaStore: String?
-    /// For programs that know a configuration file only; nil where there is no directory for them.
+    /// For programs with only a configuration file; nil without a directory for them.
     var configuration: ProgramFiles?
-    /// What ``authority`` holds, for directories of certificates.
+    /// The certificates of ``authority``, for directories of certificates.
     var hashed: [SystemTrust.Authority] = []
 
-    /// Makes sure that they are there and up to date, in the first of the directories that fits.
+    /// Creates or updates them in the first suitable directory.
     static func prepare(
         authority: AuthorityFiles, in directories: [StateFiles], environment: [String: String]
     ) throws -> TrustFiles {
         let roots = systemBundle
-        // In the last, which is this user's own.
+        // In the last directory, which is this user's own.
         let stamps = directories.last.map { TrustStamps(directory: $0.own) }
-        // While it isn't rotated, its file says which they are: OpenSSL needn't read them.
+        // Outside a rotation its file identifies the authorities: OpenSSL needn't read them.
         let edition = authority.isAlone ? FileStamp(authority.certificate).text : nil
         if let edition, let kept = stamps?.find(.init(roots: roots, authorities: [edition])) {
             var files = kept.files
@@ -102,7 +102,7 @@ struct TrustFiles: Equatable {
 
     private static func pem(_ certificates: [Certificate]) -> [UInt8] { Array(certificates.map(\.pem).joined().utf8) }
 
-    /// Writes what isn't there already, and says where it is. Nothing is written in another user's directory.
+    /// Writes the file unless it is up to date, and returns its path. Never writes to another user's directory.
     static func write(
         _ contents: [UInt8], to name: String, in directory: TrustedDirectory, mode: UInt32
     ) throws(FileProblem) -> String {
@@ -117,7 +117,7 @@ struct TrustFiles: Equatable {
 
     private static let limit = 64 << 20
 
-    /// Named by what it is made of: to make it takes a moment, and with every command.
+    /// The name depends on the contents: making the store for every command would take too long.
     private static func javaStore(of bundle: [UInt8], _ folder: String, in directory: TrustedDirectory) -> String? {
         let name = "java-\(SHA256Digest.of(bundle).hex.prefix(12)).p12"
         let path = "\(directory.path)/\(folder)/\(name)"
@@ -130,7 +130,7 @@ struct TrustFiles: Equatable {
             (try? directory.write(store, to: "\(folder)/\(name)", mode: 0o644)) != nil
         else { return nil }
         let others = directory.names(in: folder).filter { $0.hasPrefix("java-") && $0.hasSuffix(".p12") && $0 != name }
-        // Runs that see another bundle may be about to use theirs.
+        // Runs with another bundle may be about to use theirs.
         for old in others.map({ "\(folder)/\($0)" }).sorted(by: { age($0, in: directory) < age($1, in: directory) })
             .dropFirst(keptJavaStores)
         {
@@ -139,10 +139,10 @@ struct TrustFiles: Equatable {
         return path
     }
 
-    /// Of other bundles than this run's.
+    /// Stores of bundles other than this run's.
     private static let keptJavaStores = 8
 
-    /// Seconds; that of a file which can't be read is the greatest.
+    /// In seconds; the greatest for an unreadable file.
     private static func age(_ name: String, in directory: TrustedDirectory) -> Int {
         guard let file = try? directory.openForReading(name) else { return .max }
         defer { close(file) }
@@ -169,8 +169,8 @@ struct TrustFiles: Equatable {
         systemBundle.flatMap { try? SmallFile.read($0, limit: limit).bytes } ?? []
     }
 
-    /// Certificates and nothing else: what else stands in a file of certificates is not passed on. Each of our own
-    /// stands there once, also where the system has it already, as within another run.
+    /// Only certificates: other text in a file of certificates is not passed on. Each of our own is there once, even if
+    /// the system already has it, as within another run.
     private static func combine(_ roots: [UInt8], _ own: [Certificate]) -> [UInt8] {
         let roots = PEM.certificates(in: roots)
         return roots + pem(own.filter { !roots.contains(Array($0.pem.utf8)) })

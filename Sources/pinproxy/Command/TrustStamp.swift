@@ -4,23 +4,23 @@ internal import PinproxyIsolation
 internal import PinproxySecurity
 internal import PinproxyTLS
 
-/// Says what the files of ``TrustFiles`` were made of, so that the next command takes them as they are: to read some
-/// hundred certificates takes longer than all else of `pinproxy exec`, and to have OpenSSL read one a fifth of it.
+/// Records the sources of ``TrustFiles``, so that the next command can reuse the files. Reading a few hundred
+/// certificates takes longer than all else in `pinproxy exec`, and reading one with OpenSSL a fifth of it.
 struct TrustStamp {
     static let name = "made"
 
-    /// What they are made of.
+    /// The sources of the files.
     struct Sources {
-        /// The system's bundle; nil: there is none.
+        /// The system's bundle; nil: no bundle.
         let roots: String?
-        /// Fingerprints; or the one edition of the file that has them all.
+        /// Fingerprints, or the edition of the file that has them all.
         let authorities: [String]
     }
 
     let folder: String
     let directory: TrustedDirectory
 
-    /// The files, if neither they nor what they were made of has changed.
+    /// The files, if neither they nor their sources have changed.
     func files(of sources: Sources) -> TrustFiles? {
         guard let made = try? directory.read("\(folder)/\(Self.name)").bytes else { return nil }
         let lines = made.split(separator: Self.lineFeed, omittingEmptySubsequences: false)
@@ -37,7 +37,7 @@ struct TrustStamp {
         return made == bytes(files, of: sources) ? files : nil
     }
 
-    /// Without it the next command does the work again.
+    /// Stores the stamp. Without it the next command does the work again.
     func keep(_ files: TrustFiles, of sources: Sources) {
         guard let bytes = bytes(files, of: sources) else { return }
         _ = try? TrustFiles.write(bytes, to: "\(folder)/\(Self.name)", in: directory, mode: 0o644)
@@ -46,12 +46,12 @@ struct TrustStamp {
     private static let linesOfFiles = 4
     private static let (lineFeed, tab, space): (UInt8, UInt8, UInt8) = (10, 9, 32)
 
-    /// Lines: the editions of all files, with what the bundle is made of; where the three are; then one for each
-    /// authority, its PEM with tabs for the ends of lines.
+    /// Lines: the sources of the bundle and the editions of all files; the paths of the three files; then one line for
+    /// each authority, its PEM with tabs for newlines.
     private func bytes(_ files: TrustFiles, of sources: Sources) -> [UInt8]? {
         let paths = [files.bundle, files.authority, files.javaStore].compactMap(\.self)
         let editions = paths.map { FileStamp($0).text }
-        // A name on several lines fits into no such file.
+        // A path with a newline doesn't fit this format.
         guard !editions.contains(nil), !paths.contains(where: { $0.utf8.contains(Self.lineFeed) }) else { return nil }
         let roots = sources.roots.map { FileStamp($0).text ?? "" } ?? ""
         let first = (sources.authorities + [roots] + editions.map { $0 ?? "" }).joined(separator: " ")
@@ -64,9 +64,9 @@ struct TrustStamp {
     }
 }
 
-/// Those of a directory: one for each authority.
+/// The stamps in a directory, one for each authority.
 struct TrustStamps {
-    /// Of more, which rotations leave behind, the certificates are read.
+    /// Rotations leave stamps behind. Beyond this number the certificates are read.
     private static let limit = 16
 
     let directory: TrustedDirectory
@@ -74,7 +74,7 @@ struct TrustStamps {
     /// - Parameter key: the authority's.
     func stamp(_ key: String) -> TrustStamp { TrustStamp(folder: StateFiles.trustFolder(key), directory: directory) }
 
-    /// The files that were made of these, and the key of their authority.
+    /// The files made from these sources, and the key of their authority.
     func find(_ sources: TrustStamp.Sources) -> (files: TrustFiles, key: String)? {
         for key in directory.names(in: "trust").prefix(Self.limit) {
             if let files = stamp(key).files(of: sources) { return (files, key) }

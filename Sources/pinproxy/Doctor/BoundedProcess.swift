@@ -2,21 +2,20 @@ internal import PinproxyEventLoop
 internal import Glibc
 internal import PinproxyIsolation
 
-/// Another program, run to its end or to the end of a time, together with all that it starts in its process group.
+/// Runs another program to its end or to a time limit, with everything that it starts in its process group.
 struct BoundedProcess {
-    /// What is kept of what it writes: the last bytes.
+    /// The most bytes kept of its output, the last ones.
     private static let longestOutput = 64 << 10
-    /// An interrupt is seen after so long.
+    /// The longest delay before an interrupt is noticed.
     private static let stepMilliseconds: CInt = 100
 
     let arguments: [String]
     let environment: [String: String]
-    /// One of them ends it.
+    /// Any of them ends it.
     let interrupts: Interrupts
-    /// Of its own. If it can have no mounts, it goes without; if it can have no network, ``SurroundingsRefused`` is
-    /// thrown.
+    /// Its private surroundings. Without mounts it runs anyway; without a network ``SurroundingsRefused`` is thrown.
     var surroundings = CommandSurroundings()
-    /// Called with the sockets that listen in its network, which are the caller's then.
+    /// Called with the sockets that listen in its network. It takes them over.
     var entered: ([CInt]) throws -> Void = { _ in }
 
     struct Interrupted: Error {
@@ -24,14 +23,14 @@ struct BoundedProcess {
     }
 
     struct Ending {
-        /// Nil: it was ended, because its time was up.
+        /// Nil: it was killed at the time limit.
         let status: CInt?
         let output: String
 
         var succeeded: Bool { status == 0 }
     }
 
-    /// - Parameter session: what the proxy tells and asks of it meanwhile is heard and answered.
+    /// - Parameter session: handles the proxy's news and questions meanwhile.
     /// - Throws: ``Interrupted``, or that it can't be started.
     func run(for limit: Duration, as session: ProxySession? = nil) throws -> Ending {
         let children = try Self.endsOfChildren()
@@ -51,7 +50,7 @@ struct BoundedProcess {
         return try follow(process, ends[0], children, session, until: ContinuousClock.now + limit)
     }
 
-    /// Readable when a child has ended: the signal is blocked from here on.
+    /// Readable when a child has ended. Blocks the signal.
     private static func endsOfChildren() throws -> SignalDescriptor {
         var set = sigset_t()
         sigemptyset(&set)
@@ -70,7 +69,7 @@ struct BoundedProcess {
         var hasEnded = false
         var signal: CInt?
         while !hasEnded, signal == nil, ContinuousClock.now < deadline {
-            // An end of its output is no end of the program.
+            // The program may still run after it has closed its output.
             var wanted = [isWriting ? descriptor : -1, session?.descriptor ?? -1, children.raw].map {
                 pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
             }
@@ -81,7 +80,7 @@ struct BoundedProcess {
             hasEnded = waitpid(process, &status, WNOHANG) == process
             signal = interrupts.arrived()
         }
-        // What it left in the background as well.
+        // Also kills what it left in the background.
         kill(-process, SIGKILL)
         while !hasEnded, waitpid(process, &status, 0) < 0, errno == EINTR {}
         if let signal { throw Interrupted(signal: signal) }
@@ -90,7 +89,7 @@ struct BoundedProcess {
     }
 
     private func start(writingTo output: CInt) throws -> (process: pid_t, sockets: [CInt]) {
-        // Where it is ignored (which is inherited) children vanish with their status.
+        // If the signal is ignored (which is inherited), children vanish with their status.
         Glibc.signal(SIGCHLD, SIG_DFL)
         guard !surroundings.isEmpty else { return (try startPlainly(writingTo: output), []) }
         let (near, far) = try DescriptorMessage.pair()
@@ -130,12 +129,12 @@ struct BoundedProcess {
             (STDIN_FILENO, .nothing), (STDOUT_FILENO, .descriptor(output)), (STDERR_FILENO, .descriptor(output)),
         ]
         program.group = .own
-        // What waits for this process is for the program as usual.
+        // Signals blocked in this process aren't blocked in the program.
         program.blockedSignals = .empty
         return try program.start()
     }
 
-    /// Reads what is there; false at the end.
+    /// Reads what is available; false at the end.
     private static func read(_ descriptor: CInt, into output: inout [UInt8]) -> Bool {
         var chunk = [UInt8](repeating: 0, count: 8192)
         while true {

@@ -1,33 +1,33 @@
-/// A program that people run, and how it is asked for something once.
+/// A common program, and a script that makes one request with it.
 ///
-/// Scripts are for `sh -e`, in an empty directory that is thrown away. `$SITE` is `https://HOST` or
+/// Scripts are for `sh -e`, in an empty directory that is removed afterwards. `$SITE` is `https://HOST` or
 /// `https://HOST:PORT`, `$HOST` and `$PORT` are its parts. The site has the pages of ``Clients/TestSite``.
 struct ClientProgram: Sendable {
     let name: String
-    /// Where it comes from: a package of Debian, unless it says PyPI.
+    /// Its source: a Debian package, unless it says PyPI.
     let package: String
     /// Prints its version; fails where it isn't installed.
     let version: String
-    /// Asks for something by https; succeeds if the answer came.
+    /// Makes a request by https; succeeds if the answer arrived.
     let call: String
-    /// What helps where that fails under `pinproxy exec`; nil: nothing should have to.
+    /// What helps if that fails under `pinproxy exec`; nil: it should never fail.
     var remedy: Remedy?
-    /// Prints the user's own settings that decide about its proxy and its trust, one a line; nil: none are known.
+    /// Prints the user's own settings that affect its proxy and its trust, one per line; nil: no known settings.
     var settings: String?
 
     struct Remedy: Sendable {
-        /// What to set or to write, for people, in Markdown.
+        /// What to set or write, for users, in Markdown.
         let text: String
-        /// The call with it; nil: it can't be tried without changing what is the user's.
+        /// The call with it; nil: trying it would change the user's files.
         var call: String?
     }
 
-    /// Lines of the user's files in which one of these settings is made: extended regular expressions.
+    /// Finds lines of the user's files with one of these settings. The names are extended regular expressions.
     static func settings(_ names: String, in files: String) -> String {
         "grep -HnE '^[[:space:]\"-]*(\(names))([[:space:]\"=:>]|$)' \(files) 2>/dev/null || :"
     }
 
-    /// What every call gets besides the variables of `pinproxy exec`: nothing is kept, asked or coloured.
+    /// Variables of every call besides those of `pinproxy exec`: nothing is stored, asked or coloured.
     static func environment(in directory: String) -> [String: String] {
         [
             "TMPDIR": directory, "XDG_CACHE_HOME": directory + "/cache", "npm_config_cache": directory + "/cache",

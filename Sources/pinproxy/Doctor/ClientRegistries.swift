@@ -1,7 +1,7 @@
-// One idea with ClientTable.swift, of which this is a part.
+// One idea with ClientTable.swift: a part of that table.
 
 extension ClientProgram {
-    /// Programs that fetch packages, modules and images from registries of their own.
+    /// Programs that fetch packages, modules and images from their own registries.
     static let registries = [
         ClientProgram(
             name: "go", package: "golang-go", version: "go version",
@@ -27,7 +27,7 @@ extension ClientProgram {
             settings: mavenProxies),
         ClientProgram(
             name: "yarn", package: "yarnpkg", version: "\(yarn); \"$yarn\" --version",
-            // It ends well whatever happens.
+            // It exits with 0 even after a failure.
             call: yarn + "; "
                 + reaching(
                     "1.0.0", #""$yarn" info --registry "$SITE/npm/" --network-timeout 3000 pinproxy-test version"#),

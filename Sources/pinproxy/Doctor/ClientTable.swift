@@ -1,5 +1,5 @@
 extension ClientProgram {
-    /// All that are known, for `pinproxy doctor` and for the test that writes docs/clients.md.
+    /// All known programs, for `pinproxy doctor` and for the test that writes docs/clients.md.
     static let all = fetchers + sources + registries + python + languages + browsers
 
     private static let fetchers = [
@@ -109,14 +109,14 @@ extension ClientProgram {
             settings: settings("(http.)?(proxy|cainfo|check-revoke)", in: #""${CARGO_HOME:-$HOME/.cargo}"/config*"#)),
     ]
 
-    /// Older ones know no registries over HTTP.
+    /// Older versions don't support registries over HTTP.
     private static let cargoVersion = """
         cargo --version
         case $(cargo --version) in "cargo 0."* | "cargo 1."[0-9].* | "cargo 1."[1-5][0-9].* | "cargo 1.6"[0-7].*) exit \
         1 ;; esac
         """
 
-    /// A Python script tells its version only after it has loaded everything; the installed package's is known at once.
+    /// The version of an installed Python package: the script itself prints it only after loading everything.
     /// - Parameter distribution: the package that contains it.
     private static func scriptVersion(_ name: String, of distribution: String) -> String {
         """
@@ -126,7 +126,7 @@ extension ClientProgram {
         """
     }
 
-    /// A call whose failure proves that the site has answered.
+    /// A call that succeeds if its output has these words, whatever its exit status: the site has answered.
     static func reaching(_ words: String, _ call: String) -> String {
         """
         said=$(\(call) 2>&1) || :; echo "$said"; case $said in *"\(words)"*) ;; *) exit 1 ;; esac
@@ -329,7 +329,7 @@ extension ClientProgram {
             remedy: Remedy(text: "`pinproxy ca install --nss`")),
         ClientProgram(
             name: "firefox", package: "firefox-esr", version: "\(firefox); \"$firefox\" --version",
-            // A profile of its own with the user's certificates. What it got is in its log.
+            // A new profile with the user's certificates. Its log shows the responses.
             call: """
                 \(firefox); mkdir profile
                 for file in "$HOME"/.mozilla/firefox/*/cert9.db "$HOME"/.config/mozilla/firefox/*/cert9.db; do

@@ -119,7 +119,7 @@ extension ClientProgram {
     }
 }
 
-/// The table that `pinproxy doctor` prints for people.
+/// The table that `pinproxy doctor` prints.
 enum DoctorText {
     private static let widths = (client: 22, version: 12, yesOrNo: 7, shows: 9)
 

@@ -5,16 +5,16 @@ internal import FoundationEssentials
 internal import Glibc
 internal import PinproxyIsolation
 
-/// Tries programs through the running proxy, against the hosts for which it answers itself.
+/// Tries programs through the running proxy, against the hosts that it answers for itself.
 struct Examination {
-    /// For a program's version, which some take their time for.
+    /// For a program's version, which some print slowly.
     private static let shortPatience: Duration = .seconds(15)
 
     let options: ConfigurationOptions
     let snapshot: Snapshot
     /// For one call of a program.
     private let patience: Duration
-    /// Where everything is written; removed afterwards.
+    /// Holds everything written; removed afterwards.
     private let scratch: ScratchDirectory
     private let directory: String
     private let home: HomeView
@@ -48,7 +48,7 @@ struct Examination {
                 let (right, wrong) = try both(call, of: program)
                 helped = right.succeeded && !wrong.succeeded
             }
-            // One that takes the proxy fails for another reason.
+            // A program that used the proxy failed for another reason.
             if right.requests == 0 { transparent = try worksTransparently(program) }
         }
         let settings = right.succeeded && !wrong.succeeded ? [] : try settings(of: program)
@@ -57,7 +57,7 @@ struct Examination {
             settings: settings)
     }
 
-    /// Nil: a command can have no network of its own here.
+    /// Nil: a command can't have a private network here.
     private func worksTransparently(_ program: ClientProgram) throws -> Bool? {
         do {
             let right = try call(program.call, of: program, for: .right, isTransparent: true)
@@ -68,7 +68,7 @@ struct Examination {
         }
     }
 
-    /// As the user has them, and where.
+    /// The user's settings, and their places.
     private func settings(of program: ClientProgram) throws -> [String] {
         guard let find = program.settings else { return [] }
         let output = try script(find, own, for: Self.shortPatience).output
@@ -144,23 +144,23 @@ struct Examination {
     }
 }
 
-/// A home directory for programs that are only being tried: links to the user's files, so that what is configured there
-/// holds. What a program makes anew, in a directory of its settings too, goes with this directory.
+/// A temporary home directory for programs under test. It links to the user's files, so that their settings apply. New
+/// files, even in directories of settings, are removed with it.
 struct HomeView {
     private static let shared: Set<String> = [".config", ".local", ".local/share", ".local/state"]
-    /// What is kept there is nobody's configuration.
+    /// Directories without settings.
     private static let leftOut: Set<String> = [".cache"]
 
     let path: String
 
-    /// - Parameter home: nil: an empty one.
+    /// - Parameter home: nil: makes an empty one.
     init(of home: String?, at path: String) throws {
         self.path = path
         guard mkdir(path, 0o700) == 0 else { throw CommandFailure("\(path): \(systemReason())") }
         if let home { link("", of: home) }
     }
 
-    /// Directories whose name begins with a dot, and those in ``shared``, are made anew; all else is a link.
+    /// Creates directories with a leading dot and those in ``shared``, and links all else.
     private func link(_ folder: String, of home: String) {
         for entry in (try? FileManager.default.contentsOfDirectory(atPath: "\(home)/\(folder)")) ?? [] {
             let name = folder.isEmpty ? entry : "\(folder)/\(entry)"

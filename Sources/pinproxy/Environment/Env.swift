@@ -46,8 +46,7 @@ struct Env: ParsableCommand {
             environment.warnIfBypassed()
             Standard.output(environment.exports(in: shell))
         } catch {
-            // Whoever evaluates the output has asked for a shell that uses the proxy, and must not go on without
-            // noticing.
+            // The caller evaluates the output to make its shell use the proxy, and must notice the failure.
             Standard.output(shell.failure)
             throw error
         }
@@ -68,7 +67,7 @@ extension ConfigurationOptions {
         let trust = try TrustFiles.prepare(authority: authority, in: directories, environment: environment)
         let inherited = ListenFile(in: snapshot.stateDirectory)
         var proxy = try ProxyURL(snapshot.proxy, inherited: inherited, running: session?.listen ?? [])
-        // What is printed may be kept in a file, and holds no password.
+        // Printed output may be kept in a file, so it holds no password.
         if let session, !isPlain {
             proxy.credentials =
                 session.token.map { "\(RunToken.user):\($0.text)" }
@@ -77,15 +76,15 @@ extension ConfigurationOptions {
         return ClientEnvironment(proxy: proxy, trust: trust, present: environment)
     }
 
-    /// Where files for this user's commands may lie. A service's directory is read-only for its users: the last is
-    /// their own.
+    /// The directories for files of this user's commands. A service's directory is read-only for its users: the last
+    /// directory is their own.
     func directories(_ snapshot: Snapshot) -> [StateFiles] {
         let own = StateDirectory.path(environment: StartEnvironment.variables)
         let others = own.map { $0 == snapshot.stateDirectory ? [] : [$0] } ?? []
         return ([snapshot.stateDirectory] + others).map { StateFiles(directory: absolute($0)) }
     }
 
-    /// Programs run in other directories than this one.
+    /// An absolute path: programs may run in other directories.
     private func absolute(_ path: String) -> String {
         path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
     }

@@ -3,26 +3,27 @@ internal import PinproxyEventLoop
 internal import Glibc
 internal import PinproxyIsolation
 
-/// A command that runs as a child, as if in this process's place: signals, stops and waits reach the command.
+/// A command that runs as a child, as if it had replaced this process: signals, stops and waits reach the command.
 ///
-/// Both are in one process group. This process ignores the terminal's keys, and passes on what other processes send it.
+/// Both are in one process group. This process ignores signals from the terminal, and passes on those from other
+/// processes.
 final class ChildCommand {
     enum Ending: Equatable {
         case exited(Int32)
         case signalled(Int32)
     }
 
-    /// What is passed on. Not the signals of faults in this process, nor those that stop a process that uses the
-    /// terminal from the background: that is what should happen to this one too.
+    /// Signals to pass on. Not those of faults in this process, nor those that stop a background process that uses the
+    /// terminal: they should stop this one too.
     private static let passedOn: [CInt] =
         [
             SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGTSTP, SIGCONT, SIGWINCH,
             SIGURG,
             SIGPOLL, SIGPWR, SIGXCPU,
         ] + Array(34...64)
-    /// Set by this process for itself before it became pinproxy, and not inherited by a child.
+    /// Signals of timers, which this process may have set before it became pinproxy. A child doesn't inherit timers.
     private static let timers: Set<CInt> = [SIGALRM, SIGVTALRM, SIGPROF]
-    /// While the proxy is away.
+    /// While the proxy isn't running.
     private static let retryMilliseconds: CInt = 1000
 
     private let process: pid_t
@@ -46,14 +47,14 @@ final class ChildCommand {
                 return try spawn(arguments[0], arguments, mask: mask)
             } catch {
                 guard error.code == ENOEXEC, let script = path(of: arguments[0]) else { throw error }
-                // A script without a first line that names its interpreter, as execvp(3) takes it.
+                // A script without an interpreter line, run as execvp(3) would.
                 return try spawn("/bin/sh", ["/bin/sh", script] + arguments.dropFirst(), mask: mask)
             }
         }
     }
 
-    /// The same with surroundings of its own. To be called while there is one thread.
-    /// - Throws: 126 if it can't have them, too.
+    /// The same in private surroundings. Call it while there is one thread.
+    /// - Throws: 126 also if it can't have them.
     static func start(
         _ arguments: [String], in surroundings: CommandSurroundings
     ) throws -> (command: ChildCommand, CommandSurroundings.Entered) {
@@ -75,7 +76,7 @@ final class ChildCommand {
         }
     }
 
-    /// Leaves the signals as they were, so that another one can be started.
+    /// Restores the signal mask, so that another command can be started.
     private func giveUp() {
         while waitpid(process, nil, 0) < 0, errno == EINTR {}
         var mask = mask
@@ -88,7 +89,7 @@ final class ChildCommand {
         sigemptyset(&blocked)
         for signal in passedOn + [SIGCHLD, SIGPIPE] { sigaddset(&blocked, signal) }
         pthread_sigmask(SIG_BLOCK, &blocked, &before)
-        // Where it is ignored (which is inherited) children vanish with their status.
+        // If the signal is ignored (which is inherited), children vanish with their status.
         signal(SIGCHLD, SIG_DFL)
         let signals = try SignalDescriptor(passedOn + [SIGCHLD])
         do throws(SystemError) {
@@ -106,13 +107,13 @@ final class ChildCommand {
     }
 
     private static func spawn(_ file: String, _ arguments: [String], mask: sigset_t) throws(SystemError) -> pid_t {
-        // All descriptors that are open and not marked stay open for it.
+        // Open descriptors that aren't close-on-exec stay open for it.
         var program = ProgramStart(file, arguments)
         program.blockedSignals = mask
         return try program.start()
     }
 
-    /// Where it is found by PATH, as a shell does.
+    /// Its path by PATH, as a shell finds it.
     static func path(of command: String) -> String? {
         if command.contains("/") { return command }
         let path = getenv("PATH").map { String(cString: $0) } ?? "/bin:/usr/bin"
@@ -122,7 +123,7 @@ final class ChildCommand {
 
     // MARK: While it runs
 
-    /// Waits for its end, and for what its proxy and its door tell meanwhile.
+    /// Waits for its end, and handles news from its proxy and its door meanwhile.
     /// - Parameter told: called for each refusal.
     func wait(watching session: ProxySession, _ door: ExecDoor?, _ told: (RunRefusal) -> Void) -> Ending {
         while true {
@@ -146,7 +147,7 @@ final class ChildCommand {
     }
 
     private func passOn(_ arrival: SignalDescriptor.Arrival) {
-        // What the command sends to its whole group it has got itself.
+        // A signal from the command to its group has already reached the command.
         guard let sender = arrival.sender else {
             if Self.timers.contains(arrival.signal) { kill(process, arrival.signal) }
             return
@@ -154,7 +155,7 @@ final class ChildCommand {
         if sender != process { kill(process, arrival.signal) }
     }
 
-    /// Takes note of all children that have changed: as the first process of a container this one has others' too.
+    /// Reaps all children: as the first process of a container this one has others' children too.
     private func reap() -> Ending? {
         var ending: Ending?
         var status: CInt = 0
@@ -182,14 +183,15 @@ final class ChildCommand {
         kill(process, SIGCONT)
     }
 
-    /// Lets a signal do what it does to a process that has said nothing about it.
+    /// Applies a signal's default action.
     private static func takeDefault(of signal: CInt) {
         var (action, before) = (sigaction(), sigaction())
         var (set, mask) = (sigset_t(), sigset_t())
         sigemptyset(&set)
         sigaddset(&set, signal)
         sigaction(signal, &action, &before)
-        // Still blocked, it is one with the terminal's, which may be pending: else the process would stop twice.
+        // While blocked, it merges with the terminal's signal, which may be pending: otherwise the process would stop
+        // twice.
         kill(getpid(), signal)
         pthread_sigmask(SIG_UNBLOCK, &set, &mask)
         pthread_sigmask(SIG_SETMASK, &mask, nil)
@@ -202,7 +204,7 @@ extension ChildCommand.Ending {
         switch self {
         case .exited(let code): exit(code)
         case .signalled(let number):
-            // The command has left its core.
+            // The command has already dumped its core.
             var none = rlimit(rlim_cur: 0, rlim_max: 0)
             setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
             signal(number, SIG_DFL)

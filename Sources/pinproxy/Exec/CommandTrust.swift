@@ -4,10 +4,10 @@ internal import PinproxyIsolation
 internal import PinproxySecurity
 internal import PinproxyTLS
 
-/// Whether a command sees the proxy's authority in the system's trust stores, and what is said of that.
+/// Whether a command sees the proxy's authority in the system's trust stores, and the messages about that.
 struct CommandTrust {
     enum Wish {
-        /// As far as it can be had.
+        /// If possible.
         case unasked
         /// `--trust`
         case required
@@ -15,15 +15,15 @@ struct CommandTrust {
         case refused
     }
 
-    /// They act for another user, which they can't in a namespace of users. As root they can.
+    /// Programs that act for another user. They can't in a user namespace, except for root.
     private static let unfit: Set<String> = [
         "sudo", "sudoedit", "su", "doas", "pkexec", "run0", "newgrp", "snap", "fusermount", "fusermount3",
     ]
-    /// They make namespaces of several users, by programs with the set-user-ID bit (newuidmap(1)).
+    /// Programs that make namespaces of several users, by set-user-ID programs (newuidmap(1)).
     private static let ofNamespaces: Set<String> = ["buildah", "mmdebstrap", "newuidmap", "newgidmap"]
-    /// podman too. It copies the map of a namespace where it may map users itself, and so has no root there.
+    /// podman too. Where it may map users itself, it copies the map of the namespace, and so has no root there.
     private static let copying: Set<String> = ["podman", "podman-compose"]
-    /// They change what others see: mounts, or the trust stores.
+    /// Programs that change mounts or trust stores for others.
     private static let changing: Set<String> = [
         "mount", "umount", "apt", "apt-get", "aptitude", "dpkg", "update-ca-certificates", "update-ca-trust",
     ]
@@ -32,24 +32,24 @@ struct CommandTrust {
     /// A name or a path.
     let command: String
     var isRoot = geteuid() == 0
-    /// Finds this user's; nil: the user has no such numbers, or they can't be mapped.
+    /// Finds this user's subordinate IDs; nil: the user has no such IDs, or they can't be mapped.
     var findSubordinates: () -> SubordinateIDs? = {
         ChildCommand.path(of: "newuidmap") == nil ? nil : SubordinateIDs.own()
     }
 
     private var isOfNamespaces: Bool { !isRoot && Self.ofNamespaces.contains(PathText.name(of: command)) }
 
-    /// What its namespace of users needs to have; nil: nothing but its user.
+    /// The subordinate IDs that its user namespace needs; nil: only its user.
     var subordinates: SubordinateIDs? { isOfNamespaces ? findSubordinates() : nil }
 
-    /// It fails in a namespace of users.
+    /// It fails in a user namespace.
     private var isUnfit: Bool {
         if isOfNamespaces { return subordinates == nil }
         let name = PathText.name(of: command)
         return !isRoot && (Self.unfit.contains(name) || Self.copying.contains(name))
     }
 
-    /// What to say before it runs in one all the same; nil: nothing.
+    /// The warning before it runs in one anyway; nil: no warning.
     var warning: String? {
         guard isUnfit else { return nil }
         let name = command.printable
@@ -67,7 +67,7 @@ struct CommandTrust {
             """
     }
 
-    /// Nil: the trust stores stay as they are.
+    /// Nil: the trust stores don't change.
     func stores(
         _ trust: TrustFiles, _ environment: [String: String], settings: [AddedSettings] = []
     ) -> SystemTrust? {
@@ -82,25 +82,25 @@ struct CommandTrust {
         }
     }
 
-    /// Said when a command has it unasked.
+    /// Said when a command has it by default.
     static let given =
         "pinproxy: commands see the proxy's authority in the system's trust stores, by mounts of their own that end "
         + "with them; --no-trust leaves it out, as sudo and other set-user-ID programs need it (said once)"
 
-    /// Said when it can't be had.
+    /// Said when it isn't possible.
     static func missing(_ cause: String) -> String {
         "pinproxy: programs that read the system's trust stores don't trust the proxy's authority: \(cause); those "
             + "that take it from environment variables do. For all: sudo pinproxy ca install (said once)"
     }
 }
 
-/// What has been said to this user, so that it is not said again.
+/// Messages already shown to this user, so that they aren't repeated.
 struct SaidOnce {
     static let name = "exec.said"
-    /// Beyond it the oldest line may be said again.
+    /// Beyond this number the oldest line may be repeated.
     private static let limit = 16
 
-    /// Those in which it may stand: the first that can be written has it.
+    /// Directories that may hold the file: the first writable one has it.
     let directories: [TrustedDirectory]
 
     func say(_ line: String) {

@@ -6,10 +6,10 @@ internal import FoundationEssentials
 internal import Glibc
 internal import PinproxyIsolation
 
-/// The ``Door`` of a command's own network, on a thread of its own: what it carries waits for nobody who reads standard
+/// The ``Door`` of a command's private network, on a separate thread: its traffic doesn't wait for a reader of standard
 /// error.
 final class ExecDoor {
-    /// For what the command has sent before it ended.
+    /// For data that the command sent before it ended.
     private static let patience: DispatchTimeInterval = .seconds(2)
 
     private let reports: DoorReports
@@ -20,7 +20,7 @@ final class ExecDoor {
         let (doorSocket, runSocket) = (proxy.doorSocket, proxy.runSocket)
         let reports = DoorReports()
         self.reports = reports
-        // After the command was started: the limit is not the command's.
+        // After the command was started, so that the command keeps its own limit.
         Descriptor.raiseLimit()
         let credentials = token.map { "Basic " + Data("\(RunToken.user):\($0.text)".utf8).base64EncodedString() }
         thread = try LoopThread.start("door", stackSize: 256 << 10) { loop in
@@ -52,13 +52,13 @@ final class ExecDoor {
     /// Readable while there are ``refusals()``.
     var descriptor: CInt { reports.descriptor }
 
-    /// What was refused without asking the proxy, and how many more were that aren't kept.
+    /// Connections refused without asking the proxy, and the number of further ones that aren't kept.
     func refusals() -> ([RunRefusal], unlisted: Int) {
         let (refusals, unlisted) = reports.take()
         return (refusals.map { RunRefusal(host: $0.host, cause: $0.cause) }, unlisted)
     }
 
-    /// The command has ended: lets what it has sent still arrive, and closes the door.
+    /// The command has ended: delivers data that it sent, and closes the door.
     func drain() {
         let done = DispatchSemaphore(value: 0)
         thread.perform { door in door.drain { done.signal() } }

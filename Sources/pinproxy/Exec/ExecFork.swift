@@ -2,21 +2,21 @@ internal import PinproxyEventLoop
 internal import Glibc
 internal import PinproxyIsolation
 
-/// The process that becomes a command with surroundings of its own: it moves there, tells `pinproxy exec` how that
-/// went, and executes the command.
+/// The process that becomes a command in private surroundings. It moves there, reports the result to `pinproxy exec`,
+/// and executes the command.
 ///
-/// A fork, and not another start of this program, which takes as long as the rest of it. A process can't be moved by
-/// another, and one that has threads can't move: so the parent must have none, and stays outside.
+/// It forks, since starting this program again would double the time. A process can't move another, and one with
+/// threads can't move: so the parent must be single-threaded, and stays outside.
 enum ExecFork {
-    /// What it tells. Without another word after `entered` it has become the command.
+    /// A message of the child. If none follows `entered`, it has become the command.
     enum Word {
-        /// The sockets that listen inside come with it.
+        /// The sockets that listen inside accompany it.
         /// - Parameter untrusted: why the trust stores weren't covered.
         case entered(untrusted: String?)
         case failed(String)
         /// With an `errno`.
         case notRun(CInt)
-        /// It waits for a byte: what ``SubordinateIDs/map(into:)`` has returned.
+        /// It waits for a byte: the result of ``SubordinateIDs/map(into:)``.
         case awaitsIDs
 
         private static let limit = 4000
@@ -43,9 +43,9 @@ enum ExecFork {
     }
 
     /// - Parameters:
-    ///   - socket: hears its words; the child's copy closes when it executes the command.
+    ///   - socket: takes its messages; the child's copy closes when it executes the command.
     ///   - mask: the signals that the command has blocked.
-    ///   - prepare: what the child does first.
+    ///   - prepare: called first in the child.
     static func start(
         _ arguments: [String], in surroundings: CommandSurroundings, tellingOver socket: CInt, mask: sigset_t,
         prepare: () -> Void = {}
@@ -62,13 +62,13 @@ enum ExecFork {
     enum Outcome {
         /// It has become the command.
         case entered(CommandSurroundings.Entered)
-        /// It can't have these surroundings; why, for people.
+        /// It can't have these surroundings, with a human-readable reason.
         case refused(String)
         /// With an `errno`.
         case notRun(CInt)
     }
 
-    /// Waits for what the child tells. Afterwards it has become the command, or ends.
+    /// Waits for the child's messages. Afterwards the child has become the command, or ends.
     static func outcome(
         of process: pid_t, in surroundings: CommandSurroundings, over socket: CInt
     ) throws(SystemError) -> Outcome {
@@ -109,7 +109,7 @@ enum ExecFork {
     }
 }
 
-/// The kernel gives a command no surroundings of its own; it was not run.
+/// The kernel refuses private surroundings for a command; it was not run.
 struct SurroundingsRefused: Error {
     let cause: String
 }

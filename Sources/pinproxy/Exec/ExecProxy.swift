@@ -9,7 +9,7 @@ internal import PinproxyRecords
 internal import PinproxySecurity
 internal import PinproxyTLS
 
-/// The proxy of `pinproxy exec --start`. It ends after its starter and the last run. Not for people.
+/// The proxy of `pinproxy exec --start`. It ends after its starter and the last run. Not a command for users.
 struct ExecProxy: ParsableCommand {
     static let configuration = CommandConfiguration(commandName: "exec-proxy")
     /// Where it hears from who has started it.

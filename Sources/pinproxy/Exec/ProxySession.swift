@@ -7,12 +7,12 @@ internal import PinproxyLocalPeers
 
 /// The run of `pinproxy exec` with the running proxy, if it takes one. If the proxy restarts, the run begins again.
 final class ProxySession {
-    /// What the proxy has for its answer.
+    /// The proxy's time for an answer.
     private static let patience = 5
-    /// How long the last lines are waited for when the command has ended.
+    /// How long to wait for the last lines after the command has ended.
     private static let lastPatience: Duration = .seconds(2)
 
-    /// What the proxy is to know of the run.
+    /// What the proxy needs to know about the run.
     struct Needs: OptionSet {
         let rawValue: Int
         /// What it refuses, which its requests are known by.

@@ -7,36 +7,36 @@ internal import PinproxySecurity
 internal import PinproxySession
 internal import PinproxyTLS
 
-/// What a policy did for a host and why: what `pinproxy explain` prints.
+/// A policy's decision for a host, and the reasons: the output of `pinproxy explain`.
 struct Account {
     enum Ending {
         case denied
         case notAdmitted(Rehearsal.Answer)
         /// By a connection.
         case tried(Rehearsal.Ending)
-        /// By a chain on disk; nil where the action looks at none.
+        /// By a chain on disk; nil if the action checks no chain.
         case given(Explanation?, file: String)
-        /// Neither was asked for.
+        /// Neither was requested.
         case untried
     }
 
     let decision: Rehearsal.Decision
     let others: [HostEntry]
     let rules: RuleAccount
-    /// When, where or after what the pins are enforced; nil: as the entry says itself.
+    /// When, where or after what the pins are enforced; nil: as the entry says.
     let rollout: RolloutAccount?
     let now: UnixTime
-    /// The clock is not the machine's.
+    /// The time was set on the command line.
     let isClockSet: Bool
-    /// The file of the chain, where it isn't the host's.
+    /// The file of the chain; nil: the host's chain.
     let file: String?
     let connection: Rehearsal.Connection?
     /// Of a refused origin.
     let contact: OriginContact?
     let explanation: Explanation?
-    /// What a client is told; nil if the host is let through.
+    /// The answer to a client; nil if the host is allowed.
     let answer: Rehearsal.Answer?
-    /// A connection, a chain or the policy said whether the host is let through.
+    /// A connection, a chain or the policy decided.
     let isTried: Bool
 
     init(
@@ -96,7 +96,7 @@ struct Account {
 }
 
 extension Rehearsal.Decision {
-    /// - Parameter evidence: what the server brought beside its chain; nil where no server was asked.
+    /// - Parameter evidence: the server's evidence besides its chain; nil: no server was asked.
     func explain(
         _ presented: PresentedChain, evidence: PeerEvidence? = nil, version: TLSVersion? = nil, anchors: TrustAnchors,
         at now: UnixTime
@@ -209,8 +209,8 @@ extension Account {
 }
 
 extension Account {
-    /// The verdict, then what led to it.
-    /// - Parameter isVerbose: whole certificates, and all that passed checks compared.
+    /// The verdict, then the reasons.
+    /// - Parameter isVerbose: whole certificates, and everything that passed checks compared.
     func text(_ palette: Palette, isVerbose: Bool = false) -> String {
         let verdict = outcome(palette) + rules.verdictLines(palette)
         // Each part begins with an empty line.
@@ -287,7 +287,7 @@ extension Account {
         }
     }
 
-    /// What the host wants of the proxy, and gets.
+    /// The client certificate that the host requests, and the one presented.
     private func asked(_ request: ClientCertificateRequest) -> String {
         let issuers = request.acceptableIssuers.prefix(3).map { $0.printable(longest: 120) }.joined(separator: " or ")
         let more = request.acceptableIssuers.count > 3 ? " or others" : ""

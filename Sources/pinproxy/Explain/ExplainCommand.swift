@@ -188,7 +188,7 @@ struct ExplainCommand: ParsableCommand {
             decision, ending, others: snapshot.hosts.others(matching: host, than: decision.entry),
             rules: RuleAccount(
                 decision, in: snapshot, request: request, response: stored, cache: cache,
-                // What a peer sent is decoded where the proxy does it.
+                // A peer's data is decoded in a separate process, as in the proxy.
                 bodies: stored == nil ? ThreadExecutor() : try ProcessExecutor()),
             rollout: RolloutAccount(decision.entry, in: snapshot, at: now), anchors: rehearsal.upstream.anchors,
             at: now, isClockSet: instant != nil)
@@ -209,14 +209,13 @@ extension PresentedChain {
 }
 
 extension HostTable<HostEntry> {
-    /// Entries that would decide for the host without the one that does, in order.
+    /// Entries that would decide for the host without `entry`, in order.
     fileprivate func others(matching host: Rehearsal.Host, than entry: HostEntry?) -> [HostEntry] {
         entries.filter { $0.pattern.matches(host: host.name, port: host.port) && $0.value !== entry }.map(\.value)
     }
 }
 
-/// What `pinproxy explain` says of a name for which the proxy answers itself. Only the running proxy could connect to
-/// it.
+/// The account of a name that the proxy answers for itself. Only the running proxy could connect to it.
 struct TestHostAccount: Encodable {
     let host: String
     let port: UInt16

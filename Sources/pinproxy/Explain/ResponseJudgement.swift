@@ -7,13 +7,13 @@ internal import PinproxySerialization
 internal import PinproxySession
 internal import Synchronization
 
-/// What the proxy would make of a stored response.
+/// The proxy's verdict on a stored response.
 struct ResponseJudgement {
     enum Outcome {
-        /// No rule judges it, for that reason.
+        /// No rule judges it, for this reason.
         case unjudged(String)
         case passed
-        /// Another body of so many bytes is forwarded.
+        /// A rewritten body of this many bytes is forwarded.
         case rewritten(Int)
         case refused(Rehearsal.Answer)
         /// It is forwarded and logged.
@@ -23,7 +23,7 @@ struct ResponseJudgement {
     let response: StoredResponse
     let outcome: Outcome
     let error: ResponseSerializationError?
-    /// How the stored response differs from the one that was sent.
+    /// How the stored response differs from the sent one.
     let remark: String?
 
     var isRefused: Bool { if case .refused = outcome { true } else { false } }
@@ -35,7 +35,7 @@ struct ResponseJudgement {
         (self.response, self.outcome, self.error, self.remark) = (response, outcome, error, remark)
     }
 
-    /// Of a response that is not judged, for that reason.
+    /// For a response that is not judged, for this reason.
     init(_ response: StoredResponse, unjudged reason: String) { self.init(response, .unjudged(reason)) }
 
     /// - Parameter inspectedBody: `limits.inspected_body`.
@@ -56,7 +56,7 @@ struct ResponseJudgement {
             let judged = judge.verdict(on: head, inspectedBody: inspectedBody)
             verdict = try Self.verdict(judged, on: response.body, of: decision.host.name, by: bodies)
         } catch {
-            // A rule that only reports refuses nothing for what isn't known.
+            // A rule that only reports doesn't refuse an unknown result.
             self.init(
                 response,
                 judge.isEnforced ? .refused(Rehearsal.Answer(error, for: decision.host)) : .unjudged(error.cause),
@@ -168,7 +168,7 @@ struct ResponseJudgement {
 }
 
 extension BodyExecutor {
-    /// For a command, which has nothing else to do meanwhile.
+    /// Waits for the result: a command has nothing else to do.
     fileprivate func wait<Work: BodyWork>(
         for work: Work, on body: [UInt8], of host: String
     ) throws(BodyWorkFailure) -> Work.Outcome {
@@ -178,7 +178,7 @@ extension BodyExecutor {
     }
 }
 
-/// What another thread says once.
+/// A value that another thread provides once.
 private final class Awaited<Value: Sendable>: Sendable {
     private let value = Mutex<Value?>(nil)
     private let isThere = Semaphore()

@@ -3,7 +3,7 @@ internal import PinproxySecurity
 internal import PinproxySerialization
 internal import PinproxyTLS
 
-/// A response in a file, as `curl -i` writes it: heads, and after the last of them the body.
+/// A response in a file, as `curl -i` writes it: one or more heads, then the body.
 ///
 /// Several heads follow `100 Continue`, CONNECT, a redirect (`-L`) and a challenge (`--digest`); the last one counts.
 /// curl has undone chunks, so Transfer-Encoding says nothing. Version and reason don't matter (`HTTP/2 200`).
@@ -14,7 +14,7 @@ struct StoredResponse {
     private let fields: [(name: String, value: [UInt8])]
     let body: [UInt8]
 
-    /// What can be read, in bytes: more than any `limits.inspected_body` that a machine should have.
+    /// The most bytes to read: more than any sensible `limits.inspected_body`.
     private static let limit = 1 << 30
     private static let advice = "store one with curl -i, e.g. curl -si URL > FILE"
 
@@ -49,9 +49,9 @@ struct StoredResponse {
         self.file = file
     }
 
-    /// What response rules look at.
+    /// The head for response rules.
     func head(answering method: PinproxyHTTPWire.Method) -> PinproxySerialization.ResponseHead {
-        // A field that came twice counts as the list that both make (RFC 9110 section 5.3).
+        // A repeated field counts as one list (RFC 9110 section 5.3).
         func list(_ name: String) -> [UInt8]? {
             let values = fields.filter { $0.name == name }.map(\.value)
             return values.isEmpty ? nil : Array(values.joined(separator: Array(", ".utf8)))
@@ -67,7 +67,7 @@ struct StoredResponse {
         PinproxyHTTPWire.ResponseHead.mayHaveContent(status: status, answering: method)
     }
 
-    /// Nil: not declared, or in a way that says nothing of the file's body.
+    /// Nil: not declared, or not applicable to the file's body.
     private var declaredLength: Int? {
         guard !fields.contains(where: { $0.name == "transfer-encoding" }) else { return nil }
         return fields.first { $0.name == "content-length" }.flatMap { Int(String(decoding: $0.value, as: UTF8.self)) }
@@ -75,7 +75,7 @@ struct StoredResponse {
 
     private var isComplete: Bool { declaredLength.map { $0 == body.count } ?? true }
 
-    /// How the stored response visibly differs from the one that was sent; nil: not at all.
+    /// How the stored response visibly differs from the sent one; nil: not at all.
     func remark(answering method: PinproxyHTTPWire.Method) -> String? {
         let mayHaveBody = mayHaveBody(answering: method)
         if mayHaveBody, fields.contains(where: { $0.name == "trailer" }) {
@@ -92,7 +92,7 @@ extension StoredResponse {
         let status: Int
         let fields: [(name: String, value: [UInt8])]
 
-        /// Another head may follow it in the place of a body.
+        /// Another head may follow it instead of a body.
         var precedesAnother: Bool {
             switch status {
             case 100..<200, 300..<400, 401, 407: true

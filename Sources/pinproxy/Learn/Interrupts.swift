@@ -1,10 +1,10 @@
 internal import Glibc
 
-/// Ctrl-C and SIGTERM, waited for instead of ended by.
+/// Ctrl-C and SIGTERM, as events that don't end the process.
 struct Interrupts {
     private let set: sigset_t
 
-    /// From here on they wait.
+    /// Blocks the signals: they wait until they are read.
     init() {
         var set = sigset_t()
         sigemptyset(&set)

@@ -1,8 +1,8 @@
 internal import PinproxyConfiguration
 internal import PinproxySecurity
 
-/// The pin file as its lines: a person's comments, order and spelling stay, and entries are added between them. What
-/// isn't written by lines (but in brackets) is not touched; a comment says what to add there.
+/// The pin file as lines: comments, order and spelling stay, and entries are added between them. An entry in brackets
+/// is not touched; a comment says what to add there.
 struct PinFileLines {
     private(set) var text: EditedLines
     private let lines: [String]
@@ -28,7 +28,7 @@ struct PinFileLines {
         }
     }
 
-    /// Pins for an entry that has none, instead of its `pinning: none`.
+    /// Adds pins to an entry without pins, instead of its `pinning: none`.
     private mutating func addPins(_ pins: [String], to entry: Block, enforcement: Enforcement) {
         var fresh = ["pinning: public-key"]
         if entry.keys["enforcement"] == nil { fresh.append("enforcement: report") }
@@ -72,12 +72,12 @@ struct PinFileLines {
         }
     }
 
-    /// Keys of an entry that one with its own pins doesn't inherit.
+    /// Keys that an entry with its own pins doesn't inherit.
     private static let ownKeys: Set<String> = [
         "match", "action", "pinning", "pins", "enforcement", "enforce_from", "enforce_after", "stage",
     ]
 
-    /// The entry with the other keys of its wildcard, line by line as written; if they can't be told apart, a remark.
+    /// The entry with the other keys of its wildcard, line by line as written; a remark if they can't be separated.
     private func withKeysOfWildcard(_ entry: PinEntryText) -> PinEntryText {
         guard let wildcard = entry.wildcard else { return entry }
         var entry = entry
@@ -101,7 +101,7 @@ struct PinFileLines {
         }
     }
 
-    /// The line after the last entry and what is written close to it, and how far entries are indented.
+    /// The line after the last entry and the comments close to it, and the indentation of entries.
     private func endOfEntries(after hosts: Int) -> (end: Int, indent: Int) {
         var end = hosts + 1
         var indent: Int?
@@ -112,14 +112,14 @@ struct PinFileLines {
             if indent == nil, isEntry { indent = column }
             end = index + 1
         }
-        // Comments that follow at once belong to the entry above them.
+        // Comments directly after an entry belong to it.
         while end < lines.count, lines[end].drop(while: { $0 == " " }).hasPrefix("#") { end += 1 }
         return (end, indent ?? 2)
     }
 
     // MARK: Lines
 
-    /// An entry that is written a key a line.
+    /// An entry with one key per line.
     private struct Block {
         let lines: Range<Int>
         let matchLine: Int
@@ -145,7 +145,7 @@ struct PinFileLines {
         return Block(lines: start..<end, matchLine: match, indent: key.column, keys: keys)
     }
 
-    /// The key that a line begins with, after a dash or not, and its column.
+    /// The key at the start of a line, perhaps after a dash, and its column.
     private func key(in index: Int) -> (name: String, column: Int)? {
         let content = lines[index].drop { $0 == " " || $0 == "-" }
         let name = content.prefix { ($0.isASCII && $0.isLetter) || $0 == "_" }
@@ -158,7 +158,7 @@ struct PinFileLines {
         key(in: index)?.column == column && lines[index].prefix(column).contains("-")
     }
 
-    /// What stands after the key of a line, without a comment.
+    /// The value after a line's key, without a comment.
     private func value(of index: Int) -> String {
         let value = lines[index].drop { $0 != ":" }.dropFirst()
         let bare = value.drop { $0 == " " }
@@ -184,7 +184,7 @@ struct PinFileLines {
         return found
     }
 
-    /// Where the text of a line begins; nil for blank lines and comments.
+    /// The column of a line's text; nil for blank lines and comments.
     private func column(of index: Int) -> Int? {
         let content = lines[index].drop { $0 == " " }
         return content.isEmpty || content.hasPrefix("#") ? nil : lines[index].count - content.count

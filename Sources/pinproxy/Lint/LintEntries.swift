@@ -3,7 +3,7 @@ internal import PinproxyRecords
 internal import PinproxySecurity
 internal import PinproxyTLS
 
-/// What can be said of a configuration by reading it, on a given day.
+/// Findings from reading a configuration, on a given day.
 struct LintEntries {
     let snapshot: Snapshot
     let now: UnixTime
@@ -163,14 +163,14 @@ extension SecurityPolicy.UnsafeSwitch {
     }
 }
 
-/// Finds entries that take hosts away from a wildcard's pins, or from its clients, and protect them less. Entries are
-/// not merged: the more specific one decides alone, and whoever reads the wildcard may think otherwise.
+/// Finds entries that override a wildcard's pins or clients for some hosts, and protect them less. Entries are not
+/// merged: the more specific one decides alone, which a reader of the wildcard may not expect.
 struct LintShadows {
     private let entries: [HostTable<HostEntry>.Entry]
-    /// What the wildcards have that the others may lack.
+    /// The protection that the wildcards have and the others may lack.
     private let protection: String
     private let weakness: (HostEntry) -> String?
-    /// The wildcards that have it, by the name that they stand over.
+    /// The wildcards with that protection, by domain.
     private var wildcards: [String: [HostTable<HostEntry>.Entry]] = [:]
 
     static func findings(in entries: [HostTable<HostEntry>.Entry], at now: UnixTime) -> [LintFinding] {
@@ -226,7 +226,7 @@ struct LintShadows {
 }
 
 extension HostPattern {
-    /// Every host that the other one matches is matched by this one too, which is less specific.
+    /// Whether this less specific pattern matches every host that the other matches.
     func isAbove(_ other: HostPattern) -> Bool {
         guard other.isMoreSpecific(than: self), !other.isAddress, port == nil || port == other.port else {
             return false
@@ -245,7 +245,7 @@ extension HostEntry {
 
     fileprivate func enforcesPins(at now: UnixTime) -> Bool { policy.mode != .none && !policy.onlyReports(at: now) }
 
-    /// What makes it protect less than enforced pins; nil if it doesn't.
+    /// Why it protects less than enforced pins; nil if it doesn't.
     fileprivate func weakness(at now: UnixTime) -> String? {
         switch action {
         case .deny: nil

@@ -3,7 +3,7 @@ internal import PinproxyTLS
 
 /// A file to make a pin from: certificates, a public key, the public half of a private one, or a signing request.
 enum KeyFile {
-    /// At least one, in the file's order; verified by nobody.
+    /// At least one, in the file's order; not verified.
     case certificates([Certificate])
     case publicKey(PublicKey)
     /// The public half of a private key, and whether other users can read the file.

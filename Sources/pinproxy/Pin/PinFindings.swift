@@ -4,15 +4,15 @@ internal import PinproxySecurity
 internal import PinproxySession
 internal import PinproxyTLS
 
-/// What `pinproxy pin` found out: a chain or a key, and the pins that follow from it.
+/// The findings of `pinproxy pin`: a chain or a key, and its pins.
 struct PinFindings {
-    /// Why there is nothing to paste, in the proxy's words.
+    /// Why there is no entry to paste, in the proxy's words.
     private var problem: Rehearsal.Answer?
     /// For standard error.
     private(set) var warnings: [String] = []
 
     private let host: Rehearsal.Host?
-    /// Where the keys are from; nil: a connection.
+    /// The file that the keys are from; nil: a connection.
     private let file: String?
     private let isVerified: Bool
     private var connection: Rehearsal.Connection?
@@ -49,13 +49,13 @@ struct PinFindings {
         }
     }
 
-    /// The port is left out where it is the usual one: the entry then speaks for all of them.
+    /// Omits the default port: the entry then applies to all ports.
     private static func pattern(for host: Rehearsal.Host) -> String {
         host.port == 443 ? host.name : "\(host)"
     }
 
     /// The leaf's key, and the issuer's, which still matches after the leaf's changes.
-    /// - Parameter isInUse: the host shows the chain now; else it is a file's, for a day to come perhaps.
+    /// - Parameter isInUse: the host presents the chain now; otherwise it is a file's, perhaps for later.
     private static func pins(of chain: [CertificateFacts], isInUse: Bool) -> [PinEntryText.Line] {
         guard let leaf = chain.first else { return [] }
         let role = isInUse ? "in use: the leaf's key" : "the leaf's key"
@@ -105,7 +105,7 @@ struct PinFindings {
 
     // MARK: For people
 
-    /// The lines of the pins alone, for an entry that is there already.
+    /// The lines of the pins alone, for an existing entry.
     var lines: PinEntryText { PinEntryText(pattern: nil, remarks: [], pins: pins) }
 
     var entry: PinEntryText { PinEntryText(pattern: pattern, remarks: remarks, pins: pins) }
@@ -135,7 +135,7 @@ struct PinFindings {
         "There is no backup pin: keep a spare key (openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256) "
         + "and add its pin (pinproxy pin --from FILE)."
 
-    /// Why nothing is to be pasted, with what the server sent, so that a person can see what is wrong with it.
+    /// Why there is no entry to paste, with the server's chain, so that the user can see what is wrong with it.
     var complaint: String? {
         guard let problem else { return nil }
         return ("\(problem)".printableLines + unverified).joined(separator: "\n")
@@ -175,28 +175,28 @@ struct PinFindings {
     }
 }
 
-/// An entry for pins.yaml that a person is to look at and paste below `hosts:`.
+/// An entry for pins.yaml, to review and paste below `hosts:`.
 struct PinEntryText {
     struct Line: Encodable {
         let pin: String
-        /// What it is the pin of.
+        /// What it pins.
         let remark: String
     }
 
-    /// Nil where nobody said which host it is for: then only the lines of the pins are given.
+    /// Nil if no host was named: then only the lines of the pins are printed.
     var pattern: String?
-    /// What was seen where, and what to think of it; each a line of a comment.
+    /// Observations and advice, each a line of a comment.
     var remarks: [String]
     var pins: [Line]
-    /// These are left out where they are the default.
+    /// These are omitted if they are the default.
     var action = HostAction.intercept
     var enforcement = Enforcement.enforce
-    /// The entry that decides for the host now; its other keys are wanted too.
+    /// The entry that decides for the host now; its other keys are copied.
     var wildcard: HostEntry?
-    /// The other keys, a line each; indented as keys are.
+    /// The other keys, one line each, indented like keys.
     var more: [String] = []
 
-    /// Indented as the entries of `hosts:` are in the file that comes with the proxy.
+    /// Indented like the entries of `hosts:` in the file that comes with the proxy.
     var yaml: String {
         var lines = remarks.map { $0.isEmpty ? "  #" : "  # \($0)" }
         if let pattern {

@@ -33,7 +33,7 @@ enum PolicyCollection {
     }
 
     /// What a machine makes of the files of a bundle.
-    /// - Parameter name: the bundle's or pin file's, for people.
+    /// - Parameter name: the bundle's or pin file's, in human-readable form.
     static func load(_ files: [BundleFile], from name: String) throws -> PolicyFiles {
         try printed(of: name) { () throws(ConfigurationProblems) in try PolicyFiles.load(files) }
     }

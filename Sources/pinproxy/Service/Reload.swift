@@ -20,7 +20,7 @@ struct Reload: ParsableCommand {
               pinproxy reload --state-directory /var/lib/pinproxy
             """)
 
-    /// How long an answer is waited for: reading 100,000 hosts takes seconds.
+    /// How long to wait for an answer: reading 100,000 hosts takes seconds.
     private static let seconds = 90
 
     @OptionGroup var options: ConfigurationOptions

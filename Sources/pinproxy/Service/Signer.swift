@@ -31,7 +31,7 @@ struct Signer: ParsableCommand {
     func run() throws {
         CoreFiles.forbid()
         let file = try options.fileForProxy()
-        // The service's signer has a state directory of its own, and the proxy keeps the bundle.
+        // The service's signer has a separate state directory, and the proxy keeps the bundle.
         let policyDirectory = ConfigurationOptions.serviceState(of: file)
         let snapshot = try options.load(isProxy: true, readsSecrets: false, policyDirectory: policyDirectory)
         let inherited = ServiceNotifier.signerSocket()

@@ -1,7 +1,7 @@
 internal import PinproxyDaemon
 internal import PinproxySession
 
-/// The tasks in flight as a table for people.
+/// The tasks in flight as a readable table.
 struct TaskTable {
     private static let titles = ["ID", "STATE", "AGE", "UP", "DOWN", "PROGRESS", "PROTOCOLS", "CLIENT", "REQUEST"]
 

@@ -89,7 +89,7 @@ extension CA {
     }
 }
 
-/// One of the two authorities of a rotation, for people.
+/// A description of one of the two authorities of a rotation.
 struct RotationDescription {
     let certificate: Certificate
     let paths: AuthorityFiles

@@ -8,18 +8,18 @@ struct SystemTrustStore {
     var directory = "/usr/local/share/ca-certificates"
     var command = ["/usr/sbin/update-ca-certificates"]
 
-    /// The file of one authority, by a name of its own: a new one doesn't replace another that is still in use.
+    /// The file of one authority. The unique name keeps a new authority from replacing another that is still in use.
     func path(for certificate: Certificate) -> String {
         "\(directory)/pinproxy-\(certificate.sha256.hex.prefix(12)).crt"
     }
 
-    /// All files of authorities of this program.
+    /// All files of this program's authorities.
     func installed() -> [String] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
         return names.filter { $0.hasPrefix("pinproxy-") && $0.hasSuffix(".crt") }.sorted().map { "\(directory)/\($0)" }
     }
 
-    /// - Returns: false if it was there already. The bundle is rebuilt in either case.
+    /// - Returns: false if it was already there. The bundle is rebuilt in either case.
     func install(_ certificate: Certificate) throws -> Bool {
         let path = path(for: certificate)
         let bytes = Array(certificate.pem.utf8)
@@ -97,7 +97,7 @@ struct JVMStore {
     }
 
     /// - Parameter name: nil: every authority of this program.
-    /// - Returns: what was removed.
+    /// - Returns: the removed authorities.
     func remove(_ name: String?) throws -> [String] {
         let unwanted = try installed().filter { name == nil || $0 == name }
         for name in unwanted { try run("-delete", "-alias", name) }
@@ -124,9 +124,9 @@ struct NSSDatabases {
 
     static func name(of certificate: Certificate) -> String { "pinproxy \(certificate.sha256.hex.prefix(12))" }
 
-    /// Chromium's, which is made if it isn't there, and those of Firefox that are.
+    /// Chromium's, which may not exist yet, and existing ones of Firefox.
     var directories: [String] {
-        // Since 147 Firefox keeps new profiles where the XDG specification wants them.
+        // Since version 147 Firefox keeps new profiles where the XDG specification requires.
         let profiles = ["", "snap/firefox/common/", ".var/app/org.mozilla.firefox/"]
             .flatMap { ["\(home)/\($0).mozilla/firefox", "\(home)/\($0).config/mozilla/firefox"] }
         let others =
@@ -149,7 +149,7 @@ struct NSSDatabases {
                 throw CommandFailure("\(chromium): \(systemReason())")
             }
             try run("-N", "--empty-password", in: chromium)
-            // For the removal, which then leaves nothing.
+            // Lets the removal delete the database.
             _ = FileManager.default.createFile(atPath: "\(chromium)/\(Self.mark)", contents: nil)
         }
         for directory in directories {
@@ -158,20 +158,20 @@ struct NSSDatabases {
         return directories
     }
 
-    /// In a database that this program has made.
+    /// Marks a database made by this program.
     private static let mark = "made-by-pinproxy"
 
-    /// Removes Chromium's database if this program has made it and nobody has put anything into it since.
+    /// Removes Chromium's database if this program made it and nothing was added since.
     private func removeOwn() throws {
         let directory = "\(home)/.pki/nssdb"
         guard access("\(directory)/\(Self.mark)", F_OK) == 0, access("\(directory)/cert9.db", F_OK) == 0 else { return }
-        // certutil lists a certificate a line, with its trust at the end, as C,,
+        // certutil lists one certificate per line, with its trust at the end, as C,,
         guard
             !(try run("-L", in: directory).split(separator: "\n").contains { $0.contains(/\s[\w]*,[\w]*,[\w]*\s*$/) }),
             try !hasKeys(directory)
         else { return }
         for name in ["cert9.db", "key4.db", "pkcs11.txt", Self.mark] { unlink("\(directory)/\(name)") }
-        // What isn't empty stays.
+        // A directory that isn't empty stays.
         rmdir(directory)
         rmdir("\(home)/.pki")
     }
@@ -187,7 +187,7 @@ struct NSSDatabases {
     }
 
     /// - Parameter name: nil: every authority of this program.
-    /// - Returns: the databases that it was taken out of.
+    /// - Returns: the databases that it was removed from.
     func remove(_ name: String?) throws -> [String] {
         let changed = try remove(named: name)
         try removeOwn()

@@ -1,10 +1,10 @@
-/// Reads a form, `application/x-www-form-urlencoded`, and rebuilds what its names say: `user[name]=x&tags[]=a`.
+/// Reads a form, `application/x-www-form-urlencoded`, and rebuilds its structure: `user[name]=x&tags[]=a`.
 ///
-/// - A `+` is a space, a bare key is null, a key that repeats is a list: `a=1&a=2`.
+/// - A `+` is a space, a bare key is null, a repeated key is a list: `a=1&a=2`.
 /// - `a[][b]=1&a[][c]=2&a[][b]=3` is a list of two: a key that is there begins the next element, as with Rails.
-/// - A name whose brackets aren't balanced is taken as it is.
-/// - Wrong are: an incomplete escape, what isn't UTF-8, a name that is both a value and a container, lists within
-///   lists (a form can't say where the inner one ends), and nesting of more than ``deepest``.
+/// - A name with unbalanced brackets is taken literally.
+/// - Refused are: an incomplete escape, invalid UTF-8, a name that is both a value and a container, lists within lists
+///   (a form can't say where the inner one ends), and nesting of more than ``deepest``.
 struct FormReader {
     static let deepest = 256
     private static let format = "a form"
@@ -40,7 +40,7 @@ struct FormReader {
         }
     }
 
-    /// The name in steps; nil if there are too many. One that isn't balanced is a single step.
+    /// The name in steps; nil if there are too many. An unbalanced name is a single step.
     private static func steps(of name: [UInt8]) -> [FormTree.Step]? {
         guard let first = name.firstIndex(of: UInt8(ascii: "[")), first > 0 else { return [.key(name)] }
         var steps: [FormTree.Step] = [.key(Array(name[..<first]))]
@@ -88,7 +88,7 @@ struct FormReader {
         return text
     }
 
-    /// The WHATWG's form has no parameter, and is UTF-8. Whoever names another charset means it.
+    /// Refuses a charset other than UTF-8. A form by the WHATWG names no charset, and is UTF-8.
     private static func checkCharset(of contentType: String) throws(BodyDefect) {
         for parameter in contentType.split(separator: ";").dropFirst() {
             let parts = parameter.split(separator: "=", maxSplits: 1).map {
@@ -103,7 +103,7 @@ struct FormReader {
     }
 }
 
-/// Where a defect is, found only when there is one.
+/// The place of a defect, found only if there is one.
 private struct TextPlaceOfByte {
     let body: [UInt8]
     let offset: Int

@@ -21,7 +21,7 @@ final class FormTree {
 
     init(_ kind: Kind = .undecided) { self.kind = kind }
 
-    /// - Returns: why it doesn't go together with what is there, for people; nil: it is inserted.
+    /// - Returns: why it contradicts existing values, in human-readable form; nil: it is inserted.
     func insert(_ leaf: ParameterValue, at steps: ArraySlice<Step>) -> String? {
         var tree = self
         var rest = steps

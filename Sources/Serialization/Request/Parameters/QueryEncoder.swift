@@ -14,10 +14,10 @@
 ///
 /// An empty dictionary, array or set adds nothing.
 public enum QueryEncoder {
-    /// The names and values, joined by `&`; empty if there are none.
+    /// The names and values, joined by `&`; empty without parameters.
     public static func encode(_ parameters: [ParameterValue.Pair]) -> [UInt8] {
         var query: [UInt8] = []
-        // Room for short names and values: many of them would make the array grow, and be copied, often.
+        // Capacity for short names and values: with many of them the array would often grow and be copied.
         query.reserveCapacity(parameters.reduce(0) { $0 + $1.value.count } * 32)
         ParameterLeaves(spell: append).forEach(of: parameters) { name, text in
             if !query.isEmpty { query.append(UInt8(ascii: "&")) }
@@ -54,7 +54,7 @@ public enum QueryEncoder {
         return joined
     }
 
-    /// Counts first, so that the bytes are written without looking at the capacity for each.
+    /// Counts first, so that bytes are written without a capacity check for each.
     private static func append(_ text: String, to out: inout [UInt8]) {
         let bytes = text.utf8.span
         var count = 0
@@ -80,7 +80,7 @@ public enum QueryEncoder {
         byte < 0x80 && (byte < 64 ? unreserved.low : unreserved.high) >> UInt64(byte & 63) & 1 == 1
     }
 
-    /// A bit for each byte that stays: below 64 `-./0123456789?`, from 64 on letters, `_` and `~`.
+    /// A bit for each byte that stays. Below 64: `-./0123456789?`. Above: letters, `_` and `~`.
     private static var unreserved: (low: UInt64, high: UInt64) { (0x83FF_E000_0000_0000, 0x47FF_FFFE_87FF_FFFE) }
 
     private static func hexadecimal(_ digit: UInt8) -> UInt8 {
@@ -89,7 +89,7 @@ public enum QueryEncoder {
 }
 
 extension ParameterValue {
-    /// How many values it has at its top.
+    /// The number of values at its top level.
     fileprivate var count: Int {
         switch self {
         case .dictionary(let pairs): pairs.count

@@ -1,13 +1,13 @@
 /// A change to one header field of a request. Printing it hides secret values.
 public enum HeaderEdit: Sendable, Hashable, CustomStringConvertible {
-    /// The field has this value, whatever the request said.
+    /// Sets the field, and replaces the request's value.
     case set(HeaderField)
-    /// The field has this value where the request has none.
+    /// Sets the field if the request lacks it.
     case setIfAbsent(HeaderField)
-    /// There is no such field.
+    /// Removes the field.
     case remove(HeaderName)
 
-    /// Which field is changed.
+    /// The field to change.
     public var name: HeaderName {
         switch self {
         case .set(let field), .setIfAbsent(let field): field.name
@@ -15,7 +15,7 @@ public enum HeaderEdit: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Whether it sends a password or token, so that it must not go over a connection that anyone can read.
+    /// Whether it sends a password or token, which must not go over an unencrypted connection.
     public var isSecret: Bool {
         switch self {
         case .set(let field), .setIfAbsent(let field): field.value.isSecret
@@ -23,7 +23,7 @@ public enum HeaderEdit: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// For people: `X-Key: •••`.
+    /// For display: `X-Key: •••`.
     public var description: String {
         switch self {
         case .set(let field): "\(field.name): \(field.value)"
@@ -34,11 +34,11 @@ public enum HeaderEdit: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension RequestRules {
-    /// The edits of these rules, at most one for a name, for every request.
+    /// The edits of these rules for every request, at most one per name.
     ///
-    /// Later rules override earlier ones: `remove_headers`; `headers`, `accept_language` and `authorization` where the
-    /// request has no such field (as AFHTTPRequestSerializer's HTTPRequestHeaders); `set_headers`; `cookies: strip`. A
-    /// field that is removed before is always set.
+    /// Later rules override earlier ones: `remove_headers`; `headers`, `accept_language` and `authorization` if the
+    /// request lacks the field (as AFHTTPRequestSerializer's HTTPRequestHeaders); `set_headers`; `cookies: strip`. A
+    /// field that was removed before is always set.
     public var headerEdits: [HeaderEdit] {
         var edits: [HeaderEdit] = []
         func apply(_ edit: HeaderEdit) {
@@ -49,7 +49,7 @@ extension RequestRules {
             if case (.setIfAbsent(let field), .remove) = (edit, edits[index]) {
                 edits[index] = .set(field)
             } else if case (.setIfAbsent(let field), .set) = (edit, edits[index]) {
-                // Removed before, and set since.
+                // Removed before, and set again.
                 edits[index] = .set(field)
             } else {
                 edits[index] = edit

@@ -1,12 +1,12 @@
-/// What a serializer has to know of a request.
+/// The properties of a request that a serializer needs.
 public struct RequestOutline: Sendable, Hashable {
-    /// As it is sent.
+    /// As sent.
     public var method: String
-    /// As it is sent: path and query, or a URL.
+    /// As sent: path and query, or a URL.
     public var target: [UInt8]
-    /// Whether the request names the type of its body.
+    /// Whether the request has a Content-Type.
     public var hasContentType: Bool
-    /// Whether the request brings a body. One of no bytes (`Content-Length: 0`) is none.
+    /// Whether the request has a body. An empty one (`Content-Length: 0`) doesn't count.
     public var hasBody: Bool
 
     /// See the properties.
@@ -18,24 +18,24 @@ public struct RequestOutline: Sendable, Hashable {
     }
 }
 
-/// What becomes of a request in which parameters are put.
+/// The result of adding parameters to a request.
 public enum SerializedRequest: Sendable, Hashable {
-    /// It goes on as it is.
+    /// The request is unchanged.
     case unchanged(Reason)
-    /// The target, in which the parameters are part of the query.
+    /// The new target, with the parameters in its query.
     case target([UInt8])
-    /// The whole body, and its content type, nil where the request's own stays.
+    /// The whole body, and its content type; nil if the request's own stays.
     case body([UInt8], contentType: String?)
     /// The body is sent from ``MultipartForm/open()``, with the form's own content type.
     case form(MultipartForm)
 
-    /// Why a request stays as it is.
+    /// Why a request is unchanged.
     public enum Reason: Sendable, Hashable {
-        /// There are none, or none that the format writes.
+        /// No parameters, or the format writes nothing for them.
         case noParameters
-        /// The request has a body of its own. Parameters are never mixed into it and never replace it.
+        /// The request already has a body. Parameters are never mixed into it and never replace it.
         case hasBody
-        /// The method can have no such body: a form in parts is not for GET and HEAD, TRACE has no body at all.
+        /// The method doesn't allow such a body: GET and HEAD take no multipart form, and TRACE no body at all.
         case method
     }
 }

@@ -1,4 +1,4 @@
-/// Why a request can't be made as it was asked for. Nothing of it may be sent.
+/// Why a request can't be made. Nothing of it may be sent.
 public struct RequestSerializationError: Error, Sendable, Hashable, CustomStringConvertible {
     /// AFURLRequestSerializationErrorDomain.
     public static let domain = "com.alamofire.error.serialization.request"
@@ -7,7 +7,7 @@ public struct RequestSerializationError: Error, Sendable, Hashable, CustomString
     public enum Code: Int, Sendable {
         /// NSURLErrorBadURL: a file that can't be sent.
         case badURL = -1000
-        /// NSURLErrorCannotDecodeContentData: what one format says and the other can't.
+        /// NSURLErrorCannotDecodeContentData: the other format can't express a value.
         case cannotDecodeContentData = -1016
         /// NSURLErrorRequestBodyStreamExhausted: a file that changed while it was sent.
         case requestBodyStreamExhausted = -1021
@@ -17,24 +17,24 @@ public struct RequestSerializationError: Error, Sendable, Hashable, CustomString
 
     /// What is wrong.
     public enum Reason: Sendable, Hashable {
-        /// A value that the format doesn't have.
+        /// A value that the format can't express.
         case inexpressible(InexpressibleValue)
-        /// A body that isn't of its format: `JSON`, `a property list`, `a form`.
+        /// A body that isn't valid in its format: `JSON`, `a property list`, `a form`.
         case malformedBody(format: String, BodyDefect)
-        /// A body that would be longer than allowed when it is converted.
+        /// A body that would be too long after conversion.
         case tooLong(limit: Int)
-        /// A file of a form in parts, before anything is sent.
+        /// A file of a multipart form, before anything is sent.
         case unusableFile(path: String, explanation: String)
-        /// A file of a form in parts is no longer what Content-Length was computed from.
+        /// A file of a multipart form has changed since Content-Length was computed.
         case changedFile(path: String, explanation: String)
     }
 
-    /// What is wrong, for programs.
+    /// The error code, for programs.
     public let reason: Reason
 
     init(_ reason: Reason) { self.reason = reason }
 
-    /// What is wrong, as the original says it.
+    /// The description, in the original's words.
     public var code: Code {
         switch reason {
         case .inexpressible, .malformedBody: .cannotDecodeContentData
@@ -55,13 +55,13 @@ public struct RequestSerializationError: Error, Sendable, Hashable, CustomString
     }
 }
 
-/// A value that one format can't express. It is named, and never shown: it may be a secret.
+/// A value that a format can't express. Only its name is shown: it may be a secret.
 public struct InexpressibleValue: Sendable, Hashable, CustomStringConvertible {
-    /// Where it stands, as a form names it: `user[tags][]`.
+    /// Its place, in the notation of forms: `user[tags][]`.
     public let name: String
     /// `JSON`, `a property list`, `a form`.
     public let format: String
-    /// What it is: `null`, `a date`.
+    /// Its kind: `null`, `a date`.
     public let kind: String
 
     public var description: String { "\(name.isEmpty ? "The top" : name) is \(kind), which \(format) can't express" }

@@ -5,9 +5,9 @@
 ///     try serializer.serialize(["name": "x", "tags": ["a", "b"]], into: request)
 ///     // .body(#"{"name":"x","tags":["a","b"]}"#, contentType: "application/json")
 ///
-/// Parameters of GET, HEAD and DELETE go into the query, those of other methods into the body. A request that
-/// brings a body keeps it, and gets no parameters: nothing that a client sends is lost or mixed with others' words.
-/// The content type is set where the request has none.
+/// Parameters of GET, HEAD and DELETE go into the query, those of other methods into the body. A request with a body
+/// keeps it, and gets no parameters: nothing that a client sends is lost or mixed with other data. The content type is
+/// set if the request lacks it.
 public protocol RequestSerializer: Sendable {
     /// The methods with parameters in the query (HTTPMethodsEncodingParametersInURI).
     var queryMethods: [MethodName] { get set }
@@ -65,7 +65,7 @@ public struct HTTPRequestSerializer: RequestSerializer {
 }
 
 /// Sends parameters as a JSON object (AFJSONRequestSerializer): `application/json`. Keys keep their order and
-/// numbers their digits. Sets are an error; so are keys that repeat.
+/// numbers their digits. Sets and repeated keys are errors.
 public struct JSONRequestSerializer: RequestSerializer {
     public var queryMethods = [MethodName].withParametersInQuery
 
@@ -85,7 +85,7 @@ public struct JSONRequestSerializer: RequestSerializer {
 }
 
 /// Sends parameters as a property list in XML 1.0 (AFPropertyListRequestSerializer): `application/x-plist`. Null
-/// and sets are an error; so are numbers and characters that the format doesn't have.
+/// and sets are errors, as are numbers and characters that the format can't express.
 public struct PropertyListRequestSerializer: RequestSerializer {
     public var queryMethods = [MethodName].withParametersInQuery
 

@@ -1,22 +1,22 @@
-/// Reads JSON: AFJSONResponseSerializer. The value keeps the order of names and the digits of numbers; of a name that
-/// repeats, the last counts.
+/// Reads JSON: AFJSONResponseSerializer. The value keeps the order of names and the digits of numbers; the last of a
+/// repeated name counts.
 ///
 /// A body that is empty or a single space, as Rails answers `head :ok`, has no value and is not an error.
 ///
-/// Before a value is made, one pass over the text judges it and says where it is wrong, which JSONSerialization
-/// doesn't. It accepts what JSONSerialization accepts: any value of RFC 8259 (the original's default options
-/// ask for an object or an array), names that repeat, UTF-8 with or without a byte order mark, UTF-16, UTF-32;
-/// not NaN, 1e400, a lone surrogate, or nesting of more than 512. A comma before the end of an array or object, which
-/// JSONSerialization lets pass on Linux, is refused: it isn't JSON.
+/// Before it makes a value, one pass validates the text and says where it is wrong, which JSONSerialization doesn't.
+/// It accepts what JSONSerialization accepts: any value of RFC 8259 (the original's default options require an object
+/// or an array), repeated names, UTF-8 with or without a byte order mark, UTF-16, UTF-32; not NaN, 1e400, a lone
+/// surrogate, or nesting of more than 512. A comma before the end of an array or object is refused, since it isn't
+/// JSON. JSONSerialization accepts it on Linux.
 public struct JSONResponseSerializer: ResponseSerializer {
-    /// Those of the original.
+    /// As in the original.
     public static let contentTypes = [MediaRange].known("application/json", "text/json", "text/javascript")
 
     public var format: String { "JSON" }
-    /// 2xx, if nothing else is said.
+    /// By default 2xx.
     public var acceptableStatuses: [StatusRange] = [.success]
     public var acceptableContentTypes: [MediaRange]? = Self.contentTypes
-    /// Members and elements that are null are left out, at any depth.
+    /// Omits null members and elements at any depth.
     public var removesNullValues: Bool
 
     /// - Parameter removesNullValues: see ``removesNullValues``.
@@ -32,7 +32,7 @@ public struct JSONResponseSerializer: ResponseSerializer {
         _ = try Self.read(body)
     }
 
-    /// Cuts null members and elements out of a text, each with one comma; other bytes stay. Nil if there are none.
+    /// Cuts null members and elements out of a text, each with one comma; other bytes stay. Nil: nothing to cut.
     public func removingNullValues(from body: [UInt8]) throws(BodyDefect) -> [UInt8]? {
         guard !Self.isWithoutValue(body) else { return nil }
         let (_, text, cuts) = try Self.read(body, removesNulls: true)

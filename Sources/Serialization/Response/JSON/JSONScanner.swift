@@ -1,7 +1,7 @@
 /// Reads a JSON text in one pass by RFC 8259, and like JSONSerialization beyond: no lone surrogate, no number out of a
 /// double's range, nesting of at most ``deepest``. Names may repeat.
 ///
-/// It doesn't recurse: workers, whose stacks are small, scan bodies too.
+/// It doesn't recurse: workers have small stacks, and scan bodies too.
 struct JSONScanner: ~Escapable {
     /// As in JSONSerialization.
     static let deepest = 512
@@ -25,13 +25,13 @@ struct JSONScanner: ~Escapable {
     private var at = 0
     private var stack: [Container] = []
     private var isNull = false
-    /// What to cut so that no member and no element is null, each with one comma. In order, apart from each other.
+    /// The null members and elements to cut, each with one comma. In order, and apart from each other.
     private(set) var cuts: [Range<Int>] = []
     private var repeated: (key: String, offset: Int)?
 
     /// - Parameters:
     ///   - text: UTF-8, without a byte order mark.
-    ///   - makesValue: with the order of keys and the digits of numbers; of a repeated key, the last counts.
+    ///   - makesValue: with the order of keys and the digits of numbers; the last of a repeated key counts.
     ///   - removesNulls: fill ``cuts``, and leave null members and elements out of the value.
     @_lifetime(copy text)
     init(_ text: Span<UInt8>, makesValue: Bool = false, removesNulls: Bool = false) {
@@ -40,8 +40,8 @@ struct JSONScanner: ~Escapable {
         self.removesNulls = removesNulls
     }
 
-    /// - Parameter refusesRepeatedKeys: where a value is made.
-    /// - Returns: the value; null if none is made.
+    /// - Parameter refusesRepeatedKeys: if a value is made.
+    /// - Returns: the value; null unless it is made.
     mutating func scan(refusesRepeatedKeys: Bool = false) throws(BodyDefect) -> ParameterValue {
         skipSpace()
         while true {

@@ -1,44 +1,44 @@
 internal import CPinproxyXML2
 internal import Glibc
 
-/// Hears what a document consists of, in its order.
+/// Receives the parts of a document, in order.
 protocol XMLEvents: AnyObject {
     func began(_ element: String)
     func ended(_ element: String)
-    /// A piece of the text: what follows may belong to it.
+    /// A piece of text; the next piece may continue it.
     func found(text: UnsafeBufferPointer<UInt8>)
     /// A comment or a processing instruction.
     func foundAside()
-    /// What is wrong with what came last; nil: nothing.
+    /// The problem of the last event; nil: no problem.
     var objection: String? { get }
-    /// Entities that the document declares may be referred to.
+    /// Whether references to entities that the document declares are allowed.
     var allowsEntities: Bool { get }
 }
 
-// One idea with XMLReading.swift: a document is read by a reading, which tells the events of the document.
+// One idea with XMLReading.swift: a reading reads a document, and passes on its events.
 
 /// Checks by libxml2, without a tree, whether a document is well-formed.
 ///
-/// SAX1 is used: with namespaces, looking up prefixes and default attributes takes time out of proportion. libxml2 gets
-/// the document in pieces, and none after a bound is exceeded.
+/// It uses SAX1: with namespaces, looking up prefixes and default attributes takes disproportionate time. libxml2 gets
+/// the document in pieces, until a limit is exceeded.
 enum XMLDocument {
     /// Attributes of one element, compared pairwise. Database tables have up to 1,024 columns.
     static let mostAttributes = 1_400
-    /// Bytes of the document type declaration, whose lists are compared pairwise; a few kilobytes are usual.
+    /// Bytes of the document type declaration. Its lists are compared pairwise; a few kilobytes are usual.
     static let longestSubset = 64 << 10
     /// Bytes that parameter entities may be replaced by: they are read as declarations.
     static let longestParameters = 64 << 10
 
     static var isAvailable: Bool { library != nil }
 
-    /// Nil if the library isn't there. Initialised once for the process; libxml2 wants it before threads use it.
+    /// Nil if the library is missing. Initialised once per process, as libxml2 requires before threads use it.
     private static let library: shim_xml? = {
         let functions = OptionalLibrary.load(SHIM_XML_FILE, shim_xml(), shim_xml_load)
         functions?.initParser()
         return functions
     }()
 
-    /// `2.9.14`; nil if the library isn't there.
+    /// `2.9.14`; nil if the library is missing.
     static var version: String? {
         guard library != nil, let handle = dlopen(SHIM_XML_FILE, RTLD_NOW | RTLD_LOCAL),
             let symbol = dlsym(handle, "xmlParserVersion"),
@@ -48,7 +48,7 @@ enum XMLDocument {
         return "\(number / 10_000).\(number / 100 % 100).\(number % 100)"
     }
 
-    /// - Parameter events: nil: only the form counts.
+    /// - Parameter events: nil: checks well-formedness only.
     static func read(_ body: [UInt8], _ events: (any XMLEvents)? = nil) throws(BodyDefect) {
         guard let library else {
             throw BodyDefect("can't be judged: \(SHIM_XML_FILE) is not installed (Debian package libxml2)")
