@@ -57,8 +57,7 @@ struct AddressTests {
         }
     }
 
-    /// The origin is verified as the address that was dialled; the client checks its certificate for the one that it
-    /// wrote.
+    /// The origin is verified as the dialled address. The client's certificate has the address that the client wrote.
     @Test(arguments: ["127.0.0.1", "[::ffff:127.0.0.1]", "0.0.0.0"])
     func aClientGetsACertificateForTheAddressAsItWroteIt(host: String) async throws {
         try await withTestBed { bed in

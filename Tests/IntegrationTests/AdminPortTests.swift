@@ -238,7 +238,7 @@ struct AdminPortTests {
                     "-H", "Authorization: Bearer 0123456789abcdef0123456789abcdef", "https://proxy.test:\(port)/status",
                 ])
             #expect(status.output.contains("\"running\":true"), "\(status)")
-            // Who speaks no TLS is told nothing, and does no harm.
+            // A client without TLS learns nothing and does no harm.
             let plain = try RawConnection(port: port)
             try await plain.send("GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n")
             #expect(try await !String(decoding: plain.receiveUntilCut().bytes, as: UTF8.self).contains("running"))
@@ -317,7 +317,7 @@ struct AdminPortTests {
             var crowd: [RawConnection] = []
             for number in 1...1000 {
                 guard let connection = try? RawConnection(port: admin.port) else { continue }
-                // A part of a request; or many, whose answers nobody reads.
+                // Part of a request, or many requests with answers that nobody reads.
                 let bytes =
                     number.isMultiple(of: 3)
                     ? "GET /st" : String(repeating: "GET /config HTTP/1.1\r\nHost: localhost\r\n\r\n", count: 50)

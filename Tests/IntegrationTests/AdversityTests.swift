@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What a machine may lack: the proxy says in one line what is wrong, and goes on where it can.
+/// A machine that lacks something: the proxy names it in one line, and continues if it can.
 @Suite(.timeLimit(.minutes(5)))
 struct AdversityTests {
     private static func shell(_ script: String) -> [String] { ["/bin/sh", "-c", script + " && exec \"$@\"", "sh"] }
@@ -85,7 +85,7 @@ struct AdversityTests {
         }
     }
 
-    /// With an authority still to be made there is nothing to go on with.
+    /// Without a writable state directory a first start fails: it can't save its authority.
     @Test(.enabled(if: NetworkBed.isAvailable, "needs root, to mount"))
     func aFirstStartNeedsAStateDirectory() async throws {
         try await withTestBed { bed in
@@ -101,7 +101,7 @@ struct AdversityTests {
         }
     }
 
-    /// Twenty descriptors: fewer than the parts of the proxy have themselves, or enough for a client at a time.
+    /// Either fewer descriptors than the proxy itself needs, or enough for one client at a time.
     @Test(arguments: [20, 32])
     func fewDescriptorsAreNamed(_ count: Int) async throws {
         try await withTestBed { bed in

@@ -60,14 +60,14 @@ struct AuthenticationTests {
 /// More passwords than the proxy can compare at a time.
 @Suite(.timeLimit(.minutes(5)))
 struct CrowdedAuthenticationTests {
-    /// The password may be right: whoever can't be asked to wait is told so, and not that it is wrong.
+    /// A client over the limit gets 503 and not 407, since its password may be right.
     @Test func whoCannotBeComparedIsToldToComeAgain() async throws {
         try await withTestBed { bed in
-            // Each comparison takes seconds; the test ends the proxy before the second one is over.
+            // Each comparison takes seconds. The test stops the proxy before the second one finishes.
             try bed.file("proxy/users", "ada:$2b$16$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e\n")
             let proxy = try await ProxyProcess(in: bed, trust: nil, sections: ["proxy": ["users: users"]])
             var waiting: [RawConnection] = []
-            // Workers take connections in any order: which one is too many isn't known, only that one is.
+            // Workers accept connections in any order, so the refused one may be any of them.
             for number in 0..<18 {
                 let credentials =
                     "Proxy-Authorization: Basic \(Data("ada:secret\(number)".utf8).base64EncodedString())\r\n"

@@ -85,7 +85,7 @@ struct BaseURLTests {
         #expect(ambiguous.output.hasPrefix("HTTP/1.1 400 "), "\(ambiguous)")
     }
 
-    /// `http://` to `http://`, with rules on the way that rewrite the request once more.
+    /// From `http://` to `http://`, with rules that rewrite the request again on the way.
     @Test func rulesOfAPlainBaseShapeTheRequest() async throws {
         let run = try await shared.curl("http://plain.pinproxy.test/x?a=b")
         let received = try ReceivedRequest(run)

@@ -156,7 +156,7 @@ struct ClientProgramsTests {
     }
 }
 
-/// nginx with a host whose pin is right and one whose pin is wrong.
+/// nginx as three hosts: with a right pin, with a wrong pin, and without pins.
 enum ClientProgramsBed {
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
         let roots = try TestRoots()

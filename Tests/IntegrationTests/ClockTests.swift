@@ -34,8 +34,8 @@ struct ClockTests {
             proxy = try await ProxyProcess(
                 in: bed, pins: pins(try await leaf.pin(bed)), trust: roots.write(to: bed),
                 hosts: ["origin.test": "127.0.0.1"], sections: sections,
-                // The library sets a variable of its own in the first program that has it, and a program of Swift in
-                // which the environment moves before its start finds no arguments.
+                // The second `env` loads libfaketime first, which then sets a variable. If the proxy were first, that
+                // would move the environment, and a Swift program would not find its arguments.
                 launcher: ["/usr/bin/env"] + Self.variables(bed) + ["/usr/bin/env"])
         }
 
@@ -47,7 +47,7 @@ struct ClockTests {
             ]
         }
 
-        /// For whoever looks at this clock from now on.
+        /// Sets the clock that the proxy and its clients read.
         func set(_ offset: String) throws { try bed.file("clock", offset) }
 
         var url: String { "https://origin.test:\(origin.port)" }
@@ -61,7 +61,7 @@ struct ClockTests {
         }
     }
 
-    /// Beyond a leaf's life, and before it was issued: the client, whose clock is the same, gets one that is good.
+    /// The client gets a valid certificate after a leaf's expiry and before its issue. Its clock is the proxy's.
     @Test(arguments: ["+40d", "-12h", "+20d"])
     func certificatesFollowTheClock(_ offset: String) async throws {
         try await withTestBed { bed in

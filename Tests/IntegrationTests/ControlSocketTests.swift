@@ -136,7 +136,7 @@ struct ControlSocketTests {
         }
     }
 
-    /// A crowd that says nothing takes no place from one who asks.
+    /// A crowd of silent connections does not keep a client out.
     @Test func aThousandConnectionsKeepNobodyOut() async throws {
         try await withTestBed { bed in
             let proxy = try await ProxyProcess(in: bed, trust: nil)

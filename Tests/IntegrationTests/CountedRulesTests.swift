@@ -64,7 +64,7 @@ struct CountedRulesTests {
             #expect(history.rule("rules.test", "/echo/session") == nil)
             let defaults = try #require(history.rule(nil, nil))
             let own = try #require(history.rule("rules.test", nil))
-            // curl may ask once more after a refusal.
+            // curl may retry after a refusal.
             #expect(own.applied >= 6)
             #expect(defaults.applied == own.applied + 1)
             #expect(own.refusals.total == 0)

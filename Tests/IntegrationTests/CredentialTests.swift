@@ -6,8 +6,8 @@ import Testing
 struct CredentialTests {
     private static let sections = ["authority": ["private_key: credential:authority-key"]]
 
-    /// As systemd hands it over: open to the service's user by an access control list, whose mask stands where the
-    /// group's permissions are.
+    /// Writes a credential the way systemd does. An access control list lets the service's user read it, and the list's
+    /// mask shows as the group's permissions.
     private func handOver(_ bed: TestBed, _ name: String, _ text: String, mode: mode_t = 0o440) throws {
         try bed.file("credentials/\(name)", text, mode: mode)
     }
@@ -47,7 +47,7 @@ struct CredentialTests {
         return run
     }
 
-    /// It is never made in its place: neither there nor in the state directory.
+    /// A missing credential is not replaced by a new key, there or in the state directory.
     @Test func oneThatIsNotHandedOverIsNamed() async throws {
         try await withTestBed { bed in
             let run = try await failedStart(bed)

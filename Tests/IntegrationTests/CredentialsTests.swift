@@ -26,9 +26,9 @@ struct CredentialsTests {
         }
     }
 
-    /// How often the Python origin was asked for a path until now, with which schemes.
+    /// The authentication schemes of the requests for a path so far, at the Python origin.
     private func schemes(_ path: String) async throws -> [String] {
-        // What it says of this comes after all that it has said.
+        // The origin logs in order: once this request shows up, all earlier ones have.
         let mark = "/basic/\(UUID().uuidString)"
         _ = try await curl("https://stranger.test:\(shared.originPort)\(mark)")
         _ = try await shared.origin!.events.first("asked") { $0["path"] == mark }
@@ -57,17 +57,17 @@ struct CredentialsTests {
     @Test(arguments: ["/counted/", "/session/", "/next/", "/sess-next/", "/once/"])
     func digestIsAnsweredAndKept(_ folder: String) async throws {
         for index in 1...3 {
-            // A name of its own, so that no other test's nonces are known for it.
+            // A separate name, so that no other test's nonces are known for it.
             let host = folder.split(separator: "/")[0] + ".test"
             let run = try await curl("https://\(host):\(shared.originPort)\(folder)a?\(index)")
             #expect(run.output.hasSuffix("\n200") && run.output.contains("\"path\": \"\(folder)a?\(index)\""), "\(run)")
         }
-        // A nonce that was used up is noticed by being refused.
+        // Only a refusal reveals that a nonce is used up.
         let third = try await schemes("\(folder)a?3")
         #expect(third == (folder == "/once/" ? ["Digest", "Digest"] : ["Digest"]), "\(third)")
     }
 
-    /// Many at a time over both workers: no count of a nonce is used twice, and everybody is let in.
+    /// Many requests at once over both workers: no nonce count is used twice, and all succeed.
     @Test(arguments: ["/counted/many/", "/session/many/"]) func countsAreRightUnderConcurrency(
         _ folder: String
     ) async throws {
@@ -90,10 +90,10 @@ struct CredentialsTests {
             "\(run.description.prefix(500))")
     }
 
-    /// One that isn't kept: the client is told what the origin said.
+    /// A body too long to keep is not sent again: the client gets the origin's 401.
     @Test func aBodyThatIsNotKeptIsNotSentAgain() async throws {
         let file = try shared.bed.file("long", String(repeating: "b", count: 3 << 20))
-        // A name of its own: with another test's nonce it would be let in unasked.
+        // A separate name: with another test's nonce the first request would succeed.
         let run = try await curl("-i", "-T", file, "https://long.test:\(shared.originPort)/once/long")
         #expect(
             run.output.contains("HTTP/1.1 401 ") && run.output.hasSuffix("who are you?\n401"),
@@ -184,14 +184,14 @@ struct CredentialsTests {
         #expect(allowed.output.hasSuffix("\n200"), "\(allowed)")
         let seen = shared.plainOrigin!.events.all("asked").map { $0["scheme"] ?? "" }
         #expect(seen == ["", "", "Basic"])
-        // Whoever starts the proxy is told.
+        // The log warns about it.
         let warning = try await shared.proxy.events.first("config.warning") {
             $0["cause"]?.contains("allow_http") == true
         }
         #expect(warning["cause"]?.contains("insecure") == true)
     }
 
-    /// A redirect to another host: its challenge isn't answered from this one's credentials.
+    /// After a redirect to another host, its challenge isn't answered with the first host's credentials.
     @Test func credentialsStayWithTheirHost() async throws {
         let answers = shared.ports[CredentialsBed.answers]!
         let location = "https://stranger.test:\(shared.originPort)/once/stranger"

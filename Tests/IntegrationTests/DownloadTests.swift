@@ -231,7 +231,7 @@ struct DownloadTests {
         let run = try await curl(["--limit-rate", "4M", "--max-filesize", "1", "-o", "/dev/null", url(path)])
         #expect(!run.succeeded)
         _ = try await shared.proxy.events.first("exchange") { $0["path"] == path }
-        // Nobody asks for more once it is over.
+        // No range is requested after the client has left.
         let count = try await asked(path).count
         #expect(try await asked(path).count == count)
     }

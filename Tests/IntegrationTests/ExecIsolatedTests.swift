@@ -179,7 +179,7 @@ struct ExecIsolatedTests {
         _ = try await shared.proxy.events.first("exchange") { $0["path"] == "/last-word" }
     }
 
-    /// The door is the run's: what is left in the background has no way out when that is over.
+    /// The door closes with the run: background processes left over have no way out.
     @Test func theDoorEndsWithTheRun() async throws {
         let script = """
             (until [ -e door-closed ]; do sleep 0.02; done; curl -s \(url("right.test")); echo $? > door-tried) > \

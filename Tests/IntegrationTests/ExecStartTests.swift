@@ -111,7 +111,7 @@ struct ExecStartTests {
             try await eventually("all to run") {
                 (0..<4).allSatisfy { FileManager.default.fileExists(atPath: bed.path("began-\($0)")) }
             }
-            // The one that has started it is among them.
+            // One of these runs started the proxy.
             for number in 0..<4 {
                 #expect(try await isRunning(bed))
                 try bed.file("over-\(number)", "")
@@ -134,7 +134,7 @@ struct ExecStartTests {
             #expect(try await isRunning(bed))
             process.send(signal: SIGKILL)
             try await eventually("its end") { try await !isRunning(bed) }
-            // The command is nobody's now, and goes by itself.
+            // The orphaned command still runs to its end.
             try bed.file("over", "")
             try await eventually("the command's end") { FileManager.default.fileExists(atPath: bed.path("is-over")) }
         }

@@ -243,8 +243,8 @@ struct ExecSystemTrustTests {
 
     // MARK: Where it can't be had
 
-    /// Without the namespaces the variables are all there is, which is said once. Who asks for the stores isn't served
-    /// without.
+    /// Without namespaces a run gets only the variables, and says so once. A run that requires the stores (`--trust`)
+    /// is refused.
     @Test(.enabled(if: getuid() == 0, IsolationBed.whyRoot)) func namespacesAreForbidden() async throws {
         try await withTestBed { bed in
             _ = try await ProxyProcess(in: bed, trust: nil, sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())"]])
@@ -285,7 +285,7 @@ struct ExecSystemTrustTests {
         }
     }
 
-    /// Python's certifi, which yt-dlp and others ask in place of the system.
+    /// Python's certifi, which yt-dlp and others use instead of the system's store.
     @Test func whatProgramsBringAlong() async throws {
         let file = "tool/lib/python3.99/site-packages/certifi/cacert.pem"
         try bed.file(file, "nothing\n", mode: 0o644)
@@ -298,9 +298,9 @@ struct ExecSystemTrustTests {
         #expect(try bed.contents(file) == "nothing\n")
     }
 
-    // MARK: What is told
+    // MARK: Messages
 
-    /// The terminal's cursor may stand behind what the command has written.
+    /// The command's output may leave the terminal's cursor in the middle of a line.
     @Test func aLineOfItsOwn() async throws {
         let terminal = """
             import fcntl, os, pty, struct, sys, termios
