@@ -49,7 +49,7 @@ struct ExecTokenTests {
         }
     }
 
-    /// Without `proxy.users` everybody is let in, also with the token of a run that is over.
+    /// Without `proxy.users` every client is admitted, even with the token of a past run.
     @Test func anOldTokenIsNoHindranceWhereNobodyIsAsked() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed)
@@ -61,7 +61,7 @@ struct ExecTokenTests {
         }
     }
 
-    /// The proxy's own user needs no password. Its run's token is worth nothing once it is over, however it ended.
+    /// The proxy's own user needs no password. A run's token expires with the run, however it ends.
     @Test(arguments: [SIGTERM, SIGKILL])
     func aTokenEndsWithItsRun(signal: CInt) async throws {
         try await withTestBed { bed in
@@ -93,8 +93,8 @@ struct ExecTokenTests {
         }
     }
 
-    /// Another user's run is told what is refused, and opens nothing: it takes a user's name and password, which the
-    /// command doesn't get to see.
+    /// Another user's run hears of refusals but has no access. That takes a user's name and password, which the command
+    /// never sees.
     @Test(.enabled(if: getuid() == 0, "needs root, to be another user")) func anotherUserNeedsAPassword() async throws {
         try await withTestBed { bed in
             try await AuthenticationBed.usersFile(in: bed, folder: "proxy")
@@ -127,11 +127,11 @@ struct ExecTokenTests {
             #expect(right.succeeded && right.output.hasSuffix("200") && right.errors.isEmpty, "\(right)")
             #expect(!right.output.contains("secret"), "\(right)")
 
-            // Another proxy's password is none of this one's business.
+            // A password for another proxy is not used here.
             let other = try await exec("http://ada:secret@127.0.0.1:\(port == 1 ? 2 : 1)", fetch)
             #expect(!other.succeeded, "\(other)")
 
-            // A run within a run may do what that one may.
+            // A nested run may do whatever the outer one may.
             let inner = bed.execArguments(
                 ["--state-directory", state],
                 ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "\(shared.url)/large/3"]
@@ -139,7 +139,7 @@ struct ExecTokenTests {
             let nested = try await exec("http://ada:secret@127.0.0.1:\(port)", inner)
             #expect(nested.output == "200", "\(nested)")
 
-            // The user goes, and the run's next request is refused.
+            // Once the user is removed, the run's next request is refused.
             let waiting = try await bed.start(
                 Self.stranger
                     + bed.execArguments(
@@ -238,7 +238,7 @@ struct ExecTokenTests {
         }
     }
 
-    /// More runs than can be told apart: the command runs all the same, and it is said.
+    /// Beyond the limit of runs the command still runs, and a message says so.
     @Test func tooManyRunsAreSaid() async throws {
         try await withTestBed { bed in
             let port = try bed.port()

@@ -434,7 +434,7 @@ struct ExecTransparentTests {
         }
     }
 
-    /// Without a proxy to ask there is no network in which the command could do anything.
+    /// Without a proxy the command would have no network, so it isn't run.
     @Test func withoutAProxyTheCommandIsNotRun() async throws {
         try await withTestBed { bed in
             try bed.file("proxy/pinproxy.yaml", "proxy: {listen: 127.0.0.1:1}\npins: null\n")

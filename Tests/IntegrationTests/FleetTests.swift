@@ -54,7 +54,7 @@ struct FleetTests {
         ]
     }
 
-    /// Clients that begin a new connection for each request, from an address of their own.
+    /// Clients that open a new connection for each request, all from 127.0.0.9.
     private static let load = """
         import json, signal, socket, ssl, sys, threading
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})

@@ -18,7 +18,7 @@ struct HTTP2PolicyTests {
                     answer.description.replacing(shared.authority(of: host), with: "HOST").replacing(host, with: "HOST")
                         .replacing("h1.test", with: "HOST").replacing(/127\.0\.0\.1:\d+/, with: "ADDRESS")
                         .replacing(/task( +|" : )\d+/, with: "TASK")
-                        // Who asked is found if the search takes no longer than an answer may wait.
+                        // The client is only named if it is found quickly enough.
                         .replacing(/"client" : {[^}]*}/, with: "CLIENT")
                         .replacing(/\\n  client  [^"]*\\n/, with: "CLIENT")
                         .replacing(/Content-Length: \d+/, with: "LENGTH"))
@@ -28,7 +28,7 @@ struct HTTP2PolicyTests {
         }
     }
 
-    /// A client in the middle of two streams: what is in flight is finished, what begins later is decided anew.
+    /// After a reload, streams in flight finish and later ones get the new policy.
     @Test func aReloadRetiresConnections() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed, sections: ["proxy": ["workers: 1"]])
@@ -41,7 +41,7 @@ struct HTTP2PolicyTests {
             let (head, body) = try await client.get("/later")
             #expect(head.status == 502 && body.text?.contains("pinning failure for h2.test") == true, "\(head) \(body)")
             #expect(try #require(shared.origin).events.all("request").contains { $0["target"] == "/later" } == false)
-            // Not through the proxy: it lets nobody there any more.
+            // Bypasses the proxy, which refuses the host by now.
             let port = try #require(shared.ports["h2.test"])
             let release = try await bed.run([
                 "curl", "-sS", "--http2", "--cacert", bed.path("roots.pem"), "--resolve", "h2.test:\(port):127.0.0.1",
@@ -128,13 +128,13 @@ struct HTTP2PolicyTests {
                     $0["target"] == "/named/\(number)"
                 }
                 #expect(isPassedOn == (naming.status == 200), "\(naming.testDescription)")
-                // The connection goes on.
+                // The connection stays open.
                 #expect(try await client.get("/echo").head.status == 200, "\(naming.testDescription)")
             }
         }
     }
 
-    /// The connection is another host's by its TLS: no request on it is served.
+    /// A connection with another host's SNI serves no request.
     @Test func anotherSNIIsMisdirected() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed)

@@ -52,7 +52,7 @@ struct HTTP2RetryTests {
         }
     }
 
-    /// A body of which not everything was kept can't be sent again.
+    /// A body that was only partly kept can't be sent again.
     @Test func aBodyThatIsNotKeptIsNotSentAgain() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed, sections: ["limits": ["replay_body: 1KiB"]])
@@ -63,7 +63,7 @@ struct HTTP2RetryTests {
         }
     }
 
-    /// What had begun before GOAWAY is answered; what comes after it has another connection.
+    /// Streams from before GOAWAY are answered; later ones use another connection.
     @Test func aConnectionThatIsLeavingFinishes() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed, sections: ["proxy": ["workers: 1"]])
@@ -90,12 +90,12 @@ struct HTTP2RetryTests {
                 #expect(
                     received?["version"] as? String == "HTTP/1.1" && received?["method"] as? String == method, "\(run)")
             }
-            // The others go on as before.
+            // Other requests still use HTTP/2.
             #expect(try ReceivedRequest(await shared.curl(crossing, "/echo")).values(":method") == ["GET"])
         }
     }
 
-    /// It wants what it doesn't offer.
+    /// The origin asks for HTTP/1.1 but doesn't offer it.
     @Test func whoWantsHTTP1AndSpeaksItNotFails() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed, origin: ["--protocols", "h2"])

@@ -154,7 +154,7 @@ struct HTTP2SemanticsTests {
         #expect(try ReceivedRequest(run).values("cookie") == ["a=1", "b=2", "c=3"], "\(run)")
     }
 
-    /// Each is a field of its own, everywhere.
+    /// Each Set-Cookie stays a separate field, whatever the versions.
     @Test(arguments: [Crossing.h1ToH2, .h2ToH2]) func cookiesThatAreSetStayApart(crossing: Crossing) async throws {
         let run = try await shared.curl(crossing, "/cookies", "-i")
         #expect(run.output.lowercased().components(separatedBy: "set-cookie: ").count == 3, "\(run)")

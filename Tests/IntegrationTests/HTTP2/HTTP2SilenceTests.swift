@@ -1,12 +1,13 @@
 import Testing
 
-/// Peers that speak HTTP/2 and fall silent. Whoever waits is told, others are served meanwhile, and nothing is left.
+/// HTTP/2 peers that fall silent. Whoever waits for them gets an error, others are served meanwhile, and nothing is
+/// left behind.
 @Suite(.timeLimit(.minutes(5)))
 struct HTTP2SilenceTests {
     enum Outcome: Sendable {
         /// 504 or 502 with this in the body or fields.
         case refused(Int, String)
-        /// So much of the body, and a reset.
+        /// This much of the body, then a reset.
         case cut(String)
     }
 
@@ -154,7 +155,7 @@ struct HTTP2SilenceTests {
         }
     }
 
-    /// A request whose body doesn't come ends for itself; the connection stays with what else it does.
+    /// A request with an incomplete body ends alone; the connection continues with its other streams.
     @Test(arguments: [Crossing.h2ToH1, .h2ToH2]) func aBodyThatDoesNotCome(crossing: Crossing) async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(

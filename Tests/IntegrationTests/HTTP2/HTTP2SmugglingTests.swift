@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What would be another message in HTTP/1.1 (RFC 9113 section 10.3) is refused, by itself; the connection serves on.
+/// A request that HTTP/1.1 would read as two is refused (RFC 9113 section 10.3). The connection stays in use.
 @Suite(.sharedBed(HTTP2Bed.prepare), .timeLimit(.minutes(5)))
 struct HTTP2SmugglingTests {
     let shared: SharedBed
@@ -20,7 +20,7 @@ struct HTTP2SmugglingTests {
 
     struct Case: Sendable, CustomTestStringConvertible {
         let testDescription: String
-        /// Fields besides the usual pseudo-header fields, or in their place.
+        /// Fields in addition to the usual pseudo-header fields, or replacing them.
         var fields: [[String]] = []
         var omitted: Set<String> = []
         var body = ""

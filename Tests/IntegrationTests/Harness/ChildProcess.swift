@@ -19,7 +19,7 @@ final class ChildProcess: Sendable {
     }
 
     let identifier: pid_t
-    /// Standard output and standard error, each a log of its own.
+    /// Standard output and standard error, with one log each.
     let output = LineLog()
     let errors = LineLog()
     private let arguments: [String]
@@ -87,10 +87,10 @@ final class ChildProcess: Sendable {
         if end.settled == nil { kill(identifier, signal) }
     }
 
-    /// How it ended, if it did so before anybody told it to.
+    /// How it ended, unless it was asked to.
     var unaskedEnding: Ending? { wasToldToEnd.load(ordering: .relaxed) ? nil : end.settled }
 
-    /// Ends the program and all that it started, and waits until it is gone.
+    /// Kills the program and all that it started, and waits until it has exited.
     func stop() async {
         wasToldToEnd.store(true, ordering: .relaxed)
         if end.settled == nil { kill(-identifier, SIGKILL) }
@@ -112,8 +112,8 @@ final class ChildProcess: Sendable {
         for (index, place) in parked.enumerated() {
             posix_spawn_file_actions_adddup2(&actions, place, CInt(index))
         }
-        // Nothing else: Foundation knows by a pipe that a process of its own has ended, and a program that runs for
-        // the length of the tests would hold the other end of it.
+        // Closes all other descriptors. Foundation detects the exit of its own processes by a pipe, and a program that
+        // runs as long as the tests would keep the other end open.
         let open =
             (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd"))?.compactMap { CInt($0) }.max() ?? 0
         for place in CInt(descriptors.count)...max(open + 64, parked.last ?? 0, 1024) {

@@ -1,7 +1,7 @@
 import Foundation
 import PinproxyTestAuthority
 
-/// The pages that people read, as they stand in the repository.
+/// The documentation pages in the repository.
 enum Documentation {
     static let repository = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -120,7 +120,7 @@ struct DocumentedPlace {
             """, mode: 0o755)
     }
 
-    /// What stands in a page, with the tests' host and dates.
+    /// The text of a page with the tests' host and dates.
     func here(_ text: String) -> String {
         text.replacingOccurrences(of: "http://crl.example.com/corp.crl", with: "file://$PWD/published.crl")
             .replacingOccurrences(of: "https://api.example.com/", with: "https://\(host)/echo")
@@ -130,7 +130,7 @@ struct DocumentedPlace {
             .replacingOccurrences(of: "www.debian.org", with: host)
     }
 
-    /// As it stands in the page.
+    /// Runs a command of a page, with the tests' host and dates.
     func run(_ command: String) async throws -> Run {
         let programs = (ProxyProcess.executable as NSString).deletingLastPathComponent
         return try await bed.run(

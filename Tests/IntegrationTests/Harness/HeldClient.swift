@@ -1,5 +1,4 @@
-/// `Peers/held_client.py`: a client whose connection rests between one step and the next, for as long
-/// as a test wants.
+/// `Peers/held_client.py`: a client with a connection that stays idle between steps, for as long as a test wants.
 struct HeldClient: Sendable {
     private let control: RawConnection
 

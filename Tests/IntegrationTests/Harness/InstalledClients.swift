@@ -17,7 +17,7 @@ enum InstalledClients {
 
     static let programs = areAll ? ClientProgram.all : ClientProgram.all.filter { quick.contains($0.name) }
 
-    /// Those of PyPI are in a folder of their own.
+    /// Programs from PyPI have a separate folder.
     static func environment(in bed: TestBed) -> [String: String] {
         let home = ProcessInfo.processInfo.environment["HOME"] ?? "/root"
         let packages = "\(Documentation.repository)/.build/clients/bin"

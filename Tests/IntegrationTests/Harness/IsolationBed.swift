@@ -1,19 +1,19 @@
 import Foundation
 import Testing
 
-/// What tests of `pinproxy exec --isolated` and `--transparent` need of this machine, and share.
+/// What tests of `pinproxy exec --isolated` and `--transparent` need from this machine, and share.
 enum IsolationBed {
     /// Whether this process may make network namespaces.
     static let isAvailable = Probe.succeeds(
         getuid() == 0 ? ["unshare", "--net", "true"] : ["unshare", "--user", "--net", "true"])
-    /// Whether this process may have mounts of its own.
+    /// Whether this process may have its own mounts.
     static let isMountable = Probe.succeeds(
         getuid() == 0 ? ["unshare", "--mount", "true"] : ["unshare", "--user", "--mount", "true"])
     /// Whether origins can listen on ports 443 and 80.
     static let isTransparencyAvailable = isAvailable && getuid() == 0
-    /// Why only root can try what happens without namespaces.
+    /// Why only root can test what happens without namespaces.
     static let whyRoot: Comment = "needs root: in the namespace that forbids them, root's directories are nobody's"
-    /// Whether somebody who isn't root may make them, and can be had here.
+    /// Whether an unprivileged user may make them, and is available here.
     static let isAvailableToUsers =
         getuid() == 0
         && Probe.succeeds(asNobody + ["unshare", "--user", "--net", ProxyProcess.executable, "--version"])
@@ -38,7 +38,7 @@ enum IsolationBed {
     /// For `upstream`: the origins of tests are on the loopback, which a command's own network is not.
     static let opensLoopback = "allow_addresses: [loopback]"
 
-    /// Of this machine's own addresses one for this process alone, on which origins listen on the ports of the web.
+    /// A loopback address for this process alone, where origins listen on ports 443 and 80.
     static let address: String = {
         let process = UInt32(getpid())
         return "127.\(64 + process >> 16 & 63).\(process >> 8 & 255).\(max(1, process & 255))"

@@ -1,7 +1,7 @@
 import Foundation
 
-/// A proxy in a network namespace of its own, and beyond its one way out an origin in another. Both go with their
-/// programs, so that nothing has to be cleaned up.
+/// A proxy in its own network namespace, and past its only uplink an origin in another. The namespaces end with their
+/// programs, so nothing needs cleaning up.
 ///
 ///     proxy: up0 192.0.2.7 ── far0 192.0.2.1, 192.0.2.254 :origin, which is 203.0.113.10 and 203.0.113.11 too
 struct NetworkBed: Sendable {

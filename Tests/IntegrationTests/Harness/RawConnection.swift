@@ -82,12 +82,12 @@ final class RawConnection: Sendable {
         }
     }
 
-    /// No more will be sent.
+    /// Shuts down the sending side.
     func finishSending() async throws {
         try await perform { _ = shutdown($0, CInt(SHUT_WR)) }
     }
 
-    /// Makes the close at the end a reset.
+    /// Makes the final close a reset.
     func resetOnClose() async throws {
         try await perform { descriptor in
             var linger = linger(l_onoff: 1, l_linger: 0)
@@ -207,7 +207,7 @@ final class RawConnection: Sendable {
     }
 }
 
-/// A response as it stands on the wire.
+/// A response as read from the connection.
 struct RawResponse: Sendable, CustomStringConvertible {
     let status: Int
     let reason: String

@@ -23,7 +23,7 @@ enum RuleBed {
         return (entry + items).joined(separator: "\n") + "\n"
     }
 
-    /// A path under which the origin answers with these bytes, and where a rule named so holds.
+    /// A path that the origin answers with these bytes and the named rule matches.
     static func answer(_ rule: String, _ message: String) -> String { answer(rule, Array(message.utf8)) }
 
     static func answer(_ rule: String, _ message: [UInt8]) -> String { "/answer/\(rule)/" + encoded(message) }

@@ -48,7 +48,7 @@ struct TestRoots: Sendable {
         ServedChain(try intermediate.issue(Self.template(names, change)))
     }
 
-    /// A server's certificate, valid today, for the names; addresses are told from DNS names.
+    /// A server's certificate, valid today, for the names. Addresses among them are recognized.
     static func template(
         _ names: [String], _ change: (inout CertificateTemplate) -> Void = { _ in }
     ) -> CertificateTemplate {

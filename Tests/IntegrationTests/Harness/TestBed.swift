@@ -2,10 +2,10 @@ import Foundation
 import Synchronization
 import Testing
 
-/// What one test works with: a directory of its own, and programs that end with it.
+/// What one test works with: its own directory, and programs that end with it.
 ///
-/// Use `withTestBed`; afterwards nothing is left. `PINPROXY_TEST_KEEP=1` keeps the directories, with
-/// the configuration and all that the programs wrote, to be looked at.
+/// Use `withTestBed`, which leaves nothing behind. With `PINPROXY_TEST_KEEP=1` the directories are kept, with the
+/// configuration and all that the programs wrote.
 final class TestBed: Sendable {
     let directory: String
     private let ports = Mutex<[ReservedPort]>([])
