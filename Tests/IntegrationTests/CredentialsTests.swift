@@ -57,7 +57,7 @@ struct CredentialsTests {
     @Test(arguments: ["/counted/", "/session/", "/next/", "/sess-next/", "/once/"])
     func digestIsAnsweredAndKept(_ folder: String) async throws {
         for index in 1...3 {
-            // A separate name, so that no other test's nonces are known for it.
+            // A separate name, unknown to other tests, has no nonces yet.
             let host = folder.split(separator: "/")[0] + ".test"
             let run = try await curl("https://\(host):\(shared.originPort)\(folder)a?\(index)")
             #expect(run.output.hasSuffix("\n200") && run.output.contains("\"path\": \"\(folder)a?\(index)\""), "\(run)")

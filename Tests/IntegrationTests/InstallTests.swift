@@ -83,7 +83,7 @@ struct InstallTests {
         arguments: ["pinproxy.service", "pinproxy-signer.service"])
     func theServiceIsConfined(unit: String) async throws {
         try await withTestBed { bed in
-            // It makes /run/systemd where there is none, which is root's to do.
+            // It creates a missing /run/systemd, which needs root.
             let root = getuid() == 0 ? [] : ["--user", "--map-root-user"]
             let launcher =
                 ["unshare"] + root + ["--mount", "sh", "-c", "mount -t tmpfs none /run && exec \"$@\"", "sh"]

@@ -2,8 +2,8 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// The authority that programs trust for the proxy's sake is not one that the proxy trusts. Otherwise
-/// whoever gets hold of its key could speak for every origin, as with Superfish and eDellRoot.
+/// The proxy does not trust its own authority, though programs do. Otherwise anyone with its key could impersonate
+/// every origin, as with Superfish and eDellRoot.
 @Suite(.timeLimit(.minutes(5)))
 struct InterceptionAuthorityTests {
     /// A certificate for the host, signed with the key of the proxy's authority.
@@ -75,7 +75,7 @@ struct InterceptionAuthorityTests {
         }
     }
 
-    /// Whoever has the key of a limited authority can be no other server, by OpenSSL's own judgement.
+    /// With a limited authority's key nobody can impersonate another server: OpenSSL rejects the certificate.
     @Test func aLimitedAuthorityIsOnlyGoodForItsNames() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(

@@ -71,7 +71,7 @@ struct InterceptionOfferTests {
                 input: Array("GET / HTTP/1.1\r\nHost: \(authority)\r\nConnection: close\r\n\r\n".utf8))
             #expect(run.output.contains("hello"), "\(run)")
         }
-        // Without TLS of its own, too.
+        // A client without TLS, too.
         let plain = try RawConnection(to: shared.proxy)
         try await plain.send("GET https://\(authority)/ HTTP/1.0\r\nHost: \(authority)\r\n\r\n")
         #expect(try await plain.response().status == 200)

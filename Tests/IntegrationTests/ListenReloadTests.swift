@@ -24,7 +24,7 @@ struct ListenReloadTests {
             try rewrite(bed, ["proxy": ["listen: 127.0.0.2:0"]])
             #expect(try await proxy.reload()["listen"] == addresses[1])
             try await eventually("the first to be closed") { (try? RawConnection(to: proxy)) == nil }
-            // Whoever is connected stays.
+            // Connected clients stay.
             try await idle.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
             #expect(try await idle.response().status == 400)
             #expect(proxy.events.all("config.warning").allSatisfy { $0["cause"]?.contains("next start") == false })

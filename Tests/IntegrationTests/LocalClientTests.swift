@@ -57,7 +57,7 @@ struct LocalClientTests {
         }
     }
 
-    /// In a file system of its own, where another program has the allowed one's name.
+    /// In a separate mount namespace, another program has the allowed one's name.
     @Test func aProgramInDisguiseIsUnknown() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed, pins: Self.entry("executables: [/usr/bin/true]"))
@@ -150,12 +150,12 @@ struct LocalClientTests {
             #expect(
                 refused.output.hasSuffix("403")
                     && refused.output.contains("may not look into processes of other users"), "\(refused)")
-            // Those of its own user it can see.
+            // It can still see its own user's processes.
             #expect(try await get("program.test", Self.other).output.hasSuffix("200"))
         }
     }
 
-    /// As with the drop-in of docs/identity.md, in a /proc that hides what may not be looked into, as the unit's does.
+    /// As with the drop-in of docs/identity.md, in a /proc that hides other users' processes, as the unit's does.
     @Test func withTwoCapabilitiesItSeesEveryProcess() async throws {
         try await withTestBed { bed in
             let origin = try await PythonPeer.origin(in: bed, chain: nil)

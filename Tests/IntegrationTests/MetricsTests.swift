@@ -169,7 +169,7 @@ struct MetricsTests {
         }
     }
 
-    /// What has no series of its own shares one: 1,000 entries have theirs.
+    /// Up to 1,000 entries have their own series; all others share one.
     @Test func labelsAreBounded() async throws {
         try await withTestBed { bed in
             let pins = "hosts:\n" + (0..<1100).map { "  - {match: h\($0).test, action: deny}\n" }.joined()
@@ -188,7 +188,7 @@ struct MetricsTests {
             #expect(refused("(defaults)") == nil || refused("(defaults)") == 0)
             let labels = Set(text.matches(of: /entry="([^"]*)"/).map { String($0.1) })
             #expect(labels.subtracting(["(defaults)", "(others)"]).count == 1000)
-            // And as many after the pin file is another.
+            // The limit holds across a new pin file.
             let fresh = "hosts:\n" + (0..<100).map { "  - {match: n\($0).test, action: deny}\n" }.joined()
             try ProxyProcess.write(to: bed, folder: "proxy", pins: fresh, trust: nil, sections: AdminClient.section)
             #expect(try await proxy.reload().name == "config.reload")

@@ -55,10 +55,10 @@ struct ParentProxyTests {
         }
     }
 
-    /// RFC 9112 section 3.2.2: the URL says which host is meant, whatever Host says.
+    /// The URL decides the host, whatever Host says (RFC 9112 section 3.2.2).
     @Test func aParentIsToldTheHostOfTheURL() async throws {
         try await withTestBed { bed in
-            // An origin that says what it was asked, in the place of the parent.
+            // An origin that logs its requests takes the parent's role.
             let parent = try await PythonPeer.origin(in: bed, chain: nil)
             let proxy = try await ProxyProcess(
                 in: bed, trust: nil, sections: ["upstream": ["parent: http://127.0.0.1:\(parent.port)"]])

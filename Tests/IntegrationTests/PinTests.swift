@@ -225,7 +225,7 @@ struct PinTests {
         #expect(answer.body.contains("wrong-key.test"))
     }
 
-    /// curl turns the name into A-labels by itself, in a locale that has the letters.
+    /// curl itself turns the name into A-labels, in a locale that has the letters.
     @Test func aNameOfAnotherAlphabetIsHeldToItsEntry() async throws {
         let shared = try sharedBed()
         let url = "https://bücher.test:\(shared.originPort)/hello"

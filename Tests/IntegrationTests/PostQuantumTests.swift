@@ -7,7 +7,7 @@ struct PostQuantumTests {
     private static let name = "quantum.test"
     private static let key = TestKey.Kind.mlDSA(65)
 
-    /// An origin whose certificates have such keys, up to the root, beside a proxy with this pin.
+    /// An origin with such keys in its whole chain, and a proxy with this pin.
     private func served(
         in bed: TestBed, pin: (HeldCertificate) async throws -> String, _ options: [String] = []
     ) async throws -> (proxy: ProxyProcess, authority: String) {

@@ -35,11 +35,11 @@ struct ProxySocketTests {
             let line = try await shared.proxy.events.first("exchange") { $0["method"] == "GET" }
             #expect(line["client"] == "unix:\(path)" && line["client_uid"] == "\(geteuid())", "\(line)")
             #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
-            // A program asks the proxy itself, and is told where it is.
+            // A request to the proxy itself is answered with the proxy's address.
             let lost = try RawConnection(path: path)
             try await lost.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
             #expect(try await lost.response().body.contains("unix:\(path)"))
-            // By address nobody is let in here.
+            // Clients that connect by address are refused here.
             #expect(try await shared.proxy.connect(to: shared.authority).status == 403)
         }
     }
@@ -109,10 +109,10 @@ struct ProxySocketTests {
             sections = Self.listen("b.sock")
             #expect(try await apply()["listen"]?.contains("a.sock") == false)
             try await eventually("the file to go") { !FileManager.default.fileExists(atPath: a) }
-            // Who has come by it stays.
+            // Connected clients stay.
             try await kept.send(Self.request(shared))
             #expect(try await kept.response().status == 200)
-            // What can't be opened keeps what was.
+            // If a path can't be opened, the old socket stays.
             try bed.file("proxy/plain", "no socket")
             for (path, cause) in [("plain", "is no socket"), ("nowhere/a.sock", "its directory is not there")] {
                 sections = Self.listen(path)

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What the proxy does when the network goes and returns, in namespaces whose network the tests change.
+/// What the proxy does when the network goes away and returns. The tests change the network of a namespace.
 @Suite(
     .enabled(if: NetworkBed.isAvailable, "needs root, unshare(1) and ip(8) to make network namespaces"),
     .timeLimit(.minutes(5)))

@@ -49,7 +49,7 @@ struct RedirectTests {
         #expect(quiet.output.hasPrefix("HTTP/1.1 200 ") && !quiet.output.contains("Pinproxy-Location"), "\(quiet)")
     }
 
-    /// Whatever statuses a chain has, the last request is the one that curl makes if it follows the chain itself.
+    /// The last request is what curl itself would send, whatever the chain's statuses.
     @Test func curlComesToTheSame() async throws {
         let seed = UInt64.random(in: 1...1_000_000)
         var random = SplitMix(seed)
@@ -129,7 +129,7 @@ struct RedirectTests {
         #expect(run.output.hasPrefix("HTTP/1.1 50") || run.output.hasPrefix("HTTP/1.1 403 "), "\(run)")
         #expect(run.output.contains(reason), "\(run)")
         #expect(!run.output.contains("geheim"))
-        // The connection goes on.
+        // The connection stays open.
         let next = try await curl("-o", "/dev/null", shared.url + path, shared.url + "/received/after")
         #expect(next.output.contains("/received/after"), "\(next)")
     }

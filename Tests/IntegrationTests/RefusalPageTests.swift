@@ -79,7 +79,7 @@ struct RefusalPageTests {
         #expect(names.output.hasSuffix("DNS:page.test"), "\(names)")
     }
 
-    /// Where nothing is said of pages, where the host isn't reached, and where it is denied, all is as it was.
+    /// Hosts without `on_refusal: page`, unreachable hosts and denied ones get the usual answer to CONNECT.
     @Test func otherRefusalsAreAnswersToCONNECT() async throws {
         #expect(try await shared.proxy.connect(to: "plain.test:\(shared.originPort)").status == 502)
         let unreachable = try await shared.proxy.connect(to: "page.test:1")

@@ -23,7 +23,7 @@ struct RefusalTests {
     }
 
     @Test func anAddressThatIsBlocked() async throws {
-        // Names that lead to the metadata service of clouds; one of them in IPv4-mapped form.
+        // Names that resolve to the metadata service of clouds, one of them in IPv4-mapped form.
         for name in ["metadata.test", "mapped.test"] {
             let answer = try await shared.proxy.connect(to: "\(name):80")
             Expected.refused(403, "destination_ip_prohibited").check(answer, host: name)

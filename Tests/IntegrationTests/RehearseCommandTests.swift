@@ -87,7 +87,7 @@ struct RehearseCommandTests {
         }
     }
 
-    /// The running proxy goes on with what it has.
+    /// The running proxy keeps its policy.
     @Test func whatWouldBeRefusedIsNamed() async throws {
         try await withTestBed { bed in
             let bed = try await SignedPolicyBed(bed)

@@ -118,7 +118,7 @@ struct ReloadTests {
 
     @Test func idleConnectionsOfAChangedPolicyAreRetired() async throws {
         try await withTestBed { bed in
-            // Each worker has idle connections of its own.
+            // Each worker has its own idle connections.
             let shared = try await OriginBed.prepare(bed, sections: ["proxy": ["workers: 1"]])
             let origin = try #require(shared.origin)
             #expect(try await shared.curl(shared.url + "/echo").succeeded)
@@ -126,7 +126,7 @@ struct ReloadTests {
             try await shared.proxy.reload()
             #expect(try await shared.curl(shared.url + "/echo").succeeded)
             #expect(origin.events.all("connection").count == 1)
-            // The host's entry is another: its connection goes, without anybody asking for the host.
+            // The host's entry changes: its connection is closed, without any request for the host.
             try rewrite(shared, pins: Self.wrong)
             try await shared.proxy.reload()
             _ = try await origin.events.first("closed")

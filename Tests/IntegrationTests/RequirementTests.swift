@@ -155,7 +155,7 @@ struct ClientCertificateTests {
         let roots: TestRoots
     }
 
-    /// An nginx that tells whom it sees, below a root for clients of its own.
+    /// An nginx that reports the client's name, with a separate root for clients.
     private func prepare(_ bed: TestBed, _ entry: (HeldCertificate) async throws -> String) async throws -> Bed {
         let roots = try TestRoots()
         let clients = try TestRoots("Client")

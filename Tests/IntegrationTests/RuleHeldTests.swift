@@ -31,7 +31,7 @@ struct RuleHeldTests {
             #expect(run.succeeded && run.output.hasPrefix("\(status) "), "\(rule) \(length): \(run)")
             if status == 200 { #expect(run.output == "200 \(length + 3)", "\(rule) \(length): \(run)") }
         }
-        // What passed unjudged was told of.
+        // A response that passed unchecked is reported.
         let path = "/array/report/\(framing)/3000000"
         let event = try await shared.proxy.events.first("serializer.report") { $0["path"] == path }
         #expect(event["code"] == "-1103", "\(event)")
@@ -49,7 +49,7 @@ struct RuleHeldTests {
         _ = try await shared.proxy.events.first("serializer.report") { $0["code"] == "-1011" }
     }
 
-    /// It is nobody's to wait for its end.
+    /// A report doesn't wait for the end of the response.
     @Test func aReportHoldsNothingBack() async throws {
         let run = try await shared.bed.run(
             ["sh", "-c", "curl -sS \(shared.url)/endless | head -c 3000000 | wc -c"],

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Response rules: what is right goes on as it came, what is wrong doesn't reach the client.
+/// Response rules: a valid response passes unchanged, an invalid one doesn't reach the client.
 @Suite(.sharedBed(RuleResponseBed.prepare), .timeLimit(.minutes(5)))
 struct RuleResponseTests {
     let shared: SharedBed
@@ -106,7 +106,7 @@ struct RuleResponseTests {
 
     // MARK: Framings
 
-    /// What is judged goes on as it came, whatever carries it.
+    /// A checked response passes unchanged, whatever its framing.
     @Test(arguments: ["--http1.1", "--http1.0"])
     func everyFramingIsJudged(version: String) async throws {
         let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"

@@ -2,10 +2,10 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// `session.timeout`: how long nothing may move in either direction, where a rule says so.
+/// `session.timeout`: a rule's limit on how long nothing moves in either direction.
 @Suite(.timeLimit(.minutes(5)))
 struct RuleTimeoutTests {
-    /// A tunnel in which nobody speaks ends after the time of its rule; that of the daemon is longer than the test.
+    /// An idle tunnel ends after its rule's timeout. The daemon's own is longer than the test.
     @Test func aTunnelEndsAfterItsOwnTime() async throws {
         try await withTestBed { bed in
             let shared = try await RuleBed.prepare(

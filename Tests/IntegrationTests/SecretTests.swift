@@ -143,7 +143,7 @@ struct SecretTests {
             _ = try await bed.curl(via: proxy, ["https://\(OriginBed.name):\(origin.port)/echo"])
             let failed = try await proxy.events.first("pin.report.failed")
             #expect(failed["report_uri"] == "http://127.0.0.1:\(port)/pins?***", "\(failed)")
-            // With a parent that isn't there, and one whose configuration is wrong.
+            // With an unreachable parent, and with a misconfigured one.
             for parent in ["http://ada:\(Self.secret)@127.0.0.1:\(port)", "http://ada:\(Self.secret)"] {
                 try ProxyProcess.write(
                     to: bed, folder: "proxy", pins: pins, trust: bed.path("roots.pem"),

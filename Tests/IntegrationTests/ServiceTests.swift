@@ -122,7 +122,7 @@ struct ServiceTests {
         }
     }
 
-    /// The fields by which `journalctl PINPROXY_EVENT=… -p err` finds a line, each way of standard error.
+    /// The fields that `journalctl PINPROXY_EVENT=… -p err` searches, with standard error connected to the journal.
     @Test(.enabled(if: getuid() == 0, "a directory is mounted over /run"))
     func theJournalHasFieldsAndPriorities() async throws {
         try await withTestBed { bed in
@@ -148,7 +148,7 @@ struct ServiceTests {
             let exchange = try await journal.events.first("record") { $0["PINPROXY_EVENT"] == "exchange" }
             #expect(exchange["PRIORITY"] == "6" && exchange["PINPROXY_STATUS"] == "400", "\(exchange)")
 
-            // A broken file is an error; and a reload changes the level, and the journal for lines.
+            // A broken file is an error. A reload changes the level, and switches from the journal to lines.
             try bed.file("proxy/pins.yaml", "hosts: 1\n")
             proxy.send(signal: SIGHUP)
             let error = try await journal.events.first("record") { $0["PINPROXY_EVENT"] == "config.error" }

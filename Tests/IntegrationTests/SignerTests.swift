@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// The authority's key in a process of its own (`authority.signer`).
+/// The authority's key in a separate process (`authority.signer`).
 @Suite(.timeLimit(.minutes(5)))
 struct SignerTests {
     private static let pins = """

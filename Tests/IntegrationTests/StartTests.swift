@@ -87,7 +87,7 @@ struct StartTests {
         }
     }
 
-    /// Only files of the proxy's own, as a killed writer leaves them, and nothing that a link leads to.
+    /// Removes only the proxy's temporary files that a killed writer left, and follows no links.
     @Test func whatKilledWritersLeftIsRemovedAndNothingElse() async throws {
         try await withTestBed { bed in
             // Numbers beyond any process's (PID_MAX_LIMIT is 2^22), and one of a process that lives.

@@ -279,10 +279,11 @@ struct StatusPageTests {
         }
     }
 
-    /// One who never reads is left out of more and more events, and then let go. Those who read are told as before.
+    /// A watcher that never reads misses more and more events, and is then disconnected. Watchers that read miss
+    /// nothing.
     @Test func whoNeverReadsIsLetGo() async throws {
         try await withTestBed { bed in
-            // A thousand entries that have been counted make a first event that a Unix socket has no room for.
+            // A thousand counted entries make a first event that a Unix socket's buffer can't hold.
             let name = Array(repeating: String(repeating: "x", count: 60), count: 3).joined(separator: ".") + ".test"
             let many = (0..<1000).map { "  - {match: h\($0).\(name), action: deny}\n" }.joined()
             let proxy = try await ProxyProcess(

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Messages of every framing, relayed as they come: nothing lost, nothing added, nothing held back.
+/// Messages of every framing, relayed as they arrive: nothing lost, nothing added, nothing held back.
 @Suite(.sharedBed(OriginBed.prepare), .timeLimit(.minutes(5)))
 struct StreamingTests {
     let shared: SharedBed
@@ -208,7 +208,7 @@ struct StreamingTests {
 
     @Test func connectionsAreUsedAgain() async throws {
         try await withTestBed { bed in
-            // Each worker has idle connections of its own.
+            // Each worker has its own idle connections.
             let own = try await OriginBed.prepare(bed, sections: ["proxy": ["workers: 1"]])
             for _ in 1...4 {
                 #expect(try await own.curl(own.url + "/large/3").succeeded)

@@ -11,7 +11,7 @@ enum Door: String, Sendable, CaseIterable, CustomTestStringConvertible {
 
     var testDescription: String { rawValue }
 
-    /// A connection on which a ClientHello is due.
+    /// A connection where the proxy expects a ClientHello.
     func open(_ shared: SharedBed) async throws -> RawConnection {
         let connection = try RawConnection(to: shared.proxy)
         guard self == .intercepted else { return connection }
@@ -30,7 +30,7 @@ enum Door: String, Sendable, CaseIterable, CustomTestStringConvertible {
     }
 }
 
-/// A ClientHello that no server of today should agree to, and the alert that it is to get.
+/// A ClientHello that no server should accept today, and the alert that it should get.
 struct WeakHello: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let hello: OfferedHello

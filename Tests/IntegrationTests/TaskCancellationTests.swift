@@ -70,8 +70,7 @@ struct TaskCancellationTests {
         }
     }
 
-    /// Nothing of a response has come: the client is told, so that it doesn't take the end for an accident and ask
-    /// again.
+    /// A client without a response yet gets an error. It would take a mere close for an accident, and retry.
     @Test func aClientThatWaitsIsTold() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed)
@@ -192,7 +191,7 @@ struct TaskCancellationTests {
     }
 }
 
-/// An origin that sends a given text to whoever connects, and then rests.
+/// An origin that sends a given text to every client, and then stays silent.
 struct RawOrigin {
     let port: UInt16
 

@@ -119,7 +119,7 @@ struct TelemetryTests {
         #expect(!bed.shared.proxy.events.lines.lines.joined().contains("s3cret"))
     }
 
-    /// A collector whose chain meets no pin of its own entry gets nothing.
+    /// A collector with a chain that matches no pin of its entry gets nothing.
     @Test func pinsOfTheCollectorHold() async throws {
         try await withTestBed { bed in
             let bed = try await Bed(bed, collectorPins: .wrongPin)

@@ -4,7 +4,7 @@ import Testing
 /// Large bodies and slow peers: every byte arrives, and the proxy's memory doesn't follow the size.
 @Suite(.timeLimit(.minutes(5)))
 struct TransferTests {
-    /// The sanitizer keeps 256 MiB of what is freed, and pads the rest.
+    /// The sanitizer keeps 256 MiB of freed memory, and pads what is in use.
     private static let memoryLimit = Sanitizer.isOn ? 512 << 20 : 64 << 20
 
     /// A file of pseudo-random bytes, quickly made, and its checksum.

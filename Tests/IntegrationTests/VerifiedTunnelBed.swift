@@ -7,9 +7,9 @@ struct VerifiedTunnelBed: Sendable {
 
     let bed: TestBed
     let roots: TestRoots
-    /// The one that is pinned.
+    /// The pinned certificate.
     let pinned: HeldCertificate
-    /// By the same authority, and as valid.
+    /// Another certificate of the same authority, just as valid.
     let other: HeldCertificate
 
     init(_ bed: TestBed) async throws {
@@ -24,7 +24,7 @@ struct VerifiedTunnelBed: Sendable {
         _ = try roots.write(to: bed)
     }
 
-    /// `Peers/tunnel_origin.py`: what it does at the first, the second … ClientHello.
+    /// `Peers/tunnel_origin.py`, with plans for the first, the second … ClientHello.
     func origin(_ plans: String...) async throws -> PythonPeer {
         try await PythonPeer(in: bed, script: "tunnel_origin.py", plans)
     }

@@ -4,10 +4,10 @@ import Testing
 /// `action: verify-tunnel`: what an origin may not answer to the client's ClientHello, after 200.
 @Suite(.timeLimit(.minutes(5)))
 struct VerifiedTunnelOriginTests {
-    /// A ServerHello of TLS 1.1 that goes on with a change of cipher, as if a session were resumed.
+    /// A TLS 1.1 ServerHello with a ChangeCipherSpec after it, as if a session were resumed.
     private static let oldResumption =
         "160302002a02000026" + "0302" + String(repeating: "07", count: 32) + "00" + "c009" + "00" + "140302000101"
-    /// The same of TLS 1.2, by a session that the client doesn't know.
+    /// The same in TLS 1.2, with a session that the client doesn't know.
     private static let unofferedResumption =
         "160303002a02000026" + "0303" + String(repeating: "07", count: 32) + "00" + "c02b" + "00" + "140303000101"
     private static let foreignResumption =
@@ -25,12 +25,12 @@ struct VerifiedTunnelOriginTests {
         "160303002a02000026" + "0303" + String(repeating: "07", count: 32) + "00" + "c02b" + "00"
         + "160303000f" + "0b000007000004000001" + "30" + "0e000000"
 
-    /// A certificate, and then an alert in the place of the rest.
+    /// A certificate, then an alert where the handshake should continue.
     private static let brokenOff =
         "160303002a02000026" + "0303" + String(repeating: "07", count: 32) + "00" + "c02b" + "00"
         + "160303000b" + "0b000007000004000001" + "30" + "15030300020250"
 
-    /// What is shown to the proxy is not what is shown to the client.
+    /// The origin presents one certificate to the proxy, and another to the client.
     @Test(arguments: [
         ("1.2", "other", "SSLV3_ALERT_BAD_CERTIFICATE", "pin.mismatch"),
         ("1.2", "stranger", "TLSV1_ALERT_UNKNOWN_CA", "trust.failure"),

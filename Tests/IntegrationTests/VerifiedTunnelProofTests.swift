@@ -26,7 +26,7 @@ struct VerifiedTunnelProofTests {
         }
     }
 
-    /// The same messages with the right signature go on to the client: it is the signature that is refused above.
+    /// The same messages with the right signature reach the client, so the signature is what is refused above.
     @Test func theSameHandshakeWithTheRightSignaturePasses() async throws {
         try await withTestBed { bed in
             let tunnels = try await VerifiedTunnelBed(bed)

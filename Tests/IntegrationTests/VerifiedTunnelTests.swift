@@ -246,7 +246,7 @@ struct VerifiedTunnelTests {
         }
     }
 
-    /// The chain that was judged when the tunnel was opened is judged once more.
+    /// A reload verifies the chain of an open tunnel again.
     @Test func aReloadEndsAnOpenTunnelWhoseChainItWouldRefuse() async throws {
         try await withTestBed { bed in
             let tunnels = try await VerifiedTunnelBed(bed)
@@ -261,7 +261,7 @@ struct VerifiedTunnelTests {
             _ = try await origin.events.first("handshake") { $0["handshake"] == "2" || $0["handshake"] == "3" }
             try bed.file("proxy/pins.yaml", try await tunnels.entry(pin: .wrongPin))
             #expect(try await proxy.reload().name == "config.reload")
-            // The verdict of a moment ago was another policy's.
+            // The earlier verdict belonged to another policy.
             let refused = try await proxy.connect(to: "\(VerifiedTunnelBed.name):\(origin.port)")
             #expect(refused.status == 502, "\(refused)")
             let line = try await proxy.events.first("exchange") { $0["status"] == "200" }
@@ -270,7 +270,7 @@ struct VerifiedTunnelTests {
         }
     }
 
-    /// The promise was the old policy's, but nothing has flowed yet.
+    /// The old policy allowed the tunnel, but nothing has flowed yet.
     @Test(arguments: ["1.2", "1.3"])
     func aReloadBeforeTheHelloCounts(version: String) async throws {
         try await withTestBed { bed in

@@ -1,6 +1,6 @@
 import Testing
 
-/// `Upgrade`: from 101 on the bytes are the other protocol's, both ways, until each side ends.
+/// `Upgrade`: after 101 the bytes belong to the other protocol, both ways, until each side ends.
 @Suite(.timeLimit(.minutes(5)))
 struct WebSocketTests {
     @Test func aWebSocketLibraryTalksThroughTheProxy() async throws {

@@ -3,8 +3,8 @@ import Testing
 /// Priorities (RFC 9218): obeyed among the streams of a client, and passed on to origins.
 @Suite(.timeLimit(.minutes(5)))
 struct HTTP2PriorityTests {
-    /// The order in which the bytes of several responses arrive. All of them wait in full until the client opens all
-    /// its windows at once.
+    /// The order of the DATA frames of several responses. All responses wait in full until the client opens all its
+    /// windows at once.
     private func order(_ crossing: Crossing, _ priorities: [String?]) async throws -> [[Int]] {
         // As much as the proxy's window holds, or a socket.
         let length = crossing == .h2ToH1 ? 40_000 : 200_000

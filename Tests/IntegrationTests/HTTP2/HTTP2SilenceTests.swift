@@ -1,7 +1,7 @@
 import Testing
 
-/// HTTP/2 peers that fall silent. Whoever waits for them gets an error, others are served meanwhile, and nothing is
-/// left behind.
+/// HTTP/2 peers that fall silent. The waiting side gets an error, others are served meanwhile, and nothing is left
+/// behind.
 @Suite(.timeLimit(.minutes(5)))
 struct HTTP2SilenceTests {
     enum Outcome: Sendable {

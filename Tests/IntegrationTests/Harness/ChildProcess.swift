@@ -112,8 +112,8 @@ final class ChildProcess: Sendable {
         for (index, place) in parked.enumerated() {
             posix_spawn_file_actions_adddup2(&actions, place, CInt(index))
         }
-        // Closes all other descriptors. Foundation detects the exit of its own processes by a pipe, and a program that
-        // runs as long as the tests would keep the other end open.
+        // Closes all other descriptors. Foundation detects the exit of its processes by a pipe, and a program that runs
+        // as long as the tests would keep the other end open.
         let open =
             (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd"))?.compactMap { CInt($0) }.max() ?? 0
         for place in CInt(descriptors.count)...max(open + 64, parked.last ?? 0, 1024) {
