@@ -16,21 +16,21 @@ struct AdversityTests {
         return (try await PythonPeer.origin(in: bed, chain: roots.chain("origin.test")), try roots.write(to: bed))
     }
 
-    /// A proxy has run with the state directory before.
+    /// Runs a proxy once with the state directory.
     private func visit(_ bed: TestBed) async throws {
         let first = try await ProxyProcess(in: bed, trust: nil)
         first.process.send(signal: SIGTERM)
         #expect(try await first.process.ending() == .exited(0))
     }
 
-    /// With a leaf of the authority that clients trust.
+    /// Checks that a client that trusts the authority is served.
     private func expectService(_ bed: TestBed, _ proxy: ProxyProcess, _ origin: PythonPeer) async throws {
         let run = try await bed.curl(
             via: proxy, ["-o", "/dev/null", "-w", "%{http_code}", "https://origin.test:\(origin.port)/echo"])
         #expect(run.output == "200", "\(run)")
     }
 
-    /// An authority that can be read is all that a start needs.
+    /// A start only needs an authority that it can read.
     @Test(
         .enabled(if: NetworkBed.isAvailable, "needs root, to mount"),
         arguments: [

@@ -1,8 +1,7 @@
 import Foundation
 import Testing
 
-/// `proxy.users`: 407 until the credentials are right, on a connection that stays, and no word of
-/// them to the origin.
+/// `proxy.users`: 407 until the credentials are right, on a connection that stays open. The origin never sees them.
 @Suite(.sharedBed(AuthenticationBed.prepare), .timeLimit(.minutes(5)))
 struct AuthenticationTests {
     let shared: SharedBed
@@ -89,7 +88,7 @@ struct CrowdedAuthenticationTests {
         }
     }
 
-    /// The first answer that any of them gets.
+    /// The first answer on any of the connections.
     private static func first(of connections: [RawConnection]) async throws -> RawResponse {
         let first = Once<RawResponse>()
         for connection in connections {
@@ -108,7 +107,7 @@ enum AuthenticationBed {
         return hash
     }
 
-    /// The cheapest hash, by the C library: Python has had none since 3.13.
+    /// The cheapest hash, made by the C library: Python has had none since 3.13.
     static func bcrypt(_ password: String, in bed: TestBed) async throws -> String {
         let letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
         let salt = "$2b$04$" + String((0..<21).compactMap { _ in letters.randomElement() }) + "u"

@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// What the daemon counts of the request and response rules, and keeps.
+/// The counts of request and response rules that the daemon keeps.
 @Suite(.timeLimit(.minutes(5)))
 struct CountedRulesTests {
     private struct History: Decodable {
@@ -84,7 +84,7 @@ struct CountedRulesTests {
             #expect(never.applied == 0)
             #expect(never.last == nil)
 
-            // A rule that is moved keeps its counts, over a restart too.
+            // A moved rule keeps its counts, even over a restart.
             proxy.process.send(signal: SIGTERM)
             _ = try await proxy.process.ending()
             let xmlRule = "      - {path: /echo/xml, response: {serializer: xml}}\n"

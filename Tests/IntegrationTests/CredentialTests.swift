@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Files that systemd hands to the service, which the configuration names `credential:NAME`.
+/// Files that systemd passes to the service. The configuration names them `credential:NAME`.
 @Suite(.timeLimit(.minutes(5)))
 struct CredentialTests {
     private static let sections = ["authority": ["private_key: credential:authority-key"]]
@@ -68,7 +68,7 @@ struct CredentialTests {
         }
     }
 
-    /// The access control list is systemd's way; of another file these permissions say that a group may read it.
+    /// Only systemd uses the access control list. In any other file these permissions let a group read it.
     @Test func otherFilesStayClosedToTheGroup() async throws {
         try await withTestBed { bed in
             try bed.file("proxy/ca.key", "secret", mode: 0o440)
@@ -85,7 +85,7 @@ struct CredentialTests {
         }
     }
 
-    /// Whatever takes the path of a secret takes a credential, and the password isn't repeated.
+    /// Each setting that takes a secret's path accepts a credential, and the password is not repeated.
     @Test func aPasswordIsTheCredential() async throws {
         try await withTestBed { bed in
             let pins = """

@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// `session.credentials`: clients that know no password get what servers give only to those who do.
+/// `session.credentials`: clients without a password get resources that need one.
 @Suite(.sharedBed(CredentialsBed.prepare), .timeLimit(.minutes(5)))
 struct CredentialsTests {
     let shared: SharedBed
@@ -14,7 +14,7 @@ struct CredentialsTests {
     static let nginx = "basic.test"
     static let lighttpd = "lighttpd.test"
 
-    /// curl through the proxy, which prints the status after what it got.
+    /// curl through the proxy. It prints the status after the body.
     private func curl(_ arguments: String...) async throws -> Run {
         try await shared.bed.curl(via: shared.proxy, ["-w", "\n%{http_code}"] + arguments)
     }
@@ -40,7 +40,7 @@ struct CredentialsTests {
             let run = try await curl(url(Self.nginx, "/private/hello"))
             #expect(run.output == "hello\n\n200", "\(run)")
         }
-        // The second time unasked.
+        // The second time preemptively.
         let log = try String(contentsOfFile: shared.bed.path("nginx/private.log"), encoding: .utf8)
         #expect(log.split(separator: "\n") == ["401 -", "200 ann", "200 ann"])
     }
@@ -152,7 +152,7 @@ struct CredentialsTests {
             try bed.file("proxy/secret", "secret\n")
             _ = try await proxy.reload()
             #expect(try await get(folder + "f").output.hasPrefix("HTTP/1.1 200 "))
-            // The server's has changed meanwhile.
+            // The server's password has changed meanwhile.
             for _ in 0..<3 { #expect(try await get(folder + "other/g").output.hasPrefix("HTTP/1.1 401 ")) }
             #expect(
                 origin.events.all("asked").filter { $0["path"] == folder + "other/g" && $0["scheme"] != "" }.count <= 2)
@@ -164,7 +164,7 @@ struct CredentialsTests {
         let run = try await curl("-i", url(Self.digest, "/stale/x"))
         #expect(run.output.hasSuffix("\n401"), "\(run)")
         let asked = try await schemes("/stale/x")
-        // The first may have gone out with a nonce of another test's.
+        // The first may have used another test's nonce.
         #expect(asked.count == 3 && asked.dropFirst() == ["Digest", "Digest"], "\(asked)")
     }
 

@@ -184,7 +184,7 @@ struct DocumentedCommandsTests {
         }
     }
 
-    /// Each command and option that a page names within its text is one that `--help` knows.
+    /// Every command and option that a page mentions is one that `--help` knows.
     @Test(arguments: Documentation.all)
     func commandsWithinTheTextExist(page: String) async throws {
         try await withTestBed { bed in
@@ -193,7 +193,7 @@ struct DocumentedCommandsTests {
                 quote.firstMatch(of: /(?:^|[ (])pinproxy ([a-z][^)|]*)/).map { String($0.output.1) }
             }
             for quote in quotes {
-                // What follows -- is another program's.
+                // Everything after -- belongs to another program.
                 let words = quote.split(separator: " -- ")[0].split(separator: " ").map(String.init)
                 let command = ["ca", "bundle"].contains(words[0]) ? Array(words.prefix(2)) : [words[0]]
                 let name = command.joined(separator: " ")
@@ -209,7 +209,7 @@ struct DocumentedCommandsTests {
         }
     }
 
-    /// No event of the log is missing from its page, and none stands there that is never logged.
+    /// Every logged event is on its page, and every event there is logged.
     @Test func everyEventIsListed() throws {
         var named: Set<String> = []
         let sources = FileManager.default.enumerator(atPath: "\(Documentation.repository)/Sources")

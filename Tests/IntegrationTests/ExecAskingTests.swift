@@ -189,7 +189,7 @@ struct ExecAskingTests {
                 """
             #expect(none.told.count == 1 && none.told.first?.hasPrefix(said) == true, "\(none)")
 
-            // One that sends them when it is asked for them, on the same connection or on another.
+            // A client that sends them on request, on the same connection or on another.
             let asked = try await bed.exec(
                 "curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "--proxy-anyauth", "\(shared.url)/large/3")
             #expect(asked.output == "200" && asked.errors.isEmpty, "\(asked)")
@@ -199,7 +199,7 @@ struct ExecAskingTests {
         }
     }
 
-    /// To say yes opens nothing, also where a run of the proxy's own user says it.
+    /// Answering yes grants no access, even from a run of the proxy's own user.
     @Test func aRunThatSaysYesToEverythingLetsNobodyIn() async throws {
         try await withTestBed { bed in
             try await AuthenticationBed.usersFile(in: bed, folder: "proxy")
@@ -213,7 +213,7 @@ struct ExecAskingTests {
 
     // MARK: Runs that misbehave
 
-    /// A run that says yes to all of its user's connections learns what is refused to them, and of nobody else's.
+    /// A run that claims all of its user's connections learns their refusals, and nobody else's.
     @Test func aYesIsBelievedOfTheUsersOwnConnectionsAlone() async throws {
         try await withTestBed { bed in
             let proxy = try await ProxyProcess(
@@ -235,7 +235,7 @@ struct ExecAskingTests {
         }
     }
 
-    /// A question that isn't answered is waited for once; the next ones wait for nobody.
+    /// An unanswered question is waited for once. Later ones don't wait.
     @Test func aRunThatDoesNotAnswerIsAskedOnce() async throws {
         try await withTestBed { bed in
             let proxy = try await ProxyProcess(
@@ -243,7 +243,7 @@ struct ExecAskingTests {
             let run = try await RawRun(in: bed)
             for _ in 0..<3 { #expect(try await proxy.connect(to: "silent.denied.test:443").status == 403) }
             let question = try await run.question()
-            // It is asked again once it has answered, late.
+            // It is asked again after it has answered, late.
             try await run.answer(question, true)
             let asking = Task { () async throws -> Void in
                 repeat {
@@ -296,7 +296,7 @@ struct ExecAskingTests {
         }
     }
 
-    /// What is asked for while its run ends waits for nobody.
+    /// A request doesn't wait if its run ends while being asked.
     @Test func aRunThatEndsWhileItIsAsked() async throws {
         try await withTestBed { bed in
             let proxy = try await ProxyProcess(

@@ -34,7 +34,7 @@ struct ExecChildTests {
         #expect(try await start("./not-executable").ending() == .exited(126))
     }
 
-    /// What another process sends to `pinproxy exec` is for the command, once.
+    /// A signal from another process is forwarded to the command, once.
     @Test(arguments: [
         ("HUP", SIGHUP), ("INT", SIGINT), ("TERM", SIGTERM), ("USR1", SIGUSR1), ("USR2", SIGUSR2), ("WINCH", SIGWINCH),
     ])
@@ -53,7 +53,7 @@ struct ExecChildTests {
         #expect(try await process.ending() == .exited(1))
     }
 
-    /// The terminal's keys reach both by the kernel: the command must not get them twice.
+    /// The kernel sends the terminal's signals to both: the command must not get them twice.
     @Test(arguments: [[], ["--isolated"]]) func theTerminalsKeys(options: [String]) async throws {
         if options == ["--isolated"], !IsolationBed.isAvailable { return }
         let exec = (["pinproxy"] + bed.execArguments(["--explain-refusals=off"] + options, []).dropFirst()).joined(

@@ -2,14 +2,14 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// The token of a run: who gets one, what it opens, and where it must not come.
+/// A run's token: who gets one, what it grants, and where it must not appear.
 @Suite(.timeLimit(.minutes(5)))
 struct ExecTokenTests {
     private static func credentials(_ pair: String) -> String {
         "Proxy-Authorization: Basic \(Data(pair.utf8).base64EncodedString())\r\n"
     }
 
-    /// Under `setpriv`: a user who isn't the proxy's own.
+    /// Under `setpriv`: a user other than the proxy's own.
     private static let stranger = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
 
     private static func openToStrangers(_ bed: TestBed) throws {
@@ -22,7 +22,7 @@ struct ExecTokenTests {
         chmod(bed.path("proxy/pinproxy.yaml"), 0o644)
     }
 
-    /// On its way it reaches neither an origin nor the log.
+    /// The token reaches neither an origin nor the log.
     @Test func theTokenStaysHere() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed)
@@ -189,7 +189,7 @@ struct ExecTokenTests {
         }
     }
 
-    /// What doesn't belong on the socket of runs is answered, and takes nobody's place.
+    /// Invalid requests to the run socket are answered, and take nobody's place.
     @Test func theSocketOfRunsBearsAnything() async throws {
         try await withTestBed { bed in
             let proxy = try await ProxyProcess(in: bed, trust: nil)
@@ -225,7 +225,7 @@ struct ExecTokenTests {
             #expect(rest.contains("\"summary\""), "\(rest)")
             try await eventually("the token to be free") { try await ask(begin).status == 200 }
 
-            // Those who say nothing give way to those who do.
+            // Silent clients give way to active ones.
             var crowd: [RawConnection] = []
             for number in 0..<500 {
                 let connection = try RawConnection(path: path)
