@@ -79,7 +79,7 @@ struct IncidentTests {
             return samples.reduce(0) { $0 + (Double($1.split(separator: " ").last ?? "") ?? 0) }
         }
 
-        /// What the page says at its top, in a real browser.
+        /// The text at the top of the page, in a real browser.
         func expectPage(_ headline: String) async throws {
             let page = try await bed.run([
                 "/usr/bin/python3", "-u", PythonPeer.path("page.py"), "http://127.0.0.1:\(admin.port)/",
@@ -181,7 +181,7 @@ struct IncidentTests {
         }
     }
 
-    /// A chain that the anchors don't vouch for, also of a tunnel.
+    /// A chain that the anchors don't trust, also for a tunnel.
     @Test(arguments: ["intercept", "verify-tunnel"])
     func anUntrustedChainIsAnIncidentToo(action: String) async throws {
         try await withTestBed { bed in
@@ -212,7 +212,7 @@ struct IncidentTests {
             #expect(try await test.incidents().isEmpty)
             #expect(try await test.open() == 0)
 
-            // A key that isn't pinned, of the same issuer.
+            // An unpinned key, of the same issuer.
             let second = try roots.leaf("api.test")
             try await test.serve(second)
             #expect(try await test.connect().status == 502)
@@ -257,7 +257,7 @@ struct IncidentTests {
             #expect(try await test.connect().status == 502)
             #expect(try await test.open() == 0, "the same chain from the same address")
             try await test.expectPage("Healthy")
-            // From another address it is news, and so is another chain.
+            // Another address makes a new incident, and so does another chain.
             try await test.move(to: "127.0.0.2")
             #expect(try await test.connect().status == 502)
             #expect(try await test.open() == 1)
@@ -390,7 +390,7 @@ struct IncidentTests {
             _ = try await other.events.first("exchange") { $0["method"] == "CONNECT" && $0["host"] == "api.test" }
             let refused = try await test.control.pinproxy("pin", host, "--via", other.url)
             #expect(!refused.succeeded && refused.errors.contains("407"), "\(refused)")
-            // Arguments are seen by everybody.
+            // Arguments are visible to everybody.
             let told = try await test.control.pinproxy("pin", host, "--via", "http://ada:secret@127.0.0.1:9")
             #expect(told.ending == .exited(2) && told.errors.contains("--via-credentials"), "\(told)")
             #expect(!told.errors.contains("secret@"), "\(told)")

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A reader that is slow holds up its own stream, and no other of the same connection.
+/// A slow reader holds up its own stream, and no other of the same connection.
 @Suite(.timeLimit(.minutes(5)))
 struct HTTP2BackPressureTests {
     /// Much more than all buffers on the way hold.
@@ -62,7 +62,7 @@ struct HTTP2BackPressureTests {
         }
     }
 
-    /// One client of many streams that reads none of them gets no more than its windows.
+    /// A client that reads none of its many streams gets no more than its windows.
     @Test func manyUnreadResponsesAreBounded() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed, sections: ["proxy": ["workers: 1"]])
@@ -82,7 +82,7 @@ struct HTTP2BackPressureTests {
         }
     }
 
-    /// Windows that grow and shrink in the middle (RFC 9113 section 6.9.2).
+    /// Windows that grow and shrink while streams are open (RFC 9113 section 6.9.2).
     @Test func smallWindowsAreKept() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(

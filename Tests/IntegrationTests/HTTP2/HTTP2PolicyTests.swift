@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// Pins and names hold over HTTP/2 exactly as over HTTP/1.1.
+/// Pins and names apply to HTTP/2 exactly as to HTTP/1.1.
 @Suite(.timeLimit(.minutes(5)))
 struct HTTP2PolicyTests {
     private static let wrong = "hosts:\n  - match: h2.test\n    pinning: public-key\n    pins: [\(String.wrongPin)]\n"
@@ -49,14 +49,14 @@ struct HTTP2PolicyTests {
             ])
             #expect(release.succeeded && release.output == "released", "\(release)")
             #expect(try await client.body(held).text == "first,second")
-            // The connection that the new pins rule out ends with its last exchange.
+            // The connection that the new pins forbid is closed after its last exchange.
             let number = try #require(shared.origin).events.all("request").first { $0["target"] == "/hold/first" }?[
                 "connection"]
             _ = try await #require(shared.origin).events.first("closed") { $0["connection"] == number }
         }
     }
 
-    /// With pins that still fit, nothing but the connection is new.
+    /// With pins that still match, only the connection is new.
     @Test func aReloadThatAllowsTheHostGoesOn() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed, sections: ["proxy": ["workers: 1"]])
@@ -149,7 +149,7 @@ struct HTTP2PolicyTests {
         }
     }
 
-    /// A leaf names one host: no client takes its connection for another.
+    /// A leaf names one host, so no client uses its connection for another.
     @Test func noClientCanCoalesce() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed)

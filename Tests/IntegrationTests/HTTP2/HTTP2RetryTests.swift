@@ -1,13 +1,13 @@
 import Foundation
 import Testing
 
-/// Requests that the origin says it did nothing for are sent again, within bounds (RFC 9113 section 8.7).
+/// Requests that the origin says it didn't process are sent again, within limits (RFC 9113 section 8.7).
 @Suite(.timeLimit(.minutes(5)))
 struct HTTP2RetryTests {
     /// As often as `RetryRule.Limits.unprocessed` says, and the first time.
     private static let mostTries = 5
 
-    /// How often the origin was asked for it.
+    /// How often the origin got the request.
     private func tries(_ shared: SharedBed, _ path: String) throws -> Int {
         try #require(shared.origin).events.all("request").count { $0["target"] == path }
     }
@@ -47,7 +47,7 @@ struct HTTP2RetryTests {
             #expect(
                 run.output.contains("HTTP/2 502") && run.output.contains("proxy-status: pinproxy; error="), "\(run)")
             #expect(try tries(shared, path) == Self.mostTries)
-            // Others are served.
+            // Other requests are served.
             #expect(try await shared.curl(.h2ToH2, "/echo", "-f").succeeded)
         }
     }

@@ -61,7 +61,7 @@ struct HTTP2SharingTests {
         }
     }
 
-    /// Connections that were made for a peak serve what comes after it.
+    /// Connections opened for a peak serve later requests.
     @Test func oneStreamAtATimeServesEverybody() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(
@@ -99,7 +99,7 @@ struct HTTP2SharingTests {
         }
     }
 
-    /// Requests of one client are not held up by what others wait for: each has a stream.
+    /// One client's requests don't wait for each other: each has a stream.
     @Test func requestsOfOneClientOvertakeEachOther() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed)

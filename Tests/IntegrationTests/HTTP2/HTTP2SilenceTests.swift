@@ -77,7 +77,7 @@ struct HTTP2SilenceTests {
         }
     }
 
-    /// Another stream of a silent connection has moved: the connection lives, and is kept.
+    /// Another stream of a silent connection has made progress: the connection is alive, and is kept.
     @Test func aConnectionOnWhichOneStreamIsSilentIsKept() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(
@@ -116,7 +116,7 @@ struct HTTP2SilenceTests {
         }
     }
 
-    /// The client's stream is complete, and the origin's isn't. The client's connection ends, and the exchange with it.
+    /// The client's stream is complete, the origin's is not. The client's connection ends, and the exchange with it.
     @Test func aResponseThatDoesNotEnd() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(
@@ -133,7 +133,8 @@ struct HTTP2SilenceTests {
         }
     }
 
-    /// A refusal answers HEAD without a body. It is complete, and no deadline of it outlives the client's connection.
+    /// A refusal answers HEAD without a body. It is complete, and none of its deadlines outlives the client's
+    /// connection.
     @Test func aHeadThatIsRefused() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(

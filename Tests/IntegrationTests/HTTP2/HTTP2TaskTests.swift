@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Streams as tasks: each is seen, stopped and ended for itself.
+/// Streams as tasks: each is listed, suspended and cancelled on its own.
 @Suite(.timeLimit(.minutes(5)))
 struct HTTP2TaskTests {
     private static let length = 24_000_000

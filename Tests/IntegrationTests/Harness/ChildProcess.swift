@@ -27,9 +27,9 @@ final class ChildProcess: Sendable {
     private let wasToldToEnd = Atomic(false)
 
     /// - Parameters:
-    ///   - arguments: the program, searched in the environment's PATH, and its arguments.
+    ///   - arguments: the program, looked up in the environment's PATH, and its arguments.
     ///   - environment: the whole environment; nothing is inherited.
-    ///   - input: what the program reads from standard input.
+    ///   - input: the program's standard input.
     ///   - inherited: descriptors that the program gets as 3, 4, …
     ///   - mergingErrors: standard error goes to `output` too.
     init(
@@ -103,7 +103,7 @@ final class ChildProcess: Sendable {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        // First out of the way of the low numbers, and of each other, then to their places.
+        // First moves them past the low numbers, and past each other, then to their places.
         let unused = max(descriptors.max() ?? 0, CInt(descriptors.count)) + 1
         let parked = descriptors.indices.map { unused + CInt($0) }
         for (descriptor, place) in zip(descriptors, parked) {
@@ -148,7 +148,7 @@ final class ChildProcess: Sendable {
             : .failure(TestBedError("cannot start \(arguments): \(String(cString: strerror(code)))"))
     }
 
-    /// A file without a name that holds what the program will read.
+    /// An unnamed file with the program's input.
     private static func inputFile(_ input: [UInt8], in directory: String) throws -> CInt {
         let name = "\(directory)/input-\(UUID())"
         let file = open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0o600)
@@ -160,8 +160,8 @@ final class ChildProcess: Sendable {
         return file
     }
 
-    /// No program may start between the making of a pipe and its mark not to be inherited: it would
-    /// hold the pipe open, and its end would never be seen.
+    /// No program may start between creating a pipe and marking it not to be inherited. It would hold the pipe open,
+    /// and its end would never be seen.
     private static let forking = Mutex(())
 
     private struct Pipe {

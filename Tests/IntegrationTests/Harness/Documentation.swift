@@ -21,7 +21,7 @@ enum Documentation {
         "docs/CHANGELOG.md", "docs/clients.md", "docs/identity.md", "docs/fleet.md", "Benchmarks/README.md",
     ]
 
-    /// What follows `$ ` in the blocks for a console, with the lines that belong to it.
+    /// The commands after `$ ` in console blocks, with their continuation lines.
     static func commands(of page: String) throws -> [String] {
         var commands: [String] = []
         var indent: Int?
@@ -40,7 +40,7 @@ enum Documentation {
         return commands
     }
 
-    /// What stands in backticks within the text.
+    /// The text in backticks outside of blocks.
     static func quotes(of page: String) throws -> [String] {
         var isBlock = false
         let lines = try text(page).split(separator: "\n", omittingEmptySubsequences: false).filter { line in
@@ -52,7 +52,7 @@ enum Documentation {
         return parts.enumerated().filter { $0.offset % 2 == 1 }.map { String($0.element) }
     }
 
-    /// The texts of its blocks in this language, without the indentation of the block.
+    /// The blocks in this language, without their indentation.
     static func blocks(_ language: String, of page: String) throws -> [String] {
         var blocks: [String] = []
         var indent: Int?

@@ -2,7 +2,7 @@ import Foundation
 
 /// `Peers/http2_client.py`: a client that speaks HTTP/2 inside a CONNECT, or on the proxy's own port, step by step.
 struct HTTP2Client: Sendable {
-    /// What came of a command, as far as tests look at it.
+    /// The result of a command, as far as tests need it.
     struct Reply: Decodable, Sendable, CustomStringConvertible {
         struct GoAway: Decodable, Sendable, Equatable {
             let last: Int
@@ -55,7 +55,7 @@ struct HTTP2Client: Sendable {
             interpreter: PythonPeer.pythonWithPackages)
     }
 
-    /// Another client of a program that runs.
+    /// Another client in a running program.
     init(of program: PythonPeer, authority: String) throws {
         control = try RawConnection(port: program.port)
         self.authority = authority
@@ -102,7 +102,7 @@ struct HTTP2Client: Sendable {
         return stream
     }
 
-    /// - Parameter later: doesn't wait until the windows have let it go.
+    /// - Parameter later: doesn't wait until the windows let the bytes through.
     func send(_ count: Int, on stream: Int, ends: Bool = false, later: Bool = false) async throws {
         try await ask("send", ["stream": stream, "count": count, "end": ends, "later": later])
     }
@@ -129,7 +129,7 @@ struct HTTP2Client: Sendable {
     }
     func raw(_ hex: String, times: Int = 1) async throws { try await ask("raw", ["hex": hex, "times": times]) }
 
-    /// The proxy has handled all that was sent before.
+    /// Waits until the proxy has handled everything sent before.
     @discardableResult
     func ping() async throws -> Reply { try await ask("ping") }
 

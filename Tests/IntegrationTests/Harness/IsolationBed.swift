@@ -18,7 +18,7 @@ enum IsolationBed {
         getuid() == 0
         && Probe.succeeds(asNobody + ["unshare", "--user", "--net", ProxyProcess.executable, "--version"])
 
-    /// Whether buildah can make namespaces of several users within them.
+    /// Whether buildah can make namespaces with several users in them.
     static let isNestableForUsers =
         isAvailableToUsers
         && ["/usr/bin/buildah", "/usr/bin/newuidmap", "/etc/subuid", "/etc/subgid"].allSatisfy {
@@ -28,8 +28,8 @@ enum IsolationBed {
     /// Runs what follows as an ordinary user.
     static let asNobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
 
-    /// Runs what follows with a hosts file that has no names but the loopback's. Programs read it before they ask the
-    /// proxy, and the machine's own may have any.
+    /// Runs what follows with a hosts file for the loopback only. Programs read it before they ask the proxy, and the
+    /// machine's own file may have any names.
     static let withoutHostsFile = [
         "unshare", "--mount", "sh", "-c",
         "echo 127.0.0.1 localhost > hosts.$$ && mount --bind hosts.$$ /etc/hosts && exec \"$@\"", "sh",

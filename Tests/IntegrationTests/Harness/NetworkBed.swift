@@ -17,7 +17,7 @@ struct NetworkBed: Sendable {
     let origin: PythonPeer
 
     /// Starts both, with no link between them.
-    /// - Parameter marks: what sysfs is to say of links: names with their DEVTYPE.
+    /// - Parameter marks: what sysfs says of links: names with their DEVTYPE.
     init(
         in bed: TestBed, pins: String = "hosts: []\n", sections: ProxyProcess.Sections = [:],
         marks: [String: String] = [:]
@@ -74,7 +74,7 @@ struct NetworkBed: Sendable {
         try await ip("address add \(network).7/24 dev up\(number)", "link set up\(number) up")
     }
 
-    /// Lets the carrier of a link go, or return.
+    /// Takes the carrier of a link down, or up again.
     func setCarrier(of number: Int = 0, _ isThere: Bool) async throws {
         try await ip(["link set far\(number) \(isThere ? "up" : "down")"], beside: origin.process)
     }
@@ -90,7 +90,7 @@ struct NetworkBed: Sendable {
 
     func url(_ path: String = "/echo", of name: String = name) -> String { "https://\(name):\(origin.port)\(path)" }
 
-    /// What the proxy says of the network, from 1.
+    /// The proxy's `number`th report about the network, from 1.
     func change(_ number: Int) async throws -> LogEvent {
         try await proxy.events.first("reachability.change", number: number)
     }

@@ -15,7 +15,7 @@ final class ProxyProcess: Sendable {
     /// The lines of `pinproxy.yaml` below each section's name, in addition to those that every test has.
     typealias Sections = [String: [String]]
 
-    /// Starts the proxy and waits until it says that it is ready.
+    /// Starts the proxy and waits until it reports that it is ready.
     ///
     /// - Parameters:
     ///   - pins: the text of `pins.yaml`.
@@ -102,7 +102,7 @@ final class ProxyProcess: Sendable {
     /// The certificate of the local authority, which clients must trust.
     var authority: String { bed.path("\(folder)/state/pinproxy/authority.pem") }
 
-    /// What makes common programs use the proxy and trust its authority.
+    /// Makes common programs use the proxy and trust its authority.
     var clientEnvironment: [String: String] {
         var variables: [String: String] = [:]
         for name in ["https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY"] { variables[name] = url }
@@ -163,7 +163,7 @@ final class ProxyProcess: Sendable {
         return kibibytes * 1024
     }
 
-    /// Makes it read its files again and waits for its word about that.
+    /// Makes it reload its files, and waits for the outcome.
     @discardableResult
     func reload() async throws -> LogEvent {
         let before = events.all.count { $0.isReloadOutcome }

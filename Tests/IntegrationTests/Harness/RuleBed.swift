@@ -42,7 +42,7 @@ enum RuleBed {
     }
 }
 
-/// What an origin's `/received` or `/echo` says that it received.
+/// The request as an origin's `/received` or `/echo` reports it.
 struct ReceivedRequest: Decodable, CustomStringConvertible {
     struct Part: Decodable {
         let name: String
@@ -56,7 +56,7 @@ struct ReceivedRequest: Decodable, CustomStringConvertible {
     let method: String
     let target: String
     let lines: [String]
-    /// Empty: it isn't told.
+    /// Empty if it isn't reported.
     let body: String
     let length: Int
     let sha256: String

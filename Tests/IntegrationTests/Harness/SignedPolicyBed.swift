@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// nginx serves a bundle and an API, a machine takes the one and asks for the other.
+/// nginx serves a bundle and an API; a machine uses both.
 struct SignedPolicyBed {
     static let server = "policy.test"
     static let api = "api.test"

@@ -33,7 +33,7 @@ final class TestBed: Sendable {
         let path = path(name)
         try FileManager.default.createDirectory(
             atPath: (path as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
-        // A new file in place of the old one: a reader sees the one or the other, whole.
+        // Replaces a file atomically: a reader sees the old or the new one, complete.
         let fresh = path + ".new"
         try Data(bytes).write(to: URL(fileURLWithPath: fresh))
         chmod(fresh, mode)
@@ -116,7 +116,7 @@ final class TestBed: Sendable {
     }
 }
 
-/// A program that ran to its end.
+/// The outcome of a program that ran to its end.
 struct Run: Sendable, CustomStringConvertible {
     let arguments: [String]
     let ending: ChildProcess.Ending
@@ -130,7 +130,7 @@ struct Run: Sendable, CustomStringConvertible {
     }
 }
 
-/// Gives `body` a test bed and clears it away, whatever happens.
+/// Gives `body` a test bed and removes it afterwards, whatever happens.
 func withTestBed<Value>(
     isolation: isolated (any Actor)? = #isolation, _ body: (TestBed) async throws -> Value
 ) async throws -> Value {
