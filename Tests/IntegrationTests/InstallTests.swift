@@ -77,7 +77,7 @@ struct InstallTests {
         }
     }
 
-    /// How much of the machine the service may touch; 0 is nothing (systemd-analyze(1)). NotifyAccess=all counts 0.2.
+    /// The service's exposure, where 0 is fully confined (systemd-analyze(1)). NotifyAccess=all counts 0.2.
     @Test(
         .enabled(if: IsolationBed.isMountable, "needs mount namespaces"),
         arguments: ["pinproxy.service", "pinproxy-signer.service"])

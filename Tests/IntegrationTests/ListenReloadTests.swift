@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What a reload puts into force beside the policy: where clients are awaited, and the log.
+/// What a reload applies besides the policy: listeners, and the log.
 @Suite(.timeLimit(.minutes(5)))
 struct ListenReloadTests {
     private func rewrite(_ bed: TestBed, _ sections: ProxyProcess.Sections) throws {
@@ -42,7 +42,7 @@ struct ListenReloadTests {
                 error.name == "config.error"
                     && error["cause"]?.contains("127.0.0.1:\(other.port) is already in use") == true, "\(error)")
             #expect((try? RawConnection(to: proxy)) != nil)
-            // Own addresses that stand in the way are named as what they are.
+            // The proxy's own addresses are named as such if they conflict.
             try rewrite(bed, ["proxy": ["listen: 0.0.0.0:\(proxy.port)"]])
             let own = try await proxy.reload()
             #expect(own["cause"]?.contains("while the proxy listens on 127.0.0.1:\(proxy.port)") == true, "\(own)")

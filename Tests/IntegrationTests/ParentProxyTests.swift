@@ -31,7 +31,7 @@ struct ParentProxyTests {
             let run = try await bed.curl(via: proxy, ["https://\(OriginBed.name):\(origin.port)/echo"])
             #expect(run.output.contains("\"method\": \"GET\""), "\(run)")
             #expect(!run.output.contains("Proxy-Authorization"), "\(run)")
-            // A tunnel's line is written at its end, which idle_upstream brings about.
+            // A tunnel's line is logged when it ends, which idle_upstream causes.
             let event = try await parent.events.first("exchange")
             #expect(event["method"] == "CONNECT" && event["host"] == OriginBed.name, "\(event)")
 
@@ -49,7 +49,7 @@ struct ParentProxyTests {
                 in: bed, trust: nil,
                 sections: ["upstream": ["parent: http://ada:wrong@\(parent.address):\(parent.port)"]])
             let answer = try await proxy.connect(to: "origin.test:443")
-            // A 407 of the parent's must not reach the client, who has no credentials for it.
+            // A 407 from the parent must not reach the client, which has no credentials for it.
             #expect(answer.status == 502, "\(answer)")
             #expect(answer.description.contains("407"), "\(answer)")
         }

@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// Reports of pins that don't match, to a collector.
+/// Reports of pin mismatches, to a collector.
 @Suite(.timeLimit(.minutes(5)))
 struct PinReportTests {
     /// One origin with several names, one of them unpinned, and a proxy that reports to a collector.
@@ -16,7 +16,7 @@ struct PinReportTests {
 
         static let names = ["enforced.test", "reported.test", "a.wild.test", "free.test", "collector.test"]
 
-        /// - Parameter pins: the entries, by the collector's port.
+        /// - Parameter pins: the entries, given the collector's port.
         init(
             _ bed: TestBed, collector arguments: [String] = [], secure: Bool = false,
             pins: (UInt16) -> String
@@ -169,7 +169,7 @@ struct PinReportTests {
     @Test func aCollectorThatIsDownDisturbsNobody() async throws {
         try await withTestBed { bed in
             let bed = try await Bed(bed) { _ in
-                // Port 9 of the loopback is not listened on, and no test can be given it.
+                // Nothing listens on port 9 of the loopback, and no test can get it.
                 Self.entry("reported.test", "http://127.0.0.1:9/", "enforcement: report")
             }
             #expect(try await bed.get("reported.test").succeeded)

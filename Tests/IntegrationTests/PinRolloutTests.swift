@@ -3,7 +3,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// Entries that are enforced after enough evidence, and on some machines first.
+/// Entries that become enforced after enough evidence, and on some machines first.
 @Suite(.timeLimit(.minutes(5)))
 struct PinRolloutTests {
     /// An origin that presents the pinned key, and one of the same name with another.
@@ -184,7 +184,7 @@ struct PinRolloutTests {
             _ = try await proxy.events.first("pin.report")
             let text = "reported here: stage \(place)%, this machine has place \(place)"
             let status = try await origins.command("status")
-            // Somebody has planned it so.
+            // A planned rollout isn't reported as insecure.
             #expect(status.contains("\n  \(text)\n") && !status.contains("insecure:"), "\(status)")
             let explained = try await origins.command("explain", "origin.test:\(origins.wrong.port)")
             #expect(explained.contains(text), "\(explained)")

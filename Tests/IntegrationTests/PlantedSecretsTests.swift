@@ -86,7 +86,7 @@ struct PlantedSecretsTests {
                 ["explain", OriginBed.name, "--path", "/x"], ["explain", OriginBed.name, "--path", "/x", "--json"],
                 ["explain", "plain.test:80", "--path", "/x"],
             ]
-            // Who may read pins.yaml sees the values that stand in it; secrets stand in files (docs/rules.md).
+            // Whoever reads pins.yaml sees its values; secrets belong in files (docs/rules.md).
             try await expectNone(of: Self.outside + Array(Self.inside.suffix(2)), in: commands, of: shared)
             try expectNone(of: Self.outside, inStateOf: shared)
         }
@@ -158,7 +158,7 @@ struct PlantedSecretsTests {
         }
     }
 
-    /// Requests with what clients keep for themselves, to hosts that answer, refuse and aren't there.
+    /// Requests with clients' secrets, to hosts that answer, refuse, or don't exist.
     private func ask(_ shared: SharedBed) async throws {
         let plain = "http://plain.test:\(shared.secondOriginPort)"
         let urls = [
