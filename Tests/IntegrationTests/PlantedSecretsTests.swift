@@ -86,7 +86,7 @@ struct PlantedSecretsTests {
                 ["explain", OriginBed.name, "--path", "/x"], ["explain", OriginBed.name, "--path", "/x", "--json"],
                 ["explain", "plain.test:80", "--path", "/x"],
             ]
-            // Whoever reads pins.yaml sees its values; secrets belong in files (docs/rules.md).
+            // Anyone who reads pins.yaml sees its values; secrets belong in files (docs/rules.md).
             try await expectNone(of: Self.outside + Array(Self.inside.suffix(2)), in: commands, of: shared)
             try expectNone(of: Self.outside, inStateOf: shared)
         }

@@ -18,7 +18,7 @@ struct ProxySocketTests {
 
     @Test func itServesClients() async throws {
         try await withTestBed { bed in
-            // Addresses say nothing about who comes by a file.
+            // Addresses say nothing about clients that connect by a file.
             var sections = Self.listen("p.sock")
             sections["proxy"]?.append("allow_clients: [192.0.2.1]")
             let shared = try await OriginBed.prepare(bed, sections: sections)
@@ -44,7 +44,7 @@ struct ProxySocketTests {
         }
     }
 
-    /// Real programs: Node's agent by a socket path, and socat before a curl that knows no such proxies.
+    /// Real programs: Node's agent with a socket path, and socat in front of a curl without support for it.
     @Test func programsUseIt() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed, sections: Self.listen("p.sock"))
@@ -74,7 +74,7 @@ struct ProxySocketTests {
                 shared.url + "/echo",
             ])
             #expect(curl.output.contains("\"method\": \"GET\""), "\(curl)")
-            // env and exec send programs to where they can go.
+            // env and exec send programs to an address that they can use.
             let run = try await bed.run(
                 [
                     ProxyProcess.executable, "exec", "--config", bed.path("proxy/pinproxy.yaml"), "--", "curl", "-sS",
@@ -127,7 +127,7 @@ struct ProxySocketTests {
         }
     }
 
-    /// A file of a proxy that was killed is replaced; one where somebody listens is not.
+    /// A killed proxy's file is replaced; one with a listener is not.
     @Test func aSocketThatWasLeftBehindIsTakenOver() async throws {
         try await withTestBed { bed in
             let first = try await ProxyProcess(

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// SIGHUP: a new snapshot decides from the next exchange on, and nothing under way notices.
+/// SIGHUP: a new snapshot applies from the next exchange on, and exchanges in flight don't notice.
 @Suite(.timeLimit(.minutes(5)))
 struct ReloadTests {
     private static let wrong = """
@@ -82,14 +82,14 @@ struct ReloadTests {
             #expect(try await shared.proxy.reload().name == "config.reload")
             try await release("first", at: shared)
             _ = try await client.ending()
-            // What was under way is finished; the next request is not this client's to make.
+            // The exchange in flight finishes. The next request is no longer this client's to make.
             #expect(await client.output.text.contains("first,second"))
             #expect(shared.origin?.events.all("request").contains { $0["target"] == "/echo" } == false)
             #expect(try await shared.proxy.connect(to: shared.authority).status == 403)
         }
     }
 
-    /// Head limits hold for the next head, on a connection that is kept as well.
+    /// Head limits apply to the next head, even on a kept connection.
     @Test func newHeadLimitsReachKeptConnections() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Servers read some spellings of a path in different ways: none of them gets round a rule.
+/// Servers interpret some path spellings differently: none of them bypasses a rule.
 @Suite(.timeLimit(.minutes(5)))
 struct RulePathTests {
     private static let secret = "what the rule holds back"

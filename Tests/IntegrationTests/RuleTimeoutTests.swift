@@ -51,7 +51,7 @@ struct RuleTimeoutTests {
                 bed, rules: ["{path: /hold/*, session: {timeout: 5m}}"],
                 sections: ["timeouts": ["idle_client: 300ms", "first_byte: 300ms"]])
             async let held = shared.curl("--max-time", "120", shared.url + "/hold/x")
-            // The daemon's own time has passed for another request meanwhile.
+            // The daemon's own timeout has meanwhile expired for another request.
             let silent = try await shared.curl("-i", "--max-time", "120", shared.url + "/silent")
             #expect(silent.output.hasPrefix("HTTP/1.1 504 "), "\(silent)")
             _ = try await shared.curl(shared.url + "/release/x")

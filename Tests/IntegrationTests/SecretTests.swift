@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// What a peer sent in confidence is nobody else's: no line of the log, no answer of the proxy's own and nothing on
-/// standard error quotes user information or a query of a URL, or a header's value.
+/// What a peer sent in confidence stays private: no log line, no answer of the proxy and nothing on standard error
+/// quotes a URL's user information or query, or a header's value.
 @Suite(.timeLimit(.minutes(5)))
 struct SecretTests {
     private static let secret = "s3cr3t-0f-4-peer"

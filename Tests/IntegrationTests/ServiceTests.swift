@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The proxy as a service of systemd: what it says, what it is handed, and what outlives it.
+/// The proxy as a systemd service: what it reports, what it is passed, and what survives it.
 @Suite(.timeLimit(.minutes(5)))
 struct ServiceTests {
     private func manager(
@@ -24,7 +24,7 @@ struct ServiceTests {
         return try #require(event["pid"].flatMap { pid_t($0) })
     }
 
-    /// Its sockets are systemd's from the first moment on, and stay open while it is restarted.
+    /// Its sockets belong to systemd from the start, and stay open during a restart.
     @Test(arguments: [[], ["--handover"]]) func aRestartRefusesNoClient(options: [String]) async throws {
         try await withTestBed { bed in
             let manager = try await manager(bed, options: options)
@@ -74,7 +74,7 @@ struct ServiceTests {
         }
     }
 
-    /// The configuration and the units don't agree: neither is guessed at, and it is not tried again.
+    /// The configuration and the units disagree. The proxy doesn't guess, and isn't restarted.
     @Test(arguments: ["other", "admin"])
     func aSocketOfAnotherNameIsNotTheProxys(_ name: String) async throws {
         try await withTestBed { bed in

@@ -121,7 +121,7 @@ struct SilentActorsTests {
 
     // MARK: Downstream
 
-    /// What a client sends before it trickles or vanishes, and what trickles.
+    /// What a client sends before it trickles or vanishes, and the bytes that trickle.
     enum Beginning: String, CaseIterable, Sendable {
         case nothing, head, body, tunnel, handshake, response
 
@@ -150,7 +150,7 @@ struct SilentActorsTests {
             case .tunnel, .handshake:
                 try await client.send("CONNECT \(shared.authority) HTTP/1.1\r\nHost: \(shared.authority)\r\n\r\n")
                 #expect(try await client.response().status == 200)
-                // On a busy machine the proxy's patience may be over.
+                // On a busy machine the proxy's time-out may have expired.
                 if beginning == .handshake { try? await client.send([0x16, 3, 1, 0x02, 0, 1, 0, 1, 0xfc, 3, 3]) }
             case .response:
                 try await client.send("GET http://\(host)/large/100000000 HTTP/1.1\r\nHost: a\r\n\r\n")

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A start finds the state directory as an earlier one has left it, however that one ended.
+/// A start takes the state directory as an earlier one left it, however that one ended.
 @Suite(.timeLimit(.minutes(5)))
 struct StartTests {
     private static let certificate = "authority.pem"
@@ -149,7 +149,7 @@ struct StartTests {
         }
     }
 
-    /// `workers: auto`: one for each processor that the proxy may run on, and not for each that the machine has.
+    /// `workers: auto`: one for each processor that the proxy may use, not for each of the machine.
     @Test(arguments: [
         [],
         [

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// `pinproxy status` of a proxy that has something to tell, and `--watch`.
+/// `pinproxy status` of a proxy with something to report, and `--watch`.
 @Suite(.timeLimit(.minutes(5)))
 struct StatusCommandTests {
     private static let wrong = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="

@@ -70,7 +70,7 @@ struct WeakOrigin: Sendable, CustomTestStringConvertible {
         WeakOrigin("explicit-curve", "ECDHE on a curve of its own making", "wrong curve", alert: 47),
     ]
 
-    /// Servers as they should be, to know that the others are not refused for another reason.
+    /// Sound servers, to show that the others are not refused for another reason.
     static let sound = ["sound", "sound-1-2"]
 
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
@@ -93,8 +93,7 @@ struct WeakOrigin: Sendable, CustomTestStringConvertible {
     }
 }
 
-/// The origin is the weak one: what a current browser would not talk to, the proxy doesn't either, and
-/// says so at CONNECT.
+/// The origin is the weak one: the proxy doesn't talk to what a current browser wouldn't, and says so at CONNECT.
 @Suite(.sharedBed(WeakOrigin.prepare), .timeLimit(.minutes(5)))
 struct StrengthUpstreamTests {
     let shared: SharedBed
@@ -116,7 +115,7 @@ struct StrengthUpstreamTests {
 
     @Test(arguments: WeakOrigin.servers)
     func aWeakServerIsRefused(_ weak: WeakOrigin) async throws {
-        // The server does work: a client without scruples is served.
+        // The server does work: a client without scruples succeeds.
         let host = "\(weak.name).weak.test"
         let lax = try await shared.bed.run([
             "openssl", "s_client", "-connect", "127.0.0.1:\(shared.originPort)", "-servername", host, "-cipher",

@@ -2,10 +2,10 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// A task that somebody stops for a while: nothing moves, nothing is lost, and nobody notices but by the wait.
+/// A suspended task: nothing moves, nothing is lost, and the peers only notice the wait.
 @Suite(.timeLimit(.minutes(5)))
 struct TaskSuspensionTests {
-    /// More than all buffers on the way take.
+    /// More than all buffers on the way hold.
     private static let length = 32 << 20
 
     /// `/large/N` as far as it has been received: after a head the bytes 0 to 255, again and again.
@@ -38,8 +38,8 @@ struct TaskSuspensionTests {
         }
     }
 
-    /// Suspends a download under way again and again. Each time the client gets exactly what the task says, not a byte
-    /// more, and in the end every byte, each the right one.
+    /// Suspends a download repeatedly. Each time the client has received exactly what the task says, and in the end
+    /// every byte is right.
     @Test(arguments: [false, true]) func aDownloadStandsStillAndLosesNothing(throughTunnel: Bool) async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed, pins: "defaults: {action: tunnel}\n")
@@ -66,7 +66,7 @@ struct TaskSuspensionTests {
                 while received.count < suspended.bytesDown {
                     received.take(try await connection.receive())
                 }
-                // The client could take more, and the proxy's loop has had turns to give it.
+                // The client could receive more, and the proxy's loop has had time to send it.
                 for _ in 0..<3 {
                     let later = try await shared.tasks.show(task.id)
                     #expect(later.bytesDown == suspended.bytesDown && later.state == "suspended")

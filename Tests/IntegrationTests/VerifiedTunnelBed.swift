@@ -1,7 +1,7 @@
 import Foundation
 import PinproxyTestAuthority
 
-/// What the tests of verified tunnels share: two chains for `origin.test`, the proxy's entry pinning the one.
+/// The bed for verified tunnels: two chains for `origin.test`, and an entry that pins one of them.
 struct VerifiedTunnelBed: Sendable {
     static let name = "origin.test"
 
@@ -58,7 +58,7 @@ struct VerifiedTunnelBed: Sendable {
         $0 + longOffer
     }
 
-    /// `Peers/tunnel_client.py`; its one line.
+    /// `Peers/tunnel_client.py`: its only output line.
     func client(via proxy: ProxyProcess, to port: UInt16, _ options: [String]) async throws -> LogEvent {
         let run = try await bed.run(
             [
@@ -93,7 +93,7 @@ struct VerifiedTunnelBed: Sendable {
         try await OpenSSLServer(in: bed, chain: ServedChain(pinned), ["-www"] + options)
     }
 
-    /// The same, stapling what its issuer says of the pinned certificate today.
+    /// The same, stapling the issuer's current OCSP response for the pinned certificate.
     func stapling(_ change: (inout StatusTemplate) -> Void = { _ in }) async throws -> OpenSSLServer {
         let status = StatusTemplate().with {
             $0.thisUpdate = TestRoots.now - 60

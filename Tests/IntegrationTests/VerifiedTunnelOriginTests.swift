@@ -56,12 +56,12 @@ struct VerifiedTunnelOriginTests {
             let line = try await proxy.tunnelLine()
             #expect(line["status"] == "200" && line["error"] == "tls_certificate_error", "\(line)")
             #expect(line["bytes_down"] == "0" && line["cause"]?.isEmpty == false, "\(line)")
-            // The origin is left without a word of the client's beyond its hello.
+            // The origin gets nothing of the client's but its hello.
             _ = try await origin.events.first("failed") { $0["handshake"] == "2" }
         }
     }
 
-    /// What the probe was shown a moment ago is worth nothing once another certificate was seen.
+    /// The probe's recent result is void once another certificate was seen.
     @Test func aRefusalInBandEndsWhatTheProbeFound() async throws {
         try await withTestBed { bed in
             let tunnels = try await VerifiedTunnelBed(bed)
@@ -74,7 +74,7 @@ struct VerifiedTunnelOriginTests {
         }
     }
 
-    /// In TLS 1.3 the certificate can't be seen; a probe that looks like the client is shown it.
+    /// In TLS 1.3 the certificate is encrypted; a probe that looks like the client gets it instead.
     @Test func anotherCertificateByApplicationProtocolIsFoundByAProbe() async throws {
         try await withTestBed { bed in
             let tunnels = try await VerifiedTunnelBed(bed)
@@ -87,7 +87,7 @@ struct VerifiedTunnelOriginTests {
         }
     }
 
-    /// Its TLS 1.2 certificate was judged; the one of TLS 1.3 nobody has seen.
+    /// Its TLS 1.2 certificate was verified; its TLS 1.3 one was never seen.
     @Test func anOriginThatWasOlderToTheProbeIsRefused() async throws {
         try await withTestBed { bed in
             let tunnels = try await VerifiedTunnelBed(bed)
@@ -122,7 +122,7 @@ struct VerifiedTunnelOriginTests {
         ("16030300040b000000", "SSLV3_ALERT_HANDSHAKE_FAILURE", "malformed"),
         // An alert of the origin's own says nothing that it has to be trusted for.
         ("15030300020250", "TLSV1_ALERT_INTERNAL_ERROR", "alert 80"),
-        // It alone is passed on: what came before it nobody has judged.
+        // Only the alert is passed on: what preceded it was not verified.
         (brokenOff, "TLSV1_ALERT_INTERNAL_ERROR", "alert 80"),
     ])
     func aFlightThatIsNoneIsRefused(bytes: String, alert: String, cause: String) async throws {

@@ -26,7 +26,7 @@ struct WebSocketTests {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed)
             let connection = try RawConnection(to: shared.proxy)
-            // What follows the head at once belongs to the new protocol.
+            // Bytes right after the head belong to the new protocol.
             try await connection.send(
                 "GET \(shared.plainURL)/upgrade HTTP/1.1\r\nHost: \(OriginBed.name):\(shared.secondOriginPort)\r\n"
                     + "Connection: Upgrade\r\nUpgrade: echo\r\n\r\nearly;")
