@@ -1,15 +1,15 @@
 import Foundation
 import Testing
 
-/// An origin that writes head and body apart and leaves Nagle's algorithm on sends the body when the head is
-/// acknowledged. A kernel that has nothing to send along does that 40 ms later, unless it is told not to wait.
+/// An origin that writes head and body separately must not wait for a delayed acknowledgement. Nagle's algorithm holds
+/// the body until the head is acknowledged. A kernel with nothing to send delays that by 40 ms unless asked not to.
 @Suite(
     .enabled(if: NetworkBed.isAvailable, "needs root, unshare(1) and ip(8) to make network namespaces"),
     .timeLimit(.minutes(5)))
 struct AcknowledgementTests {
     private static let requests = 40
 
-    /// Acknowledgements that the timer has sent, as the kernel counts them for the proxy's namespace.
+    /// Delayed acknowledgements, as the kernel counts them for the proxy's namespace.
     private func delayed(_ network: NetworkBed) async throws -> Int {
         let run = try await network.bed.run(network.besideProxy + ["cat", "/proc/self/net/netstat"])
         let rows = run.output.split(separator: "\n").filter { $0.hasPrefix("TcpExt:") }.map { $0.split(separator: " ") }
@@ -17,7 +17,8 @@ struct AcknowledgementTests {
         return try #require(rows.last.flatMap { Int($0[column]) })
     }
 
-    /// Nothing is timed: with other work on the machine a few may be late, without the proxy's asking all are.
+    /// Counts late acknowledgements instead of measuring time. A few may be late on a busy machine; all are late if the
+    /// proxy doesn't ask for prompt ones.
     @Test func ofABegunResponseEachPartIsAcknowledgedAtOnce() async throws {
         try await withTestBed { bed in
             let network = try await NetworkBed(in: bed)

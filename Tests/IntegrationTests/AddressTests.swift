@@ -39,7 +39,7 @@ struct AddressTests {
         }
     }
 
-    /// inet_aton and browsers take these for addresses; here they are nothing.
+    /// inet_aton and browsers accept these as addresses. The proxy does not.
     @Test(arguments: ["2130706433", "0x7f000001", "0177.0.0.1", "127.1", "0x7f.1", "127.0.0.1.1", "127.000.000.001"])
     func otherSpellingsOfAnAddressAreNoHosts(_ host: String) async throws {
         try await withTestBed { bed in
@@ -57,8 +57,7 @@ struct AddressTests {
         }
     }
 
-    /// The origin is verified as the address that was dialled; the client checks its certificate for the one that it
-    /// wrote.
+    /// The origin is verified as the dialled address. The client's certificate has the address that the client wrote.
     @Test(arguments: ["127.0.0.1", "[::ffff:127.0.0.1]", "0.0.0.0"])
     func aClientGetsACertificateForTheAddressAsItWroteIt(host: String) async throws {
         try await withTestBed { bed in
@@ -120,7 +119,7 @@ struct AddressTests {
         }
     }
 
-    /// The parent looks the name up itself; what it is here is judged here all the same.
+    /// The parent resolves the name itself, but the proxy still checks the addresses known here.
     @Test func aParentIsNotAskedForNamesOfBlockedAddresses() async throws {
         try await withTestBed { bed in
             let parent = try await PythonPeer(in: bed, script: "parent.py", ["--banner", "x"])
@@ -136,7 +135,7 @@ struct AddressTests {
             }
             #expect(parent.events.all("connect").isEmpty && parent.events.all("request").isEmpty)
             #expect(try await Self.status(proxy, "both.test:443") == 200)
-            // Not known here: the parent decides.
+            // The name is unknown here, so the parent decides.
             #expect(try await Self.status(proxy, "nowhere.onion:443") == 200)
         }
     }
@@ -180,7 +179,7 @@ struct AddressTests {
         }
     }
 
-    /// The way round is one that can't be seen from here: the message is known by its Via.
+    /// The loop can't be seen from here: the proxy recognizes its own Via.
     @Test(arguments: [false, true]) func aLoopThroughTheParentEndsAtTheFirstTurn(isPlain: Bool) async throws {
         try await withTestBed { bed in
             let relay = try await PythonPeer(in: bed, script: "parent.py", ["--relay"])
@@ -208,7 +207,7 @@ struct AddressTests {
 
     // MARK: Clients from elsewhere
 
-    /// An address of this machine that is not loopback: who comes from it counts as a client from elsewhere.
+    /// An address of this machine that is not loopback. Clients from it count as coming from elsewhere.
     static let outerAddress: String? = {
         var list: UnsafeMutablePointer<ifaddrs>?
         guard getifaddrs(&list) == 0 else { return nil }
@@ -247,7 +246,7 @@ struct AddressTests {
                 ])
             }
             for host in ["127.0.0.1", "localhost", "inner.test", "[::ffff:127.0.0.1]", "0.0.0.0"] {
-                // A client of this machine leaves a connection in the pool first.
+                // First a client of this machine leaves a connection in the pool.
                 let near = try await ask(host, port: origin.port, through: "127.0.0.1")
                 #expect(near.output.hasSuffix("200"), "\(host): \(near)")
                 let far = try await ask(host, port: origin.port, through: outer)

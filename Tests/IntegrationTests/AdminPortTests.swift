@@ -18,12 +18,12 @@ enum AdminBed {
     }
 }
 
-/// The admin port with real clients, for good and for bad ones.
+/// The admin port with real clients, good and bad.
 @Suite(.timeLimit(.minutes(5)), .sharedBed(AdminBed.prepare))
 struct AdminPortTests {
     private func admin() async throws -> AdminClient { try await AdminClient(try sharedBed().proxy) }
 
-    // MARK: What it answers
+    // MARK: Answers
 
     @Test func itShowsWhatTheControlSocketShows() async throws {
         let shared = try sharedBed()
@@ -117,7 +117,8 @@ struct AdminPortTests {
         }
     }
 
-    /// As browsers say it of what a page asks for, and of a link on it. Nothing is read, and nothing is changed.
+    /// The fields that browsers send for a page's subresource, and for a link on it. Nothing is read, and nothing is
+    /// changed.
     @Test(arguments: ["cross-site", "same-site"])
     func aPageOfAnotherOriginIsNotAnswered(_ site: String) async throws {
         let admin = try await admin()
@@ -141,7 +142,7 @@ struct AdminPortTests {
         #expect(answer["cache-control"] == "no-store")
     }
 
-    // MARK: Who comes through the proxy
+    // MARK: Requests through the proxy
 
     @Test(arguments: [
         "127.0.0.1", "127.0.0.9", "0.0.0.0", "[::ffff:127.0.0.1]", "localhost", "a.localhost", "origin.test",
@@ -152,7 +153,7 @@ struct AdminPortTests {
         let port = try await admin().port
         for target in [port, shared.proxy.port] {
             let answer = try await shared.proxy.connect(to: "\(host):\(target)")
-            // 127.0.0.9 is nobody's address.
+            // Nothing listens on 127.0.0.9.
             #expect(answer.status == 508 || (host == "127.0.0.9" && answer.status == 502), "\(answer)")
             let connection = try RawConnection(to: shared.proxy)
             try await connection.send(
@@ -203,7 +204,7 @@ struct AdminPortTests {
             #expect(try await admin.ask("POST", "/reload", bearer).status == 200)
             #expect(try await admin.ask("POST", "/learn?stop", bearer).status == 403)
             _ = try await proxy.events.first("config.reload")
-            // Another token takes the place of the first at the next reload.
+            // Another token replaces the first at the next reload.
             try bed.file("proxy/token", "fedcba9876543210fedcba9876543210\n")
             #expect(try await admin.ask("POST", "/reload", bearer).status == 200)
             #expect(try await admin.ask("GET", "/status", bearer).status == 401)
@@ -238,7 +239,7 @@ struct AdminPortTests {
                     "-H", "Authorization: Bearer 0123456789abcdef0123456789abcdef", "https://proxy.test:\(port)/status",
                 ])
             #expect(status.output.contains("\"running\":true"), "\(status)")
-            // Who speaks no TLS is told nothing, and does no harm.
+            // A client without TLS learns nothing and does no harm.
             let plain = try RawConnection(port: port)
             try await plain.send("GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n")
             #expect(try await !String(decoding: plain.receiveUntilCut().bytes, as: UTF8.self).contains("running"))
@@ -256,7 +257,7 @@ struct AdminPortTests {
                 try await bed.run(curl + ["http://localhost/status"]).output.contains("\"admin\":[\"unix:\(path)\"]"))
             #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o666)
             #expect(try await bed.run(curl + ["-X", "POST", "http://localhost/reload"]).output.contains("token"))
-            // Another path after a reload: the first goes.
+            // After a reload with another path, the first one is removed.
             try ProxyProcess.write(
                 to: bed, folder: "proxy", pins: "hosts: []\n", trust: nil,
                 sections: ["admin": ["listen: unix:other.sock"]])
@@ -293,7 +294,7 @@ struct AdminPortTests {
         }
     }
 
-    // MARK: What it bears
+    // MARK: Misuse
 
     @Test func aBodyWithoutEndIsNotRead() async throws {
         let shared = try sharedBed()
@@ -317,7 +318,7 @@ struct AdminPortTests {
             var crowd: [RawConnection] = []
             for number in 1...1000 {
                 guard let connection = try? RawConnection(port: admin.port) else { continue }
-                // A part of a request; or many, whose answers nobody reads.
+                // Part of a request, or many requests with answers that nobody reads.
                 let bytes =
                     number.isMultiple(of: 3)
                     ? "GET /st" : String(repeating: "GET /config HTTP/1.1\r\nHost: localhost\r\n\r\n", count: 50)

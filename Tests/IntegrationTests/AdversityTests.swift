@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What a machine may lack: the proxy says in one line what is wrong, and goes on where it can.
+/// A machine that lacks something: the proxy names it in one line, and continues if it can.
 @Suite(.timeLimit(.minutes(5)))
 struct AdversityTests {
     private static func shell(_ script: String) -> [String] { ["/bin/sh", "-c", script + " && exec \"$@\"", "sh"] }
@@ -16,21 +16,21 @@ struct AdversityTests {
         return (try await PythonPeer.origin(in: bed, chain: roots.chain("origin.test")), try roots.write(to: bed))
     }
 
-    /// A proxy has run with the state directory before.
+    /// Runs a proxy once with the state directory.
     private func visit(_ bed: TestBed) async throws {
         let first = try await ProxyProcess(in: bed, trust: nil)
         first.process.send(signal: SIGTERM)
         #expect(try await first.process.ending() == .exited(0))
     }
 
-    /// With a leaf of the authority that clients trust.
+    /// Checks that a client that trusts the authority is served.
     private func expectService(_ bed: TestBed, _ proxy: ProxyProcess, _ origin: PythonPeer) async throws {
         let run = try await bed.curl(
             via: proxy, ["-o", "/dev/null", "-w", "%{http_code}", "https://origin.test:\(origin.port)/echo"])
         #expect(run.output == "200", "\(run)")
     }
 
-    /// An authority that can be read is all that a start needs.
+    /// A start only needs an authority that it can read.
     @Test(
         .enabled(if: NetworkBed.isAvailable, "needs root, to mount"),
         arguments: [
@@ -85,7 +85,7 @@ struct AdversityTests {
         }
     }
 
-    /// With an authority still to be made there is nothing to go on with.
+    /// Without a writable state directory a first start fails: it can't save its authority.
     @Test(.enabled(if: NetworkBed.isAvailable, "needs root, to mount"))
     func aFirstStartNeedsAStateDirectory() async throws {
         try await withTestBed { bed in
@@ -101,7 +101,7 @@ struct AdversityTests {
         }
     }
 
-    /// Twenty descriptors: fewer than the parts of the proxy have themselves, or enough for a client at a time.
+    /// Either fewer descriptors than the proxy itself needs, or enough for one client at a time.
     @Test(arguments: [20, 32])
     func fewDescriptorsAreNamed(_ count: Int) async throws {
         try await withTestBed { bed in

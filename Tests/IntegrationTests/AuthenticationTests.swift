@@ -1,8 +1,7 @@
 import Foundation
 import Testing
 
-/// `proxy.users`: 407 until the credentials are right, on a connection that stays, and no word of
-/// them to the origin.
+/// `proxy.users`: 407 until the credentials are right, on a connection that stays open. The origin never sees them.
 @Suite(.sharedBed(AuthenticationBed.prepare), .timeLimit(.minutes(5)))
 struct AuthenticationTests {
     let shared: SharedBed
@@ -60,14 +59,14 @@ struct AuthenticationTests {
 /// More passwords than the proxy can compare at a time.
 @Suite(.timeLimit(.minutes(5)))
 struct CrowdedAuthenticationTests {
-    /// The password may be right: whoever can't be asked to wait is told so, and not that it is wrong.
+    /// A client over the limit gets 503 and not 407, since its password may be right.
     @Test func whoCannotBeComparedIsToldToComeAgain() async throws {
         try await withTestBed { bed in
-            // Each comparison takes seconds; the test ends the proxy before the second one is over.
+            // Each comparison takes seconds. The test stops the proxy before the second one finishes.
             try bed.file("proxy/users", "ada:$2b$16$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e\n")
             let proxy = try await ProxyProcess(in: bed, trust: nil, sections: ["proxy": ["users: users"]])
             var waiting: [RawConnection] = []
-            // Workers take connections in any order: which one is too many isn't known, only that one is.
+            // Workers accept connections in any order, so the refused one may be any of them.
             for number in 0..<18 {
                 let credentials =
                     "Proxy-Authorization: Basic \(Data("ada:secret\(number)".utf8).base64EncodedString())\r\n"
@@ -89,7 +88,7 @@ struct CrowdedAuthenticationTests {
         }
     }
 
-    /// The first answer that any of them gets.
+    /// The first answer on any of the connections.
     private static func first(of connections: [RawConnection]) async throws -> RawResponse {
         let first = Once<RawResponse>()
         for connection in connections {
@@ -108,7 +107,7 @@ enum AuthenticationBed {
         return hash
     }
 
-    /// The cheapest hash, by the C library: Python has had none since 3.13.
+    /// The cheapest hash, made by the C library: Python has had none since 3.13.
     static func bcrypt(_ password: String, in bed: TestBed) async throws -> String {
         let letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
         let salt = "$2b$04$" + String((0..<21).compactMap { _ in letters.randomElement() }) + "u"

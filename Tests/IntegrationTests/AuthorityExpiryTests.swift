@@ -2,12 +2,12 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// The end of what the proxy shows to its clients: said before it comes, and in words afterwards.
+/// Expiry of the certificates that clients see: announced in advance, and explained afterwards.
 @Suite(.timeLimit(.minutes(5)))
 struct AuthorityExpiryTests {
     private static let day: Int64 = 86_400
 
-    /// A proxy with an authority that ends in `days` days, and with an intercepted and a tunnelled host.
+    /// A proxy with an authority that expires in `days` days, and with an intercepted and a tunnelled host.
     private func prepare(
         _ bed: TestBed, authority days: Int64, tls: (section: String, days: Int64)? = nil
     ) async throws -> SharedBed {
@@ -56,7 +56,7 @@ struct AuthorityExpiryTests {
         }
     }
 
-    /// The start is loud, and not refused; what needs no certificate is served, what does is refused before the 200.
+    /// The start warns and succeeds. Requests that need no certificate are served; others are refused before the 200.
     @Test func afterItsEndOnlyInterceptionIsRefused() async throws {
         try await withTestBed { bed in
             let shared = try await prepare(bed, authority: -1)

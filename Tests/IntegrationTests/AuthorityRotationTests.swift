@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A rotation of the local authority as clients see it that trust the old one, the new one, or both.
+/// A rotation of the local authority, as clients see it that trust the old one, the new one, or both.
 @Suite(.timeLimit(.minutes(5)))
 struct AuthorityRotationTests {
     private struct Machine {
@@ -30,7 +30,7 @@ struct AuthorityRotationTests {
             #expect(try await shared.proxy.reload().name == "config.reload")
         }
 
-        /// Which files of trust a client can do with.
+        /// The trust files that work for a client.
         func accepted(_ files: [String]) async throws -> [String] {
             var found: [String] = []
             for file in files {
@@ -53,7 +53,7 @@ struct AuthorityRotationTests {
             return found
         }
 
-        /// What `pinproxy env` sets a variable to.
+        /// The value that `pinproxy env` gives to a variable.
         func variable(_ name: String) async throws -> String {
             // The proxy listens on a port that the system chose, which no client is sent to.
             let file = try bed.file("env.yaml", "proxy: {listen: 127.0.0.1:7467}\npins: null\n")
@@ -104,7 +104,7 @@ struct AuthorityRotationTests {
         }
     }
 
-    /// A database that the installation has made goes with the removal, unless somebody has put something into it.
+    /// A database created by the installation is removed with it, unless somebody has added something.
     @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/certutil")), arguments: [false, true])
     func theRemovalLeavesNothingInTheBrowsersStores(hasOther: Bool) async throws {
         try await withTestBed { bed in
@@ -191,7 +191,7 @@ struct AuthorityRotationTests {
         }
     }
 
-    /// What a rotation has left broken stops neither a reload nor the authority that signs.
+    /// A broken leftover of a rotation stops neither a reload nor the signing authority.
     @Test func aBrokenNextAuthorityIsSaid() async throws {
         try await withTestBed { bed in
             let machine = try await Machine(bed)
@@ -204,7 +204,7 @@ struct AuthorityRotationTests {
         }
     }
 
-    /// Killed between its key and its certificate: a start takes what belongs together.
+    /// Killed between key and certificate: a start uses the pair that matches.
     @Test func aStartTakesAnActivationThatWasInterrupted() async throws {
         try await withTestBed { bed in
             let machine = try await Machine(bed)

@@ -19,7 +19,7 @@ struct BaseURLTests {
         let received = try ReceivedRequest(run)
         #expect(received.target == expected)
         #expect(received.values("Host") == [shared.authority])
-        // The rules are those of the base's host, for the path that is asked for there.
+        // The rules of the base's host apply, for the path that is requested there.
         #expect(received.values("X-Rule") == ["of the base"])
         #expect(received.values("X-Alias") == [])
     }
@@ -48,14 +48,14 @@ struct BaseURLTests {
         #expect(first.target == "/received/v2/upload")
     }
 
-    /// OPTIONS for the server is about what the base stands for.
+    /// OPTIONS for the whole server refers to the base.
     @Test func theServerIsTheBase() async throws {
         let run = try await shared.curl(
             "-X", "OPTIONS", "--request-target", "http://api.pinproxy.test", "http://api.pinproxy.test/")
         #expect(try ReceivedRequest(run).target == "/received/v2/")
     }
 
-    /// What the base's host answers is not rewritten.
+    /// Responses of the base's host are not rewritten.
     @Test func aLocationPassesAsItIs() async throws {
         let answer = "HTTP/1.1 302 Found\r\nLocation: /received/elsewhere\r\nContent-Length: 0\r\n\r\n"
         let run = try await shared.curl("-i", "http://answers.pinproxy.test" + RuleBed.answer("x", answer))
@@ -85,7 +85,7 @@ struct BaseURLTests {
         #expect(ambiguous.output.hasPrefix("HTTP/1.1 400 "), "\(ambiguous)")
     }
 
-    /// `http://` to `http://`, with rules on the way that rewrite the request once more.
+    /// From `http://` to `http://`, with rules that rewrite the request again on the way.
     @Test func rulesOfAPlainBaseShapeTheRequest() async throws {
         let run = try await shared.curl("http://plain.pinproxy.test/x?a=b")
         let received = try ReceivedRequest(run)

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Responses that break off: what came is delivered, however slowly the client reads, and the cut is seen.
+/// Interrupted responses: what arrived is delivered, however slowly the client reads, and the client notices the cut.
 @Suite(.sharedBed(OriginBed.prepare), .timeLimit(.minutes(5)))
 struct BrokenOffTests {
     let shared: SharedBed
@@ -10,8 +10,7 @@ struct BrokenOffTests {
         shared = try sharedBed()
     }
 
-    /// A client that reads nothing until the proxy has given the exchange up. All of it fits into the buffers
-    /// of the kernel.
+    /// A client that reads nothing until the proxy has given up the exchange. The kernel's buffers hold all of it.
     private func slowDownload(_ path: String, version: String) async throws -> (bytes: [UInt8], wasReset: Bool) {
         let connection = try RawConnection(to: shared.proxy)
         try await connection.send(
@@ -60,7 +59,7 @@ struct BrokenOffTests {
             .replacingOccurrences(of: "+", with: "-").replacingOccurrences(of: "/", with: "_")
     }
 
-    /// A client that takes long to read an answer after which the connection ends.
+    /// A client slowly reads a response after which the connection closes.
     @Test func aSlowClientGetsAllBeforeAnOrderlyEnd() async throws {
         try await withTestBed { bed in
             let own = try await OriginBed.prepare(bed)
@@ -69,7 +68,7 @@ struct BrokenOffTests {
                 "GET \(own.plainURL)/large/600000 HTTP/1.1\r\nHost: \(OriginBed.name):\(own.secondOriginPort)\r\n"
                     + "Connection: close\r\n\r\n")
             _ = try await own.proxy.events.first("exchange")
-            // It waits a while for the client's end.
+            // The proxy waits a while for the client to close.
             try await eventually("the proxy to close the client's connection") {
                 try own.proxy.openSockets(to: connection.localPort) == 0
             }
@@ -78,21 +77,21 @@ struct BrokenOffTests {
         }
     }
 
-    /// The origin answers and resets, and the proxy learns of it by a write that fails.
+    /// The origin answers and resets. The proxy learns of it by a failed write.
     @Test(arguments: [true, false]) func anAnswerSurvivesTheResetAfterIt(secure: Bool) async throws {
         let answer = try await earlyAnswer("length", secure: secure)
         #expect(answer.hasPrefix("HTTP/1.1 413 "), "\(answer)")
         #expect(answer.hasSuffix("\r\n\r\nbig\n"), "\(answer)")
     }
 
-    /// Where only the connection's end ends the answer, a reset is not that end, even if the write heard of it first.
+    /// If only a close ends the response, a reset doesn't, even if a write noticed it first.
     @Test(arguments: [true, false]) func aResetEndsNoBody(secure: Bool) async throws {
         let answer = try await earlyAnswer("close", secure: secure)
         #expect(answer.hasPrefix("HTTP/1.1 413 ") && answer.contains("big\n"), "\(answer)")
         #expect(!answer.hasSuffix("0\r\n\r\n"), "\(answer)")
     }
 
-    /// All that a client gets that uploads to an origin which answers and resets while the proxy is stopped.
+    /// Everything received by a client that uploads to an origin which answers and resets while the proxy is stopped.
     private func earlyAnswer(_ kind: String, secure: Bool) async throws -> String {
         try await withTestBed { bed in
             let own = try await OriginBed.prepare(bed)

@@ -2,10 +2,10 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// A verdict holds as long as its chain is valid: whatever was made under it, and rests since, goes with it.
+/// A verdict is good only while its chain is valid. Idle connections made under it expire with the chain.
 @Suite(.timeLimit(.minutes(5)))
 struct ChainEndTests {
-    /// Seconds from the minting of the chain; what comes before its end has to fit in.
+    /// The chain's lifetime in seconds. Everything before its expiry must fit in.
     private static let lifetime: Int64 = 15
 
     @Test func noConnectionIsUsedOnceItsChainHasEnded() async throws {
@@ -19,7 +19,7 @@ struct ChainEndTests {
             let origin = try await PythonPeer.origin(in: bed, chain: chain)
             let shared = SharedBed(bed: bed, proxy: proxy, originPort: origin.port, origin: origin)
 
-            // One upstream connection rests in the pool, one with a client that has yet to ask for something.
+            // One upstream connection is idle in the pool. One is held for a client that has yet to send a request.
             let asked = try await HeldClient(in: shared)
             let waiting = try await HeldClient(in: shared)
             for client in [asked, waiting] {

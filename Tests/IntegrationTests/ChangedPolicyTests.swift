@@ -29,7 +29,7 @@ enum PolicyChange: String, Sendable, CaseIterable, CustomTestStringConvertible {
     var testDescription: String { rawValue }
 }
 
-/// One origin whose policy changes, and changes back.
+/// An origin under a policy that changes, and changes back.
 struct PolicyBed {
     let shared: SharedBed
     let roots: TestRoots
@@ -57,7 +57,7 @@ struct PolicyBed {
         """
     }
 
-    /// Puts the change into force; nil goes back to the text that it all began with.
+    /// Applies the change; nil restores the original text.
     func apply(_ change: PolicyChange?) async throws {
         var text = Self.pins([pin, .wrongPin])
         switch change {
@@ -74,7 +74,8 @@ struct PolicyBed {
         #expect(outcome.name == "config.reload", "\(outcome)")
     }
 
-    /// A request on a connection of its own, since the origin ends each: whether TLS was resumed.
+    /// Makes a request on a new connection, since the origin closes each one.
+    /// - Returns: whether TLS was resumed.
     func request() async throws -> Bool {
         let before = connections.count
         let run = try await shared.curl(shared.url + "/until-close/10")
@@ -84,7 +85,7 @@ struct PolicyBed {
         return connections.last?["resumed"] == "1"
     }
 
-    /// The handshakes that the origin has seen to their end.
+    /// The handshakes that the origin has completed.
     var connections: [LogEvent] { shared.origin?.events.all("connection") ?? [] }
 
     func requests(for target: String) -> Int {
@@ -92,9 +93,8 @@ struct PolicyBed {
     }
 }
 
-/// What was kept from before a reload (idle connections, TLS sessions, a CONNECT that was answered, a
-/// client's own connection) passes nothing that the policy in force would not: the next exchange is
-/// decided anew.
+/// A reload applies to everything kept from before it. Idle connections, TLS sessions, answered CONNECTs and client
+/// connections carry no exchange that the new policy would refuse.
 @Suite(.timeLimit(.minutes(5)))
 struct ChangedPolicyTests {
     static let changes: [(KeptSession, PolicyChange)] = KeptSession.allCases.flatMap { session in
@@ -116,18 +116,18 @@ struct ChangedPolicyTests {
 
             try await policy.apply(change)
             #expect(try await shared.proxy.connect(to: shared.authority).status == 502)
-            // The idle connection was given up, not only passed over.
+            // The idle connection was closed, not just skipped.
             _ = try await #require(shared.origin).events.first("closed") { $0["connection"] == "\(before)" }
             #expect(!policy.connections.dropFirst(before).contains { $0["resumed"] == "1" })
 
-            // Under the first text again: what it verified was given up as well, and is made anew.
+            // Back to the original text. Its sessions were dropped too, so the first handshake is a full one.
             try await policy.apply(nil)
             #expect(try await !policy.request())
             #expect(try await policy.request())
         }
     }
 
-    /// A policy that only asks for more, and gets it, has not verified the sessions of the one before.
+    /// A stricter policy resumes no session of the previous one, even if the origin satisfies it.
     @Test(arguments: KeptSession.allCases)
     func aSessionIsOnlyTheGenerationsThatVerifiedIt(session: KeptSession) async throws {
         try await withTestBed { bed in
@@ -139,14 +139,14 @@ struct ChangedPolicyTests {
             try await policy.shared.proxy.reload()
             #expect(try await !policy.request())
             #expect(try await policy.request())
-            // Other entries may change as they like.
+            // Changes to other entries don't matter.
             try bed.file("proxy/pins.yaml", "hosts: [\(entry), {match: x.test, action: deny}]\n")
             try await policy.shared.proxy.reload()
             #expect(try await policy.request())
         }
     }
 
-    /// How far a client has come when the policy changes.
+    /// How far a client is when the policy changes.
     enum Stage: String, Sendable, CaseIterable, CustomTestStringConvertible {
         case connected = "its CONNECT is answered"
         case secured = "TLS is up"

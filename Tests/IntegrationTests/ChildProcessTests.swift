@@ -4,7 +4,7 @@ import Testing
 /// The harness itself: what a test learns about a program that it starts.
 @Suite(.timeLimit(.minutes(5)))
 struct ChildProcessTests {
-    /// Whatever the numbers of its descriptors are here, where many tests have many open.
+    /// The output arrives whatever the numbers of the descriptors. Tests here have many open.
     @Test(arguments: 0..<8) func aProgramsOutputArrives(offset: CInt) async throws {
         var held: [CInt] = []
         defer { for descriptor in held { close(descriptor) } }

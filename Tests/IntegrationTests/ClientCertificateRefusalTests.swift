@@ -2,10 +2,10 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// Origins that want a client certificate and don't like what they get: who is named as at fault.
+/// Origins that reject the client certificate: who is blamed.
 @Suite(.timeLimit(.minutes(5)))
 struct ClientCertificateRefusalTests {
-    /// What the proxy has to show.
+    /// The certificate that the proxy presents.
     enum Shown: String, CaseIterable, Sendable {
         case nothing, expired, stranger, right
     }
@@ -65,7 +65,7 @@ struct ClientCertificateRefusalTests {
                 case .right: []
                 }
 
-            // At CONNECT in TLS 1.2; in TLS 1.3 the origin tells only in place of its first answer.
+            // At CONNECT in TLS 1.2. In TLS 1.3 the origin only says so instead of its first response.
             let run = try await bed.curl(via: proxy, ["-v", "https://mutual.test:\(server.port)/"])
             let line = try await proxy.events.first("exchange") { $0["cause"] != nil || $0["status"] == "200" }
             for word in words {
@@ -97,7 +97,7 @@ struct ClientCertificateRefusalTests {
         }
     }
 
-    /// An origin that asks and lets everybody in all the same.
+    /// An origin that requests a certificate and accepts everyone anyway.
     @Test func askingIsTold() async throws {
         try await withTestBed { bed in
             let roots = try TestRoots()

@@ -5,8 +5,8 @@ import Testing
 
 @testable import pinproxy
 
-/// Every program that is known, under `pinproxy exec`, against an origin of its own: with a right pin it works, with a
-/// wrong one it is refused, and the reason is seen.
+/// Runs every known program under `pinproxy exec` against a local origin. A right pin works; a wrong one is refused,
+/// and the reason shows.
 @Suite(.sharedBed(ClientMatrixBed.prepare), .timeLimit(.minutes(10)))
 struct ClientMatrixTests {
     let shared: SharedBed
@@ -15,11 +15,11 @@ struct ClientMatrixTests {
         shared = try sharedBed()
     }
 
-    /// What came of a call under `pinproxy exec`, in a directory of its own.
+    /// Runs a program under `pinproxy exec`, in a separate directory.
     private func run(
         _ script: String, _ host: String, options: [String] = [], home: String? = nil
     ) async throws -> Run {
-        // Short, as Chromium has a socket in it.
+        // Short, because Chromium puts a socket in it.
         let place = shared.bed.path("c\(UInt32.random(in: 0...UInt32.max))")
         try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
         let variables = [
@@ -45,7 +45,7 @@ struct ClientMatrixTests {
     @Test(arguments: InstalledClients.programs) func rightPinsWorkAndWrongOnesDont(program: ClientProgram) async throws
     {
         guard try await isInstalled(program) else { return }
-        // The shell is what is run here, and not the program.
+        // `pinproxy exec` runs the shell here, not the program.
         let options = ProxyURL.mustBePlain(for: program.name) ? ["--plain-url"] : []
         let wrong = try await run(program.call, "wrong.test", options: options)
         #expect(!wrong.succeeded, "\(wrong)")
@@ -63,7 +63,7 @@ struct ClientMatrixTests {
             !refused.succeeded && refused.tells(of: "wrong.test:\(shared.originPort)"), "\(remedy.text): \(refused)")
     }
 
-    /// A browser has a store of its own.
+    /// A browser has its own certificate store.
     @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/certutil")))
     func chromiumTrustsWhatIsInstalledForBrowsers() async throws {
         let program = try #require(ClientProgram.all.first { $0.name == "chromium" })
@@ -197,7 +197,7 @@ enum ClientMatrixBed {
             hosts: ["right.test": "127.0.0.1", "wrong.test": "127.0.0.1"],
             sections: [
                 "proxy": ["listen: 127.0.0.1:\(bed.port())"],
-                // Many programs at a time, of which some take long to begin with.
+                // Many programs run at once, and some are slow to start.
                 "timeouts": ["tls_handshake: 60s"],
             ])
         return SharedBed(bed: bed, proxy: proxy, originPort: nginx.port)

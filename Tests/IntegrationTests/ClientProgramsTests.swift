@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The programs that people use, through the proxy, with nothing but the usual environment variables.
+/// Common programs through the proxy, with only the usual environment variables.
 @Suite(.sharedBed(ClientProgramsBed.prepare), .timeLimit(.minutes(5)))
 struct ClientProgramsTests {
     let shared: SharedBed
@@ -121,7 +121,7 @@ struct ClientProgramsTests {
         #expect(wrong.errors.contains("502"), "\(wrong)")
     }
 
-    /// What the client is shown is a certificate that the strictest of them take.
+    /// The client gets a certificate that the strictest programs accept.
     @Test(arguments: ["right.test", "unpinned.test"])
     func theLeafIsStrictlyRight(host: String) async throws {
         let shown = try await run(
@@ -156,7 +156,7 @@ struct ClientProgramsTests {
     }
 }
 
-/// nginx with a host whose pin is right and one whose pin is wrong.
+/// nginx as three hosts: with a right pin, with a wrong pin, and without pins.
 enum ClientProgramsBed {
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
         let roots = try TestRoots()

@@ -2,13 +2,13 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// libfaketime, which takes the place of the calls that ask for the time of day and leaves the monotonic clock alone.
+/// libfaketime, which replaces the calls for the time of day and leaves the monotonic clock alone.
 private enum FakeTime {
     static let library = ["x86_64", "aarch64"].map { "/usr/lib/\($0)-linux-gnu/faketime/libfaketimeMT.so.1" }
         .first { FileManager.default.fileExists(atPath: $0) }
 }
 
-/// A clock that jumps, as after a suspension or the first word of a time server: certificates follow it, deadlines
+/// A clock that jumps, as after a suspension or the first answer of a time server. Certificates follow it; deadlines
 /// don't.
 @Suite(
     .enabled(if: !Sanitizer.isOn, "the sanitizer wants to be loaded before libfaketime"),
@@ -19,7 +19,7 @@ struct ClockTests {
         let origin: PythonPeer
         let proxy: ProxyProcess
 
-        /// - Parameter pins: the text of the pin file, by the pin of the origin.
+        /// - Parameter pins: the text of the pin file, given the origin's pin.
         init(
             _ bed: TestBed, sections: ProxyProcess.Sections = [:], pins: (String) -> String = { _ in "hosts: []\n" }
         ) async throws {
@@ -34,8 +34,8 @@ struct ClockTests {
             proxy = try await ProxyProcess(
                 in: bed, pins: pins(try await leaf.pin(bed)), trust: roots.write(to: bed),
                 hosts: ["origin.test": "127.0.0.1"], sections: sections,
-                // The library sets a variable of its own in the first program that has it, and a program of Swift in
-                // which the environment moves before its start finds no arguments.
+                // The second `env` loads libfaketime first, which then sets a variable. If the proxy were first, that
+                // would move the environment, and a Swift program would not find its arguments.
                 launcher: ["/usr/bin/env"] + Self.variables(bed) + ["/usr/bin/env"])
         }
 
@@ -47,7 +47,7 @@ struct ClockTests {
             ]
         }
 
-        /// For whoever looks at this clock from now on.
+        /// Sets the clock that the proxy and its clients read.
         func set(_ offset: String) throws { try bed.file("clock", offset) }
 
         var url: String { "https://origin.test:\(origin.port)" }
@@ -61,7 +61,7 @@ struct ClockTests {
         }
     }
 
-    /// Beyond a leaf's life, and before it was issued: the client, whose clock is the same, gets one that is good.
+    /// The client gets a valid certificate after a leaf's expiry and before its issue. Its clock is the proxy's.
     @Test(arguments: ["+40d", "-12h", "+20d"])
     func certificatesFollowTheClock(_ offset: String) async throws {
         try await withTestBed { bed in
@@ -76,7 +76,7 @@ struct ClockTests {
         }
     }
 
-    /// The origin's certificate is judged by the day that it is: a year on, it has expired.
+    /// The origin's certificate is verified for the current day: a year on, it has expired.
     @Test func whatHasExpiredByTheNewTimeIsRefused() async throws {
         try await withTestBed { bed in
             let machine = try await Machine(bed)
@@ -89,8 +89,7 @@ struct ClockTests {
         }
     }
 
-    /// A transfer under way is not cut by a day that passes in a moment; a deadline strikes in spite of one that
-    /// returns.
+    /// A transfer in flight is not cut by a sudden jump of a day. A deadline still fires if the clock returns.
     @Test(arguments: ["+1d", "-1d"])
     func deadlinesDoNot(_ offset: String) async throws {
         try await withTestBed { bed in
@@ -99,7 +98,7 @@ struct ClockTests {
             async let transfer = machine.curl("/hold/clock")
             _ = try await machine.origin.events.first("held")
             try machine.set(offset)
-            // By then every timer that goes by the time of day would have struck.
+            // By then every timer on the wall clock would have fired.
             let late = try await machine.curl("/silent")
             #expect(late.output == "504", "\(late)")
             _ = try await bed.run(["curl", "-ksS", "https://127.0.0.1:\(machine.origin.port)/release/clock"])
@@ -120,8 +119,8 @@ struct ClockTests {
         """
     }
 
-    /// On the date a wrong pin is refused: on the connection that was let through before, on one that is kept, and on
-    /// one that would resume its session.
+    /// On the date a wrong pin is refused on connections admitted before, on idle ones, and on those that would resume
+    /// their sessions.
     @Test(arguments: ["/echo", "/until-close/10"])
     func aDateThatPassesEnforces(_ path: String) async throws {
         let date = Date(timeIntervalSinceNow: 10 * 86_400).formatted(.iso8601.year().month().day())
@@ -155,7 +154,7 @@ struct ClockTests {
         }
     }
 
-    /// A clock that is set forward is no evidence of the days between.
+    /// A clock that is set forward is no evidence for the days between.
     @Test func aJumpIsNoEvidence() async throws {
         try await withTestBed { bed in
             let machine = try await Machine(bed) { Self.pins($0, "enforce_after: {matches: 2, days: 2}") }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The command line with a real daemon beside it.
+/// The command line with a real daemon.
 @Suite(.timeLimit(.minutes(5)))
 struct CommandTests {
     private func pinproxy(_ bed: TestBed, _ arguments: String...) async throws -> Run {

@@ -1,10 +1,10 @@
 import Foundation
 import Testing
 
-/// What the shells complete by the scripts that the package installs.
+/// What shells complete with the scripts that the package installs.
 @Suite(.timeLimit(.minutes(5)))
 struct CompletionTests {
-    /// The end of a command line, and what it may be completed to, among other words.
+    /// The end of a command line, and some of its completions.
     private static let lines: [(line: String, completions: [String])] = [
         ("pinproxy check --config conf", ["configured.yaml"]),
         ("pinproxy pin --from conf", ["configured.yaml"]),
@@ -20,7 +20,7 @@ struct CompletionTests {
         ("pinproxy cache ", ["summary", "show", "purge"]),
     ]
 
-    /// Those that the script asks the program for. fish does that at a terminal alone.
+    /// Completions for which the script asks the program. fish only does that at a terminal.
     private static let hosts: [(line: String, completions: [String])] = [
         ("pinproxy explain --config configured.yaml a", ["api.test", "auth.test:8443"]),
         ("pinproxy pin --config configured.yaml api", ["api.test"]),
@@ -88,7 +88,7 @@ struct CompletionTests {
         }
     }
 
-    /// zsh completes at a terminal alone: zpty makes one.
+    /// zsh only completes at a terminal, which zpty makes.
     @Test func zshCompletesFilesAndWords() async throws {
         try await withTestBed { bed in
             try await place(bed, "zsh")

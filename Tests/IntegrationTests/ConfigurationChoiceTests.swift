@@ -5,7 +5,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct ConfigurationChoiceTests {
     private static let wrong = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
-    /// Where /etc/pinproxy is, the order is another.
+    /// With /etc/pinproxy the order is another.
     private static let isServiceMissing = !FileManager.default.fileExists(atPath: "/etc/pinproxy/pinproxy.yaml")
 
     /// A command in a directory, without --config.
@@ -45,7 +45,7 @@ struct ConfigurationChoiceTests {
                 config/pinproxy.yaml
                 """
             #expect(env.errors.hasPrefix(remark), "\(env)")
-            // That of the directory itself needs no word.
+            // The directory's own configuration needs no such line.
             let own = try await command(bed, in: folder, "check", "--config", "config/pinproxy.yaml")
             #expect(
                 own.succeeded && own.output.hasPrefix("config/pinproxy.yaml:") && !own.errors.contains("using"),
@@ -88,7 +88,7 @@ struct ConfigurationChoiceTests {
         }
     }
 
-    /// The issue's: a corrected pin that isn't in force yet.
+    /// The case of the issue: a corrected pin that isn't in force yet.
     @Test func changedFilesAreToldOfUntilTheReload() async throws {
         try await withTestBed { bed in
             let proxy = try await ProxyProcess(in: bed, pins: "hosts: [{match: a.test, action: deny}]\n", trust: nil)

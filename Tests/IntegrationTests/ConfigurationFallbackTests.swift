@@ -29,7 +29,7 @@ struct ConfigurationFallbackTests {
             sections: ["admin": ["listen: 127.0.0.1:0"]], launcher: launcher)
     }
 
-    /// A proxy that served with `pinned`, and has ended.
+    /// A proxy that has served with `pinned` and exited.
     private func ended(_ bed: TestBed) async throws -> SharedBed {
         let shared = try await OriginBed.prepare(bed, pins: Self.pinned, sections: ["admin": ["listen: 127.0.0.1:0"]])
         await shared.proxy.process.stop()
@@ -50,7 +50,7 @@ struct ConfigurationFallbackTests {
             #expect(event["level"] == "error", "\(event)")
             let error = try await proxy.events.first("config.error")
             #expect(error["cause"]?.contains("proxy/pins.yaml:1:") == true, "\(error)")
-            // What was pinned is pinned.
+            // The pins still apply.
             #expect(try await proxy.connect(to: shared.authority).status == 502)
             _ = try await proxy.events.first("pin.mismatch")
 
@@ -66,7 +66,7 @@ struct ConfigurationFallbackTests {
                 environment: ProxyProcess.environment(in: bed))
             #expect(status.output.contains("WARNING: the configuration was refused at the start"), "\(status)")
 
-            // A refused reload changes nothing of that, an accepted one ends it.
+            // A refused reload keeps this state; an accepted one ends it.
             #expect(try await proxy.reload().name == "config.error")
             #expect(try await asked("/metrics").contains("\npinproxy_config_fallback 1\n"))
             try bed.file("proxy/pins.yaml", "hosts: []\n")
@@ -79,7 +79,7 @@ struct ConfigurationFallbackTests {
         }
     }
 
-    /// Also one that a reload has brought into force.
+    /// Also a configuration applied by a reload.
     @Test func itIsTheLastOneThatWasInForce() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed)
@@ -127,7 +127,7 @@ struct ConfigurationFallbackTests {
         }
     }
 
-    /// One that was taken away is not refused.
+    /// A removed configuration is not a refused one.
     @Test func withoutAConfigurationNothingStarts() async throws {
         try await withTestBed { bed in
             _ = try await ended(bed)
@@ -147,13 +147,13 @@ struct ConfigurationFallbackTests {
                     environment: ProxyProcess.environment(in: bed))
                 #expect(run.ending == .exited(78), "\(run)")
             }
-            // Nothing is left for a start without it.
+            // No copy is left for a start to use.
             #expect(!FileManager.default.fileExists(atPath: bed.path(Self.kept)))
             #expect(try await run(bed).ending == .exited(78))
         }
     }
 
-    /// Whatever has become of the copy, it is never used in part.
+    /// A bad copy is never used, not even in part.
     @Test(arguments: [
         ("truncated", "is not in the form"), ("empty", "is not in the form"), ("damaged", "is damaged"),
         ("another form", "that this version doesn't know"), ("another's", "is of another configuration"),

@@ -1,14 +1,14 @@
 import Foundation
 import Testing
 
-/// The control socket, for good and for bad clients.
+/// The control socket, with good and bad clients.
 @Suite(.timeLimit(.minutes(5)), .sharedBed(OriginBed.prepare))
 struct ControlSocketTests {
     private var tasks: TaskControl {
         get throws { try sharedBed().tasks }
     }
 
-    // MARK: What it answers
+    // MARK: Answers
 
     @Test func itIsItsOwnersAlone() throws {
         let attributes = try FileManager.default.attributesOfItem(atPath: tasks.socket)
@@ -62,13 +62,13 @@ struct ControlSocketTests {
         let request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
         try await connection.send(request + request)
         for _ in 1...2 { #expect(try await connection.response().status == 200) }
-        // What has a body is answered, and the end of the connection is the end of it.
+        // A request with a body is answered, and the connection is then closed.
         try await connection.send("POST /learn HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello" + request)
         #expect(try await connection.response().status == 200)
         try await connection.end()
     }
 
-    // MARK: What it bears
+    // MARK: Misuse
 
     @Test(arguments: [
         "\u{1}\u{2}\r\n\r\n", "\r\n\r\n\r\nx\r\n\r\n", "GET /status\r\n\r\n", "GET /status HTTP/1.1\r\n\r\n",
@@ -92,7 +92,7 @@ struct ControlSocketTests {
         #expect(try await connection.response().status == 431)
     }
 
-    /// Half a request keeps its place for ten seconds; one that goes leaves nothing.
+    /// Half a request keeps its place for ten seconds. A client that leaves leaves nothing behind.
     @Test func halfARequestIsGivenUp() async throws {
         let connection = try RawConnection(path: tasks.socket)
         try await connection.send("GET /status HTT")
@@ -136,7 +136,7 @@ struct ControlSocketTests {
         }
     }
 
-    /// A crowd that says nothing takes no place from one who asks.
+    /// A crowd of silent connections does not keep a client out.
     @Test func aThousandConnectionsKeepNobodyOut() async throws {
         try await withTestBed { bed in
             let proxy = try await ProxyProcess(in: bed, trust: nil)
@@ -193,7 +193,7 @@ struct ControlSocketTests {
         }
     }
 
-    /// The address of a socket has room for 107 bytes.
+    /// A socket address holds 107 bytes.
     @Test func aLongStateDirectoryIsNoHindrance() async throws {
         try await withTestBed { bed in
             let long = bed.path("proxy/" + String(repeating: "long/", count: 40))
@@ -209,7 +209,7 @@ struct ControlSocketTests {
         }
     }
 
-    /// The socket's permissions keep others out, and where somebody has opened them, the kernel's word does.
+    /// The socket's permissions keep others out. If somebody has relaxed them, the kernel's peer credentials do.
     @Test(.enabled(if: getuid() == 0, "needs root, to be another user")) func othersAreRefused() async throws {
         try await withTestBed { bed in
             let proxy = try await ProxyProcess(in: bed, trust: nil)

@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// Origins send certificates that are expensive to parse: none is parsed, and no other client waits.
+/// Origins send certificates that are expensive to parse. None is parsed, and no other client waits.
 @Suite(.timeLimit(.minutes(5)))
 struct CostlyCertificateTests {
     /// A leaf, followed by certificates with explicit curve parameters: 135 fill a message of 100 KiB.
@@ -82,7 +82,7 @@ struct CostlyCertificateTests {
         }
     }
 
-    /// The probe is shown a good chain, and the client's handshake passes by with another one.
+    /// The probe gets a good chain; the client's handshake carries another one.
     @Test func aVerifiedTunnel() async throws {
         try await withTestBed { bed in
             let tunnels = try await VerifiedTunnelBed(bed)
@@ -95,7 +95,7 @@ struct CostlyCertificateTests {
             #expect(event["verification"] == "in-band" && event["cause"]?.contains(Self.words) == true, "\(event)")
             let line = try await proxy.tunnelLine()
             #expect(line["error"] == "tls_certificate_error" && line["bytes_down"] == "0", "\(line)")
-            // And a probe that is shown it is refused at CONNECT.
+            // A probe that gets it is refused at CONNECT.
             let answer = try await proxy.connect(to: "\(VerifiedTunnelBed.name):\(origin.port)")
             Expected.refused(502, Self.words).check(answer, host: VerifiedTunnelBed.name)
             let second = try await proxy.events.first("trust.failure", number: 2)

@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// What the daemon counts of the request and response rules, and keeps.
+/// The counts of request and response rules that the daemon keeps.
 @Suite(.timeLimit(.minutes(5)))
 struct CountedRulesTests {
     private struct History: Decodable {
@@ -64,7 +64,7 @@ struct CountedRulesTests {
             #expect(history.rule("rules.test", "/echo/session") == nil)
             let defaults = try #require(history.rule(nil, nil))
             let own = try #require(history.rule("rules.test", nil))
-            // curl may ask once more after a refusal.
+            // curl may retry after a refusal.
             #expect(own.applied >= 6)
             #expect(defaults.applied == own.applied + 1)
             #expect(own.refusals.total == 0)
@@ -84,7 +84,7 @@ struct CountedRulesTests {
             #expect(never.applied == 0)
             #expect(never.last == nil)
 
-            // A rule that is moved keeps its counts, over a restart too.
+            // A moved rule keeps its counts, even over a restart.
             proxy.process.send(signal: SIGTERM)
             _ = try await proxy.process.ending()
             let xmlRule = "      - {path: /echo/xml, response: {serializer: xml}}\n"

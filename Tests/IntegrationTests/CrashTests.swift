@@ -1,13 +1,13 @@
 import Foundation
 import Testing
 
-/// What a fault that ends the proxy leaves in its log.
+/// What a crash of the proxy leaves in its log.
 @Suite(.timeLimit(.minutes(5)))
 struct CrashTests {
     private static let exchanges = 50
 
-    /// Beside others that are under load, one connection makes its exchanges and then has the proxy ended, as soon as
-    /// it has read the last response. When that began, the exchange before was over.
+    /// While others are under load, one connection makes its exchanges and then crashes the proxy after reading the
+    /// last response. At that point the previous exchange had finished.
     private static let program = """
         import os, socket, sys, threading
         port, process, signal, url, count = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], \
@@ -43,7 +43,7 @@ struct CrashTests {
             // The Swift runtime would write a backtrace among the lines, where it has the program for that.
             let proxy = try await ProxyProcess(
                 in: bed, trust: nil, hosts: ["origin.test": "127.0.0.1"], environment: ["SWIFT_BACKTRACE": "enable=no"])
-            // Nothing is sent: it is asked to end, by the client.
+            // Signal 0 does nothing but mark the end as requested. The client crashes the proxy.
             proxy.process.send(signal: 0)
             let run = try await bed.run([
                 PythonPeer.python, "-c", Self.program, "\(proxy.port)", "\(proxy.process.identifier)", "\(signal)",
@@ -67,7 +67,7 @@ struct CrashTests {
             !$0.contains("|") && !$0.contains("/")
         } ?? false
 
-    /// A core holds keys, passwords and what clients send. Who wants one has to ask for it.
+    /// A core dump holds keys, passwords and what clients send. It must be requested explicitly.
     @Test(
         .disabled(if: Sanitizer.isOn, "the sanitizer reports these signals"),
         .enabled(if: isNamedCore && geteuid() == 0, "needs root, and cores that the kernel writes to files"),

@@ -1,13 +1,13 @@
 import Foundation
 import Testing
 
-/// Files that systemd hands to the service, which the configuration names `credential:NAME`.
+/// Files that systemd passes to the service. The configuration names them `credential:NAME`.
 @Suite(.timeLimit(.minutes(5)))
 struct CredentialTests {
     private static let sections = ["authority": ["private_key: credential:authority-key"]]
 
-    /// As systemd hands it over: open to the service's user by an access control list, whose mask stands where the
-    /// group's permissions are.
+    /// Writes a credential the way systemd does. An access control list lets the service's user read it, and the list's
+    /// mask shows as the group's permissions.
     private func handOver(_ bed: TestBed, _ name: String, _ text: String, mode: mode_t = 0o440) throws {
         try bed.file("credentials/\(name)", text, mode: mode)
     }
@@ -47,7 +47,7 @@ struct CredentialTests {
         return run
     }
 
-    /// It is never made in its place: neither there nor in the state directory.
+    /// A missing credential is not replaced by a new key, there or in the state directory.
     @Test func oneThatIsNotHandedOverIsNamed() async throws {
         try await withTestBed { bed in
             let run = try await failedStart(bed)
@@ -68,7 +68,7 @@ struct CredentialTests {
         }
     }
 
-    /// The access control list is systemd's way; of another file these permissions say that a group may read it.
+    /// Only systemd uses the access control list. In any other file these permissions let a group read it.
     @Test func otherFilesStayClosedToTheGroup() async throws {
         try await withTestBed { bed in
             try bed.file("proxy/ca.key", "secret", mode: 0o440)
@@ -85,7 +85,7 @@ struct CredentialTests {
         }
     }
 
-    /// Whatever takes the path of a secret takes a credential, and the password isn't repeated.
+    /// Each setting that takes a secret's path accepts a credential, and the password is not repeated.
     @Test func aPasswordIsTheCredential() async throws {
         try await withTestBed { bed in
             let pins = """

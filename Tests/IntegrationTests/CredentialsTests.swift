@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// `session.credentials`: clients that know no password get what servers give only to those who do.
+/// `session.credentials`: clients without a password get resources that need one.
 @Suite(.sharedBed(CredentialsBed.prepare), .timeLimit(.minutes(5)))
 struct CredentialsTests {
     let shared: SharedBed
@@ -14,7 +14,7 @@ struct CredentialsTests {
     static let nginx = "basic.test"
     static let lighttpd = "lighttpd.test"
 
-    /// curl through the proxy, which prints the status after what it got.
+    /// curl through the proxy. It prints the status after the body.
     private func curl(_ arguments: String...) async throws -> Run {
         try await shared.bed.curl(via: shared.proxy, ["-w", "\n%{http_code}"] + arguments)
     }
@@ -26,9 +26,9 @@ struct CredentialsTests {
         }
     }
 
-    /// How often the Python origin was asked for a path until now, with which schemes.
+    /// The authentication schemes of the requests for a path so far, at the Python origin.
     private func schemes(_ path: String) async throws -> [String] {
-        // What it says of this comes after all that it has said.
+        // The origin logs in order: once this request shows up, all earlier ones have.
         let mark = "/basic/\(UUID().uuidString)"
         _ = try await curl("https://stranger.test:\(shared.originPort)\(mark)")
         _ = try await shared.origin!.events.first("asked") { $0["path"] == mark }
@@ -40,7 +40,7 @@ struct CredentialsTests {
             let run = try await curl(url(Self.nginx, "/private/hello"))
             #expect(run.output == "hello\n\n200", "\(run)")
         }
-        // The second time unasked.
+        // The second time preemptively.
         let log = try String(contentsOfFile: shared.bed.path("nginx/private.log"), encoding: .utf8)
         #expect(log.split(separator: "\n") == ["401 -", "200 ann", "200 ann"])
     }
@@ -57,17 +57,17 @@ struct CredentialsTests {
     @Test(arguments: ["/counted/", "/session/", "/next/", "/sess-next/", "/once/"])
     func digestIsAnsweredAndKept(_ folder: String) async throws {
         for index in 1...3 {
-            // A name of its own, so that no other test's nonces are known for it.
+            // A separate name, unknown to other tests, has no nonces yet.
             let host = folder.split(separator: "/")[0] + ".test"
             let run = try await curl("https://\(host):\(shared.originPort)\(folder)a?\(index)")
             #expect(run.output.hasSuffix("\n200") && run.output.contains("\"path\": \"\(folder)a?\(index)\""), "\(run)")
         }
-        // A nonce that was used up is noticed by being refused.
+        // Only a refusal reveals that a nonce is used up.
         let third = try await schemes("\(folder)a?3")
         #expect(third == (folder == "/once/" ? ["Digest", "Digest"] : ["Digest"]), "\(third)")
     }
 
-    /// Many at a time over both workers: no count of a nonce is used twice, and everybody is let in.
+    /// Many requests at once over both workers: no nonce count is used twice, and all succeed.
     @Test(arguments: ["/counted/many/", "/session/many/"]) func countsAreRightUnderConcurrency(
         _ folder: String
     ) async throws {
@@ -90,10 +90,10 @@ struct CredentialsTests {
             "\(run.description.prefix(500))")
     }
 
-    /// One that isn't kept: the client is told what the origin said.
+    /// A body too long to keep is not sent again: the client gets the origin's 401.
     @Test func aBodyThatIsNotKeptIsNotSentAgain() async throws {
         let file = try shared.bed.file("long", String(repeating: "b", count: 3 << 20))
-        // A name of its own: with another test's nonce it would be let in unasked.
+        // A separate name: with another test's nonce the first request would succeed.
         let run = try await curl("-i", "-T", file, "https://long.test:\(shared.originPort)/once/long")
         #expect(
             run.output.contains("HTTP/1.1 401 ") && run.output.hasSuffix("who are you?\n401"),
@@ -152,7 +152,7 @@ struct CredentialsTests {
             try bed.file("proxy/secret", "secret\n")
             _ = try await proxy.reload()
             #expect(try await get(folder + "f").output.hasPrefix("HTTP/1.1 200 "))
-            // The server's has changed meanwhile.
+            // The server's password has changed meanwhile.
             for _ in 0..<3 { #expect(try await get(folder + "other/g").output.hasPrefix("HTTP/1.1 401 ")) }
             #expect(
                 origin.events.all("asked").filter { $0["path"] == folder + "other/g" && $0["scheme"] != "" }.count <= 2)
@@ -164,7 +164,7 @@ struct CredentialsTests {
         let run = try await curl("-i", url(Self.digest, "/stale/x"))
         #expect(run.output.hasSuffix("\n401"), "\(run)")
         let asked = try await schemes("/stale/x")
-        // The first may have gone out with a nonce of another test's.
+        // The first may have used another test's nonce.
         #expect(asked.count == 3 && asked.dropFirst() == ["Digest", "Digest"], "\(asked)")
     }
 
@@ -184,14 +184,14 @@ struct CredentialsTests {
         #expect(allowed.output.hasSuffix("\n200"), "\(allowed)")
         let seen = shared.plainOrigin!.events.all("asked").map { $0["scheme"] ?? "" }
         #expect(seen == ["", "", "Basic"])
-        // Whoever starts the proxy is told.
+        // The log warns about it.
         let warning = try await shared.proxy.events.first("config.warning") {
             $0["cause"]?.contains("allow_http") == true
         }
         #expect(warning["cause"]?.contains("insecure") == true)
     }
 
-    /// A redirect to another host: its challenge isn't answered from this one's credentials.
+    /// After a redirect to another host, its challenge isn't answered with the first host's credentials.
     @Test func credentialsStayWithTheirHost() async throws {
         let answers = shared.ports[CredentialsBed.answers]!
         let location = "https://stranger.test:\(shared.originPort)/once/stranger"

@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestBodies
 import Testing
 
-/// Expensive bodies are refused with their bound; other bodies are still judged.
+/// Expensive bodies are refused by a limit; other bodies are still checked.
 @Suite(.sharedBed(DecoderBed.prepare), .timeLimit(.minutes(5)))
 struct DecoderTests {
     let shared: SharedBed
@@ -29,7 +29,7 @@ struct DecoderTests {
         #expect(run.output.hasPrefix("HTTP/1.1 200 "), "\(run)")
     }
 
-    /// A client's own body would have ended the proxy.
+    /// The client's own body could otherwise crash the proxy.
     @Test func aRequestThatWouldCostMuchIsRefused() async throws {
         let file = try shared.bed.file("bomb-\(UUID())", PropertyListFiles.sharing(73_000))
         let run = try await shared.curl(
@@ -127,7 +127,7 @@ struct DecoderTests {
         }
     }
 
-    /// What isn't known is no reason to refuse where a rule only reports.
+    /// Uncertainty is no reason to refuse where a rule only reports.
     @Test func aRuleThatReportsPassesOnWhatIsNotKnown() async throws {
         try await withOneStopped { shared, admin, process in
             async let first = getReported(shared)

@@ -1,14 +1,14 @@
 import Foundation
 import Testing
 
-/// With no descriptor left, a connection can't be made, and the client is told why: neither a name server nor the
-/// origin is to blame.
+/// Out of descriptors, the proxy can't connect, and tells the client so. It blames neither a name server nor the
+/// origin.
 @Suite(.timeLimit(.minutes(5)))
 struct DescriptorLackTests {
     @Test func itIsToldAsSuch() async throws {
         try await withTestBed { bed in
             let proxy = try await ProxyProcess(in: bed, trust: nil, sections: ["proxy": ["workers: 1"]])
-            // Whatever is opened once and kept.
+            // Opens whatever is opened once and kept.
             let before = try proxy.openDescriptors()
             _ = try await proxy.connect(to: "127.0.0.1:1")
             var free = 0
@@ -37,8 +37,8 @@ struct DescriptorLackTests {
         }
     }
 
-    /// Connections that rest make way for a client that asks: the one in the pool, then clients that have long said
-    /// nothing.
+    /// Idle connections are closed for an active client. The pooled one goes first, then clients that have long been
+    /// silent.
     @Test func whatRestsIsGivenUp() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed, sections: ["proxy": ["workers: 1"]])
@@ -51,7 +51,7 @@ struct DescriptorLackTests {
             try #require(run.succeeded, "\(run)")
             let resting = try (1...60).map { _ in try RawConnection(to: shared.proxy) }
             _ = try await shared.proxy.events.first("accept.failed")
-            // Until the first of them have rested for a second, who is let in may be told that there is none for his
+            // Until the first ones have been idle for a second, an accepted client may find no descriptor left for its
             // origin.
             try await eventually("one more to be served") {
                 let client = try RawConnection(to: shared.proxy)

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Whatever a client or an origin does, the proxy has as many descriptors open afterwards as before.
+/// Whatever a client or an origin does, the proxy ends with as many descriptors open as before.
 @Suite(.timeLimit(.minutes(5)))
 struct DescriptorTests {
     private static let sections: ProxyProcess.Sections = [

@@ -30,10 +30,10 @@ struct DoctorTests {
         return try #require(reports.first)
     }
 
-    /// A program in the place of curl.
+    /// An environment where a script replaces curl.
     private func withCurl(_ script: String) throws -> [String: String] { try with("curl", script) }
 
-    /// A program in the place of another one, and of Java.
+    /// An environment where a script replaces a program, and Java.
     private func with(_ program: String, _ script: String) throws -> [String: String] {
         let folder = "bin-\(UUID())"
         for name in [program, "java"] {
@@ -60,7 +60,7 @@ struct DoctorTests {
         #expect(plain.output.contains("ask for it with https://"), "\(plain)")
     }
 
-    /// Nobody else's names, and no others below them.
+    /// The names are reserved exactly: no others, and none below them.
     @Test func otherNamesAreAskedForInTheNetwork() async throws {
         let other = try await bed.exec("curl", "-sSv", "https://other.pinproxy.test/")
         #expect(other.errors.contains("Cannot resolve other.pinproxy.test"), "\(other)")
@@ -79,7 +79,7 @@ struct DoctorTests {
             check.errors.contains("pins.yaml:2:12: error: match: ") && check.errors.contains("is reserved"), "\(check)")
     }
 
-    /// What denies every other host by default denies these as little as it sends them to a parent proxy.
+    /// A policy that denies every other host doesn't deny these, and a parent proxy isn't used for them.
     @Test func theyAreThereWhateverIsConfigured() async throws {
         try await withTestBed { bed in
             _ = try await ProxyProcess(
@@ -90,7 +90,7 @@ struct DoctorTests {
         }
     }
 
-    /// Whoever holds connections to them open takes nothing away from others.
+    /// Held connections to the test hosts don't keep others out.
     @Test func manyConnectionsAreBounded() async throws {
         try await withTestBed { bed in
             let proxy = try await ProxyProcess(in: bed, trust: nil, sections: ["proxy": ["workers: 1"]])
@@ -145,7 +145,7 @@ struct DoctorTests {
             "\(report)")
     }
 
-    /// The place and the setting, as text; an example in a comment of settings.xml is none.
+    /// The file and the setting, as text. An example in a comment of settings.xml doesn't count.
     @Test func settingsOfGitAndMaven() async throws {
         let home = "home-\(UUID())"
         try bed.file("\(home)/.gitconfig", "[http]\n\tproxy = http://127.0.0.1:1\n")
@@ -187,7 +187,7 @@ struct DoctorTests {
         #expect(try await !bed.run(["pgrep", "-f", "sleep \(mark)"]).succeeded)
     }
 
-    /// Nothing is left, of its own or of the program that it was trying.
+    /// An interrupted `doctor` leaves nothing behind, and neither does the program under test.
     @Test(arguments: [SIGINT, SIGTERM]) func anInterruptEndsIt(signal: CInt) async throws {
         let mark = "32\(UInt32.random(in: 100_000...999_999))"
         let temporary = bed.path("temporary-\(UUID())")

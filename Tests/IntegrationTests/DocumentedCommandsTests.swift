@@ -2,11 +2,10 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// The commands that the documentation quotes, run as they stand there against a real host: a page that tells a person
-/// to type what doesn't work is broken.
+/// Runs the documentation's commands verbatim against a real host. A page with a command that doesn't work is broken.
 @Suite(.timeLimit(.minutes(5)))
 struct DocumentedCommandsTests {
-    /// The page's commands in their order, with their exit codes and something that they print.
+    /// The page's commands in order, with their exit codes and something that they print.
     private static let pinning: [(command: String, code: Int32, prints: String)] = [
         ("pinproxy pin api.example.com", 0, "- match: api.test:"),
         ("pinproxy pin --from api-example-com.pem", 0, "- match: api.test"),
@@ -92,7 +91,7 @@ struct DocumentedCommandsTests {
         }
     }
 
-    /// The first five minutes: what the shell is told first holds for the rest.
+    /// The first five minutes with pinproxy. What the first commands set in the shell holds for all later ones.
     @Test func theReadmeCanBeFollowed() async throws {
         let commands = try Documentation.commands(of: "README.md")
         let (make, shell, rest) = (commands.prefix(2), commands.dropFirst(2).prefix(2), commands.dropFirst(4))
@@ -155,7 +154,7 @@ struct DocumentedCommandsTests {
         }
     }
 
-    /// The examples of configuration: each can be pasted, with pins in the place of dots.
+    /// Each configuration example can be pasted, once pins replace its dots.
     @Test(arguments: [
         "README.md", "docs/verify-tunnel.md", "docs/troubleshooting.md", "docs/rules.md", "docs/pinning.md",
         "docs/cache.md",
@@ -185,7 +184,7 @@ struct DocumentedCommandsTests {
         }
     }
 
-    /// Each command and option that a page names within its text is one that `--help` knows.
+    /// Every command and option that a page mentions is one that `--help` knows.
     @Test(arguments: Documentation.all)
     func commandsWithinTheTextExist(page: String) async throws {
         try await withTestBed { bed in
@@ -194,7 +193,7 @@ struct DocumentedCommandsTests {
                 quote.firstMatch(of: /(?:^|[ (])pinproxy ([a-z][^)|]*)/).map { String($0.output.1) }
             }
             for quote in quotes {
-                // What follows -- is another program's.
+                // Everything after -- belongs to another program.
                 let words = quote.split(separator: " -- ")[0].split(separator: " ").map(String.init)
                 let command = ["ca", "bundle"].contains(words[0]) ? Array(words.prefix(2)) : [words[0]]
                 let name = command.joined(separator: " ")
@@ -210,7 +209,7 @@ struct DocumentedCommandsTests {
         }
     }
 
-    /// No event of the log is missing from its page, and none stands there that is never logged.
+    /// Every logged event is on its page, and every event there is logged.
     @Test func everyEventIsListed() throws {
         var named: Set<String> = []
         let sources = FileManager.default.enumerator(atPath: "\(Documentation.repository)/Sources")

@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// `session.resume`: a download that breaks off is continued inside the proxy, or fails so that everybody sees it.
+/// `session.resume`: an interrupted download is resumed inside the proxy, or fails visibly.
 @Suite(.sharedBed(DownloadBed.prepare), .timeLimit(.minutes(5)))
 struct DownloadTests {
     let shared: SharedBed
@@ -17,9 +17,9 @@ struct DownloadTests {
         "https://\(host):\(shared.originPort)\(path)"
     }
 
-    /// What the origin was asked until now.
+    /// The requests that the origin has received so far.
     private func asked(_ path: String) async throws -> [LogEvent] {
-        // What it says of this comes after all that it has said.
+        // The origin logs in order: once this request shows up, all earlier ones have.
         let mark = "/good/1/1/\(UUID().uuidString)"
         _ = try await curl(["-o", "/dev/null", url(mark)])
         _ = try await shared.origin!.events.first("asked") { $0["path"] == mark }
@@ -49,7 +49,7 @@ struct DownloadTests {
         let requests = try await asked(path)
         #expect(requests.count >= 4 && requests[0]["range"] == "" && requests[1]["range"] != "", "\(requests)")
         #expect(requests.dropFirst().allSatisfy { $0["if_range"] != "" })
-        // Each break is in the log, the exchange once.
+        // Each interruption is logged; the exchange is logged once.
         let line = try await shared.proxy.events.first("exchange") { $0["path"] == path }
         #expect(line["status"] == "200")
         // Of the response that the client saw: the first connection's.
@@ -67,12 +67,12 @@ struct DownloadTests {
         let run = try await curl(["-o", file, url(path, host: "guarded.test")])
         #expect(run.succeeded && run.output == "200 \(length)", "\(run)")
         #expect(try await isRight(file, length))
-        // Without credentials it is the client's.
+        // Without credentials the client has to resume it.
         let open = try await curl(["-o", "/dev/null", url(path)])
         #expect(open.output.hasPrefix("401 "), "\(open)")
     }
 
-    /// The client never takes a part for the whole, and never gets another byte than the origin's.
+    /// The client never takes a part for the whole, and never gets a byte that isn't the origin's.
     @Test(arguments: [
         "weak", "plain", "changed", "ignores", "version", "earlier", "later", "shorter", "longer", "whole-length",
         "no-range", "nonsense",
@@ -99,8 +99,8 @@ struct DownloadTests {
         #expect(try await asked("/good/150000/400000/off").count == 1)
     }
 
-    /// An origin that answers nothing more is given up after a bounded number of tries, which it is left alone between,
-    /// however it says nothing: a server behind a load balancer that is being restarted has some seconds.
+    /// An origin that stops answering is given up after a limited number of tries with pauses between, however it
+    /// fails. A server that restarts behind a load balancer gets some seconds.
     @Test(arguments: ["silent", "accepts"]) func triesAreBounded(_ kind: String) async throws {
         let path = "/\(kind)/150000/400000/bounded"
         let run = try await curl(["--max-time", "120", "-o", shared.bed.path("bounded-\(kind)"), url(path)])
@@ -109,7 +109,7 @@ struct DownloadTests {
         #expect(try pauses(of: line) == [0, 250, 500, 1000, 2000, 4000, 8000, 8000])
     }
 
-    /// What was waited before each try, in milliseconds, by the log.
+    /// The pauses before each try in milliseconds, from the log.
     private func pauses(of line: LogEvent) throws -> [Int] {
         try shared.proxy.events.all("download.resume").filter { $0["task"] == line["task"] }
             .map { Int((try #require($0["pause"].flatMap { Double($0) }) * 1000).rounded()) }
@@ -123,7 +123,7 @@ struct DownloadTests {
         #expect(try await isRight(file, 400_000))
         let line = try await shared.proxy.events.first("exchange") { $0["path"] == path }
         #expect(try pauses(of: line) == [0, 1000, 0])
-        // Who wants to be left alone for an hour isn't waited for.
+        // A Retry-After of an hour is not waited for.
         let far = "/far/150000/400000/said"
         #expect(try await !curl(["-o", shared.bed.path("far"), url(far)]).succeeded)
         let ended = try await shared.proxy.events.first("exchange") { $0["path"] == far }
@@ -131,7 +131,7 @@ struct DownloadTests {
         #expect(try await asked(far).count == 2)
     }
 
-    /// What the client asked for in part is the client's to continue, and so is another method.
+    /// A request for a range, or with another method, is the client's to resume.
     @Test func onlyAWholeGETIsContinued() async throws {
         let path = "/good/150000/400000/own"
         let run = try await curl(["-r", "100000-", "-o", shared.bed.path("own"), url(path)])
@@ -207,9 +207,9 @@ struct DownloadTests {
         #expect(try await tasks().isEmpty)
     }
 
-    /// A slow reader holds the download back, and neither the proxy's memory nor the rest of the body grows for it.
+    /// A slow reader slows the download down. The proxy's memory doesn't grow for it, or for the length of the body.
     @Test func memoryStaysFlat() async throws {
-        // A proxy that does nothing else.
+        // A proxy without other traffic.
         try await withTestBed { bed in
             let alone = try await DownloadBed.prepare(bed)
             let length = 96_000_000
@@ -231,7 +231,7 @@ struct DownloadTests {
         let run = try await curl(["--limit-rate", "4M", "--max-filesize", "1", "-o", "/dev/null", url(path)])
         #expect(!run.succeeded)
         _ = try await shared.proxy.events.first("exchange") { $0["path"] == path }
-        // Nobody asks for more once it is over.
+        // No range is requested after the client has left.
         let count = try await asked(path).count
         #expect(try await asked(path).count == count)
     }

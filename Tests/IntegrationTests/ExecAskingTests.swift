@@ -2,8 +2,8 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// Programs that send no name and password to the proxy: it asks `pinproxy exec` whether their connections belong to
-/// its run.
+/// Programs that send the proxy no name and password. The proxy asks `pinproxy exec` whether their connections belong
+/// to its run.
 @Suite(.sharedBed(ExecRefusalBed.prepare), .timeLimit(.minutes(4)))
 struct ExecAskingTests {
     let shared: SharedBed
@@ -19,10 +19,10 @@ struct ExecAskingTests {
         "pinproxy: wrong.test:\(shared.originPort): Certificate pinning failure for wrong.test"
     }
 
-    /// A curl that is told of the proxy without the token.
+    /// A curl that uses the proxy without the token.
     private func plainCurl(_ url: String) -> String { "curl -s -o /dev/null -x \(shared.proxy.url) \(url)" }
 
-    /// Of the programs below: what to run, where `$SITE` is what is asked for, `$HOST` and `$PROXY` (address and port).
+    /// The programs and how to run them. `$SITE` is the URL; `$HOST` and `$PROXY` have the form `host:port`.
     static let programs: [(path: String, script: String)] = [
         ("/usr/bin/curl", #"curl -sS -x "http://$PROXY" "$SITE""#),
         ("/usr/bin/openssl", #"openssl s_client -proxy "$PROXY" -connect "$HOST" -servername wrong.test </dev/null"#),
@@ -43,7 +43,7 @@ struct ExecAskingTests {
 
     @Test(arguments: programs) func whyAProgramWasRefused(path: String, script: String) async throws {
         guard FileManager.default.isExecutableFile(atPath: path) else { return }
-        // Short, as Chromium has a socket in it.
+        // Short, because Chromium puts a socket in it.
         let place = bed.path("p\(UInt32.random(in: 0...UInt32.max))")
         try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
         let run = try await bed.exec(
@@ -52,7 +52,7 @@ struct ExecAskingTests {
                 "PROXY": "127.0.0.1:\(shared.proxy.port)",
             ], "/bin/sh", "-ec", "cd \"$0\"; \(script)", place)
         #expect(!run.succeeded, "\(run)")
-        // Chromium asks its maker's hosts for things besides.
+        // Chromium also makes requests to Google's hosts.
         let told = run.told.filter { $0.contains("wrong.test") }
         #expect(told.count == 1 && told.first?.hasPrefix(refusal) == true, "\(run)")
     }
@@ -67,7 +67,7 @@ struct ExecAskingTests {
         #expect(run.told.count == 1 && run.told.first?.hasPrefix(refusal) == true, "\(run)")
     }
 
-    /// It forgets the port of a URL that has a name and a password in it.
+    /// lynx drops the port of a URL with a name and a password.
     @Test func lynxGetsAURLThatItCanRead() async throws {
         try bed.file("bin/lynx", "#!/bin/sh\necho $https_proxy\n\(plainCurl(wrongURL))\n", mode: 0o755)
         for run in [
@@ -82,7 +82,7 @@ struct ExecAskingTests {
         #expect(run.told.count == 1 && run.told.first?.hasPrefix("pinproxy: denied.test:80: ") == true, "\(run)")
     }
 
-    /// A client that doesn't trust the authority is gone by the time that this is known.
+    /// A client that doesn't trust the authority has left before the proxy knows why.
     @Test func aClientThatDoesNotTrustTheAuthority() async throws {
         let url = "https://right.test:\(shared.originPort)/"
         let run = try await bed.exec(
@@ -93,7 +93,7 @@ struct ExecAskingTests {
             "\(run)")
     }
 
-    /// What was used, however short, is not said to have been gone round.
+    /// A proxy that was used, however briefly, is not reported as bypassed.
     @Test func aProgramThatUsedTheProxyIsNotSaidToHaveGoneRoundIt() async throws {
         let tunnel = try await bed.exec("sh", "-c", plainCurl("https://right.test:\(shared.originPort)/large/3"))
         #expect(tunnel.succeeded && tunnel.errors.isEmpty, "\(tunnel)")
@@ -101,14 +101,14 @@ struct ExecAskingTests {
         #expect(plain.succeeded && plain.errors.isEmpty, "\(plain)")
     }
 
-    /// What the proxy couldn't read came to it all the same.
+    /// Traffic that the proxy couldn't read has still reached it.
     @Test func aProgramThatSpeaksTLSToThePlainPort() async throws {
         let run = try await bed.exec(
             "sh", "-c", "curl -sk --proxy-insecure -x https://127.0.0.1:\(shared.proxy.port) https://right.test/")
         #expect(run.told.count == 1 && run.told.first?.contains("proxy.tls") == true, "\(run)")
     }
 
-    /// What runs in the background has another parent, or none of its own any more.
+    /// A background process has a new parent once its own has exited.
     @Test func whatRunsInTheBackground() async throws {
         let script = """
             (setsid sh -c 'until [ -e parent-gone ]; do sleep 0.02; done; \(plainCurl(wrongURL)); touch \
@@ -125,9 +125,9 @@ struct ExecAskingTests {
         #expect(run.told.count == 1 && run.told.first?.hasPrefix(refusal) == true, "\(run)")
     }
 
-    // MARK: Whose it is
+    // MARK: Attribution
 
-    /// Two runs of one user, and programs of his that belong to neither.
+    /// Two runs of one user, and a program of that user outside both.
     @Test func eachIsToldItsOwnAlone() async throws {
         let folder = bed.path("two-\(UUID())")
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -152,7 +152,7 @@ struct ExecAskingTests {
             "\(told)")
     }
 
-    /// As with a token: what the inner run is told, the outer one isn't.
+    /// As with a token, the inner run's refusals are not reported to the outer one.
     @Test func aRunWithinARun() async throws {
         let inner = bed.execArguments([], ["sh", "-c", plainCurl(wrongURL)])
         let run = try await bed.run(
@@ -161,7 +161,7 @@ struct ExecAskingTests {
         #expect(run.told.last?.contains("sent nothing through the proxy as this run") == true, "\(run)")
     }
 
-    /// Not even of its own processes that have become another user's: nobody learns of others' connections.
+    /// A run learns nothing about another user's connections, even if its own process became that user.
     @Test(.enabled(if: getuid() == 0, "needs root, to be another user")) func anotherUsersConnectionIsNotToldOf()
         async throws
     {
@@ -189,7 +189,7 @@ struct ExecAskingTests {
                 """
             #expect(none.told.count == 1 && none.told.first?.hasPrefix(said) == true, "\(none)")
 
-            // One that sends them when it is asked for them, on the same connection or on another.
+            // A client that sends them on request, on the same connection or on another.
             let asked = try await bed.exec(
                 "curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "--proxy-anyauth", "\(shared.url)/large/3")
             #expect(asked.output == "200" && asked.errors.isEmpty, "\(asked)")
@@ -199,7 +199,7 @@ struct ExecAskingTests {
         }
     }
 
-    /// To say yes opens nothing, also where a run of the proxy's own user says it.
+    /// Answering yes grants no access, even from a run of the proxy's own user.
     @Test func aRunThatSaysYesToEverythingLetsNobodyIn() async throws {
         try await withTestBed { bed in
             try await AuthenticationBed.usersFile(in: bed, folder: "proxy")
@@ -213,7 +213,7 @@ struct ExecAskingTests {
 
     // MARK: Runs that misbehave
 
-    /// A run that says yes to all of its user's connections learns what is refused to them, and of nobody else's.
+    /// A run that claims all of its user's connections learns their refusals, and nobody else's.
     @Test func aYesIsBelievedOfTheUsersOwnConnectionsAlone() async throws {
         try await withTestBed { bed in
             let proxy = try await ProxyProcess(
@@ -235,7 +235,7 @@ struct ExecAskingTests {
         }
     }
 
-    /// A question that isn't answered is waited for once; the next ones wait for nobody.
+    /// An unanswered question is waited for once. Later ones don't wait.
     @Test func aRunThatDoesNotAnswerIsAskedOnce() async throws {
         try await withTestBed { bed in
             let proxy = try await ProxyProcess(
@@ -243,7 +243,7 @@ struct ExecAskingTests {
             let run = try await RawRun(in: bed)
             for _ in 0..<3 { #expect(try await proxy.connect(to: "silent.denied.test:443").status == 403) }
             let question = try await run.question()
-            // It is asked again once it has answered, late.
+            // It is asked again after it has answered, late.
             try await run.answer(question, true)
             let asking = Task { () async throws -> Void in
                 repeat {
@@ -264,7 +264,7 @@ struct ExecAskingTests {
         }
     }
 
-    /// Whoever says what it wasn't asked isn't listened to any more: its run is over.
+    /// A client that sends anything but an answer is dropped, and its run ends.
     @Test(arguments: [
         "x\n", "\n", "{}\n", "{\"number\":1,\"is_held\":true}\n", "{\"number\":-1,\"is_held\":true}\n",
         "{\"number\":18446744073709551616,\"is_held\":true}\n", "{\"is_held\":true}\n", "[1,true]\n",
@@ -296,7 +296,7 @@ struct ExecAskingTests {
         }
     }
 
-    /// What is asked for while its run ends waits for nobody.
+    /// A request doesn't wait if its run ends while being asked.
     @Test func aRunThatEndsWhileItIsAsked() async throws {
         try await withTestBed { bed in
             let proxy = try await ProxyProcess(
@@ -312,7 +312,7 @@ struct ExecAskingTests {
     }
 }
 
-/// A run without `pinproxy exec`, which answers as it is told to.
+/// A run without `pinproxy exec`: the test answers the proxy's questions.
 private struct RawRun {
     struct Question: Decodable {
         let number: UInt64

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// `pinproxy exec` stays between the command and whoever started it, and neither notices.
+/// `pinproxy exec` sits between the command and its parent, and neither notices.
 @Suite(.sharedBed(ExecChildBed.prepare), .timeLimit(.minutes(5)))
 struct ExecChildTests {
     let shared: SharedBed
@@ -34,7 +34,7 @@ struct ExecChildTests {
         #expect(try await start("./not-executable").ending() == .exited(126))
     }
 
-    /// What another process sends to `pinproxy exec` is for the command, once.
+    /// A signal from another process is forwarded to the command, once.
     @Test(arguments: [
         ("HUP", SIGHUP), ("INT", SIGINT), ("TERM", SIGTERM), ("USR1", SIGUSR1), ("USR2", SIGUSR2), ("WINCH", SIGWINCH),
     ])
@@ -53,7 +53,7 @@ struct ExecChildTests {
         #expect(try await process.ending() == .exited(1))
     }
 
-    /// The terminal's keys reach both by the kernel: the command must not get them twice.
+    /// The kernel sends the terminal's signals to both: the command must not get them twice.
     @Test(arguments: [[], ["--isolated"]]) func theTerminalsKeys(options: [String]) async throws {
         if options == ["--isolated"], !IsolationBed.isAvailable { return }
         let exec = (["pinproxy"] + bed.execArguments(["--explain-refusals=off"] + options, []).dropFirst()).joined(
@@ -86,7 +86,7 @@ struct ExecChildTests {
         #expect(run.succeeded, "\(run)")
     }
 
-    /// A command that is stopped stops `pinproxy exec`, so that whoever waits for it sees it, and goes on with it.
+    /// A stopped command stops `pinproxy exec`, so that its parent notices. Both continue together.
     @Test func stoppedAndContinued() async throws {
         let process = try await start("sh", "-c", "echo ready; until [ -e continued ]; do sleep 0.02; done; echo over")
         _ = try await process.output.first(awaiting: "the command") { $0 == "ready" ? $0 : nil }
@@ -105,7 +105,7 @@ struct ExecChildTests {
         #expect(try await process.ending() == .exited(0))
     }
 
-    /// As the first process of a container it has others' children too.
+    /// As the first process of a container it also has orphans to reap.
     @Test func nothingIsLeftBehind() async throws {
         let script = "(sleep 0.1 &) ; (exit 3) & wait; echo $PPID; until [ -e looked ]; do sleep 0.02; done"
         let process = try await start("bash", "-c", script)
@@ -117,7 +117,7 @@ struct ExecChildTests {
         #expect(try await process.ending() == .exited(0))
     }
 
-    /// What goes on in the background isn't waited for.
+    /// `pinproxy exec` doesn't wait for background processes.
     @Test func aCommandThatGoesIntoTheBackground() async throws {
         let process = try await start(
             "sh", "-c",
@@ -144,7 +144,7 @@ struct ExecChildTests {
         #expect(await process.output.text.split(separator: " ") == ["0", "1", "2", "3", "7"])
     }
 
-    /// What can't be said isn't, and changes nothing.
+    /// A message that can't be written is dropped, and changes nothing else.
     @Test(arguments: ["2>&-", "2>/dev/full", "0<&- 1>&- 2>&-", "2>&1 | true"])
     func standardErrorIsClosed(redirection: String) async throws {
         let mark = bed.path("ran-\(UUID())")
@@ -157,13 +157,13 @@ struct ExecChildTests {
         #expect(FileManager.default.fileExists(atPath: mark))
     }
 
-    /// A command of its own standard error's: closing it takes nothing from what is told.
+    /// A command may close its standard error: `pinproxy exec` still reports on its own copy.
     @Test func theCommandClosesItsStandardError() async throws {
         let run = try await bed.exec("sh", "-c", "exec 2>&-; curl -s https://nowhere.onion/; true")
         #expect(run.succeeded && run.told.count == 1, "\(run)")
     }
 
-    /// nohup's word to ignore a hang-up holds for the command.
+    /// A hang-up ignored by nohup stays ignored for the command.
     @Test func ignoredSignalsStayIgnored() async throws {
         let process = try await start(
             "bash", "-c", "echo ready; until [ -e hung-up ]; do sleep 0.02; done; exit 3", launcher: ["nohup"])

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinproxyClients
 
-/// Clients that don't trust the proxy's authority and say nothing are told of; others aren't.
+/// Clients that distrust the proxy's authority and leave silently are reported; others aren't.
 @Suite(.sharedBed(ExecRefusalBed.prepare), .timeLimit(.minutes(5)))
 struct ExecDistrustTests {
     let shared: SharedBed
@@ -39,14 +39,14 @@ struct ExecDistrustTests {
                 && run.told[0].contains("it seems not to trust the proxy's authority"), "\(run)")
     }
 
-    /// As browsers open connections to spare: before the one that they ask over, after it, and both.
+    /// Spare connections, as browsers open them: before the one with the request, after it, and both.
     @Test(arguments: ["ask", "close ask", "ask close", "reset notify ask reset", "tls1.2 ask notify"])
     func whoAsksAtAllIsNot(steps: String) async throws {
         let run = try await leave(steps)
         #expect(run.succeeded && run.errors.isEmpty, "\(run)")
     }
 
-    /// A stream that is refused for a field isn't silence. The run learns the reason.
+    /// A stream refused for a malformed field isn't silence. The run learns the reason.
     @Test func whoAsksInAWayThatIsRefusedIsToldThat() async throws {
         let run = try await leave("malformed")
         #expect(run.succeeded && run.told.count == 1, "\(run)")
@@ -54,14 +54,14 @@ struct ExecDistrustTests {
             run.told.first?.hasPrefix("pinproxy: \(host): the client sent a field that is malformed") == true, "\(run)")
     }
 
-    /// What one program of a run asks says nothing of the next.
+    /// A request by one program of a run proves nothing about another program.
     @Test func anotherProgramsRequestIsNoTrust() async throws {
         let run = try await leave("agent:one/1 ask agent:other/1 close")
         #expect(run.succeeded && run.told.count == 1, "\(run)")
         #expect(run.told.first?.hasPrefix("pinproxy: \(host): \(ClientDeparture.cause)") == true, "\(run)")
     }
 
-    /// A real one: git with GnuTLS verifies after the handshake. Nobody else has asked this proxy for anything.
+    /// A real client: git with GnuTLS verifies after the handshake. No other client has used this proxy.
     @Test func gitIsToldInTheRunAndInTheLog() async throws {
         try await withTestBed { bed in
             let shared = try await ExecRefusalBed.prepare(bed)
@@ -70,7 +70,7 @@ struct ExecDistrustTests {
                 options: ["--no-trust"], "env", "-u", "GIT_SSL_CAINFO", "-u", "SSL_CERT_FILE", "git", "ls-remote",
                 "https://\(host)/x")
             guard run.errors.contains("verification failed") else {
-                // A git with OpenSSL says why by an alert.
+                // A git with OpenSSL gives the reason in an alert.
                 #expect(run.told.contains { $0.contains("does not trust") }, "\(run)")
                 return
             }

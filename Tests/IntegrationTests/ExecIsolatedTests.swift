@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// `pinproxy exec --isolated`: nothing but the proxy can be reached, and otherwise the command notices nothing.
+/// `pinproxy exec --isolated`: only the proxy can be reached, and the command notices nothing else.
 @Suite(
     .sharedBed(ExecRefusalBed.prepare), .enabled(if: IsolationBed.isAvailable, "needs network namespaces"),
     .timeLimit(.minutes(5)))
@@ -43,7 +43,7 @@ struct ExecIsolatedTests {
         #expect(off.succeeded && off.output.hasPrefix(shared.proxy.url + "\n") && off.errors.isEmpty, "\(off)")
     }
 
-    /// Neither this machine's own programs, nor any address, nor a name.
+    /// Neither this machine's programs, nor any address, nor a name.
     @Test func nothingElseIsReached() async throws {
         let script = """
             curl -s --noproxy '*' --resolve right.test:\(shared.originPort):127.0.0.1 \(url("right.test")); echo $?
@@ -179,7 +179,7 @@ struct ExecIsolatedTests {
         _ = try await shared.proxy.events.first("exchange") { $0["path"] == "/last-word" }
     }
 
-    /// The door is the run's: what is left in the background has no way out when that is over.
+    /// The door closes with the run: background processes left over have no way out.
     @Test func theDoorEndsWithTheRun() async throws {
         let script = """
             (until [ -e door-closed ]; do sleep 0.02; done; curl -s \(url("right.test")); echo $? > door-tried) > \
@@ -220,7 +220,7 @@ struct ExecIsolatedTests {
 
     // MARK: Users
 
-    /// Numbers, home and files are the user's; nothing of root's comes with it.
+    /// User ID, home and files are the user's; nothing of root's is passed on.
     @Test(.enabled(if: IsolationBed.isAvailableToUsers, "needs root, to be an ordinary user"))
     func anOrdinaryUser() async throws {
         let environment = try IsolationBed.openToUsers(bed)
@@ -237,7 +237,7 @@ struct ExecIsolatedTests {
         #expect(run.ending == .exited(56), "\(run)")
     }
 
-    /// What forbids it is named, and the command isn't run.
+    /// The message names what forbids it, and the command isn't run.
     @Test(
         .enabled(if: getuid() == 0, IsolationBed.whyRoot),
         arguments: [("user/max_user_namespaces", "user.max_user_namespaces is 0: raise it")])

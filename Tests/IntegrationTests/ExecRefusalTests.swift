@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// `pinproxy exec` says why: what the proxy refused for the command, and nothing of anybody else's.
+/// `pinproxy exec` explains what the proxy refused for the command, and for nobody else.
 @Suite(.sharedBed(ExecRefusalBed.prepare), .timeLimit(.minutes(5)))
 struct ExecRefusalTests {
     let shared: SharedBed
@@ -34,7 +34,7 @@ struct ExecRefusalTests {
         #expect(wrong.told.first?.hasSuffix(". Details: run \(advice)") == true, "\(wrong)")
     }
 
-    /// What its rules decide about a request depends on the path.
+    /// Rules depend on the path, so the advice names it.
     @Test func theAdviceNamesTheRequestThatRulesRefused() async throws {
         let run = try await shared.bed.exec(
             "curl", "-s", "-o", "/dev/null", "https://rule.test:\(shared.originPort)/large/3?query")
@@ -44,7 +44,7 @@ struct ExecRefusalTests {
                 && run.told.first?.contains("query") == false, "\(run)")
     }
 
-    /// What holds for the host is what `pinproxy explain` says of it over https://.
+    /// The host's policy is what `pinproxy explain` shows for it over https://.
     @Test func theAdviceAfterPlainHTTPIsAboutTheHost() async throws {
         let run = try await shared.bed.exec("curl", "-s", "-o", "/dev/null", "http://wrong.test/")
         #expect(run.told.count == 1, "\(run)")
@@ -58,7 +58,7 @@ struct ExecRefusalTests {
         #expect(right.succeeded && right.output == "200" && right.errors.isEmpty, "\(right)")
     }
 
-    /// Another run's refusals, and those of programs without a run, are not this one's.
+    /// Refusals of other runs, and of programs without a run, are not reported to this one.
     @Test func onlyTheRunsOwnAreTold() async throws {
         let token = String(repeating: "0", count: 64)
         let proxy = "http://pinproxy-run:\(token)@127.0.0.1:\(shared.proxy.port)"

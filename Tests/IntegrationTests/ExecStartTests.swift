@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// `pinproxy exec --start`: a proxy for the run, where none is running.
+/// `pinproxy exec --start`: starts a proxy for the run, if none is running.
 @Suite(.timeLimit(.minutes(5)))
 struct ExecStartTests {
     /// A configuration, and an origin that it pins rightly and wrongly.
@@ -10,7 +10,7 @@ struct ExecStartTests {
         let roots = try TestRoots()
         let origin = try await PythonPeer.origin(in: bed, chain: roots.chain("right.test", "wrong.test"))
         let wrong = "hosts: [{match: wrong.test, pinning: public-key, pins: [\(String.wrongPin)]}]\n"
-        // The port is somebody else's.
+        // The port is taken by somebody else.
         try ProxyProcess.write(
             to: bed, folder: "proxy", pins: pins ?? wrong, trust: roots.write(to: bed),
             sections: [
@@ -21,7 +21,7 @@ struct ExecStartTests {
         return origin
     }
 
-    /// Whether a proxy has the state directory.
+    /// Whether a proxy is using the state directory.
     private func isRunning(_ bed: TestBed) async throws -> Bool {
         let status = [ProxyProcess.executable, "status", "--config", bed.path("proxy/pinproxy.yaml")]
         return try await bed.run(status, environment: ProxyProcess.environment(in: bed)).succeeded
@@ -91,7 +91,7 @@ struct ExecStartTests {
         }
     }
 
-    /// Several at one time share it, and the last one's end is its end.
+    /// Several concurrent runs share it; it ends with the last one.
     @Test func severalRunsShareIt() async throws {
         try await withTestBed { bed in
             let origin = try await prepare(bed)
@@ -111,7 +111,7 @@ struct ExecStartTests {
             try await eventually("all to run") {
                 (0..<4).allSatisfy { FileManager.default.fileExists(atPath: bed.path("began-\($0)")) }
             }
-            // The one that has started it is among them.
+            // One of these runs started the proxy.
             for number in 0..<4 {
                 #expect(try await isRunning(bed))
                 try bed.file("over-\(number)", "")
@@ -134,18 +134,18 @@ struct ExecStartTests {
             #expect(try await isRunning(bed))
             process.send(signal: SIGKILL)
             try await eventually("its end") { try await !isRunning(bed) }
-            // The command is nobody's now, and goes by itself.
+            // The orphaned command still runs to its end.
             try bed.file("over", "")
             try await eventually("the command's end") { FileManager.default.fileExists(atPath: bed.path("is-over")) }
         }
     }
 
-    /// The terminal's keys are for the command.
+    /// The terminal's signals are for the command.
     @Test func anInterruptIsTheCommands() async throws {
         try await withTestBed { bed in
             let origin = try await prepare(bed)
             let fetch = "curl -sS -o /dev/null -w \"%{http_code}\" https://right.test:\(origin.port)/"
-            // A terminal sends it once; sent by a process, it is also passed on.
+            // A terminal sends it once; from a process, it is forwarded as well.
             let script = "trap 'trap : INT; \(fetch); exit 5' INT; echo ready; while :; do sleep 0.02; done"
             let process = try await bed.start(
                 ["setsid", "--wait"] + bed.execArguments(["--start"], ["bash", "-c", script]),
@@ -160,7 +160,7 @@ struct ExecStartTests {
         }
     }
 
-    /// What keeps it from starting is said, and the command isn't run.
+    /// The message says why it can't start, and the command isn't run.
     @Test func itCannotStart() async throws {
         try await withTestBed { bed in
             _ = try await prepare(bed, pins: "hosts: [{match: a.test, pinnning: none}]\n")

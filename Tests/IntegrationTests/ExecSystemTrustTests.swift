@@ -4,7 +4,7 @@ import Testing
 
 @testable import pinproxy
 
-/// Under `pinproxy exec` programs that read the system's trust stores trust the proxy's authority, and nothing else
+/// Under `pinproxy exec`, programs that read the system's trust stores trust the proxy's authority. Nothing else
 /// changes.
 @Suite(
     .sharedBed(ExecRefusalBed.prepare), .enabled(if: IsolationBed.isMountable, "needs mount namespaces"),
@@ -19,7 +19,7 @@ struct ExecSystemTrustTests {
 
     private func url(_ host: String) -> String { "https://\(host):\(shared.originPort)/large/3" }
 
-    /// Without what the variables say of certificates.
+    /// Without the variables for certificates.
     private static let bare = [
         "env", "-u", "SSL_CERT_FILE", "-u", "SSL_CERT_DIR", "-u", "CURL_CA_BUNDLE", "-u", "PERL_LWP_SSL_CA_FILE",
     ]
@@ -64,7 +64,7 @@ struct ExecSystemTrustTests {
         let right = try await ask("right.test", options)
         #expect(right.succeeded, "\(right)")
         #expect(try await !ask("wrong.test", options).succeeded)
-        // It is the mounts that do it.
+        // The mounts make the difference.
         #expect(try await !ask("right.test", options.filter { $0 != "--trust" } + ["--no-trust"]).succeeded)
     }
 
@@ -75,7 +75,7 @@ struct ExecSystemTrustTests {
         #expect(inside.succeeded && inside.output.contains("/pinproxy-0.pem"), "\(inside)")
         let after = try await bed.run(["sh", "-c", list])
         #expect(before.output == after.output)
-        // What is there stays there, and can't be changed.
+        // The original stays in place, and can't be changed.
         let certificates = try await exec([
             "sh", "-c",
             "ls /etc/ssl/certs | wc -l; (echo x > /etc/ssl/certs/ca-certificates.crt) 2>&1; touch /etc/ssl/certs/x",
@@ -229,22 +229,22 @@ struct ExecSystemTrustTests {
                 environment: ProxyProcess.environment(in: bed).merging(["HOME": home]) { $1 },
                 ["svn", "info", "--non-interactive", url(host)])
         }
-        // It has read an answer of a server that is no Subversion.
+        // It has read an answer from a server that is not a Subversion server.
         let right = try await ask("right.test", "")
         #expect(right.errors.contains("does not support the HTTP/DAV"), "\(right)")
         let wrong = try await ask("wrong.test", "")
         #expect(
             !wrong.errors.contains("HTTP/DAV") && wrong.told.count == 1
                 && wrong.told[0].contains("Certificate pinning failure"), "\(wrong)")
-        // What the user has set counts.
+        // The user's setting applies.
         let elsewhere = try await ask("right.test", "[global]\nhttp-proxy-host = none.test\nhttp-proxy-port = 1\n")
         #expect(!elsewhere.errors.contains("HTTP/DAV"), "\(elsewhere)")
     }
 
     // MARK: Where it can't be had
 
-    /// Without the namespaces the variables are all there is, which is said once. Who asks for the stores isn't served
-    /// without.
+    /// Without namespaces a run gets only the variables, and says so once. A run that requires the stores (`--trust`)
+    /// is refused.
     @Test(.enabled(if: getuid() == 0, IsolationBed.whyRoot)) func namespacesAreForbidden() async throws {
         try await withTestBed { bed in
             _ = try await ProxyProcess(in: bed, trust: nil, sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())"]])
@@ -285,7 +285,7 @@ struct ExecSystemTrustTests {
         }
     }
 
-    /// Python's certifi, which yt-dlp and others ask in place of the system.
+    /// Python's certifi, which yt-dlp and others use instead of the system's store.
     @Test func whatProgramsBringAlong() async throws {
         let file = "tool/lib/python3.99/site-packages/certifi/cacert.pem"
         try bed.file(file, "nothing\n", mode: 0o644)
@@ -298,9 +298,9 @@ struct ExecSystemTrustTests {
         #expect(try bed.contents(file) == "nothing\n")
     }
 
-    // MARK: What is told
+    // MARK: Messages
 
-    /// The terminal's cursor may stand behind what the command has written.
+    /// The command's output may leave the terminal's cursor in the middle of a line.
     @Test func aLineOfItsOwn() async throws {
         let terminal = """
             import fcntl, os, pty, struct, sys, termios

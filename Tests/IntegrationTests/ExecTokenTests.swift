@@ -2,14 +2,14 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// The token of a run: who gets one, what it opens, and where it must not come.
+/// A run's token: who gets one, what it grants, and where it must not appear.
 @Suite(.timeLimit(.minutes(5)))
 struct ExecTokenTests {
     private static func credentials(_ pair: String) -> String {
         "Proxy-Authorization: Basic \(Data(pair.utf8).base64EncodedString())\r\n"
     }
 
-    /// Under `setpriv`: a user who isn't the proxy's own.
+    /// Under `setpriv`: a user other than the proxy's own.
     private static let stranger = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
 
     private static func openToStrangers(_ bed: TestBed) throws {
@@ -22,7 +22,7 @@ struct ExecTokenTests {
         chmod(bed.path("proxy/pinproxy.yaml"), 0o644)
     }
 
-    /// On its way it reaches neither an origin nor the log.
+    /// The token reaches neither an origin nor the log.
     @Test func theTokenStaysHere() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed)
@@ -49,7 +49,7 @@ struct ExecTokenTests {
         }
     }
 
-    /// Without `proxy.users` everybody is let in, also with the token of a run that is over.
+    /// Without `proxy.users` every client is admitted, even with the token of a past run.
     @Test func anOldTokenIsNoHindranceWhereNobodyIsAsked() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed)
@@ -61,7 +61,7 @@ struct ExecTokenTests {
         }
     }
 
-    /// The proxy's own user needs no password. Its run's token is worth nothing once it is over, however it ended.
+    /// The proxy's own user needs no password. A run's token expires with the run, however it ends.
     @Test(arguments: [SIGTERM, SIGKILL])
     func aTokenEndsWithItsRun(signal: CInt) async throws {
         try await withTestBed { bed in
@@ -93,8 +93,8 @@ struct ExecTokenTests {
         }
     }
 
-    /// Another user's run is told what is refused, and opens nothing: it takes a user's name and password, which the
-    /// command doesn't get to see.
+    /// Another user's run hears of refusals but has no access. That takes a user's name and password, which the command
+    /// never sees.
     @Test(.enabled(if: getuid() == 0, "needs root, to be another user")) func anotherUserNeedsAPassword() async throws {
         try await withTestBed { bed in
             try await AuthenticationBed.usersFile(in: bed, folder: "proxy")
@@ -127,11 +127,11 @@ struct ExecTokenTests {
             #expect(right.succeeded && right.output.hasSuffix("200") && right.errors.isEmpty, "\(right)")
             #expect(!right.output.contains("secret"), "\(right)")
 
-            // Another proxy's password is none of this one's business.
+            // A password for another proxy is not used here.
             let other = try await exec("http://ada:secret@127.0.0.1:\(port == 1 ? 2 : 1)", fetch)
             #expect(!other.succeeded, "\(other)")
 
-            // A run within a run may do what that one may.
+            // A nested run may do whatever the outer one may.
             let inner = bed.execArguments(
                 ["--state-directory", state],
                 ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "\(shared.url)/large/3"]
@@ -139,7 +139,7 @@ struct ExecTokenTests {
             let nested = try await exec("http://ada:secret@127.0.0.1:\(port)", inner)
             #expect(nested.output == "200", "\(nested)")
 
-            // The user goes, and the run's next request is refused.
+            // Once the user is removed, the run's next request is refused.
             let waiting = try await bed.start(
                 Self.stranger
                     + bed.execArguments(
@@ -189,7 +189,7 @@ struct ExecTokenTests {
         }
     }
 
-    /// What doesn't belong on the socket of runs is answered, and takes nobody's place.
+    /// Invalid requests to the run socket are answered, and take nobody's place.
     @Test func theSocketOfRunsBearsAnything() async throws {
         try await withTestBed { bed in
             let proxy = try await ProxyProcess(in: bed, trust: nil)
@@ -225,7 +225,7 @@ struct ExecTokenTests {
             #expect(rest.contains("\"summary\""), "\(rest)")
             try await eventually("the token to be free") { try await ask(begin).status == 200 }
 
-            // Those who say nothing give way to those who do.
+            // Silent clients give way to active ones.
             var crowd: [RawConnection] = []
             for number in 0..<500 {
                 let connection = try RawConnection(path: path)
@@ -238,7 +238,7 @@ struct ExecTokenTests {
         }
     }
 
-    /// More runs than can be told apart: the command runs all the same, and it is said.
+    /// Beyond the limit of runs the command still runs, and a message says so.
     @Test func tooManyRunsAreSaid() async throws {
         try await withTestBed { bed in
             let port = try bed.port()

@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// `pinproxy exec --transparent`: programs that know nothing of a proxy are held to the pins.
+/// `pinproxy exec --transparent`: programs without proxy support are held to the pins.
 @Suite(
     .sharedBed(ExecTransparentBed.prepare),
     .enabled(if: IsolationBed.isTransparencyAvailable, "needs root, to listen on ports 53, 80 and 443"),
@@ -83,7 +83,7 @@ struct ExecTransparentTests {
         #expect(wrong.told.first?.hasSuffix(". Details: run \(advice)") == true, "\(wrong)")
     }
 
-    /// A program that asks nobody for addresses, and links with nothing.
+    /// A statically linked program that does no name lookups.
     @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/gcc")))
     func aStaticBinary() async throws {
         try bed.file(
@@ -115,7 +115,7 @@ struct ExecTransparentTests {
         #expect(denied.told.count == 1 && denied.told[0].hasPrefix("pinproxy: denied.test:80: "), "\(denied)")
     }
 
-    /// One that knows the proxy goes there, as ever.
+    /// A program with proxy support still uses the proxy.
     @Test func theVariablesStillLeadToTheProxy() async throws {
         let run = try await exec([
             "curl", "-sS", "-o", "/dev/null", "-w", "%{http_connect} %{http_code}", "https://right.test/large/3",
@@ -320,7 +320,7 @@ struct ExecTransparentTests {
                 "\"exists\":false"))
     }
 
-    /// The hosts that the proxy answers for itself are known to no name server.
+    /// No name server knows the hosts that the proxy answers for itself.
     @Test func theProxysOwnTestHosts() async throws {
         let right = try await curl("https://PinProxy.test/")
         #expect(right.output == "pinproxy answers for this host itself." && right.errors.isEmpty, "\(right)")
@@ -335,8 +335,8 @@ struct ExecTransparentTests {
 
     // MARK: This machine
 
-    /// Services on the loopback are as far from the command as from another machine, by name and address, with TLS and
-    /// without.
+    /// Services on the loopback are as unreachable for the command as from another machine, by name and address, with
+    /// TLS and without.
     @Test func theLoopbackOfThisMachineIsNotReached() async throws {
         let names = ["right.test", "plain.test"]
         _ = try await ProxyProcess(
@@ -436,7 +436,7 @@ struct ExecTransparentTests {
         }
     }
 
-    /// Without a proxy to ask there is no network in which the command could do anything.
+    /// Without a proxy the command would have no network, so it isn't run.
     @Test func withoutAProxyTheCommandIsNotRun() async throws {
         try await withTestBed { bed in
             try bed.file("proxy/pinproxy.yaml", "proxy: {listen: 127.0.0.1:1}\npins: null\n")

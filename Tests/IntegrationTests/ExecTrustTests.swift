@@ -72,7 +72,7 @@ struct ExecTrustTests {
         #expect(!wrong.succeeded, "\(wrong)")
     }
 
-    /// A JVM has a store of its own, and browsers have theirs.
+    /// A JVM has its own certificate store, and so do browsers.
     @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/certutil")))
     func browsersStores() async throws {
         let bed = shared.bed

@@ -11,7 +11,7 @@ struct ExpectationTests {
     }
 
     @Test(arguments: [true, false]) func curlTriesAgainWithoutTheExpectation(secure: Bool) async throws {
-        // Beyond 1 MiB curl expects by itself, and then it knows what to do about a 417.
+        // Above 1 MiB curl sends Expect unasked, and then knows how to handle a 417.
         let file = try shared.bed.file("upload-\(UUID())", [UInt8](repeating: 7, count: 2_000_000))
         let url = secure ? shared.url : shared.plainURL
         let run = try await shared.curl("-v", "--expect100-timeout", "30", "-T", file, url + "/refused-expectation")
@@ -19,7 +19,7 @@ struct ExpectationTests {
         #expect(run.output.contains("\"length\": 2000000"), "\(run)")
     }
 
-    /// The client may send its body all the same: no byte of it may be taken for a request.
+    /// The client may send its body anyway: no byte of it may be taken for a request.
     @Test func theBodyIsNoRequest() async throws {
         let connection = try RawConnection(to: shared.proxy)
         let host = "\(OriginBed.name):\(shared.secondOriginPort)"

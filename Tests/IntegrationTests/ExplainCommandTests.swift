@@ -30,7 +30,7 @@ struct ExplainCommandTests {
         let detail: String
     }
 
-    /// The proxy's own words, whatever keeps a host from being reached.
+    /// `explain` prints the proxy's own refusal, whatever keeps a host from being reached.
     @Test(arguments: [
         "wrong.test", "stranger.test", "denied.test", "nowhere.onion", "metadata.test", "closed.test", "plain.test",
         "expired-pins.test", "unchecked.test",
@@ -48,7 +48,7 @@ struct ExplainCommandTests {
         let refusal = try #require(account.refusal)
         #expect(refusal.title == problem.title)
         #expect(refusal.status == problem.status)
-        // A client is told in the last lines who it is, too.
+        // A client's refusal ends with lines about the client.
         let told = problem.detail.components(separatedBy: "\n  client ")[0]
         #expect(refusal.details == told && told.isEmpty == false)
         #expect(!account.let_through)

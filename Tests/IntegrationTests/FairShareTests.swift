@@ -1,11 +1,11 @@
 import Foundation
 import Testing
 
-/// A local user who takes all that one user may have: another one is served all the same. The crowd is nobody's, the
-/// test root's.
+/// A local user takes all that one user may have, and another is still served. The crowd runs as nobody, the test as
+/// root.
 @Suite(.timeLimit(.minutes(5)), .enabled(if: IsolationBed.isTransparencyAvailable, "needs root, to be another user"))
 struct FairShareTests {
-    /// - Parameter text: what each of them sends, with the escapes of Python; `NUMBER` is its number, of four digits.
+    /// - Parameter text: what each of them sends, with Python escapes; `NUMBER` is its number, with four digits.
     private func crowd(_ bed: TestBed, _ count: Int, at place: String, _ text: String = "") async throws -> ChildProcess
     {
         let process = try await bed.start(
@@ -20,7 +20,7 @@ struct FairShareTests {
 
     @Test func comparisonsOfPasswords() async throws {
         try await withTestBed { bed in
-            // Each takes seconds: the test ends the proxy before the second one is done.
+            // Each takes seconds: the test stops the proxy before the second one is done.
             try bed.file("proxy/users", "ada:$2b$16$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e\n")
             let proxy = try await ProxyProcess(in: bed, trust: nil, sections: ["proxy": ["users: users"]])
             // "ada:wrong" with a number each.

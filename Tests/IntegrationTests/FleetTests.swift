@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// Several proxies behind Debian's HAProxy, as docs/fleet.md has it: PROXY headers, checks by `/readyz`, one CA.
+/// Several proxies behind Debian's HAProxy, as in docs/fleet.md: PROXY headers, checks by `/readyz`, one CA.
 @Suite(.timeLimit(.minutes(5)))
 struct FleetTests {
     /// At every address of a test's fleet; the page's, or some that nothing on this machine listens on.
@@ -40,7 +40,7 @@ struct FleetTests {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// What other machines can reach speaks TLS, and wants a token.
+    /// Anything that other machines can reach uses TLS and needs a token.
     private static func admin(
         _ bed: TestBed, _ folder: String, _ roots: TestRoots, at address: String, _ ports: Ports = Ports()
     ) throws -> [String] {
@@ -54,7 +54,7 @@ struct FleetTests {
         ]
     }
 
-    /// Clients that begin a new connection for each request, from an address of their own.
+    /// Clients that open a new connection for each request, all from 127.0.0.9.
     private static let load = """
         import json, signal, socket, ssl, sys, threading
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
@@ -93,7 +93,7 @@ struct FleetTests {
         print(json.dumps({"done": counts[0], "failures": failures[:5]}), flush=True)
         """
 
-    /// HAProxy's own account of a server: its status, and its sessions.
+    /// HAProxy's view of a server: its status, and its sessions.
     private func server(_ name: String, _ bed: TestBed) async throws -> (status: String, sessions: Int, check: String) {
         let stats = try await order("show stat", bed)
         for line in stats.split(separator: "\n") {
@@ -121,7 +121,7 @@ struct FleetTests {
             let network = LoopbackAddress.network()
             let members = [network + ".1", network + ".2"]
             let ports = try Ports.reserved(by: bed)
-            // One CA for both: made by the first.
+            // One CA for both, made by the first.
             let authority = [
                 "certificate: \(bed.path("shared/authority.pem"))", "private_key: \(bed.path("shared/authority.key"))",
             ]
@@ -154,7 +154,7 @@ struct FleetTests {
                     "\(OriginBed.name):\(origin.port)", bed.path("shared/authority.pem"),
                 ])
             try await eventually("both to serve") { proxies.allSatisfy { $0.events.all("exchange").count > 20 } }
-            // The client's own address, which the header brought, and nobody on this machine.
+            // The client's address from the header, and no program of this machine.
             let line = try await proxies[0].events.first("exchange")
             #expect(line["client"]?.hasPrefix("127.0.0.9:") == true && line["client_uid"] == nil, "\(line)")
 
@@ -176,7 +176,7 @@ struct FleetTests {
         }
     }
 
-    /// What the page says to write can be used: the proxies' file, HAProxy's, the play's command and the queries.
+    /// The page's examples work: the proxies' file, HAProxy's, the play's command and the queries.
     @Test func thePageCanBeFollowed() async throws {
         try await withTestBed { bed in
             let blocks = try Documentation.blocks("yaml", of: "docs/fleet.md")
@@ -193,7 +193,7 @@ struct FleetTests {
             try bed.file("haproxy.cfg", try Self.configuration(bed, at: "127.0.0.1", ["127.0.0.2"]))
             let accepted = try await bed.run(["haproxy", "-c", "-f", bed.path("haproxy.cfg")])
             #expect(accepted.succeeded, "\(accepted)")
-            // The play checks a file before it takes the other's place.
+            // The play checks a file before it replaces the other.
             let play = try #require(
                 blocks.first { $0.contains("validate:") }?.split(separator: "\n").first { $0.contains("validate:") })
             let command = play.drop { $0 != ":" }.dropFirst().trimmingCharacters(in: .whitespaces)
@@ -213,7 +213,7 @@ struct FleetTests {
         }
     }
 
-    /// The checks see what `/readyz` says, and not only whether somebody listens.
+    /// The checks heed `/readyz`, not just whether somebody listens.
     @Test func whoIsNotReadyGetsNoClients() async throws {
         try await withTestBed { bed in
             let network = LoopbackAddress.network()
@@ -232,7 +232,7 @@ struct FleetTests {
             try bed.file("haproxy.cfg", file)
             _ = try await bed.start(["haproxy", "-db", "-f", bed.path("haproxy.cfg")], mergingErrors: true)
             try await eventually("it to be up") { (try? await server("proxy1", bed))?.status == "UP" }
-            // A request that keeps the proxy from ending: it drains, and says so.
+            // A request keeps the proxy from exiting: it drains, and reports that.
             let busy = try RawConnection(port: ports.proxy, at: network + ".9")
             try await busy.send(
                 "GET http://127.0.0.1:\(origin.port)/hold/fleet HTTP/1.1\r\nHost: 127.0.0.1:\(origin.port)\r\n\r\n")

@@ -28,7 +28,7 @@ struct FollowedOriginTests {
         try await shared.bed.curl(via: shared.proxy, arguments)
     }
 
-    /// What arrived, of a request that was followed.
+    /// What arrived of a followed request.
     private func received(_ arguments: [String]) async throws -> ReceivedRequest {
         try ReceivedRequest(try await curl(arguments))
     }
@@ -61,7 +61,7 @@ struct FollowedOriginTests {
             "\(run)")
     }
 
-    /// Another scheme is another origin: on plain http, the network could read what came by https.
+    /// Another scheme is another origin: on plain HTTP the network could read what came over https.
     @Test func anotherSchemeIsAnotherOrigin() async throws {
         func plain(_ host: String, to location: String) -> String {
             "http://\(host).test:\(shared.secondOriginPort)"
@@ -134,7 +134,7 @@ struct FollowedOriginTests {
 
     // MARK: With what
 
-    /// Neither the secrets of the other entry, nor what the client sent to the first one.
+    /// Neither the other entry's secrets, nor what the client sent to the first origin.
     @Test func noSecretIsLent() async throws {
         // Asked for itself it has all.
         let direct = try await received([url("second")])

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// `pinproxy run --handover`: the next proxy serves while this one finishes what is in flight.
+/// `pinproxy run --handover`: the next proxy serves while this one finishes its requests in flight.
 @Suite(.timeLimit(.minutes(5)))
 struct HandoverTests {
     /// The option follows the command's own.
@@ -44,7 +44,7 @@ struct HandoverTests {
         }
     }
 
-    /// Killing only the main process ends no exchange.
+    /// Killing only the main process interrupts no exchange.
     @Test func aKilledMainProcessIsAHandover() async throws {
         try await withTestBed { bed in
             let shared = try await prepare(bed)

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The test bed itself: a fault here would make every other suite's result worthless.
+/// The test bed itself: a fault here would make all other results worthless.
 @Suite(.timeLimit(.minutes(5)))
 struct HarnessTests {
     @Test func aProgramRunsWithNothingInherited() async throws {
@@ -13,7 +13,7 @@ struct HarnessTests {
         }
     }
 
-    /// Every event that a test's proxy writes is held against the schema when the bed ends.
+    /// Every event of a test's proxy is checked against the schema when the bed ends.
     @Test(arguments: [
         (#""event":"exchange","task":1,"method":"GET","status":200,"bytes_up":1,"bytes_down":2,"duration":0.25"#, 0),
         (#""event":"exchange","task":"1","method":"GET","status":200,"bytes_up":1,"bytes_down":2,"duration":0.25"#, 1),

@@ -2,10 +2,11 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// Who learns what of a refused origin, and when its client is looked for.
+/// Who learns what about a refused origin, and when its client is looked up.
 @Suite(.timeLimit(.minutes(5)))
 struct IncidentEvidenceTests {
-    /// Scripts of a page read what comes inside its connection: who the client is, and where names lead, is not theirs.
+    /// A page's scripts can read the response inside its connection. They must not learn who the client is, or where
+    /// names resolve to.
     @Test(arguments: ["application/json", "text/html"])
     func whatIsAnsweredInsideNamesNobody(form: String) async throws {
         try await withTestBed { bed in
@@ -26,7 +27,7 @@ struct IncidentEvidenceTests {
                 via: proxy, ["https://api.test:\(first.port)" + RuleBed.answer("x", answer), "-H", "Accept: \(form)"])
             let event = try await proxy.events.first("pin.mismatch")
             let line = try await proxy.events.first("exchange") { $0["task"] == event["task"] }
-            // A request that isn't CONNECT waits for no search.
+            // A request other than CONNECT waits for no lookup.
             let program = [event["client_exe"]].compactMap(\.self)
             let known =
                 program + [

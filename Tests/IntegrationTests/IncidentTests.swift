@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// What is known of a refused origin: where it is told, and what is kept of it.
+/// What is known about a refused origin: where it is reported, and what is kept.
 @Suite(.timeLimit(.minutes(5)))
 struct IncidentTests {
     /// A proxy with an entry for `api.test`, and `openssl s_server` at the same port of every loopback address.
@@ -37,7 +37,7 @@ struct IncidentTests {
                     "openssl", "s_server", "-accept", "0.0.0.0:\(port)", "-cert", certificate, "-cert_chain",
                     certificate, "-key", key, "-www",
                 ] + options)
-            // It names a port that the system chose, and no other.
+            // It only names a port that the system chose.
             let chosen = try await server.output.first(awaiting: "s_server's port") { line in
                 line.hasPrefix("ACCEPT") ? line.split(separator: ":").last.flatMap { UInt16($0) } ?? port : nil
             }
@@ -50,7 +50,7 @@ struct IncidentTests {
             (server, _) = try await Self.serve(leaf, in: bed, port: port, options)
         }
 
-        /// Moves the host, and has the proxy forget where it was.
+        /// Moves the host, and makes the proxy forget its old address.
         func move(to address: String) async throws {
             try bed.file("proxy/hosts", "\(address) api.test\n")
             #expect(try await proxy.reload().name == "config.reload")
@@ -79,7 +79,7 @@ struct IncidentTests {
             return samples.reduce(0) { $0 + (Double($1.split(separator: " ").last ?? "") ?? 0) }
         }
 
-        /// What the page says at its top, in a real browser.
+        /// The text at the top of the page, in a real browser.
         func expectPage(_ headline: String) async throws {
             let page = try await bed.run([
                 "/usr/bin/python3", "-u", PythonPeer.path("page.py"), "http://127.0.0.1:\(admin.port)/",
@@ -98,7 +98,7 @@ struct IncidentTests {
         "hosts:\n  - {match: api.test, pinning: public-key, pins: [\(pin)]\(more)}\n"
     }
 
-    // MARK: What is told
+    // MARK: Reports
 
     @Test(arguments: ["-tls1_3", "-tls1_2"])
     func aRefusalNamesTheConnectionEverywhere(version: String) async throws {
@@ -158,7 +158,7 @@ struct IncidentTests {
             let status = try await test.admin.ask("GET", "/status").body
             #expect(status.contains("The connection:\\n  address   \(address)"), "\(status)")
 
-            // explain, which is a client of its own.
+            // `explain` makes its own connection.
             let explained = try await test.json("explain", "api.test:\(test.port)")
             #expect(explained["address"] as? String == address && explained["tls_version"] as? String == spoken)
             #expect(explained["resolver"] as? String == "hosts file", "\(explained)")
@@ -181,7 +181,7 @@ struct IncidentTests {
         }
     }
 
-    /// A chain that the anchors don't vouch for, also of a tunnel.
+    /// A chain that the anchors don't trust, also for a tunnel.
     @Test(arguments: ["intercept", "verify-tunnel"])
     func anUntrustedChainIsAnIncidentToo(action: String) async throws {
         try await withTestBed { bed in
@@ -212,7 +212,7 @@ struct IncidentTests {
             #expect(try await test.incidents().isEmpty)
             #expect(try await test.open() == 0)
 
-            // A key that isn't pinned, of the same issuer.
+            // An unpinned key, of the same issuer.
             let second = try roots.leaf("api.test")
             try await test.serve(second)
             #expect(try await test.connect().status == 502)
@@ -247,7 +247,7 @@ struct IncidentTests {
             #expect(!again.succeeded && again.errors.contains("is there already, and is not overwritten"), "\(again)")
             #expect(try String(contentsOfFile: file, encoding: .utf8) == text)
 
-            // Acknowledged, it leaves the page and the alert, and the policy goes on.
+            // Once acknowledged, it leaves the page and the alert. The policy still applies.
             let ack = try await test.control.pinproxy("incidents", "ack", String(id.prefix(8)))
             #expect(ack.succeeded && ack.output.contains(id), "\(ack)")
             #expect(try await test.open() == 0)
@@ -257,7 +257,7 @@ struct IncidentTests {
             #expect(try await test.connect().status == 502)
             #expect(try await test.open() == 0, "the same chain from the same address")
             try await test.expectPage("Healthy")
-            // From another address it is news, and so is another chain.
+            // Another address makes a new incident, and so does another chain.
             try await test.move(to: "127.0.0.2")
             #expect(try await test.connect().status == 502)
             #expect(try await test.open() == 1)
@@ -390,7 +390,7 @@ struct IncidentTests {
             _ = try await other.events.first("exchange") { $0["method"] == "CONNECT" && $0["host"] == "api.test" }
             let refused = try await test.control.pinproxy("pin", host, "--via", other.url)
             #expect(!refused.succeeded && refused.errors.contains("407"), "\(refused)")
-            // Arguments are seen by everybody.
+            // Arguments are visible to everybody.
             let told = try await test.control.pinproxy("pin", host, "--via", "http://ada:secret@127.0.0.1:9")
             #expect(told.ending == .exited(2) && told.errors.contains("--via-credentials"), "\(told)")
             #expect(!told.errors.contains("secret@"), "\(told)")

@@ -77,13 +77,13 @@ struct InstallTests {
         }
     }
 
-    /// How much of the machine the service may touch; 0 is nothing (systemd-analyze(1)). NotifyAccess=all counts 0.2.
+    /// The service's exposure, where 0 is fully confined (systemd-analyze(1)). NotifyAccess=all counts 0.2.
     @Test(
         .enabled(if: IsolationBed.isMountable, "needs mount namespaces"),
         arguments: ["pinproxy.service", "pinproxy-signer.service"])
     func theServiceIsConfined(unit: String) async throws {
         try await withTestBed { bed in
-            // It makes /run/systemd where there is none, which is root's to do.
+            // It creates a missing /run/systemd, which needs root.
             let root = getuid() == 0 ? [] : ["--user", "--map-root-user"]
             let launcher =
                 ["unshare"] + root + ["--mount", "sh", "-c", "mount -t tmpfs none /run && exec \"$@\"", "sh"]

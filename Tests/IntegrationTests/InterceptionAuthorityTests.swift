@@ -2,8 +2,8 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// The authority that programs trust for the proxy's sake is not one that the proxy trusts. Otherwise
-/// whoever gets hold of its key could speak for every origin, as with Superfish and eDellRoot.
+/// The proxy does not trust its own authority, though programs do. Otherwise anyone with its key could impersonate
+/// every origin, as with Superfish and eDellRoot.
 @Suite(.timeLimit(.minutes(5)))
 struct InterceptionAuthorityTests {
     /// A certificate for the host, signed with the key of the proxy's authority.
@@ -42,7 +42,7 @@ struct InterceptionAuthorityTests {
             let trust = try roots.write(to: bed)
             let proxy = try await ProxyProcess(in: bed, trust: trust, hosts: ["forged.test": "127.0.0.1"])
             let origin = try await OpenSSLServer(in: bed, chain: forge("forged.test", for: proxy, in: bed), ["-www"])
-            // The certificate is good: to a program that trusts the authority, the host is genuine.
+            // The certificate is valid: to a program that trusts the authority, the host is genuine.
             let direct = try await bed.run([
                 "curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "--cacert", proxy.authority, "--resolve",
                 "forged.test:\(origin.port):127.0.0.1", "https://forged.test:\(origin.port)/",
@@ -51,7 +51,7 @@ struct InterceptionAuthorityTests {
             let authority = "forged.test:\(origin.port)"
             Expected.refused(502, "certificate").check(try await proxy.connect(to: authority), host: "forged.test")
 
-            // Not even if it stands among the roots, as it does in the system's after `ca install`.
+            // Not even if it is among the roots, as it is in the system's after `ca install`.
             try ProxyProcess.write(
                 to: bed, folder: "proxy", pins: "hosts: []\n", trust: "\(trust), \(proxy.authority)")
             #expect(try await proxy.reload().name == "config.reload")
@@ -75,7 +75,7 @@ struct InterceptionAuthorityTests {
         }
     }
 
-    /// Whoever has the key of a limited authority can be no other server, by OpenSSL's own judgement.
+    /// With a limited authority's key nobody can impersonate another server: OpenSSL rejects the certificate.
     @Test func aLimitedAuthorityIsOnlyGoodForItsNames() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(

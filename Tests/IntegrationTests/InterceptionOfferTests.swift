@@ -2,8 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// What the proxy offers to origins, as an origin records it: the same to every origin, and whatever
-/// the client in front of it can do.
+/// What the proxy offers to origins, as an origin records it: the same to every origin, whatever its client supports.
 @Suite(.sharedBed(WeakOrigin.prepare), .timeLimit(.minutes(5)))
 struct InterceptionOfferTests {
     let shared: SharedBed
@@ -12,7 +11,7 @@ struct InterceptionOfferTests {
         shared = try sharedBed()
     }
 
-    /// What of a ClientHello a client's weakness could change.
+    /// The parts of a ClientHello that a client's weakness could change.
     private static let offer = [
         "version", "versions", "suites", "groups", "signatures", "compressions", "extensions", "protocols",
     ]
@@ -41,7 +40,7 @@ struct InterceptionOfferTests {
         // The left byte is a digest (4: SHA-256 and up) or 8, RSA-PSS and Ed25519; DSA's right byte is 2.
         #expect(signatures.allSatisfy { $0 >> 8 >= 4 && ($0 >> 8 == 8 || $0 & 0xFF != 2) }, "\(signatures)")
         let extensions = try numbers(hello, "extensions")
-        // Renegotiation is secure (RFC 5746): OpenSSL 3.0 says so by a suite, 3.5 by renegotiation_info.
+        // Renegotiation is secure (RFC 5746): OpenSSL 3.0 signals it by a cipher suite, 3.5 by renegotiation_info.
         #expect(suites.contains(0x00FF) != extensions.contains(0xFF01), "\(suites), \(extensions)")
         // extended_master_secret is there; heartbeat, early_data and pre-shared keys of others are not.
         #expect(extensions.contains(23))
@@ -52,8 +51,8 @@ struct InterceptionOfferTests {
         try #require(event[field]).split(separator: ",").compactMap { Int($0) }
     }
 
-    /// Behind an interceptor it is the interceptor's TLS that protects: a client of twenty years ago and
-    /// one of today must make no difference to the origin.
+    /// Only the interceptor's TLS protects the connection to the origin. A client of twenty years ago and one of today
+    /// must not make a difference.
     @Test func theClientsOfferChangesNothing() async throws {
         let authority = "sound-1-2.weak.test:\(shared.originPort)"
         let clients = [
@@ -62,7 +61,7 @@ struct InterceptionOfferTests {
             ["-no_tls1_3", "-comp", "-cipher", "ALL:COMPLEMENTOFALL:@SECLEVEL=0"],
         ]
         for options in clients {
-            // Each request of theirs ends its upstream connection, so that the next makes its own.
+            // Each request closes its upstream connection, so that the next opens a new one.
             let run = try await shared.bed.run(
                 [
                     "openssl", "s_client", "-quiet", "-proxy", "\(shared.proxy.address):\(shared.proxy.port)",
@@ -71,7 +70,7 @@ struct InterceptionOfferTests {
                 input: Array("GET / HTTP/1.1\r\nHost: \(authority)\r\nConnection: close\r\n\r\n".utf8))
             #expect(run.output.contains("hello"), "\(run)")
         }
-        // Without TLS of its own, too.
+        // A client without TLS, too.
         let plain = try RawConnection(to: shared.proxy)
         try await plain.send("GET https://\(authority)/ HTTP/1.0\r\nHost: \(authority)\r\n\r\n")
         #expect(try await plain.response().status == 200)

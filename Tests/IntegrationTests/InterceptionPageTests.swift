@@ -1,12 +1,12 @@
 import Foundation
 import Testing
 
-/// docs/interception.md names the test that shows each claim: none of them may be gone.
+/// docs/interception.md names the test for each claim: none of them may be missing.
 @Suite struct InterceptionPageTests {
     private static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
-    /// Every `Suite/test` of the page.
+    /// Every `Suite/test` on the page.
     private func named() throws -> [(suite: String, test: String)] {
         let page = try String(contentsOf: Self.root.appending(path: "docs/interception.md"), encoding: .utf8)
         return page.matches(of: /`(?<suite>[A-Z]\w*Tests)\/(?<test>[^`]+)`/).map {
@@ -14,8 +14,7 @@ import Testing
         }
     }
 
-    /// The sources of each suite: a suite may have one of the same name in another target, and
-    /// extensions in other files.
+    /// The sources of each suite. A suite may have a namesake in another target, and extensions in other files.
     private func sources() throws -> [String] {
         let folder = Self.root.appending(path: "Tests").path
         let files = try #require(FileManager.default.enumerator(atPath: folder))

@@ -1,10 +1,10 @@
 import Foundation
 import Testing
 
-/// `limits.bodies`: the bytes of all bodies that the proxy keeps at one time.
+/// `limits.bodies`: the total bytes of all bodies that the proxy keeps at once.
 @Suite(.timeLimit(.minutes(5)))
 struct KeptBodiesTests {
-    /// The proxy and an origin, with a budget of so many bytes.
+    /// The proxy and an origin, with a budget of this many bytes.
     private struct Bed {
         let shared: SharedBed
         let admin: AdminClient
@@ -68,7 +68,7 @@ struct KeptBodiesTests {
             return (client, name)
         }
 
-        /// The same, when it is held.
+        /// The same, once it is held.
         func heldInMemory(_ rule: String, at url: String? = nil) async throws -> (client: ChildProcess, name: String) {
             let before = try await inUse
             let held = try await held(rule, at: url)
@@ -110,7 +110,7 @@ struct KeptBodiesTests {
             let answers = try await withThrowingTaskGroup(of: RawResponse.self) { group in
                 for client in clients {
                     group.addTask {
-                        // Who was refused may have been left alone by now.
+                        // Refused clients may have been disconnected by now.
                         try? await client.send(rest)
                         return try await client.response()
                     }
@@ -123,14 +123,14 @@ struct KeptBodiesTests {
             let others = answers.filter { $0.status != 200 }
             #expect(others.count == refused && others.allSatisfy { Self.isRefusal($0.description) }, "\(others)")
             try await budget.allIsGivenBack()
-            // The log has one line when it strikes and one when it ends.
+            // The log has one line when the limit is reached, and one when that ends.
             let events = budget.shared.proxy.events
             let struck = try await events.first("bodies.limit")
             #expect(struck["level"] == "warning" && struck["limit"] == "\(1 << 20)", "\(struck)")
             let over = try await events.first("bodies.limit") { $0["effect"] == "over" }
             #expect(over["not_kept"] == "\(refused)", "\(over)")
             #expect(events.all("bodies.limit").count == 2)
-            // There is room again.
+            // There is memory again.
             let again = try await budget.post(length, sending: length)
             #expect(try await again.response().status == 200)
         }
@@ -149,7 +149,7 @@ struct KeptBodiesTests {
             for _ in 0..<40 { clients.append(try await budget.post(length, sending: 2)) }
             try await withThrowingTaskGroup(of: Void.self) { group in
                 let rest = [UInt8](repeating: 0x78, count: sent - 2)
-                // Who is refused is left alone after a while.
+                // A refused client is disconnected after a while.
                 for client in clients { group.addTask { try? await client.send(rest) } }
                 try await group.waitForAll()
             }
@@ -179,7 +179,7 @@ struct KeptBodiesTests {
         }
     }
 
-    /// A body for which there is no room isn't asked for.
+    /// No 100 is sent for a body that doesn't fit.
     @Test func noBodyIsAskedForWithoutRoom() async throws {
         try await withTestBed { bed in
             let budget = try await Bed(bed, bodies: "64KiB", inspected: "64KiB")
@@ -218,7 +218,7 @@ struct KeptBodiesTests {
                 let text = try await Self.text(of: client)
                 #expect(text.hasPrefix("HTTP/1.1 200 ") && text.hasSuffix("1,1"), "\(text.prefix(300))")
             }
-            // Those that are held are judged all the same: this is no JSON.
+            // Held ones are still checked: this is not JSON.
             for (client, name) in kept {
                 try await budget.release(name)
                 let text = try await Self.text(of: client)
@@ -243,7 +243,7 @@ struct KeptBodiesTests {
 
     // MARK: Replay
 
-    /// What can't be kept to be sent again is sent once.
+    /// A body that can't be kept for a retry is sent once.
     @Test func aRequestGoesOnWithoutBeingKept() async throws {
         try await withTestBed { bed in
             let budget = try await Bed(bed, bodies: "192KiB", inspected: "64KiB")

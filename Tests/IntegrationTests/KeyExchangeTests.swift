@@ -1,8 +1,8 @@
 import PinproxyTestAuthority
 import Testing
 
-/// The groups of both sides' key exchanges, with OpenSSL as the other end: whatever it offers alone is accepted, and
-/// where both have post-quantum key exchange the proxy doesn't take it away.
+/// The key exchange groups of both sides, with OpenSSL as the peer. Any group that it offers alone is accepted. If both
+/// support post-quantum key exchange, the proxy keeps it.
 @Suite(.timeLimit(.minutes(5)))
 struct KeyExchangeTests {
     /// - Parameter group: of both ends; nil: their own choice.

@@ -39,7 +39,7 @@ struct LearnTests {
                 environment: ProxyProcess.environment(in: bed))
         }
 
-        /// A `learn --for` that has told the proxy and waits.
+        /// A `learn --for` that has notified the proxy and waits.
         func learning(for time: String) async throws -> ChildProcess {
             let learning = try await bed.start(
                 [ProxyProcess.executable, "learn", "--for", time, "--config", bed.path("proxy/pinproxy.yaml")],
@@ -74,7 +74,7 @@ struct LearnTests {
                     "report.test", "pinning: public-key", "enforcement: report",
                     "pins:", "  - \(String.wrongPin)   # on purpose") + "\n# the end\n"
             let bed = try await Bed(bed, pins: pins)
-            // What comes before is not recorded.
+            // Earlier connections are not recorded.
             try await bed.get("other.test")
             let learning = try await bed.learning(for: "1h")
             try await bed.get("new.test")
@@ -84,7 +84,7 @@ struct LearnTests {
             #expect(!learned.output.contains("match: other.test"), "\(learned)")
             #expect(try bed.bed.contents("proxy/pins.yaml") == pins)
 
-            // The working directory is above the pin file: it is named from there.
+            // The working directory is above the pin file, so the path is relative to it.
             #expect(learned.output.hasPrefix("--- proxy/pins.yaml\n"), "\(learned)")
             let patch = try await bed.bed.run(["patch", "-p0"], input: Array((learned.output + "\n").utf8))
             #expect(patch.succeeded && patch.output == "patching file proxy/pins.yaml", "\(patch)\n\(learned)")
@@ -131,7 +131,7 @@ struct LearnTests {
             let learned = try await bed.pinproxy("learn")
             #expect(learned.output.contains("match: new.test:\(bed.originPort)"), "\(learned)")
             #expect(!learned.output.contains("match: other.test"), "\(learned)")
-            // Nobody else may read where somebody has been.
+            // Nobody else may read which hosts were visited.
             let file = bed.bed.path("proxy/state/pinproxy/chains.json")
             #expect(try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int == 0o600)
 
@@ -145,7 +145,7 @@ struct LearnTests {
     @Test func theDiffIsPrintedWhenTheTimeIsOver() async throws {
         try await withTestBed { bed in
             let bed = try await Bed(bed, pins: "hosts:\n" + Self.entry("recorded.test", "record: true"))
-            // Recorded without a learn: the entry asks for it.
+            // Recorded without a `learn`: the entry requests it.
             try await bed.get("recorded.test")
             try await bed.get("new.test")
             let learned = try await bed.pinproxy("learn", "--for", "1s")
@@ -190,7 +190,7 @@ struct LearnTests {
         }
     }
 
-    /// Nobody runs that could be asked: what an earlier proxy has left is changed.
+    /// No proxy is running to be asked: an earlier proxy's file is changed.
     @Test func whatAProxyThatHasEndedLearnsIsChangedInItsFile() async throws {
         try await withTestBed { bed in
             var bed = try await Bed(bed, pins: "hosts: []\n")

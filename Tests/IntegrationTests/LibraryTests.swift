@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The libraries that the program runs with: what they are, and whether they are still those on disk.
+/// The libraries that the program runs with: their versions, and whether they are still those on disk.
 @Suite(.timeLimit(.minutes(5)))
 struct LibraryTests {
     @Test func theirVersionsAreTold() async throws {
@@ -24,7 +24,7 @@ struct LibraryTests {
         }
     }
 
-    /// As an upgrade by dpkg does it: a new file is renamed over the old one.
+    /// The way dpkg upgrades: a new file is renamed over the old one.
     @Test func oneThatWasReplacedIsTold() async throws {
         try await withTestBed { bed in
             let list = try await bed.run(["ldd", ProxyProcess.executable])
@@ -48,7 +48,7 @@ struct LibraryTests {
             #expect(status.output.contains("restart it: replaced on disk since the start: \(library)\n"), "\(status)")
             #expect(
                 try await AdminClient(proxy).ask("GET", "/metrics").body.contains("pinproxy_replaced_libraries 1\n"))
-            // Looked at daily, and after a reload.
+            // Checked daily, and after a reload.
             #expect(try await proxy.reload().name == "config.reload")
             let told = try await proxy.events.first("library.replaced")
             #expect(told["libraries"] == library && told["effect"]?.contains("restart") == true, "\(told)")

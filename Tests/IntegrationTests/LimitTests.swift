@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// `limits.clients` and the descriptors of the process: who comes too late waits, and the log says so once
-/// when it begins and once when it is over.
+/// `limits.clients` and the descriptors of the process. Clients over the limit wait, and the log says so once at the
+/// beginning and once at the end.
 @Suite(.timeLimit(.minutes(5)))
 struct LimitTests {
     private static let question = "GET / HTTP/1.1\r\nHost: proxy.test\r\n\r\n"

@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// Every limit of one request or response: one below it and at it an exchange is made, one above it is refused, with
-/// the status and the cause that the documentation names. `limits.clients` is in ``LimitTests``, `limits.bodies` in
-/// ``KeptBodiesTests``, `limits.minimum_rate` in ``MinimumRateTests``.
+/// Every limit of one request or response. Just below it and at it an exchange succeeds; above it, it is refused with
+/// the documented status and cause. `limits.clients` is in ``LimitTests``, `limits.bodies` in ``KeptBodiesTests``,
+/// `limits.minimum_rate` in ``MinimumRateTests``.
 @Suite(.sharedBed(LimitsBed.prepare), .timeLimit(.minutes(5)))
 struct LimitsTableTests {
     let shared: SharedBed
@@ -15,10 +15,10 @@ struct LimitsTableTests {
     struct Limit: Sendable, CustomTestStringConvertible {
         let name: String
         let most: Int
-        /// What an exchange beyond it gets, and a word of the reason.
+        /// The status above the limit, and a word of the reason.
         let status: Int
         let reason: String
-        /// A request that has so many of what is limited.
+        /// A request with this much of what is limited.
         let request: @Sendable (_ count: Int, _ url: String) -> String
         var testDescription: String { name }
     }
@@ -54,7 +54,7 @@ struct LimitsTableTests {
 
     private static func fields(_ count: Int) -> String { String(repeating: "X:\r\n", count: max(count, 0)) }
 
-    /// A head of exactly so many bytes.
+    /// A head of exactly this many bytes.
     private static func padded(_ head: String, to count: Int) -> String {
         head + "X-Long: " + String(repeating: "x", count: max(count - head.utf8.count - 12, 0)) + "\r\n\r\n"
     }

@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// `pinproxy lint` against the chains that real servers show.
+/// `pinproxy lint` against the chains that real servers present.
 @Suite(.timeLimit(.minutes(5)), .sharedBed(LintBed.prepare))
 struct LintCommandTests {
     private struct Finding: Decodable {
@@ -47,10 +47,10 @@ struct LintCommandTests {
         #expect(rules("listed.test") == ["note no-revocation-list"])
         #expect(rules("unlisted.test") == ["warning no-revocation-list"])
         #expect(rules("**.wild.test") == [])
-        // Entries without pins demand something all the same.
+        // Entries without pins still have requirements.
         #expect(rules("short.test") == ["warning refused-now"])
         #expect(rules("plain.test") == [])
-        // A wildcard is asked through the hosts that were recorded.
+        // A wildcard is checked through its recorded hosts.
         #expect(rules("*.seen.test") == ["warning refused-now"])
         let seen = found.first { $0.entry == "*.seen.test" }
         #expect(
@@ -117,7 +117,7 @@ private enum LintBed {
         }
         try bed.file("proxy/issuer.crl", roots.intermediate.revocationList(day))
         try bed.file("proxy/stranger.crl", TestRoots("Strange").root.revocationList(day))
-        // The pins are those of the chain that the origin shows.
+        // The pins are those of the chain that the origin presents.
         let pin = try await bed.run(
             [
                 ProxyProcess.executable, "pin", "right.test:\(shared.originPort)", "--config",
@@ -144,7 +144,7 @@ private enum LintBed {
                 + entry("**.wild.test", pins) + "  - {match: tunnel.test, action: tunnel}\n"
                 + "  - {match: \"listed.test:\(port)\", crl_files: [issuer.crl]}\n"
                 + "  - {match: \"unlisted.test:\(port)\", crl_files: [stranger.crl]}\n")
-        // As a proxy has recorded them.
+        // As recorded by a proxy.
         try bed.file(
             "proxy/state/pinproxy/chains.json",
             "{\"hosts\": {\"a.seen.test:\(port)\": {\"name\": \"a.seen.test\", \"port\": \(port), \"chains\": []}}}\n")

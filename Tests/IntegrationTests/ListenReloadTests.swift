@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What a reload puts into force beside the policy: where clients are awaited, and the log.
+/// What a reload applies besides the policy: listeners, and the log.
 @Suite(.timeLimit(.minutes(5)))
 struct ListenReloadTests {
     private func rewrite(_ bed: TestBed, _ sections: ProxyProcess.Sections) throws {
@@ -24,7 +24,7 @@ struct ListenReloadTests {
             try rewrite(bed, ["proxy": ["listen: 127.0.0.2:0"]])
             #expect(try await proxy.reload()["listen"] == addresses[1])
             try await eventually("the first to be closed") { (try? RawConnection(to: proxy)) == nil }
-            // Whoever is connected stays.
+            // Connected clients stay.
             try await idle.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
             #expect(try await idle.response().status == 400)
             #expect(proxy.events.all("config.warning").allSatisfy { $0["cause"]?.contains("next start") == false })
@@ -42,7 +42,7 @@ struct ListenReloadTests {
                 error.name == "config.error"
                     && error["cause"]?.contains("127.0.0.1:\(other.port) is already in use") == true, "\(error)")
             #expect((try? RawConnection(to: proxy)) != nil)
-            // Own addresses that stand in the way are named as what they are.
+            // The proxy's own addresses are named as such if they conflict.
             try rewrite(bed, ["proxy": ["listen: 0.0.0.0:\(proxy.port)"]])
             let own = try await proxy.reload()
             #expect(own["cause"]?.contains("while the proxy listens on 127.0.0.1:\(proxy.port)") == true, "\(own)")

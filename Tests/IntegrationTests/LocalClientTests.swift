@@ -1,11 +1,11 @@
 import Foundation
 import Testing
 
-/// Who a client is by the kernel's word, and `clients` of an entry, which decides by it. Programs of other users are
-/// started with setpriv(1), which takes root.
+/// Who a client is, as the kernel says, and the `clients` of an entry, which decide by it. Programs of other users are
+/// started with setpriv(1), which needs root.
 @Suite(.enabled(if: geteuid() == 0, "programs of other users are started"), .timeLimit(.minutes(5)))
 struct LocalClientTests {
-    /// A user that every Debian has, and has nothing else here.
+    /// A user that every Debian has, with nothing else here.
     private static let other = ["setpriv", "--reuid=1", "--regid=1", "--clear-groups"]
 
     private static func entry(_ clients: String, _ more: String = "") -> String {
@@ -18,7 +18,7 @@ struct LocalClientTests {
             environment: shared.proxy.clientEnvironment)
     }
 
-    // MARK: Who may
+    // MARK: Access
 
     @Test func usersAreToldApart() async throws {
         try await withTestBed { bed in
@@ -47,7 +47,7 @@ struct LocalClientTests {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed, pins: Self.entry("executables: [/usr/bin/curl]"))
             #expect(try await get(shared).output.hasSuffix("200"))
-            // A program of another user's: root sees it all the same.
+            // Another user's program: root can still see it.
             #expect(try await get(shared, as: Self.other).output.hasSuffix("200"))
             let answer = try await shared.proxy.connect(to: shared.authority)
             #expect(answer.status == 403, "\(answer)")
@@ -57,7 +57,7 @@ struct LocalClientTests {
         }
     }
 
-    /// In a file system of its own, where another program has the allowed one's name.
+    /// In a separate mount namespace, another program has the allowed one's name.
     @Test func aProgramInDisguiseIsUnknown() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed, pins: Self.entry("executables: [/usr/bin/true]"))
@@ -71,7 +71,7 @@ struct LocalClientTests {
         }
     }
 
-    /// A child that has inherited the connection could send over it too.
+    /// A child that inherited the connection could send over it too.
     @Test func allWhoHoldAConnectionMustBeAllowed() async throws {
         try await withTestBed { bed in
             let python = try FileManager.default.destinationOfSymbolicLink(atPath: "/usr/bin/python3")
@@ -118,7 +118,7 @@ struct LocalClientTests {
 
     // MARK: A proxy without privileges
 
-    /// As the service runs, but for its unit: users are known, and processes of others aren't.
+    /// As the service runs, apart from its unit: users are known, others' processes aren't.
     @Test func withoutPrivilegesUsersAreKnownAndProcessesAreNot() async throws {
         try await withTestBed { bed in
             let origin = try await PythonPeer.origin(in: bed, chain: nil)
@@ -150,12 +150,12 @@ struct LocalClientTests {
             #expect(
                 refused.output.hasSuffix("403")
                     && refused.output.contains("may not look into processes of other users"), "\(refused)")
-            // Those of its own user it can see.
+            // It can still see its own user's processes.
             #expect(try await get("program.test", Self.other).output.hasSuffix("200"))
         }
     }
 
-    /// As with the drop-in of docs/identity.md, in a /proc that hides what may not be looked into, as the unit's does.
+    /// As with the drop-in of docs/identity.md, in a /proc that hides other users' processes, as the unit's does.
     @Test func withTwoCapabilitiesItSeesEveryProcess() async throws {
         try await withTestBed { bed in
             let origin = try await PythonPeer.origin(in: bed, chain: nil)
@@ -257,14 +257,14 @@ struct LocalClientTests {
         }
     }
 
-    /// A connection to the origin that one client has opened is another's as well, and not who may use it.
+    /// A connection to the origin is shared between clients; who may use the host is not.
     @Test func aConnectionAtRestIsNoPass() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(
                 bed, pins: Self.entry("users: [root]"), sections: ["proxy": ["workers: 1"]])
             #expect(try await get(shared).output.hasSuffix("200"))
             #expect(try await get(shared, as: Self.other).output.hasSuffix("403"))
-            // And it outlives a reload that changes nothing.
+            // It survives a reload that changes nothing.
             #expect(try await shared.proxy.reload().name == "config.reload")
             #expect(try await get(shared).output.hasSuffix("200"))
             let reused = try await shared.proxy.events.first("exchange", number: 3)

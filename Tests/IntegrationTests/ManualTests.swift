@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// pinproxy(1), as `make manual` makes it, and what shells complete.
+/// pinproxy(1), as made by `make manual`, and the shells' completions.
 @Suite(.timeLimit(.minutes(5)))
 struct ManualTests {
     @Test func thePageOfTheProgramNamesEveryCommand() async throws {

@@ -10,7 +10,7 @@ struct MaxForwardsTests {
         shared = try sharedBed()
     }
 
-    /// The answer to a request, asked for in the clear or within an intercepted connection.
+    /// The response to a request, sent in plain HTTP or inside an intercepted connection.
     private func ask(_ method: String, _ path: String, _ fields: String, secure: Bool) async throws -> String {
         if secure {
             return try await shared.bed.secureExchange(

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Near the limit of its control group the proxy sheds load: the kernel would end it.
+/// Near the limit of its control group the proxy sheds load, before the kernel kills it.
 @Suite(
     .timeLimit(.minutes(5)),
     .enabled(if: LimitedGroup.isAvailable(.memory), "needs root, and control groups for memory"))
@@ -28,7 +28,7 @@ struct MemoryLackTests {
             try limit.set(taken: 880)
             let said = try await shared.proxy.events.first("memory.limit")
             #expect(said["level"] == "warning" && said["limit"] != nil, "\(said)")
-            // Idle for a second, they are closed, and those that come are served.
+            // After a second idle they are closed, and new clients are served.
             try await eventually("one to be closed") { try await !metrics(shared).contains("\npinproxy_clients 40\n") }
             withExtendedLifetime(idle) {}
             #expect(try await shared.curl(shared.plainURL + "/echo").succeeded)

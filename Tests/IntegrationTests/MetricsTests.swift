@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// `/metrics` of a proxy that has something to tell, read by Prometheus' own tools.
+/// `/metrics` of a proxy with something to report, read by Prometheus' own tools.
 @Suite(.timeLimit(.minutes(5)))
 struct MetricsTests {
     private static let wrong = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
@@ -40,7 +40,7 @@ struct MetricsTests {
         try await withTestBed { bed in
             let shared = try await prepared(bed)
             let admin = try await AdminClient(shared.proxy)
-            // Three requests over one connection, then each way to be refused.
+            // Three requests over one connection, then each kind of refusal.
             _ = try await shared.curl("--max-time", "120", shared.url + "/a", shared.url + "/b", shared.url + "/c")
             let port = shared.originPort
             #expect(try await shared.proxy.connect(to: "pinned.test:\(port)").status == 502)
@@ -115,7 +115,7 @@ struct MetricsTests {
         }
     }
 
-    /// A real Prometheus scrapes, and evaluates the rules that are shipped.
+    /// A real Prometheus scrapes, and evaluates the shipped rules.
     @Test func prometheusScrapesItAndItsRulesStrike() async throws {
         try await withTestBed { bed in
             let shared = try await prepared(bed)
@@ -169,7 +169,7 @@ struct MetricsTests {
         }
     }
 
-    /// What has no series of its own shares one: 1,000 entries have theirs.
+    /// Up to 1,000 entries have their own series; all others share one.
     @Test func labelsAreBounded() async throws {
         try await withTestBed { bed in
             let pins = "hosts:\n" + (0..<1100).map { "  - {match: h\($0).test, action: deny}\n" }.joined()
@@ -188,7 +188,7 @@ struct MetricsTests {
             #expect(refused("(defaults)") == nil || refused("(defaults)") == 0)
             let labels = Set(text.matches(of: /entry="([^"]*)"/).map { String($0.1) })
             #expect(labels.subtracting(["(defaults)", "(others)"]).count == 1000)
-            // And as many after the pin file is another.
+            // The limit holds across a new pin file.
             let fresh = "hosts:\n" + (0..<100).map { "  - {match: n\($0).test, action: deny}\n" }.joined()
             try ProxyProcess.write(to: bed, folder: "proxy", pins: fresh, trust: nil, sections: AdminClient.section)
             #expect(try await proxy.reload().name == "config.reload")

@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// `limits.minimum_rate`: bodies that drip end, and those that pause don't. No other time-out is short enough to end
-/// them.
+/// `limits.minimum_rate`: bodies that drip are cut, and bodies that pause aren't. No other time-out is short enough to
+/// end them.
 @Suite(.timeLimit(.minutes(5)))
 struct MinimumRateTests {
     private static let rate = "minimum_rate: 1KiB/2s"
@@ -29,7 +29,7 @@ struct MinimumRateTests {
             let (shared, url) = try await prepare(bed)
             let before = try await shared.footprint()
             let run = try await shared.curl("-i", "--max-time", "120", "\(url)/\(framing)")
-            // What came of it is there, and its end can't pass for a good one.
+            // What arrived is delivered, with an end that can't pass as complete.
             #expect(
                 !run.succeeded && !run.errors.contains("timed out") && run.output.hasPrefix("HTTP/1.1 200 "), "\(run)")
             #expect(run.output.hasSuffix("xx"), "\(run)")
@@ -39,7 +39,7 @@ struct MinimumRateTests {
         }
     }
 
-    /// What isn't asked for by a rule, and what a rule exempts, outlasts many windows. The client ends it.
+    /// A body without a minimum rate, or exempted by a rule, outlasts many windows. The client ends it.
     @Test(arguments: ["stream", "off", "exempt"]) func whatMayDripIsLeftAlone(_ reason: String) async throws {
         try await withTestBed { bed in
             let (shared, url) = try await prepare(
@@ -63,7 +63,7 @@ struct MinimumRateTests {
         }
     }
 
-    /// A rule's own rate goes before the daemon's.
+    /// A rule's rate takes precedence over the daemon's.
     @Test func aRuleMayAskForMore() async throws {
         try await withTestBed { bed in
             let (shared, url) = try await prepare(
@@ -74,7 +74,7 @@ struct MinimumRateTests {
         }
     }
 
-    /// As any download that breaks off.
+    /// Like any interrupted download.
     @Test func aDownloadThatDripsIsContinued() async throws {
         try await withTestBed { bed in
             let (shared, url) = try await prepare(bed)
@@ -109,7 +109,7 @@ struct MinimumRateTests {
         }
     }
 
-    /// A response that was held is given out without any more of it coming from the origin.
+    /// A held response is delivered without any more coming from the origin.
     @Test func aHeldResponseIsMeasuredAsItIsTaken() async throws {
         try await withTestBed { bed in
             let (shared, _) = try await prepare(
@@ -158,7 +158,7 @@ struct MinimumRateTests {
         }
     }
 
-    /// A rule that slows a request down is nobody's delay.
+    /// A delay caused by a rule is not counted.
     @Test func aThrottledRequestIsNotMeasured() async throws {
         try await withTestBed { bed in
             let (shared, _) = try await prepare(

@@ -1,10 +1,10 @@
 import Foundation
 import Testing
 
-/// Dashboard, alerts and the page of metrics name what the proxy exports.
+/// The dashboard, the alerts and the page of metrics name what the proxy exports.
 @Suite(.timeLimit(.minutes(2)))
 struct MonitoringTests {
-    /// What the sources export, as Prometheus names it.
+    /// The metrics that the sources export, by their Prometheus names.
     private func exported() throws -> Set<String> {
         let folder = "Sources/Daemon/Metrics/"
         let texts = try FileManager.default.contentsOfDirectory(atPath: "\(Documentation.repository)/\(folder)")
@@ -81,7 +81,7 @@ struct MonitoringTests {
         #expect(Set(alerts).subtracting(cases) == [] && Set(alerts).count == alerts.count)
     }
 
-    /// Each question of the dashboard is one that Prometheus understands.
+    /// Prometheus understands every query of the dashboard.
     @Test func prometheusUnderstandsTheDashboard() async throws {
         let expressions = try dashboard().map { $0.expression.replacing("$__rate_interval", with: "5m") }
         let rules = expressions.enumerated().map { ["record": "panel:\($0)", "expr": $1] }

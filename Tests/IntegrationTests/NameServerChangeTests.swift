@@ -1,10 +1,10 @@
 import Foundation
 import Testing
 
-/// The system's name servers change without any change of links: by a VPN, a DHCP client, or systemd-resolved.
+/// The system's name servers change while all links stay: by a VPN, a DHCP client, or systemd-resolved.
 @Suite(.timeLimit(.minutes(5)), .enabled(if: NetworkBed.isAvailable, "needs root, to mount and to listen on port 53"))
 struct NameServerChangeTests {
-    /// How a file takes another's place.
+    /// How a file is replaced.
     enum Change: String, CaseIterable, Sendable {
         case rewritten = "cat \"$1\" > \"$0/resolv.conf\""
         case renamed = "cp \"$1\" \"$0/resolv.conf.new\" && mv \"$0/resolv.conf.new\" \"$0/resolv.conf\""
@@ -13,7 +13,7 @@ struct NameServerChangeTests {
             "cp \"$1\" \"$0/run/other\" && ln -s run/other \"$0/link\" && mv \"$0/link\" \"$0/resolv.conf\""
     }
 
-    /// Names that the old server leaves without an answer are found by the new one, also those that are waited for.
+    /// Names that the old server leaves unanswered are resolved by the new one, including pending ones.
     @Test(arguments: Change.allCases) func theNewServersAreAsked(_ change: Change) async throws {
         try await withTestBed { bed in
             let network = LoopbackAddress.network()

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What update-ca-certificates runs, as root, in a mount namespace that has the service's user and its directory.
+/// The hook that update-ca-certificates runs, as root, in a mount namespace with the service's user and directory.
 @Suite(.timeLimit(.minutes(2)), .enabled(if: NetworkBed.isAvailable, "needs root, to mount"))
 struct PackageHookTests {
     private static let hook = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -12,7 +12,7 @@ struct PackageHookTests {
     ///   - prepare: in the service's directory, before the hook.
     ///   - look: afterwards.
     private func run(_ bed: TestBed, user: Bool = true, prepare: String = "true", look: String) async throws -> Run {
-        // Writes down what the program is given, and becomes it.
+        // Records the program's arguments, and executes it.
         try bed.file(
             "bin/pinproxy",
             """
@@ -51,7 +51,7 @@ struct PackageHookTests {
             let lines = run.output.split(separator: "\n").map(String.init)
             #expect(lines.first == "user 4711 groups 4711", "\(run)")
             #expect(lines.contains("session") && lines.contains("/"), "\(run)")
-            // Besides the script's own.
+            // In addition to the script's.
             let files = lines.first { $0.hasPrefix("files") }?.split(separator: " ").dropFirst().filter {
                 !$0.hasPrefix("pipe:") && !$0.hasPrefix("/var/lib/pinproxy/seen") && !$0.hasSuffix("/bin/pinproxy")
             }
@@ -65,7 +65,7 @@ struct PackageHookTests {
         }
     }
 
-    /// A service that was taken over has prepared its directory.
+    /// A compromised service has prepared its directory.
     @Test func aServiceLeadsItNowhere() async throws {
         try await withTestBed { bed in
             let run = try await run(

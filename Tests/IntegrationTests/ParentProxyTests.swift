@@ -31,7 +31,7 @@ struct ParentProxyTests {
             let run = try await bed.curl(via: proxy, ["https://\(OriginBed.name):\(origin.port)/echo"])
             #expect(run.output.contains("\"method\": \"GET\""), "\(run)")
             #expect(!run.output.contains("Proxy-Authorization"), "\(run)")
-            // A tunnel's line is written at its end, which idle_upstream brings about.
+            // A tunnel's line is logged when it ends, which idle_upstream causes.
             let event = try await parent.events.first("exchange")
             #expect(event["method"] == "CONNECT" && event["host"] == OriginBed.name, "\(event)")
 
@@ -49,16 +49,16 @@ struct ParentProxyTests {
                 in: bed, trust: nil,
                 sections: ["upstream": ["parent: http://ada:wrong@\(parent.address):\(parent.port)"]])
             let answer = try await proxy.connect(to: "origin.test:443")
-            // A 407 of the parent's must not reach the client, who has no credentials for it.
+            // A 407 from the parent must not reach the client, which has no credentials for it.
             #expect(answer.status == 502, "\(answer)")
             #expect(answer.description.contains("407"), "\(answer)")
         }
     }
 
-    /// RFC 9112 section 3.2.2: the URL says which host is meant, whatever Host says.
+    /// The URL decides the host, whatever Host says (RFC 9112 section 3.2.2).
     @Test func aParentIsToldTheHostOfTheURL() async throws {
         try await withTestBed { bed in
-            // An origin that says what it was asked, in the place of the parent.
+            // An origin that logs its requests takes the parent's role.
             let parent = try await PythonPeer.origin(in: bed, chain: nil)
             let proxy = try await ProxyProcess(
                 in: bed, trust: nil, sections: ["upstream": ["parent: http://127.0.0.1:\(parent.port)"]])

@@ -1,7 +1,6 @@
 import Testing
 
-/// What becomes of a tunnel through the parent proxy that nobody waits for any more, and of the bytes that come with
-/// its beginning.
+/// Tunnels through the parent proxy that their client abandons, and bytes that arrive with the parent's answer.
 @Suite(.timeLimit(.minutes(5)))
 struct ParentTunnelTests {
     enum Abandoned: String, CaseIterable, Sendable, CustomTestStringConvertible {
@@ -11,8 +10,8 @@ struct ParentTunnelTests {
         var testDescription: String { rawValue }
     }
 
-    /// A half-made tunnel that went to the pool was found there as a plain connection: the parent's password reached
-    /// the origin, with the next client's request.
+    /// A half-open tunnel in the pool was once taken for a plain connection. The parent's password then reached the
+    /// origin with the next client's request.
     @Test(arguments: Abandoned.allCases)
     func aTunnelWhoseClientIsGoneCarriesNobodyElsesRequest(_ client: Abandoned) async throws {
         try await withTestBed { bed in
@@ -72,7 +71,7 @@ struct ParentTunnelTests {
                 heard += String(decoding: some, as: UTF8.self)
             }
             #expect(heard == "SSH-2.0-OpenSSH_9.2\r\n")
-            // Nobody speaks before a ClientHello where the proxy itself speaks TLS.
+            // Where the proxy itself speaks TLS, nobody may speak before the ClientHello.
             let intercepted = try await proxy.connect(to: "192.0.2.8:443")
             #expect(intercepted.status == 502, "\(intercepted)")
         }

@@ -2,8 +2,8 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct PeakMemoryTests {
-    /// Clients that have sent 60 KiB of a head hold as much of the proxy's memory each. One that came last stays, so
-    /// that what the others leave lies between what is in use, where the C library keeps it.
+    /// Memory of clients that have sent 60 KiB of a head is returned when they leave. The last client stays, so that
+    /// the freed memory lies among used blocks, where the C library would keep it.
     @Test(.disabled(if: Sanitizer.isOn, "its allocator keeps what is freed on purpose"))
     func whatAPeakTookIsGivenBack() async throws {
         try await withTestBed { bed in
@@ -26,8 +26,7 @@ struct PeakMemoryTests {
         }
     }
 
-    /// A client that has been told 200 and says nothing costs what its two connections are, not what they would need:
-    /// an object of OpenSSL's, some of ours, and no buffers.
+    /// A client that got 200 and says nothing costs an OpenSSL object, some of ours, and no buffers.
     @Test(.disabled(if: Sanitizer.isOn, "its allocator pads what it gives"))
     func aConnectThatWaitsForItsHandshakeHoldsNoBuffers() async throws {
         try await withTestBed { bed in
@@ -47,7 +46,7 @@ struct PeakMemoryTests {
                     clients.append(client)
                 }
             }
-            // What is made once, and what the pool of buffers keeps.
+            // Allocates what is made once, and what the pool of buffers keeps.
             try await more(50)
             let before = try proxy.ownMemory()
             try await more(300)

@@ -2,8 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// Clients that do something else than the RFCs say, where nothing disagrees; and what is said to those that can't be
-/// served.
+/// Clients that deviate from the RFCs where nothing is ambiguous, and the answers to those that can't be served.
 @Suite(.sharedBed(OriginBed.prepare), .timeLimit(.minutes(5)))
 struct PeculiarClientTests {
     let shared: SharedBed
@@ -23,7 +22,7 @@ struct PeculiarClientTests {
         #expect(try await other.response().status == 400)
     }
 
-    /// wrk, hey, lynx, w3m and others put into SNI what they have.
+    /// wrk, hey, lynx, w3m and others put `host:port` into SNI.
     @Test(arguments: [("PORT", 200), ("1", 421)]) func aPortInSNI(port: String, status: Int) async throws {
         let name = "\(OriginBed.name):\(port == "PORT" ? "\(shared.originPort)" : port)"
         let run = try await shared.bed.run(
@@ -49,7 +48,7 @@ struct PeculiarClientTests {
     @Test func whatAClientOfHTTP2IsTold() async throws {
         let chosen = try await handshake(shared, "h2,http/1.1")
         #expect(chosen.output.contains("ALPN protocol: h2\n"), "\(chosen)")
-        // h2c isn't spoken.
+        // h2c is not supported.
         let none = try await handshake(shared, "h2c,h3")
         #expect(!none.succeeded)
         let line = try await shared.proxy.events.first("exchange") { $0["cause"]?.contains("ALPN") == true }

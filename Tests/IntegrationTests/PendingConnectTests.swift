@@ -2,8 +2,8 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// A CONNECT that has no connection yet when the proxy is stopped or its configuration changes: how it ends, and how
-/// often its origin is asked for a handshake.
+/// A CONNECT without an upstream connection when the proxy stops or is reloaded: how it ends, and how many handshakes
+/// its origin sees.
 @Suite(.timeLimit(.minutes(5)))
 struct PendingConnectTests {
     private static let name = VerifiedTunnelBed.name
@@ -45,10 +45,10 @@ struct PendingConnectTests {
             return client
         }
 
-        /// A request of curl's that waits for the origin's handshake.
+        /// A curl request that waits for the origin's handshake.
         func pendingCurl() async throws -> ChildProcess {
             let trust = action == "intercept" ? proxy.authority : bed.bed.path("roots.pem")
-            // What clients usually offer is what a probe offers.
+            // Probes offer what clients usually offer.
             let client = try await bed.bed.start([
                 "curl", "-sS", action == "verify-tunnel" ? "--http2" : "--http1.1", "--proxy", proxy.url, "--cacert",
                 trust, "https://\(authority)/",
@@ -67,7 +67,7 @@ struct PendingConnectTests {
             try await eventually("the port to be closed") { (try? RawConnection(to: proxy)) == nil }
         }
 
-        /// Puts another policy for the host into force.
+        /// Applies another policy for the host.
         func changePolicy(backup: String) async throws {
             try bed.bed.file("proxy/pins.yaml", try await Self.pins(bed, action: action, backup: backup))
             #expect(try await proxy.reload().name == "config.reload")
@@ -76,9 +76,9 @@ struct PendingConnectTests {
 
     private static let backups = (1...2).map { "sha256/\(String(repeating: "\($0)", count: 42))8=" }
 
-    // MARK: The stop
+    // MARK: Stop
 
-    /// Its origin takes its time, as most do. The client notices nothing of the stop.
+    /// The origin is slow, as most are. The client doesn't notice the stop.
     @Test(arguments: [("intercept", 1), ("verify-tunnel", 2), ("tunnel", 1)])
     func aStopLetsItFinish(action: String, handshakes: Int) async throws {
         try await withTestBed { bed in
@@ -94,7 +94,7 @@ struct PendingConnectTests {
         }
     }
 
-    /// Its origin takes longer than the stop: the client gets an answer, and may ask again.
+    /// The origin takes longer than the stop: the client gets an answer, and may retry.
     @Test(
         arguments: ["intercept", "verify-tunnel"],
         [["drain: 10m", "drain_tunnels: 50ms"], ["drain: 50ms", "drain_tunnels: 10m"]])
@@ -127,7 +127,7 @@ struct PendingConnectTests {
         }
     }
 
-    /// One that is suspended keeps no time, but the stop does.
+    /// A suspended CONNECT has no deadline, but the stop does.
     @Test func aSuspendedOneIsToldWhenTheStopIsOver() async throws {
         try await withTestBed { bed in
             let held = try await Held(
@@ -145,9 +145,9 @@ struct PendingConnectTests {
         }
     }
 
-    // MARK: The reload
+    // MARK: Reload
 
-    /// One more connection is made, by the policy in force.
+    /// One more connection is made, under the current policy.
     @Test(arguments: ["intercept", "verify-tunnel"])
     func aReloadHasItMadeOnceMore(action: String) async throws {
         try await withTestBed { bed in
@@ -160,7 +160,7 @@ struct PendingConnectTests {
         }
     }
 
-    /// However often the configuration changes, there is no third.
+    /// However often the configuration changes, there is no third connection.
     @Test(arguments: ["intercept", "verify-tunnel"])
     func reloadsCanNotHaveItMadeAgainAndAgain(action: String) async throws {
         try await withTestBed { bed in
@@ -175,14 +175,14 @@ struct PendingConnectTests {
             #expect(answer.status == 503 && answer["Retry-After"] == "5", "\(answer)")
             #expect(answer["Proxy-Status"]?.contains("the configuration changed twice while") == true, "\(answer)")
             #expect(held.hellos == 2)
-            // The same connection may ask again, by the configuration in force.
+            // The same connection may ask again, under the current configuration.
             try await client.send("CONNECT \(held.authority) HTTP/1.1\r\nHost: \(held.authority)\r\n\r\n")
             #expect(try await client.response().status == 200)
             #expect(held.hellos == 3)
         }
     }
 
-    /// A reload, and then the stop: nothing is begun for its sake.
+    /// A reload, then a stop: it starts nothing new for this CONNECT.
     @Test func aStopAfterAReloadEndsIt() async throws {
         try await withTestBed { bed in
             let held = try await Held(
@@ -200,7 +200,7 @@ struct PendingConnectTests {
         }
     }
 
-    /// Who may not use the proxy any more gets no connection by the policy in force.
+    /// A client that may no longer use the proxy gets no connection under the new policy.
     @Test func aClientThatAReloadShutsOutIsRefused() async throws {
         try await withTestBed { bed in
             let held = try await Held(bed, action: "intercept")
@@ -219,7 +219,7 @@ struct PendingConnectTests {
 
     // MARK: Restarts
 
-    /// Restarts one after the other while clients ask: each request is answered, by one handshake of its origin.
+    /// Successive restarts while clients send requests: each is answered, by one handshake with its origin.
     @Test func restartsUnderLoadAreBounded() async throws {
         try await withTestBed { bed in
             let tunnels = try await VerifiedTunnelBed(bed)

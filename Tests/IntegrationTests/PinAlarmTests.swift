@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// One failure of pins has to be seen, whatever else happens: by the metrics that alerts look at, by `pinproxy status`
-/// and by the status page.
+/// A single pin failure must show, whatever else happens: in the metrics for alerts, in `pinproxy status` and on the
+/// status page.
 @Suite(.timeLimit(.minutes(5)))
 struct PinAlarmTests {
     private static let repository = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -48,7 +48,7 @@ struct PinAlarmTests {
             }
         }
 
-        /// More refusals than are kept of all workers.
+        /// More refusals than all workers keep.
         func deny(times: Int = 300) async throws {
             let connection = try RawConnection(to: shared.proxy)
             try await connection.connectDenied(Array(repeating: "denied.test:443", count: times))
@@ -57,7 +57,7 @@ struct PinAlarmTests {
 
     // MARK: Metrics
 
-    /// An increase is seen by who has seen what it was before.
+    /// An increase only shows to a scraper that saw the earlier value.
     @Test func seriesAreThereBeforeTheirFirstCount() async throws {
         try await withTestBed { bed in
             let alarm = try await Bed(bed)
@@ -92,7 +92,7 @@ struct PinAlarmTests {
             try await alarm.fail()
             #expect(
                 try await alarm.metrics()["pinproxy_pin_checks_total{entry=\"pinned.test\",result=\"missed\"}"] == 1)
-            // An entry that has gone keeps its counts.
+            // A removed entry keeps its counts.
             try bed.file("proxy/pins.yaml", "hosts: []\n")
             #expect(try await alarm.shared.proxy.reload().name == "config.reload")
             #expect(
@@ -100,7 +100,7 @@ struct PinAlarmTests {
         }
     }
 
-    /// More entries than may have a series each: the others share one, which is there from the start too.
+    /// More entries than may have their own series: the others share one, which also exists from the start.
     @Test func entriesWithPinsHaveTheirSeriesFirst() async throws {
         try await withTestBed { bed in
             let denied = (0..<1000).map { "  - {match: d\($0).test, action: deny}\n" }.joined()
@@ -117,15 +117,14 @@ struct PinAlarmTests {
         }
     }
 
-    /// The tests of the shipped alerts begin as a fresh proxy does: what they take for granted is there, with that
-    /// value.
+    /// The tests of the shipped alerts start like a fresh proxy: the series that they assume exist, with that value.
     @Test func theTestsOfTheAlertsBeginAsAProxyDoes() async throws {
         try await withTestBed { bed in
             let text = try String(contentsOfFile: Self.repository + "/docs/monitoring/alerts_test.yml", encoding: .utf8)
             let series = text.matches(of: /series: '(pinproxy_\w+_total)\{([^}]*)\}', values: '([^' x+]+)/)
                 .filter { $0.3 != "_" }
             #expect(series.count >= 4)
-            // Not those that stand for no entry, e.g. (defaults).
+            // Except those without an entry, e.g. (defaults).
             let names = Set(series.flatMap { $0.2.matches(of: /entry="([^("][^"]*)"/).map { String($0.1) } }).sorted()
             let entries = names.map { "  - {match: \($0), pinning: public-key, pins: [\(String.wrongPin)]}\n" }.joined()
             let fresh = try await Bed(bed, pins: "hosts:\n" + entries).metrics()
@@ -137,7 +136,7 @@ struct PinAlarmTests {
         }
     }
 
-    // MARK: What is reported
+    // MARK: Reports
 
     private struct Status: Decodable {
         struct Hour: Decodable {
@@ -171,7 +170,7 @@ struct PinAlarmTests {
         return try decoder.decode(Status.self, from: Data(answer.body.utf8))
     }
 
-    /// 300 clients that are denied something push no failure of pins out.
+    /// 300 denied clients don't push a pin failure out.
     @Test func aFloodOfRefusalsHidesNothing() async throws {
         try await withTestBed { bed in
             let alarm = try await Bed(bed)
@@ -199,7 +198,7 @@ struct PinAlarmTests {
         }
     }
 
-    /// Counts are of what happened, not of what is kept of it.
+    /// The counts include failures that are no longer kept.
     @Test func allOfTheLastHourAreCounted() async throws {
         try await withTestBed { bed in
             let alarm = try await Bed(bed, sections: ["proxy": ["workers: 1"]])
@@ -211,7 +210,7 @@ struct PinAlarmTests {
         }
     }
 
-    /// What the status page's feed tells who comes after the flood.
+    /// What the status page's feed sends to a watcher that connects after the flood.
     @Test func theFeedTellsLatecomers() async throws {
         try await withTestBed { bed in
             let alarm = try await Bed(bed)
@@ -228,7 +227,7 @@ struct PinAlarmTests {
         }
     }
 
-    /// A real browser that is opened after the flood, and follows the banner.
+    /// A real browser opens the page after the flood, and follows the banner.
     @Test func thePageShowsIt() async throws {
         try await withTestBed { bed in
             let alarm = try await Bed(bed)
@@ -280,7 +279,7 @@ struct PinAlarmTests {
         }
     }
 
-    /// A trial by a client that has to show a password first.
+    /// A trial by a client that must authenticate first.
     @Test func aTrialWithoutItsPasswordIsNotCountedEither() async throws {
         try await withTestBed { bed in
             try await AuthenticationBed.usersFile(in: bed, folder: "proxy")

@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// What the log says of pins that end.
+/// What the log says about pins that expire.
 @Suite(.timeLimit(.minutes(5)))
 struct PinExpiryTests {
     private func day(_ days: Int) -> String {

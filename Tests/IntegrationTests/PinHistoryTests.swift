@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// What the daemon counts of the pins, and keeps.
+/// The counts of pins that the daemon keeps.
 @Suite(.timeLimit(.minutes(5)))
 struct PinHistoryTests {
     private struct History: Decodable {
@@ -49,13 +49,13 @@ struct PinHistoryTests {
             let trust = try roots.write(to: bed)
             var proxy = try await ProxyProcess(in: bed, pins: pins, trust: trust, hosts: hosts)
             func get(_ host: String) async throws -> Run {
-                // Three requests over one connection are one verification.
+                // Three requests over one connection count as one verification.
                 try await bed.curl(via: proxy, (1...3).map { "https://\(host):\(origin.port)/echo/\($0)" })
             }
             #expect(try await get("right.test").succeeded)
             #expect(try await !get("wrong.test").succeeded)
             #expect(try await get("report.test").succeeded)
-            // A reload writes what was counted until then.
+            // A reload saves the counts so far.
             try await proxy.reload()
             var entries = try history(bed).entries
             let right = try #require(entries["right.test"])
@@ -65,7 +65,7 @@ struct PinHistoryTests {
             #expect(abs((right.pins[pin]?.first ?? 0) - TestRoots.now) < 60)
             #expect(right.pins[.wrongPin]?.matches == 0)
             #expect(right.pins[.wrongPin]?.last == nil)
-            // curl asks for each URL again after a refusal.
+            // curl retries each URL after a refusal.
             #expect(entries["wrong.test"]?.misses == 3)
             #expect(entries["wrong.test"]?.accepted == 0)
             #expect(entries["report.test"]?.misses == 1)
@@ -79,7 +79,7 @@ struct PinHistoryTests {
             #expect(status.output.contains("\(pin): 1 match from"), "\(status)")
             #expect(status.output.contains("wrong.test: 0 connections met a pin, 3 missed"), "\(status)")
 
-            // A pin that is taken out keeps its count, and says since when it is out.
+            // A removed pin keeps its count, with the time of its removal.
             try bed.file("proxy/pins.yaml", "hosts:\n" + entry("right.test", [pin]))
             try await proxy.reload()
             #expect(try await get("right.test").succeeded)
@@ -117,7 +117,7 @@ struct PinHistoryTests {
         }
     }
 
-    /// A resumed session shows no chain, and is a connection under the verdict on one all the same.
+    /// A resumed session presents no chain, but still counts under the earlier verdict.
     @Test func aResumedSessionCountsAsAVerification() async throws {
         try await withTestBed { bed in
             let roots = try TestRoots()

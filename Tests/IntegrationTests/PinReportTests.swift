@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// Reports of pins that don't match, to a collector.
+/// Reports of pin mismatches, to a collector.
 @Suite(.timeLimit(.minutes(5)))
 struct PinReportTests {
     /// One origin with several names, one of them unpinned, and a proxy that reports to a collector.
@@ -16,7 +16,7 @@ struct PinReportTests {
 
         static let names = ["enforced.test", "reported.test", "a.wild.test", "free.test", "collector.test"]
 
-        /// - Parameter pins: the entries, by the collector's port.
+        /// - Parameter pins: the entries, given the collector's port.
         init(
             _ bed: TestBed, collector arguments: [String] = [], secure: Bool = false,
             pins: (UInt16) -> String
@@ -56,7 +56,7 @@ struct PinReportTests {
         """ + more.map { "    \($0)\n" }.joined()
     }
 
-    /// A limit says so once when it strikes, and how many it was when it is over.
+    /// Dropped reports are logged once when the limit is reached, and counted at the end.
     @Test func whatIsDroppedIsCounted() async throws {
         try await withTestBed { bed in
             let roots = try TestRoots()
@@ -68,7 +68,7 @@ struct PinReportTests {
                 in: bed, pins: "hosts:\n" + Self.entry("*.many.test", "http://collector.test:\(collector.port)/"),
                 trust: roots.write(to: bed),
                 hosts: (names + ["collector.test"]).reduce(into: [:]) { $0[$1] = "127.0.0.1" })
-            // Together, so that they are of one minute however busy the machine is.
+            // Together, so that they fall into one minute however busy the machine is.
             try await withThrowingTaskGroup { group in
                 for name in names {
                     group.addTask { try await proxy.connect(to: "\(name):\(origin.port)").status }
@@ -126,7 +126,7 @@ struct PinReportTests {
                     + Self.entry("a.wild.test", "http://collector.test:\(port)/")
             }
             for _ in 1...5 { #expect(try await !bed.get("enforced.test").succeeded) }
-            // Reports go in the order in which they were made: behind this one there is no other.
+            // Reports are sent in order, so this is the last one.
             #expect(try await !bed.get("a.wild.test").succeeded)
             _ = try await bed.report(about: "a.wild.test")
             #expect(bed.collector.events.all("report").count == 2)
@@ -135,7 +135,7 @@ struct PinReportTests {
         }
     }
 
-    /// The collector is the very host whose pins are wrong: they are not asked about it.
+    /// The collector is the host with the wrong pins. Its own report is not subject to them.
     @Test func aHostIsReportedToItself() async throws {
         try await withTestBed { bed in
             let bed = try await Bed(bed, secure: true) { port in
@@ -147,7 +147,7 @@ struct PinReportTests {
         }
     }
 
-    /// Not by the pins, but by the trust anchors all the same: nobody else gets the reports.
+    /// The trust anchors still apply: nobody else gets the reports.
     @Test func aCollectorThatIsNotTrustedGetsNothing() async throws {
         try await withTestBed { bed in
             let stranger = try TestRoots("Stranger").leaf("collector.test")
@@ -169,7 +169,7 @@ struct PinReportTests {
     @Test func aCollectorThatIsDownDisturbsNobody() async throws {
         try await withTestBed { bed in
             let bed = try await Bed(bed) { _ in
-                // Port 9 of the loopback is not listened on, and no test can be given it.
+                // Nothing listens on port 9 of the loopback, and no test can get it.
                 Self.entry("reported.test", "http://127.0.0.1:9/", "enforcement: report")
             }
             #expect(try await bed.get("reported.test").succeeded)

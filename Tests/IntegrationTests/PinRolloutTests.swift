@@ -3,7 +3,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// Entries that are enforced after enough evidence, and on some machines first.
+/// Entries that become enforced after enough evidence, and on some machines first.
 @Suite(.timeLimit(.minutes(5)))
 struct PinRolloutTests {
     /// An origin that presents the pinned key, and one of the same name with another.
@@ -41,7 +41,7 @@ struct PinRolloutTests {
             try await ProxyProcess(in: bed, pins: text, trust: trust, hosts: [OriginBed.name: "127.0.0.1"])
         }
 
-        /// The status of a request over a connection of its own.
+        /// The status of a request over a new connection.
         func ask(_ origin: PythonPeer, via proxy: ProxyProcess) async throws -> String {
             let run = try await bed.curl(
                 via: proxy,
@@ -72,7 +72,7 @@ struct PinRolloutTests {
             var proxy = try await origins.proxy(origins.pins())
             let (right, wrong) = (origins.right, origins.wrong)
             for _ in 1...2 { #expect(try await origins.ask(right, via: proxy) == Self.passed) }
-            // Counting begins anew.
+            // A mismatch resets the count.
             #expect(try await origins.ask(wrong, via: proxy) == Self.passed)
             for _ in 1...2 { #expect(try await origins.ask(right, via: proxy) == Self.passed) }
             try await proxy.reload()
@@ -93,7 +93,7 @@ struct PinRolloutTests {
             #expect(try await !origins.command("status").contains("insecure:"))
             #expect(try await origins.command("explain", "origin.test:\(right.port)").contains("enforced since "))
 
-            // It outlives the process, a reload, and a pin that is added.
+            // Enforcement survives a restart, a reload, and a new pin.
             await proxy.process.stop()
             proxy = try await origins.proxy(origins.pins())
             #expect(try await origins.ask(wrong, via: proxy) == Self.refused)
@@ -102,7 +102,7 @@ struct PinRolloutTests {
             #expect(try await origins.ask(wrong, via: proxy) == Self.refused)
             #expect(proxy.events.all("pin.enforced").isEmpty)
 
-            // Without one of its pins nothing is known of the origins, and counting begins anew.
+            // Removing a pin resets the count: earlier matches may have been its own.
             try bed.file("proxy/pins.yaml", origins.pins([origins.pin]))
             try await proxy.reload()
             #expect(try await origins.ask(wrong, via: proxy) == Self.passed)
@@ -116,7 +116,7 @@ struct PinRolloutTests {
         }
     }
 
-    /// A client that is let through when the entry comes to be enforced.
+    /// A client was admitted before the entry became enforced.
     @Test func whatWasLetThroughBeforeIsNotUsedAgain() async throws {
         try await withTestBed { bed in
             let origins = try await Origins(bed)
@@ -145,14 +145,14 @@ struct PinRolloutTests {
             for _ in 1...3 { #expect(try await origins.ask(origins.right, via: proxy) == Self.passed) }
             _ = try await proxy.events.first("pin.enforced")
             #expect(try await origins.ask(origins.wrong, via: proxy) == Self.refused)
-            // What the running proxy knows holds, even if the file is gone.
+            // The running proxy keeps its state even without the file.
             try FileManager.default.removeItem(atPath: bed.path(Self.file))
             try await proxy.reload()
             #expect(try await origins.ask(origins.wrong, via: proxy) == Self.refused)
         }
     }
 
-    /// It would be forgotten by a restart.
+    /// A restart would forget it.
     @Test func whatCannotBeWrittenDownIsNotEnforced() async throws {
         try await withTestBed { bed in
             let origins = try await Origins(bed)
@@ -184,7 +184,7 @@ struct PinRolloutTests {
             _ = try await proxy.events.first("pin.report")
             let text = "reported here: stage \(place)%, this machine has place \(place)"
             let status = try await origins.command("status")
-            // Somebody has planned it so.
+            // A planned rollout isn't reported as insecure.
             #expect(status.contains("\n  \(text)\n") && !status.contains("insecure:"), "\(status)")
             let explained = try await origins.command("explain", "origin.test:\(origins.wrong.port)")
             #expect(explained.contains(text), "\(explained)")

@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// What one pin entry does with one served chain, asked with CONNECT.
+/// What one pin entry does with one presented chain, by CONNECT.
 struct PinCase: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let host: String
@@ -15,7 +15,7 @@ struct PinCase: Sendable, CustomTestStringConvertible {
     struct Parts: Sendable {
         let bed: TestBed
         let roots: TestRoots
-        /// Authorities that nobody trusts.
+        /// Authorities that are not trusted.
         let strangers: TestRoots
         /// The certificate of the case's host.
         let leaf: HeldCertificate
@@ -94,7 +94,7 @@ struct PinCase: Sendable, CustomTestStringConvertible {
         PinCase("the leaf's key as the root's", host: "position-not-root.test", mismatch, position: "root") {
             [try await $0.leaf.pin($0.bed)]
         },
-        // CVE-2016-2402: what the peer merely appends counts for nothing.
+        // CVE-2016-2402: certificates that the peer merely appends don't count.
         PinCase(
             "the pinned key in a certificate appended to another chain", host: "appended-key.test", mismatch,
             chain: { ServedChain($0.leaf, followedBy: [$0.roots.intermediate, $0.strangers.intermediate]) }
@@ -225,7 +225,7 @@ struct PinTests {
         #expect(answer.body.contains("wrong-key.test"))
     }
 
-    /// curl turns the name into A-labels by itself, in a locale that has the letters.
+    /// curl itself turns the name into A-labels, in a locale that has the letters.
     @Test func aNameOfAnotherAlphabetIsHeldToItsEntry() async throws {
         let shared = try sharedBed()
         let url = "https://bücher.test:\(shared.originPort)/hello"

@@ -2,8 +2,8 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// Plain HTTP inside CONNECT: what the client sends first tells, and its requests are decided about like `http://`
-/// URLs. Port 80 is taken for plain HTTP before the client speaks; any other port when its server doesn't speak TLS.
+/// Plain HTTP inside CONNECT: the client's first bytes identify it, and its requests follow the rules for `http://`
+/// URLs. Port 80 is assumed to be plain HTTP before the client speaks; any other port if its server doesn't speak TLS.
 @Suite(.timeLimit(.minutes(5)), .enabled(if: geteuid() == 0, "needs root, to listen on port 80"))
 struct PlainConnectTests {
     /// Two origins on port 80, plain and with TLS, and the usual ones.
@@ -58,7 +58,7 @@ struct PlainConnectTests {
         }
     }
 
-    /// It ends a connection that begins with a ClientHello without a word.
+    /// It silently closes a connection that begins with a ClientHello.
     @Test func aWebSocketLibraryOnAPortOfItsOwn() async throws {
         try await withTestBed { bed in
             let origin = try await PythonPeer(
@@ -82,7 +82,7 @@ struct PlainConnectTests {
             let url = "http://\(OriginBed.name):\(origin.port)/pause/0"
             let run = try await shared.curl("--proxytunnel", url)
             #expect(run.output == "later", "\(run)")
-            // A client that speaks TLS is not served by it, and gets no word of HTTP.
+            // A client that speaks TLS is not served by it, and gets no HTTP.
             let secure = try await shared.curl("-i", url.replacingOccurrences(of: "http:", with: "https:"))
             #expect(!secure.succeeded && secure.output.isEmpty && secure.errors.contains("alert"), "\(secure)")
             _ = try await shared.proxy.events.first("exchange") { $0["cause"]?.contains("does not speak TLS") == true }
@@ -139,7 +139,7 @@ struct PlainConnectTests {
         }
     }
 
-    // MARK: The decision
+    // MARK: Policy
 
     @Test(arguments: [false, true]) func aPinnedHost(upgrades: Bool) async throws {
         let pin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
@@ -185,7 +185,7 @@ struct PlainConnectTests {
         }
     }
 
-    /// A page takes the place of what is refused, in the clear too. Nothing goes to the origin.
+    /// A page replaces a refused response, in plain HTTP too. Nothing goes to the origin.
     @Test func aRefusalPage() async throws {
         let pins =
             """

@@ -1,25 +1,25 @@
 import Foundation
 import Testing
 
-/// Secrets wherever one can be configured or sent, and traffic that succeeds and fails: whatever the proxy shows of
-/// itself, in whatever form, has none of them.
+/// Secrets are planted wherever they can be configured or sent, with traffic that succeeds and fails. Nothing that the
+/// proxy shows may contain one, in any form.
 @Suite(.timeLimit(.minutes(5)))
 struct PlantedSecretsTests {
     private static func secret(_ name: String) -> String { "s3cr3t+\(name)/7f=" }
 
-    /// In files of their own, or sent by clients.
+    /// In separate files, or sent by clients.
     private static let outside = [
         "password", "header", "bearer", "token", "clientcookie", "clientbearer", "clientbasic", "clientquery",
         "clientuser",
         "clientbody", "clientreferer",
     ].map(secret)
-    /// Written in the configuration itself, of which the state directory has a copy.
+    /// Written in the configuration itself. The state directory has a copy of that.
     private static let inside = ["inline", "parameter", "parent", "report"].map(secret)
 
-    /// As it may be met again.
+    /// The forms that a secret may take.
     private static func forms(_ secret: String) -> [String] {
         let percent = secret.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? secret
-        // Of any text that has it somewhere, base64 has one of these three.
+        // The base64 of any text around the secret contains one of these three.
         let base64 = (0..<3).map { shift in
             let whole = Data((String(repeating: "x", count: shift) + secret).utf8).base64EncodedString()
             return String(whole.dropFirst(4).prefix(12))
@@ -60,7 +60,7 @@ struct PlantedSecretsTests {
         secret(name).addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
     }
 
-    /// With a parent that isn't there everything fails; without one, most of it succeeds.
+    /// With an unreachable parent everything fails; without a parent, most of it succeeds.
     @Test(arguments: [false, true])
     func nothingThatItShowsHasOne(_ hasParent: Bool) async throws {
         try await withTestBed { bed in
@@ -86,13 +86,13 @@ struct PlantedSecretsTests {
                 ["explain", OriginBed.name, "--path", "/x"], ["explain", OriginBed.name, "--path", "/x", "--json"],
                 ["explain", "plain.test:80", "--path", "/x"],
             ]
-            // Who may read pins.yaml sees the values that stand in it; secrets stand in files (docs/rules.md).
+            // Anyone who reads pins.yaml sees its values; secrets belong in files (docs/rules.md).
             try await expectNone(of: Self.outside + Array(Self.inside.suffix(2)), in: commands, of: shared)
             try expectNone(of: Self.outside, inStateOf: shared)
         }
     }
 
-    /// Passwords of users, right and wrong, and private keys, of which people show neither line nor number.
+    /// Users' passwords, right and wrong, and private keys. No line of a key may show.
     @Test func neitherPasswordsOfUsersNorKeys() async throws {
         try await withTestBed { bed in
             let hash = try await AuthenticationBed.usersFile(in: bed, folder: "proxy", password: Self.secret("user"))
@@ -125,7 +125,7 @@ struct PlantedSecretsTests {
         }
     }
 
-    /// In what the proxy and its commands show, and in the log.
+    /// Checks what the proxy and its commands show, and the log.
     private func expectNoneShown(of secrets: [String], by shared: SharedBed) async throws {
         for path in ["/config", "/tasks", "/status", "/", "/metrics"] {
             let run = try await shared.bed.run([
@@ -158,7 +158,7 @@ struct PlantedSecretsTests {
         }
     }
 
-    /// Requests with what clients keep for themselves, to hosts that answer, refuse and aren't there.
+    /// Requests with clients' secrets, to hosts that answer, refuse, or don't exist.
     private func ask(_ shared: SharedBed) async throws {
         let plain = "http://plain.test:\(shared.secondOriginPort)"
         let urls = [

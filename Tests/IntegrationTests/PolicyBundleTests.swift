@@ -3,7 +3,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// Machines that take their policy from a signed bundle, which nginx serves and `pinproxy bundle` makes.
+/// Machines that fetch their policy from a signed bundle, which nginx serves and `pinproxy bundle` makes.
 @Suite(.timeLimit(.minutes(5)))
 struct PolicyBundleTests {
     private static let denied = "hosts:\n  - {match: api.test, action: deny}\n"
@@ -30,7 +30,7 @@ struct PolicyBundleTests {
             #expect(try await bed.api(proxy) == 502)
             _ = try await proxy.events.first("pin.mismatch")
 
-            // It holds from the first request after a restart, whatever the server says.
+            // It applies from the first request after a restart, whatever the server says.
             try FileManager.default.removeItem(atPath: bed.served)
             await proxy.process.stop()
             let next = try await bed.proxy()
@@ -42,7 +42,7 @@ struct PolicyBundleTests {
         }
     }
 
-    /// What an attacker could serve who has the server, and what its owners could serve by mistake.
+    /// What an attacker with the server could serve, and what its owners could serve by mistake.
     @Test func whatIsNotTheNextBundleIsRefused() async throws {
         try await withTestBed { bed in
             let bed = try await SignedPolicyBed(bed)
@@ -73,7 +73,7 @@ struct PolicyBundleTests {
             #expect(try await refusal().contains("the bundle is refused: file: "))
             try serve(Data(repeating: 0x20, count: (16 << 20) + 1))
             #expect(try await refusal() == "its answer is longer than 16MiB")
-            // Everything of it is signed, by keys of the attacker's own.
+            // All of it is signed, by the attacker's own keys.
             let key = bed.keys["other"] ?? ""
             try FileManager.default.removeItem(atPath: bed.file)
             try await bed.make(
@@ -116,10 +116,10 @@ struct PolicyBundleTests {
                 #expect(try await bed.api(proxy) == 403)
                 let status = try await bed.status()
                 #expect(status.contains("policy: version 2 is for other machines first"), "\(status)")
-                // What is in force holds for as long as the server says what is current.
+                // The current policy applies as long as the server serves a current timestamp.
                 let expires = try await bed.number("expires", ofPolicy: true)
                 #expect(expires > Int(Date().timeIntervalSince1970) + 10 * 86_400)
-                // That survives a restart, and so does what is known of version 2.
+                // That survives a restart, and so does the knowledge of version 2.
                 await proxy.process.stop()
             }
             let next = place > 0 ? try await bed.proxy("hosts: []\n", "on_expiry: deny") : proxy
@@ -132,8 +132,8 @@ struct PolicyBundleTests {
         }
     }
 
-    /// The same file again, or a new timestamp alone, reads nothing again. A bundle doesn't put into force what
-    /// somebody is writing.
+    /// The same file again, or just a new timestamp, reloads nothing. A bundle doesn't apply a file that somebody is
+    /// editing.
     @Test func filesThatWereChangedWaitForTheirReload() async throws {
         try await withTestBed { bed in
             let bed = try await SignedPolicyBed(bed)
@@ -183,7 +183,8 @@ struct PolicyBundleTests {
         }
     }
 
-    /// People have to sign in time. What a new root says of its end is known at once, with the same bundle.
+    /// Bundles must be signed in time, so their expiry is announced. A new root's expiry is known at once, with the
+    /// same bundle.
     @Test func anEndIsAnnounced() async throws {
         try await withTestBed { bed in
             let bed = try await SignedPolicyBed(bed)
@@ -226,7 +227,7 @@ struct PolicyBundleTests {
         }
     }
 
-    /// The pins of the server's own entry hold, and a server that says nothing costs nobody anything.
+    /// The pins of the server's own entry apply. A silent server delays nobody.
     @Test func theServerIsPinned() async throws {
         try await withTestBed { bed in
             let bed = try await SignedPolicyBed(bed)

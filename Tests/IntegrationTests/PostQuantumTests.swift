@@ -1,13 +1,13 @@
 import PinproxyTestAuthority
 import Testing
 
-/// Origins and clients with post-quantum signatures (ML-DSA), with OpenSSL 3.5 as the other end.
+/// Origins and clients with post-quantum signatures (ML-DSA), with OpenSSL 3.5 as the peer.
 @Suite(.enabled(if: Probe.hasPostQuantum, "OpenSSL is older than 3.5"), .timeLimit(.minutes(5)))
 struct PostQuantumTests {
     private static let name = "quantum.test"
     private static let key = TestKey.Kind.mlDSA(65)
 
-    /// An origin whose certificates have such keys, up to the root, beside a proxy with this pin.
+    /// An origin with such keys in its whole chain, and a proxy with this pin.
     private func served(
         in bed: TestBed, pin: (HeldCertificate) async throws -> String, _ options: [String] = []
     ) async throws -> (proxy: ProxyProcess, authority: String) {
@@ -50,7 +50,7 @@ struct PostQuantumTests {
         }
     }
 
-    /// TLS 1.2 has no number for such signatures.
+    /// TLS 1.2 has no code point for such signatures.
     @Test func anOriginThatSpeaksOnlyTLS12IsRefused() async throws {
         try await withTestBed { bed in
             let (proxy, authority) = try await served(in: bed, pin: { try await $0.pin(bed) }, ["-tls1_2"])

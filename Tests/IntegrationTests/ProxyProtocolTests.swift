@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// PROXY headers, version 1 and 2, on an address that says so.
+/// PROXY headers, version 1 and 2, on an address that expects them.
 @Suite(.timeLimit(.minutes(5)))
 struct ProxyProtocolTests {
     private struct Bed {
@@ -53,10 +53,10 @@ struct ProxyProtocolTests {
             ] {
                 #expect(try await front.ask(header).status == 200)
                 let line = try await front.shared.proxy.events.first("exchange") { $0["client"] == client }
-                // Nobody on this machine, though the connection comes over loopback.
+                // Not a program of this machine, though the connection comes over loopback.
                 #expect(line["client_uid"] == nil, "\(line)")
             }
-            // allow_clients is about it.
+            // allow_clients applies to it.
             let refused = try await front.ask("PROXY TCP4 198.51.100.7 192.0.2.2 4711 443\r\n")
             #expect(refused.status == 403 && refused.reason.contains("198.51.100.7"), "\(refused)")
             // Byte by byte, and then another request over the same connection.
@@ -86,7 +86,7 @@ struct ProxyProtocolTests {
         }
     }
 
-    /// A load balancer that speaks for itself, or doesn't say for whom: its own address counts.
+    /// A load balancer that speaks for itself, or doesn't say for whom, counts by its own address.
     @Test func theSendersAddressCountsWhereNoneIsSaid() async throws {
         try await withTestBed { bed in
             let front = try await Bed(bed)
@@ -103,7 +103,7 @@ struct ProxyProtocolTests {
         }
     }
 
-    /// A header can name loopback: that makes nobody a program of this machine.
+    /// A header can name loopback: that makes nobody a local program.
     @Test func aNamedLoopbackAddressIsNotThisMachine() async throws {
         try await withTestBed { bed in
             let front = try await Bed(
@@ -119,7 +119,7 @@ struct ProxyProtocolTests {
             let text = try bed.contents("proxy/pinproxy.yaml").replacing("  allow_addresses: [loopback]\n", with: "")
             try bed.file("proxy/pinproxy.yaml", text)
             #expect(try await front.shared.proxy.reload().name == "config.reload")
-            // What listens on loopback counts on being out of its reach.
+            // Services on loopback rely on being unreachable from outside.
             #expect(try await front.ask("PROXY TCP4 127.0.0.1 127.0.0.1 4711 443\r\n").status == 403)
         }
     }
@@ -168,14 +168,14 @@ struct ProxyProtocolTests {
                 $0["cause"]?.contains("proxy_protocol") == true
             }
             #expect(line["client"]?.hasPrefix("127.0.0.1:") == true, "\(line)")
-            // And where none is expected, a header is a bad request.
+            // Where none is expected, a header is a bad request.
             let direct = try RawConnection(to: front.shared.proxy)
             try await direct.send("PROXY TCP4 192.0.2.7 192.0.2.2 4711 443\r\n" + front.request)
             #expect(try await direct.response().status == 400)
         }
     }
 
-    /// The header comes before TLS of the proxy's own port.
+    /// The header precedes TLS on the proxy's own port.
     @Test func tlsComesAfterIt() async throws {
         try await withTestBed { bed in
             let front = try TestRoots("Front")

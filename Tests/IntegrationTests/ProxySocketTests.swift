@@ -18,7 +18,7 @@ struct ProxySocketTests {
 
     @Test func itServesClients() async throws {
         try await withTestBed { bed in
-            // Addresses say nothing about who comes by a file.
+            // Addresses say nothing about clients that connect by a file.
             var sections = Self.listen("p.sock")
             sections["proxy"]?.append("allow_clients: [192.0.2.1]")
             let shared = try await OriginBed.prepare(bed, sections: sections)
@@ -35,16 +35,16 @@ struct ProxySocketTests {
             let line = try await shared.proxy.events.first("exchange") { $0["method"] == "GET" }
             #expect(line["client"] == "unix:\(path)" && line["client_uid"] == "\(geteuid())", "\(line)")
             #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
-            // A program asks the proxy itself, and is told where it is.
+            // A request to the proxy itself is answered with the proxy's address.
             let lost = try RawConnection(path: path)
             try await lost.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
             #expect(try await lost.response().body.contains("unix:\(path)"))
-            // By address nobody is let in here.
+            // Clients that connect by address are refused here.
             #expect(try await shared.proxy.connect(to: shared.authority).status == 403)
         }
     }
 
-    /// Real programs: Node's agent by a socket path, and socat before a curl that knows no such proxies.
+    /// Real programs: Node's agent with a socket path, and socat in front of a curl without support for it.
     @Test func programsUseIt() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed, sections: Self.listen("p.sock"))
@@ -74,7 +74,7 @@ struct ProxySocketTests {
                 shared.url + "/echo",
             ])
             #expect(curl.output.contains("\"method\": \"GET\""), "\(curl)")
-            // env and exec send programs to where they can go.
+            // env and exec send programs to an address that they can use.
             let run = try await bed.run(
                 [
                     ProxyProcess.executable, "exec", "--config", bed.path("proxy/pinproxy.yaml"), "--", "curl", "-sS",
@@ -109,10 +109,10 @@ struct ProxySocketTests {
             sections = Self.listen("b.sock")
             #expect(try await apply()["listen"]?.contains("a.sock") == false)
             try await eventually("the file to go") { !FileManager.default.fileExists(atPath: a) }
-            // Who has come by it stays.
+            // Connected clients stay.
             try await kept.send(Self.request(shared))
             #expect(try await kept.response().status == 200)
-            // What can't be opened keeps what was.
+            // If a path can't be opened, the old socket stays.
             try bed.file("proxy/plain", "no socket")
             for (path, cause) in [("plain", "is no socket"), ("nowhere/a.sock", "its directory is not there")] {
                 sections = Self.listen(path)
@@ -127,7 +127,7 @@ struct ProxySocketTests {
         }
     }
 
-    /// A file of a proxy that was killed is replaced; one where somebody listens is not.
+    /// A killed proxy's file is replaced; one with a listener is not.
     @Test func aSocketThatWasLeftBehindIsTakenOver() async throws {
         try await withTestBed { bed in
             let first = try await ProxyProcess(

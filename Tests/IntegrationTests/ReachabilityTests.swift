@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What the proxy does when the network goes and returns, in namespaces whose network the tests change.
+/// What the proxy does when the network goes away and returns. The tests change the network of a namespace.
 @Suite(
     .enabled(if: NetworkBed.isAvailable, "needs root, unshare(1) and ip(8) to make network namespaces"),
     .timeLimit(.minutes(5)))
@@ -25,7 +25,7 @@ struct ReachabilityTests {
                     ),
                     "\(run)")
             }
-            // What is on this machine needs no network, whatever its name.
+            // Services on this machine need no network, whatever their names.
             let here = try await PythonPeer.origin(in: bed, chain: nil, launcher: network.besideProxy)
             for host in ["127.0.0.1", "localhost", "here.test"] {
                 let run = try await network.curl("http://\(host):\(here.port)/echo")
@@ -76,7 +76,7 @@ struct ReachabilityTests {
             let told = try await status()
             #expect(told.contains("\nnetwork: not-reachable (no network link is up)\n"), "\(told)")
 
-            // Without a default route the networks that this machine is in are served.
+            // Without a default route the machine's own networks are still served.
             try await network.addUplink()
             try await eventually("readiness") { try await asked("/readyz").output.hasSuffix("200") }
             try await network.ip("route add default via 192.0.2.1")
@@ -89,7 +89,7 @@ struct ReachabilityTests {
         }
     }
 
-    /// A machine in a network without a way out of it.
+    /// A machine in a network without a route out of it.
     @Test func withoutADefaultRouteTheOwnNetworkIsReached() async throws {
         try await withTestBed { bed in
             let network = try await NetworkBed(in: bed)
@@ -154,7 +154,7 @@ struct ReachabilityTests {
             #expect(refused.output.contains("(up0), and session.allow_wwan is false ("), "\(refused)")
             #expect(refused.output.contains("pins.yaml:2)"), "\(refused)")
             #expect(refused.output.contains("Retry-After: 5\r\n"), "\(refused)")
-            // Rules for paths are asked about each request, also where a connection is at hand.
+            // Path rules are checked for each request, even if a connection is available.
             let allowed = try await network.curl(network.url("/echo", of: NetworkBed.otherName))
             #expect(allowed.output.hasSuffix("200 200"), "\(allowed)")
             let forbidden = try await network.curl(network.url("/die", of: NetworkBed.otherName))
@@ -203,7 +203,7 @@ struct ReachabilityTests {
             let change = try await network.change(2)
             #expect(change["target"] == "here.test")
             #expect(change["to"] == "via-loopback")
-            // Still followed, and no longer told of.
+            // Still tracked, and no longer reported.
             try await network.addUplink()
             try await network.ip("route add default via 192.0.2.1")
             try await eventually("the network to be used") {

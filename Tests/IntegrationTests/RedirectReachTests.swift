@@ -51,7 +51,7 @@ struct RedirectReachTests {
                 let direct = try await status("https://here.test:\(here.port)/echo")
                 #expect(direct.output.hasSuffix("200 200"), "\(direct)")
             }
-            // From outside by way of another place outside: each hop counts.
+            // From outside by way of another outside address: each hop counts.
             let onwards = network.url(answer(inside[0]), of: NetworkBed.otherName)
             let run = try await status(network.url(answer(onwards)))
             #expect(run.output.hasSuffix("200 403"), "\(run)")

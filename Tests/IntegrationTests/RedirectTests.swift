@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// `session.redirects`: who goes where a redirect says, how far, and with what.
+/// `session.redirects`: who follows a redirect, how far, and with what.
 @Suite(.sharedBed(RedirectBed.prepare), .timeLimit(.minutes(5)))
 struct RedirectTests {
     let shared: SharedBed
@@ -30,7 +30,7 @@ struct RedirectTests {
             "-i", "https://\(RedirectBed.refusing):\(shared.originPort)/redirect/302/received/x?token=geheim")
         #expect(run.output.hasPrefix("HTTP/1.1 502 ") && run.output.contains("session.redirects: refuse"), "\(run)")
         #expect(!run.output.contains("geheim"), "\(run)")
-        // What has no Location is no redirect.
+        // A response without Location is not a redirect.
         let none = try await curl(
             "-i",
             "https://\(RedirectBed.refusing):\(shared.originPort)"
@@ -49,7 +49,7 @@ struct RedirectTests {
         #expect(quiet.output.hasPrefix("HTTP/1.1 200 ") && !quiet.output.contains("Pinproxy-Location"), "\(quiet)")
     }
 
-    /// Whatever statuses a chain has, the last request is the one that curl makes if it follows the chain itself.
+    /// The last request is what curl itself would send, whatever the chain's statuses.
     @Test func curlComesToTheSame() async throws {
         let seed = UInt64.random(in: 1...1_000_000)
         var random = SplitMix(seed)
@@ -99,7 +99,7 @@ struct RedirectTests {
         let other = try JSONDecoder().decode(ReceivedRequest.self, from: Data(run.output[body.upperBound...].utf8))
         #expect(other.values("Authorization") == [] && other.values("Cookie") == [], "\(other)")
         #expect(other.values("Host") == ["\(RedirectBed.passing):\(shared.originPort)"])
-        // And what the other place sets isn't set for this one.
+        // And what the other host sets (cookies, HSTS) isn't set for this one.
         let cookie =
             """
             HTTP/1.1 200 OK\r\nSet-Cookie: evil=1\r\nStrict-Transport-Security: max-age=1\r\nX-Ok: \
@@ -129,7 +129,7 @@ struct RedirectTests {
         #expect(run.output.hasPrefix("HTTP/1.1 50") || run.output.hasPrefix("HTTP/1.1 403 "), "\(run)")
         #expect(run.output.contains(reason), "\(run)")
         #expect(!run.output.contains("geheim"))
-        // The connection goes on.
+        // The connection stays open.
         let next = try await curl("-o", "/dev/null", shared.url + path, shared.url + "/received/after")
         #expect(next.output.contains("/received/after"), "\(next)")
     }
@@ -150,7 +150,7 @@ struct RedirectTests {
         #expect(run.output.hasPrefix("HTTP/1.1 502 ") && run.output.contains("more than one Location"), "\(run)")
     }
 
-    /// The proxy sees no requests there: the client goes itself.
+    /// The proxy sees no requests there: the client follows itself.
     @Test func aTunnelledHostIsTheClients() async throws {
         let location = "https://tunnelled.test:\(shared.originPort)/received/x"
         let run = try await curl("-i", shared.url + Self.redirect(to: location))
@@ -174,7 +174,7 @@ struct RedirectTests {
         }
     }
 
-    /// The redirect comes when the body is on its way, and doesn't fit into what is kept.
+    /// The redirect arrives while the body is on its way, and the body is too long to keep.
     @Test func aBodyThatIsNotKeptIsSaid() async throws {
         let file = try shared.bed.file("long", String(repeating: "u", count: 3 << 20))
         let run = try await curl("-i", "-T", file, shared.url + "/redirect/307/received/long")
@@ -192,7 +192,7 @@ struct RedirectTests {
     }
 }
 
-/// A small generator with a seed, so that a failure can be had again.
+/// A small seeded generator, so that a failure can be reproduced.
 struct SplitMix: RandomNumberGenerator {
     private var state: UInt64
 

@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// `on_refusal: page`: a person in a browser reads why, and no program is misled any further than it must be.
+/// `on_refusal: page`: a person in a browser reads the reason, and programs are misled no further than necessary.
 @Suite(.sharedBed(RefusalPageBed.prepare), .timeLimit(.minutes(5)))
 struct RefusalPageTests {
     let shared: SharedBed
@@ -61,7 +61,7 @@ struct RefusalPageTests {
         #expect(run.output.components(separatedBy: "HTTP/1.1 502 ").count == 2, "\(run)")
     }
 
-    /// The leaf is for the one host of CONNECT, and so are the answers.
+    /// The leaf is for the one host in CONNECT, and so are the responses.
     @Test func noOtherHostIsSpokenFor() async throws {
         let authority = "page.test:\(shared.originPort)"
         let run = try await bed.secureExchange(
@@ -79,7 +79,7 @@ struct RefusalPageTests {
         #expect(names.output.hasSuffix("DNS:page.test"), "\(names)")
     }
 
-    /// Where nothing is said of pages, where the host isn't reached, and where it is denied, all is as it was.
+    /// Hosts without `on_refusal: page`, unreachable hosts and denied ones get the usual answer to CONNECT.
     @Test func otherRefusalsAreAnswersToCONNECT() async throws {
         #expect(try await shared.proxy.connect(to: "plain.test:\(shared.originPort)").status == 502)
         let unreachable = try await shared.proxy.connect(to: "page.test:1")
@@ -95,7 +95,7 @@ struct RefusalPageTests {
         #expect(run.told.first?.contains("times") == false, "\(run)")
     }
 
-    /// One who doesn't trust the authority sees no more than a failed handshake.
+    /// A client that doesn't trust the authority just sees a failed handshake.
     @Test func whoDoesNotTrustTheAuthorityReadsNothing() async throws {
         let run = try await curl("page.test", "--cacert", "/etc/ssl/certs/ca-certificates.crt")
         #expect(run.ending == .exited(60) && run.output.isEmpty, "\(run)")
@@ -132,7 +132,7 @@ struct RefusalPageTests {
         #expect(seen.error.isEmpty && seen.status == 502 && seen.security == "secure", "\(run)")
         #expect(seen.title == "Certificate pinning failure for page.test" && seen.text.contains("sha256/"), "\(run)")
         #expect(seen.text.contains("This answer comes from pinproxy on the way, not from the site page.test"), "\(run)")
-        // It is not the site's: neither its storage nor its service workers can be had from it.
+        // The page doesn't belong to the site, and can't use the site's storage or service workers.
         #expect(seen.origin == "null" && seen.worker == "SecurityError" && seen.cookies == [], "\(run)")
         #expect(seen.fields["cache-control"] == "no-store" && seen.fields["strict-transport-security"] == nil, "\(run)")
     }

@@ -1,8 +1,7 @@
 import Foundation
 import Testing
 
-/// What an exchange comes to when it cannot be had: an answer with a cause, in time, and the log's
-/// line beside it.
+/// How a failed exchange ends: with an answer that names the cause, in time, and with a log line.
 @Suite(.sharedBed(RefusalBed.prepare), .timeLimit(.minutes(5)))
 struct RefusalTests {
     let shared: SharedBed
@@ -23,7 +22,7 @@ struct RefusalTests {
     }
 
     @Test func anAddressThatIsBlocked() async throws {
-        // Names that lead to the metadata service of clouds; one of them in IPv4-mapped form.
+        // Names that resolve to the metadata service of clouds, one of them in IPv4-mapped form.
         for name in ["metadata.test", "mapped.test"] {
             let answer = try await shared.proxy.connect(to: "\(name):80")
             Expected.refused(403, "destination_ip_prohibited").check(answer, host: name)
@@ -41,7 +40,7 @@ struct RefusalTests {
         let line = try await shared.proxy.events.first("exchange") { $0["port"] == "\(nginx.plainPort)" }
         #expect(
             line["error"] == "tls_protocol_error" && line["cause"]?.contains("does not speak TLS") == true, "\(line)")
-        // A client of plain HTTP gets its page.
+        // A plain HTTP client gets its page.
         let plain = try await shared.bed.curl(
             via: shared.proxy, ["--proxytunnel", "-i", "http://origin.test:\(nginx.plainPort)/"])
         #expect(plain.output.contains("HTTP/1.1 ") && plain.output.contains("nginx"), "\(plain)")
@@ -103,7 +102,7 @@ struct RefusalTests {
         #expect(otherName.output.hasPrefix("HTTP/1.1 421 "), "\(otherName)")
     }
 
-    /// An address as SNI is against RFC 6066, but real clients send it, and it says what CONNECT said.
+    /// An address in SNI violates RFC 6066, but real clients send it, and it repeats what CONNECT said.
     @Test(arguments: [
         ("127.0.0.1", "127.0.0.1", 200), ("127.0.0.1", "127.0.0.2", 421), ("127.0.0.1", "origin.test", 421),
     ])
@@ -147,7 +146,7 @@ struct RefusalTests {
     @Test func aClientThatGoesWhileItsOriginIsDialledIsLogged() async throws {
         try await withTestBed { bed in
             let proxy = try await ProxyProcess(in: bed, trust: nil, hosts: ["slow.test": "127.0.0.1"])
-            // It takes the connection, and never answers the ClientHello.
+            // It accepts the connection, and never answers the ClientHello.
             let origin = try ListeningSocket()
             let authority = "slow.test:\(origin.port)"
             var dialled: CInt = -1

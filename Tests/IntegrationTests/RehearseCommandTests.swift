@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// `pinproxy bundle rehearse` on a machine with nginx as the API, before and while a proxy runs there.
+/// `pinproxy bundle rehearse` on a machine with nginx as the API, before a proxy runs there and while it does.
 @Suite(.timeLimit(.minutes(5)))
 struct RehearseCommandTests {
     private struct Report: Decodable {
@@ -59,7 +59,7 @@ struct RehearseCommandTests {
         "hosts:\n  - {match: \"api.test:\(bed.origin.port)\", pinning: public-key, pins: [\"\(pin)\"]\(more)}\n"
     }
 
-    /// Hosts of the API's server as the proxy records them, with the days since they were seen.
+    /// Hosts of the API's server as recorded by the proxy, with the days since they were last seen.
     private func record(_ hosts: [(name: String, days: Int64)], _ bed: SignedPolicyBed) throws {
         let entries = hosts.map { host in
             let time = TestRoots.now - host.days * 86_400
@@ -87,7 +87,7 @@ struct RehearseCommandTests {
         }
     }
 
-    /// The running proxy goes on with what it has.
+    /// The running proxy keeps its policy.
     @Test func whatWouldBeRefusedIsNamed() async throws {
         try await withTestBed { bed in
             let bed = try await SignedPolicyBed(bed)
@@ -115,7 +115,7 @@ struct RehearseCommandTests {
             #expect(try await bed.api(proxy) == 200)
             #expect(proxy.events.all("policy.accepted").count == 1)
 
-            // By what the machine has accepted, and not by the keys alone.
+            // By the policy that the machine has accepted, not just by the keys.
             try await bed.sign(entry(bed, .wrongPin, ", enforcement: report"))
             try bed.serve()
             try await bed.look(proxy, "hosts: []\n", "groups: [a]")
@@ -211,7 +211,7 @@ struct RehearseCommandTests {
                 return try Report(run)
             }
             let usual = try await report()
-            // The policy server comes first: without it there is no way back.
+            // The policy server comes first: without it a policy can't be rolled back.
             #expect(usual.refused.map(\.host) == ["policy.test", "api.test", "more.test"], "\(usual)")
             // nginx has certificates for two of them.
             #expect(usual.refused.map(\.new) == [true, true, false])

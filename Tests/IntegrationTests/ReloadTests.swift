@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// SIGHUP: a new snapshot decides from the next exchange on, and nothing under way notices.
+/// SIGHUP: a new snapshot applies from the next exchange on, and exchanges in flight don't notice.
 @Suite(.timeLimit(.minutes(5)))
 struct ReloadTests {
     private static let wrong = """
@@ -82,14 +82,14 @@ struct ReloadTests {
             #expect(try await shared.proxy.reload().name == "config.reload")
             try await release("first", at: shared)
             _ = try await client.ending()
-            // What was under way is finished; the next request is not this client's to make.
+            // The exchange in flight finishes. The next request is no longer this client's to make.
             #expect(await client.output.text.contains("first,second"))
             #expect(shared.origin?.events.all("request").contains { $0["target"] == "/echo" } == false)
             #expect(try await shared.proxy.connect(to: shared.authority).status == 403)
         }
     }
 
-    /// Head limits hold for the next head, on a connection that is kept as well.
+    /// Head limits apply to the next head, even on a kept connection.
     @Test func newHeadLimitsReachKeptConnections() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(
@@ -118,7 +118,7 @@ struct ReloadTests {
 
     @Test func idleConnectionsOfAChangedPolicyAreRetired() async throws {
         try await withTestBed { bed in
-            // Each worker has idle connections of its own.
+            // Each worker has its own idle connections.
             let shared = try await OriginBed.prepare(bed, sections: ["proxy": ["workers: 1"]])
             let origin = try #require(shared.origin)
             #expect(try await shared.curl(shared.url + "/echo").succeeded)
@@ -126,7 +126,7 @@ struct ReloadTests {
             try await shared.proxy.reload()
             #expect(try await shared.curl(shared.url + "/echo").succeeded)
             #expect(origin.events.all("connection").count == 1)
-            // The host's entry is another: its connection goes, without anybody asking for the host.
+            // The host's entry changes: its connection is closed, without any request for the host.
             try rewrite(shared, pins: Self.wrong)
             try await shared.proxy.reload()
             _ = try await origin.events.first("closed")

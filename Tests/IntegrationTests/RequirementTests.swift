@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// What an entry asks of a server besides its pins, and a server that has it or hasn't.
+/// What an entry requires of a server besides its pins, with servers that comply and servers that don't.
 struct RequirementCase: Sendable, CustomTestStringConvertible {
     /// What a case is made of.
     struct Parts: Sendable {
@@ -146,7 +146,7 @@ struct RequirementTests {
     }
 }
 
-/// A host that wants a certificate of its clients.
+/// A host that requires a client certificate.
 @Suite(.timeLimit(.minutes(5)))
 struct ClientCertificateTests {
     private struct Bed {
@@ -155,7 +155,7 @@ struct ClientCertificateTests {
         let roots: TestRoots
     }
 
-    /// An nginx that tells whom it sees, below a root for clients of its own.
+    /// An nginx that reports the client's name, with a separate root for clients.
     private func prepare(_ bed: TestBed, _ entry: (HeldCertificate) async throws -> String) async throws -> Bed {
         let roots = try TestRoots()
         let clients = try TestRoots("Client")
@@ -195,7 +195,7 @@ struct ClientCertificateTests {
             let parts = try await prepare(bed) { client in
                 let certificate = try bed.file("client.pem", client.chainPEM)
                 let key = try bed.file("client.key", client.keyPEM)
-                // There before openssl writes to it, so that it is nobody else's from the beginning.
+                // Created before openssl writes to it, so that it is private from the beginning.
                 let file = try bed.file("proxy/client.p12", "")
                 let made = try await bed.run([
                     "openssl", "pkcs12", "-export", "-in", certificate, "-inkey", key, "-out", file, "-passout",
@@ -218,7 +218,7 @@ struct ClientCertificateTests {
         }
     }
 
-    /// A certificate that a reload takes away is not shown on connections that are kept.
+    /// A certificate removed by a reload is not presented on kept connections.
     @Test func aReloadTakesTheCertificateAway() async throws {
         try await withTestBed { bed in
             let parts = try await prepare(bed) { client in

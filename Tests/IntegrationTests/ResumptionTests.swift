@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// TLS sessions taken up again: by clients with the proxy, and by the proxy with origins, there only
-/// under the policy that verified them.
+/// TLS session resumption, by clients with the proxy, and by the proxy with origins, the latter only under the policy
+/// that verified them.
 @Suite(.timeLimit(.minutes(5)))
 struct ResumptionTests {
     @Test(arguments: ["-tls1_2", "-tls1_3"])
@@ -26,7 +26,7 @@ struct ResumptionTests {
         }
     }
 
-    /// A ticket belongs to the host that it was given for: what it carries is another host's leaf.
+    /// A ticket is only for the host that it was issued for, since it carries that host's leaf.
     @Test(arguments: ["-tls1_2", "-tls1_3"])
     func aSessionOfOneHostIsNoneOfAnother(version: String) async throws {
         try await withTestBed { bed in
@@ -63,7 +63,7 @@ struct ResumptionTests {
             }
             #expect(try await !request())
             #expect(try await request())
-            // Another entry for the host, though it asks for no more than before.
+            // Another entry for the host, though it requires no more than before.
             try bed.file(
                 "proxy/pins.yaml",
                 "hosts:\n  - match: origin.test\n    pinning: none\n    validates_domain_name: false\n")

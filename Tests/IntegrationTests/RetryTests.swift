@@ -1,14 +1,14 @@
 import Testing
 
-/// A request that finds its pooled connection closed is sent once more, on a new connection, and then no more:
-/// whatever is wrong with an origin, no request knocks at it without end.
+/// A request that finds its pooled connection closed is retried once, on a new connection. However broken an origin is,
+/// requests don't hammer it.
 @Suite(.timeLimit(.minutes(5)))
 struct RetryTests {
-    /// An origin to which the proxy's one worker holds that many idle connections.
+    /// An origin and a proxy, with `idle` connections between them in the pool of its only worker.
     private func prepare(_ bed: TestBed, idle: Int) async throws -> (SharedBed, PythonPeer) {
         let shared = try await OriginBed.prepare(bed, sections: ["proxy": ["workers: 1"]])
         let origin = try #require(shared.plainOrigin)
-        // All at one time, so that none serves two.
+        // All at once: each connection serves one request.
         let clients = try (0..<idle).map { _ in try RawConnection(to: shared.proxy) }
         for client in clients { try await client.send(request("/hold/all", of: shared)) }
         guard idle > 0 else { return (shared, origin) }
@@ -22,8 +22,7 @@ struct RetryTests {
         "\(method) \(shared.plainURL)\(path) HTTP/1.1\r\nHost: origin.test:\(shared.secondOriginPort)\r\n\r\n"
     }
 
-    /// What a request for `/die` is answered with, how often the origin got it, and whether a new connection brought it
-    /// last.
+    /// The status of a request for `/die`, how often the origin got it, and whether it last came on a new connection.
     private func deaths(idle: Int, method: String) async throws -> (status: Int, count: Int, wasNew: Bool) {
         try await withTestBed { bed in
             let (shared, origin) = try await prepare(bed, idle: idle)
@@ -31,7 +30,7 @@ struct RetryTests {
             let client = try RawConnection(to: shared.proxy)
             try await client.send(request("/die", of: shared, method: method))
             let status = try await client.response().status
-            // What the origin said of it may come after what the client saw, in order.
+            // The origin's log may lag behind the client, but is in order.
             #expect(try await shared.curl(shared.plainURL + "/last").succeeded)
             _ = try await origin.events.first("request") { $0["target"] == "/last" }
             let deaths = origin.events.all("died")
@@ -52,7 +51,7 @@ struct RetryTests {
         #expect(count == 1)
     }
 
-    /// It may have done its work before the connection broke.
+    /// The origin may have acted on it before the connection broke.
     @Test func whatIsNotIdempotentIsSentOnce() async throws {
         let (status, count, _) = try await deaths(idle: 4, method: "POST")
         #expect(status == 502)

@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// The files of `crl_files`: announced before they cut hosts off, and read again by themselves.
+/// The files of `crl_files`: the proxy warns before they cut hosts off, and rereads them automatically.
 @Suite(.timeLimit(.minutes(5)))
 struct RevocationListFileTests {
     private func list(_ issuer: HeldCertificate, from begin: Int64, to end: Int64) throws -> [UInt8] {
@@ -52,18 +52,18 @@ struct RevocationListFileTests {
             let stale = try await pinproxy(bed, "explain", host)
             #expect(stale.output.contains("\(file): list of CN=Test Intermediate, expired"), "\(stale)")
 
-            // Whoever edits the pin file at this moment is left in peace.
+            // A half-edited pin file doesn't get in the way.
             try bed.file("proxy/pins.yaml", "hosts:\n  - match: half an ent")
             try bed.file("proxy/corp.crl", list(roots.intermediate, from: -Self.hour, to: 30 * Self.day))
             #expect(try await proxy.events.first("crl.reload")["files"] == file)
             #expect(try await proxy.connect(to: host).status == 200)
 
-            // What is broken changes nothing.
+            // A broken list changes nothing.
             try bed.file("proxy/corp.crl", "nonsense")
             let failed = try await proxy.events.first("crl.failed")
             #expect(failed["cause"]?.contains("corp.crl: not a PEM or DER CRL") == true, "\(failed)")
             #expect(try await proxy.connect(to: host).status == 200)
-            // Nor does a list that revokes somebody else take idle connections' verdicts for granted.
+            // Nor does a list that revokes another certificate.
             let revoking = try roots.intermediate.revocationList(
                 RevocationListTemplate().with {
                     $0.thisUpdate = TestRoots.now - 60
@@ -76,7 +76,7 @@ struct RevocationListFileTests {
         }
     }
 
-    /// A list of a week says so in its last quarter, and `lint --at` knows beforehand.
+    /// A list's expiry is reported in the last quarter of its validity. `lint --at` knows earlier.
     @Test func theEndIsToldBeforeIt() async throws {
         try await withTestBed { bed in
             let roots = try TestRoots()
@@ -97,7 +97,7 @@ struct RevocationListFileTests {
         }
     }
 
-    /// Which list it was, until when, and of whom there is none.
+    /// Which list was used, until when it is valid, and which issuer has no list.
     @Test func explainNamesTheLists() async throws {
         try await withTestBed { bed in
             let roots = try TestRoots()

@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// Revocation lists that name another certificate than the chain has, and lists by another key.
+/// Revocation lists that name a certificate other than the chain's, and lists signed by another key.
 @Suite(.timeLimit(.minutes(5)))
 struct RevocationListIssuerTests {
     private func pinproxy(_ bed: TestBed, _ arguments: String...) async throws -> Run {
@@ -67,14 +67,14 @@ struct RevocationListIssuerTests {
             let answer = try await proxy.connect(to: "bad.test:\(badOrigin.port)")
             Expected.refused(502, "certificate was revoked").check(answer, host: "bad.test")
             #expect(try await proxy.connect(to: "good.test:\(goodOrigin.port)").status == 200)
-            // The list serves.
+            // The list is used.
             #expect(try await pinproxy(bed, "check").errors == "")
             let explain = try await pinproxy(bed, "explain", "good.test:\(goodOrigin.port)", "--verbose")
             #expect(explain.output.contains("corp.crl: list of CN=Corp Root, valid until 20"), "\(explain)")
         }
     }
 
-    /// A list of an authority that has only the name in common protects nobody, and says so.
+    /// A list by an authority that only shares the name protects nobody, and a message says so.
     @Test func aNamesake() async throws {
         try await withTestBed { bed in
             let own = try HeldCertificate.selfSigned(.root("Corp Root").validToday)

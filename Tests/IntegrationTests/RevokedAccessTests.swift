@@ -96,7 +96,7 @@ struct RevokedAccessTests {
 
     // MARK: Hosts and clients
 
-    /// What carries bytes unread.
+    /// Connections that carry bytes unread.
     enum Carried: String, Sendable, CaseIterable, CustomTestStringConvertible {
         case tunnel = "a tunnel"
         case verifiedTunnel = "a verified tunnel"

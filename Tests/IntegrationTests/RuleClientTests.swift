@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Rules as programs meet them that aren't curl.
+/// Rules, with programs other than curl.
 @Suite(.sharedBed(RuleClientBed.prepare), .timeLimit(.minutes(5)))
 struct RuleClientTests {
     let shared: SharedBed

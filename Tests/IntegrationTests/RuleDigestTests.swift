@@ -2,8 +2,8 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// A client's own Digest (RFC 7616) goes through rules that leave its method and target alone: the challenge and the
-/// answer belong to client and origin, whatever is done to the fields and the body.
+/// A client's own Digest (RFC 7616) passes through rules that leave its method and target alone. Challenge and answer
+/// belong to client and origin, whatever happens to the fields and the body.
 @Suite(.timeLimit(.minutes(5)))
 struct RuleDigestTests {
     private func withOrigin(_ rules: String, _ body: (TestBed, ProxyProcess, String) async throws -> Void) async throws
@@ -53,7 +53,7 @@ struct RuleDigestTests {
         }
     }
 
-    /// A challenge is an answer like others: rules that don't list 401 refuse it, and the client isn't asked.
+    /// A challenge is a response like any other: rules that don't list 401 refuse it, and the client never sees it.
     @Test func aChallengeHasToBeAcceptable() async throws {
         try await withOrigin("    response: {status: 200}\n") { bed, proxy, url in
             let run = try await bed.curl(

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Forms in parts, with files.
+/// Multipart forms with files.
 @Suite(.timeLimit(.minutes(5)))
 struct RuleFormTests {
     private static let bytes = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 7 >> 2) }
@@ -51,7 +51,7 @@ struct RuleFormTests {
                 // Node shows the type of files only.
                 #expect(parts[5].type == (url.hasSuffix(":\(node.port)") ? nil : "text/csv"), "\(run)")
             }
-            // The requests after it on the same connection are right.
+            // Later requests on the same connection are right.
             let several = try await shared.curl(
                 "-X", "POST", shared.url + "/received/a", shared.url + "/received/b", "--next", "-sS",
                 shared.url + "/large/5")
@@ -81,14 +81,14 @@ struct RuleFormTests {
                 let run = try await shared.curl("-X", "POST", url + "/received/form")
                 #expect(run.output.contains(digest), "\(run)")
             }
-            // A client's own body too, whatever it is larger than.
+            // A client's own body passes too, whatever limits it exceeds.
             let run = try await shared.curl(
                 "--data-binary", "@\(bed.path("proxy/file.bin"))", shared.url + "/received/own")
             #expect(run.output.contains(digest), "\(run)")
         }
     }
 
-    /// A pause that the rule asks for doesn't count as an origin's that doesn't answer.
+    /// A pause required by the rule doesn't count as the origin's silence.
     @Test func aPauseMayBeLongerThanTheTimeOuts() async throws {
         try await withTestBed { bed in
             let shared = try await RuleBed.prepare(
@@ -123,7 +123,7 @@ struct RuleFormTests {
         #expect(truncate(bed.path("proxy/file.bin"), size) == 0)
     }
 
-    /// 50 MB go through, and stay nowhere.
+    /// 50 MB pass through, and nothing keeps them.
     @Test func aLargeFileIsStreamed() async throws {
         try await withTestBed { bed in
             let shared = try await prepare(bed, path: "\"/echo/**\"")
@@ -153,11 +153,11 @@ struct RuleFormTests {
         }
     }
 
-    /// Its reset is seen at once, and its end costs nothing until the answer is there.
+    /// Its reset is noticed at once. Its close changes nothing until the response is there.
     @Test func aClientThatGoesAwayTakesTheUploadWithIt() async throws {
         try await withTestBed { bed in
             let shared = try await prepare(bed, path: "\"/slow-echo/**\"")
-            // More than is sent within the time that the test waits.
+            // More than is sent while the test waits.
             try sparse(bed, 100_000_000_000)
             let number = try await abandonedUpload(in: shared)
             _ = try await shared.plainOrigin?.events.first("closed") { $0["connection"] == number }

@@ -110,7 +110,7 @@ struct RuleHeaderTests {
         }
     }
 
-    /// What frames a message, or belongs to one hop, is no rule's.
+    /// Rules can't set fields that frame a message or belong to one hop.
     @Test(arguments: [
         "Content-Length", "transfer-encoding", "Trailer", "Connection", "Keep-Alive", "TE", "Upgrade", "HTTP2-Settings",
         "Host", "Expect", "Proxy-Authorization", "Proxy-Connection", ":path",
@@ -130,7 +130,7 @@ struct RuleHeaderTests {
         }
     }
 
-    /// Pins hold for an upgraded URL.
+    /// Pins apply to an upgraded URL.
     @Test func anUpgradedURLIsPinned() async throws {
         try await withTestBed { bed in
             let own = try await RuleBed.prepare(

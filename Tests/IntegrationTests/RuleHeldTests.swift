@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Responses that are held back, or looked at on their way: bounds, codings, ends before their end.
+/// Responses that are held back, or inspected in passing: limits, codings, premature ends.
 @Suite(.sharedBed(RuleHeldBed.prepare), .timeLimit(.minutes(5)))
 struct RuleHeldTests {
     let shared: SharedBed
@@ -31,7 +31,7 @@ struct RuleHeldTests {
             #expect(run.succeeded && run.output.hasPrefix("\(status) "), "\(rule) \(length): \(run)")
             if status == 200 { #expect(run.output == "200 \(length + 3)", "\(rule) \(length): \(run)") }
         }
-        // What passed unjudged was told of.
+        // A response that passed unchecked is reported.
         let path = "/array/report/\(framing)/3000000"
         let event = try await shared.proxy.events.first("serializer.report") { $0["path"] == path }
         #expect(event["code"] == "-1103", "\(event)")
@@ -49,7 +49,7 @@ struct RuleHeldTests {
         _ = try await shared.proxy.events.first("serializer.report") { $0["code"] == "-1011" }
     }
 
-    /// It is nobody's to wait for its end.
+    /// A reported response isn't held back until its end.
     @Test func aReportHoldsNothingBack() async throws {
         let run = try await shared.bed.run(
             ["sh", "-c", "curl -sS \(shared.url)/endless | head -c 3000000 | wc -c"],
@@ -105,7 +105,7 @@ struct RuleHeldTests {
         #expect(run.output.hasPrefix("HTTP/1.1 502 ") && run.output.contains("http_response_content_coding"), "\(run)")
     }
 
-    // MARK: Broken off
+    // MARK: Interrupted
 
     @Test(
         arguments: ["Content-Length: 100\r\n", "Transfer-Encoding: chunked\r\n", "Connection: close\r\n"],

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Servers read some spellings of a path in different ways: none of them gets round a rule.
+/// Servers interpret some path spellings differently: none of them bypasses a rule.
 @Suite(.timeLimit(.minutes(5)))
 struct RulePathTests {
     private static let secret = "what the rule holds back"
@@ -53,10 +53,10 @@ struct RulePathTests {
                     let isRefused = passed.hasPrefix("HTTP/1.1 400 ") || passed.hasPrefix("HTTP/1.1 502 ")
                     #expect(isRefused || !direct.contains(Self.secret), "\(name) \(spelling): \(passed)")
                 }
-                // Else nothing was shown.
+                // Otherwise the test proves nothing.
                 #expect(served >= 8, "\(name) serves \(served)")
             }
-            // Readings that lead to the same rules are no matter of the proxy's.
+            // Ambiguity doesn't matter if all readings match the same rules.
             for spelling in [
                 "/public//file", "/public/./file", "/x/../public/file", "/public/file?a=//private/../file",
             ] {

@@ -4,10 +4,10 @@ import Testing
 /// Rules that a reload changes under load.
 @Suite(.timeLimit(.minutes(5)))
 struct RuleReloadTests {
-    /// Each request is shaped by the old or the new rules and its response judged by the same, none by neither.
+    /// Each request follows the old or the new rules, and its response is checked by the same ones.
     @Test func eachExchangeIsOfOneSetOfRules() async throws {
         try await withTestBed { bed in
-            // The field that the rules set tells which ones hold; its response is JSON under one, and refused under the
+            // The field set by the rules tells which ones apply. Its response is JSON under one, and refused under the
             // other.
             func pins(_ name: String, _ serializer: String) -> String {
                 RuleBed.pins(

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Response rules: what is right goes on as it came, what is wrong doesn't reach the client.
+/// Response rules: a valid response passes unchanged, an invalid one doesn't reach the client.
 @Suite(.sharedBed(RuleResponseBed.prepare), .timeLimit(.minutes(5)))
 struct RuleResponseTests {
     let shared: SharedBed
@@ -22,9 +22,9 @@ struct RuleResponseTests {
         RuleBed.response(body, type: type, status: status, fields: fields)
     }
 
-    // MARK: What each key judges
+    // MARK: Keys
 
-    /// A response that the rule accepts, and ones that it refuses, with words of the reason.
+    /// A response that the rule accepts, and some that it refuses, with words of the reason.
     struct Case: Sendable, CustomTestStringConvertible {
         let rule: String
         let message: String
@@ -106,7 +106,7 @@ struct RuleResponseTests {
 
     // MARK: Framings
 
-    /// What is judged goes on as it came, whatever carries it.
+    /// A checked response passes unchanged, whatever its framing.
     @Test(arguments: ["--http1.1", "--http1.0"])
     func everyFramingIsJudged(version: String) async throws {
         let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -144,7 +144,7 @@ struct RuleResponseTests {
         #expect(try await get("json", part, "-r", "0-3").output.hasPrefix("HTTP/1.1 206 "))
     }
 
-    /// After 101 nothing can be judged: a rule that doesn't name it refuses it.
+    /// After 101 nothing can be checked, so a rule that doesn't list it refuses it.
     @Test func anUpgradeNeedsAStatusThatIsAccepted() async throws {
         let run = try await shared.bed.secureExchange(
             via: shared.proxy, to: shared.authority,

@@ -2,10 +2,10 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// `session.timeout`: how long nothing may move in either direction, where a rule says so.
+/// `session.timeout`: a rule's limit on how long nothing moves in either direction.
 @Suite(.timeLimit(.minutes(5)))
 struct RuleTimeoutTests {
-    /// A tunnel in which nobody speaks ends after the time of its rule; that of the daemon is longer than the test.
+    /// An idle tunnel ends after its rule's timeout. The daemon's own is longer than the test.
     @Test func aTunnelEndsAfterItsOwnTime() async throws {
         try await withTestBed { bed in
             let shared = try await RuleBed.prepare(
@@ -51,7 +51,7 @@ struct RuleTimeoutTests {
                 bed, rules: ["{path: /hold/*, session: {timeout: 5m}}"],
                 sections: ["timeouts": ["idle_client: 300ms", "first_byte: 300ms"]])
             async let held = shared.curl("--max-time", "120", shared.url + "/hold/x")
-            // The daemon's own time has passed for another request meanwhile.
+            // The daemon's own timeout has meanwhile expired for another request.
             let silent = try await shared.curl("-i", "--max-time", "120", shared.url + "/silent")
             #expect(silent.output.hasPrefix("HTTP/1.1 504 "), "\(silent)")
             _ = try await shared.curl(shared.url + "/release/x")

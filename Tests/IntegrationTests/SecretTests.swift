@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// What a peer sent in confidence is nobody else's: no line of the log, no answer of the proxy's own and nothing on
-/// standard error quotes user information or a query of a URL, or a header's value.
+/// What a peer sent in confidence stays private: no log line, no answer of the proxy and nothing on standard error
+/// quotes a URL's user information or query, or a header's value.
 @Suite(.timeLimit(.minutes(5)))
 struct SecretTests {
     private static let secret = "s3cr3t-0f-4-peer"
@@ -143,7 +143,7 @@ struct SecretTests {
             _ = try await bed.curl(via: proxy, ["https://\(OriginBed.name):\(origin.port)/echo"])
             let failed = try await proxy.events.first("pin.report.failed")
             #expect(failed["report_uri"] == "http://127.0.0.1:\(port)/pins?***", "\(failed)")
-            // With a parent that isn't there, and one whose configuration is wrong.
+            // With an unreachable parent, and with a misconfigured one.
             for parent in ["http://ada:\(Self.secret)@127.0.0.1:\(port)", "http://ada:\(Self.secret)"] {
                 try ProxyProcess.write(
                     to: bed, folder: "proxy", pins: pins, trust: bed.path("roots.pem"),

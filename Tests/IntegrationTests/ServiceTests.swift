@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The proxy as a service of systemd: what it says, what it is handed, and what outlives it.
+/// The proxy as a systemd service: what it reports, what it is passed, and what survives it.
 @Suite(.timeLimit(.minutes(5)))
 struct ServiceTests {
     private func manager(
@@ -24,7 +24,7 @@ struct ServiceTests {
         return try #require(event["pid"].flatMap { pid_t($0) })
     }
 
-    /// Its sockets are systemd's from the first moment on, and stay open while it is restarted.
+    /// Its sockets belong to systemd from the start, and stay open during a restart.
     @Test(arguments: [[], ["--handover"]]) func aRestartRefusesNoClient(options: [String]) async throws {
         try await withTestBed { bed in
             let manager = try await manager(bed, options: options)
@@ -74,7 +74,7 @@ struct ServiceTests {
         }
     }
 
-    /// The configuration and the units don't agree: neither is guessed at, and it is not tried again.
+    /// The configuration and the units disagree. The proxy doesn't guess, and isn't restarted.
     @Test(arguments: ["other", "admin"])
     func aSocketOfAnotherNameIsNotTheProxys(_ name: String) async throws {
         try await withTestBed { bed in
@@ -122,7 +122,7 @@ struct ServiceTests {
         }
     }
 
-    /// The fields by which `journalctl PINPROXY_EVENT=… -p err` finds a line, each way of standard error.
+    /// The fields that `journalctl PINPROXY_EVENT=… -p err` searches, with standard error connected to the journal.
     @Test(.enabled(if: getuid() == 0, "a directory is mounted over /run"))
     func theJournalHasFieldsAndPriorities() async throws {
         try await withTestBed { bed in
@@ -148,7 +148,7 @@ struct ServiceTests {
             let exchange = try await journal.events.first("record") { $0["PINPROXY_EVENT"] == "exchange" }
             #expect(exchange["PRIORITY"] == "6" && exchange["PINPROXY_STATUS"] == "400", "\(exchange)")
 
-            // A broken file is an error; and a reload changes the level, and the journal for lines.
+            // A broken file is an error. A reload changes the level, and switches from the journal to lines.
             try bed.file("proxy/pins.yaml", "hosts: 1\n")
             proxy.send(signal: SIGHUP)
             let error = try await journal.events.first("record") { $0["PINPROXY_EVENT"] == "config.error" }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// SIGTERM: no more clients, and what is under way is finished, within bounds.
+/// SIGTERM: new clients are refused, and requests in flight finish within a time limit.
 @Suite(.timeLimit(.minutes(5)))
 struct ShutdownTests {
     private func refusesClients(_ proxy: ProxyProcess) -> Bool {
@@ -40,7 +40,7 @@ struct ShutdownTests {
             let client = try await shared.holdingClient()
             shared.proxy.process.send(signal: SIGTERM)
             #expect(try await shared.proxy.process.ending() == .exited(0))
-            // The client must see that its answer is not whole.
+            // The client must notice that its response is incomplete.
             #expect(try await client.ending() != .exited(0))
         }
     }
@@ -69,7 +69,7 @@ struct ShutdownTests {
         }
     }
 
-    /// A tunnel has no end that anybody knows: one in which nothing moves is ended, and holds nothing up.
+    /// A tunnel has no known end, so an idle one is closed and holds nothing up.
     @Test(arguments: ["tunnel", "verify-tunnel", "intercept"])
     func whatHasBeenConnectedAndRestsHoldsNothingUp(action: String) async throws {
         try await withTestBed { bed in
@@ -86,7 +86,7 @@ struct ShutdownTests {
         }
     }
 
-    /// One in which bytes move goes on until they don't.
+    /// A tunnel in use stays open until no bytes move.
     @Test func aTunnelInUseIsLeftToIt() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(
@@ -105,7 +105,7 @@ struct ShutdownTests {
         }
     }
 
-    /// The stop changes no policy: a request that waits for its turn (`session.max_active`) gets it.
+    /// A stop changes no policy: a request that waits for its turn (`session.max_active`) still gets it.
     @Test func whoWaitsForATurnIsServed() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(
@@ -128,7 +128,7 @@ struct ShutdownTests {
         }
     }
 
-    /// A download that breaks off meanwhile (`session.resume`) is continued.
+    /// A download that is interrupted meanwhile (`session.resume`) is resumed.
     @Test func aDownloadThatBreaksOffIsContinued() async throws {
         try await withTestBed { bed in
             let shared = try await DownloadBed.prepare(bed)
@@ -138,7 +138,7 @@ struct ShutdownTests {
                     "curl", "-sS", "-o", bed.path("download"), "-w", "%{http_code} %{size_download}",
                     "https://breaking.test:\(shared.originPort)/postponed/600000/\(length)/stopped",
                 ], environment: shared.proxy.clientEnvironment)
-            // The origin wants to be left alone for a second.
+            // The origin asks the proxy to retry after a second.
             _ = try await shared.proxy.events.first("download.resume") { $0["cause"]?.contains("503") == true }
             shared.proxy.process.send(signal: SIGTERM)
             #expect(try await client.ending() == .exited(0))

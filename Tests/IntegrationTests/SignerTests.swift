@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// The authority's key in a process of its own (`authority.signer`).
+/// The authority's key in a separate process (`authority.signer`).
 @Suite(.timeLimit(.minutes(5)))
 struct SignerTests {
     private static let pins = """
@@ -149,7 +149,7 @@ struct SignerTests {
         }
     }
 
-    /// What is kept is served on; everything else says at once why not. Tunnels need no certificate.
+    /// Cached certificates are still served. Anything else fails at once with the reason. Tunnels need no certificate.
     @Test func withoutTheSignerItIsSaidAndTheOthersAreServed() async throws {
         try await withSigner { shared, signer, _ in
             #expect(try await shared.curl(shared.url + "/echo").succeeded)
@@ -195,7 +195,7 @@ struct SignerTests {
         }
     }
 
-    /// Else any client could use up what the signer may issue.
+    /// Otherwise any client could use up what the signer may issue.
     @Test func noCertificateIsAskedForAHostThatCannotBeReached() async throws {
         try await withSigner { shared, _, events in
             for host in ["nowhere.onion", "127.0.0.1"] {
@@ -277,7 +277,7 @@ struct SignerTests {
             let run = try await shared.curl("https://tunnel.test:\(shared.originPort)/echo")
             #expect(run.succeeded, "\(run)")
             _ = try await events.first("config.reload")
-            // A configuration that can't be used changes nothing.
+            // An invalid configuration changes nothing.
             try configure("hosts: 1\n")
             signer.send(signal: SIGHUP)
             _ = try await events.first("config.error")
@@ -289,7 +289,7 @@ struct SignerTests {
         }
     }
 
-    /// Keys and passwords of origins are the proxy's alone: the signer needs none of them.
+    /// Keys and passwords for origins are for the proxy alone: the signer needs none.
     @Test func itDoesNotReadThePrivateFilesOfTheProxy() async throws {
         try await withTestBed { bed in
             let pins = """

@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// Peers that trickle a byte now and then, or vanish, at each stage: the proxy lives, serves others meanwhile, and
-/// gives everything back. Those that say nothing at all have suites of their own (`SilentOriginTests` and so on), and
-/// so has the signer (`SignerTests`).
+/// Peers that trickle bytes or vanish, at each stage. The proxy survives, serves others meanwhile, and frees
+/// everything. Peers that say nothing at all have separate suites (`SilentOriginTests` and so on), and so does the
+/// signer (`SignerTests`).
 @Suite(.timeLimit(.minutes(5)))
 struct SilentActorsTests {
     typealias Stage = PythonPeer.Stage
@@ -23,13 +23,13 @@ struct SilentActorsTests {
         }
     }
 
-    /// Short bounds for everything that a peer may draw out.
+    /// Short limits on everything that a peer can draw out.
     private static let bounds: ProxyProcess.Sections = [
         "timeouts": ["connect: 2s", "tls_handshake: 2s", "first_byte: 2s", "idle_client: 2s", "idle_upstream: 100ms"],
         "limits": ["minimum_rate: 1KiB/2s"],
     ]
 
-    // MARK: Behind the proxy
+    // MARK: Upstream
 
     @Test(
         arguments: Case.all(
@@ -53,7 +53,7 @@ struct SilentActorsTests {
             _ = try await origin.events.first("silent")
             try await shared.servesOthers()
             let run = try await answer
-            // An answer of the proxy's own, or a body whose end can't pass for a good one, and not curl's own time-out.
+            // Either the proxy's error, or a body that can't pass as complete, but not curl's time-out.
             let status = run.output.split(separator: "\r\n").last { $0.hasPrefix("HTTP/1.1 ") }?.split(separator: " ")[
                 1]
             if status == "200" || status == nil {
@@ -119,9 +119,9 @@ struct SilentActorsTests {
         }
     }
 
-    // MARK: Before the proxy
+    // MARK: Downstream
 
-    /// What a client sends before it trickles or vanishes, and what trickles.
+    /// What a client sends before it trickles or vanishes, and the bytes that trickle.
     enum Beginning: String, CaseIterable, Sendable {
         case nothing, head, body, tunnel, handshake, response
 
@@ -150,7 +150,7 @@ struct SilentActorsTests {
             case .tunnel, .handshake:
                 try await client.send("CONNECT \(shared.authority) HTTP/1.1\r\nHost: \(shared.authority)\r\n\r\n")
                 #expect(try await client.response().status == 200)
-                // On a busy machine the proxy's patience may be over.
+                // On a busy machine the proxy's time-out may have expired.
                 if beginning == .handshake { try? await client.send([0x16, 3, 1, 0x02, 0, 1, 0, 1, 0xfc, 3, 3]) }
             case .response:
                 try await client.send("GET http://\(host)/large/100000000 HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -191,7 +191,7 @@ struct SilentActorsTests {
         }
     }
 
-    /// Whoever runs a command, and is known by its connection.
+    /// A `pinproxy exec` run, which its connection identifies.
     @Test(arguments: [PythonPeer.Behaviour.trickle, .vanish]) func aRun(_ behaviour: PythonPeer.Behaviour) async throws
     {
         try await withTestBed { bed in
@@ -213,7 +213,7 @@ struct SilentActorsTests {
             while behaviour == .trickle, !Task.isCancelled {
                 guard (try? await client.send([bytes.first ?? 0x61])) != nil else { return }
                 if bytes.count > 1 { bytes = bytes.dropFirst() }
-                // The pace of what trickles.
+                // The pace of the trickle.
                 try? await Task.sleep(for: .milliseconds(50))
             }
         }
@@ -223,9 +223,9 @@ struct SilentActorsTests {
         await trickling.value
     }
 
-    // MARK: Beside it
+    // MARK: Log and disk
 
-    /// A reader of the log that is gone, with what it had not read.
+    /// A log reader that exits with lines still unread.
     @Test func aLogReaderThatVanishes() async throws {
         try await withTestBed { bed in
             let log = try StalledPipe()
@@ -241,7 +241,7 @@ struct SilentActorsTests {
         NetworkBed.isAvailable
         && ["/dev/loop-control", "/usr/sbin/mkfs.ext4", "/usr/sbin/fsfreeze"].allSatisfy(FileManager.default.fileExists)
 
-    /// The state directory's file system takes no byte for a while, and doesn't refuse one either.
+    /// The state directory's file system blocks writes for a while, without an error.
     @Test(.enabled(if: canFreeze, "needs root, a loop device, mkfs.ext4 and fsfreeze"))
     func aDiskThatDoesNotAnswer() async throws {
         try await withTestBed { bed in

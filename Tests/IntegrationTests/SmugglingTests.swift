@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A message that two readers could understand differently (RFC 9112 section 11).
+/// Messages that two readers could interpret differently (RFC 9112 section 11).
 struct Smuggled: Sendable, CustomTestStringConvertible {
     let testDescription: String
     /// The request, `HOST` standing for the authority and `TARGET` for the request target's beginning.
@@ -125,7 +125,7 @@ struct SmugglingTests {
         #expect(!run.output.contains("\nabc"), "\(run)")
     }
 
-    /// A field named by Connection is for this hop, but not one that frames or addresses the message.
+    /// A field named by Connection is for this hop, except one that frames or addresses the message.
     @Test func connectionNamesNothingEssential() async throws {
         let run = try await shared.bed.secureExchange(
             via: shared.proxy, to: shared.authority,

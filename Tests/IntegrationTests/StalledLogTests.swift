@@ -1,10 +1,10 @@
 import Foundation
 import Testing
 
-/// Nobody reads the log, or not fast enough: the proxy goes on, and says afterwards what is missing.
+/// Nobody reads the log, or not fast enough. The proxy continues, and then says what is missing.
 @Suite(.timeLimit(.minutes(5)))
 struct StalledLogTests {
-    /// More lines than the pipe takes, and than its reader has seen.
+    /// More lines than the pipe holds, or than its reader has seen.
     private static let many = 300
 
     private func requests(_ count: Int, to proxy: ProxyProcess) async throws {
@@ -21,7 +21,7 @@ struct StalledLogTests {
             let proxy = try await ProxyProcess(in: bed, trust: nil, log: log)
             try await requests(Self.many, to: proxy)
             log.goOn()
-            // In whatever order: each worker writes its own.
+            // In any order: each worker writes its own.
             let expected = Set((1...Self.many).map { "/\($0)" })
             try await eventually("a line of each request") {
                 Set(proxy.events.all("exchange").compactMap { $0["path"] }) == expected
@@ -44,7 +44,7 @@ struct StalledLogTests {
         }
     }
 
-    /// The end waits for what is under way, and not for the log.
+    /// The stop waits for exchanges in flight, not for the log.
     @Test func itDrainsAndEnds() async throws {
         try await withTestBed { bed in
             let log = try StalledPipe()
@@ -66,7 +66,7 @@ struct StalledLogTests {
         }
     }
 
-    /// A reader that is only slow gets everything before the end.
+    /// A reader that is just slow gets everything before the end.
     @Test func whatWaitsIsWrittenBeforeTheEnd() async throws {
         try await withTestBed { bed in
             let log = try StalledPipe()
@@ -81,7 +81,7 @@ struct StalledLogTests {
         }
     }
 
-    /// What is more than is kept is dropped and counted: no line vanishes unsaid.
+    /// Lines over the limit are dropped and counted: none is lost silently.
     @Test func whatOverflowsIsCounted() async throws {
         try await withTestBed { bed in
             let log = try StalledPipe()
@@ -108,11 +108,11 @@ struct StalledLogTests {
             let dropped = try await proxy.events.first("log.dropped")
             let lines = try #require(dropped["lines"].flatMap { Int($0) })
             #expect(lines > 0)
-            // The last ones may have come when there was room again.
+            // The last ones may have been written once there was space again.
             try await eventually("every line to be there, or counted") {
                 proxy.events.all("exchange").count + lines == count
             }
-            // And it goes on.
+            // Logging continues.
             try await requests(1, to: proxy)
             _ = try await proxy.events.first("exchange") { $0["path"] == "/1" }
             #expect(proxy.events.all("log.dropped").count == 1)

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A start finds the state directory as an earlier one has left it, however that one ended.
+/// A start takes the state directory as an earlier one left it, however that one ended.
 @Suite(.timeLimit(.minutes(5)))
 struct StartTests {
     private static let certificate = "authority.pem"
@@ -87,7 +87,7 @@ struct StartTests {
         }
     }
 
-    /// Only files of the proxy's own, as a killed writer leaves them, and nothing that a link leads to.
+    /// Removes only the proxy's temporary files that a killed writer left, and follows no links.
     @Test func whatKilledWritersLeftIsRemovedAndNothingElse() async throws {
         try await withTestBed { bed in
             // Numbers beyond any process's (PID_MAX_LIMIT is 2^22), and one of a process that lives.
@@ -149,7 +149,7 @@ struct StartTests {
         }
     }
 
-    /// `workers: auto`: one for each processor that the proxy may run on, and not for each that the machine has.
+    /// `workers: auto`: one for each processor that the proxy may use, not for each of the machine.
     @Test(arguments: [
         [],
         [

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// `pinproxy status` of a proxy that has something to tell, and `--watch`.
+/// `pinproxy status` of a proxy with something to report, and `--watch`.
 @Suite(.timeLimit(.minutes(5)))
 struct StatusCommandTests {
     private static let wrong = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
@@ -53,7 +53,7 @@ struct StatusCommandTests {
             #expect(
                 again.count == 1 && again[0].contains("(5 times since 20")
                     && again[0].contains("CONNECT denied.test: "), "\(again)")
-            // A refused reload is told, and so is the next one.
+            // A refused reload is reported, and so is the next one.
             let good = try bed.contents("proxy/pins.yaml")
             try bed.file("proxy/pins.yaml", "hosts: [{match: \"*\"}]\n")
             #expect(try await shared.proxy.reload().name == "config.error")
@@ -66,7 +66,7 @@ struct StatusCommandTests {
         }
     }
 
-    /// Shown again and again, until the proxy is gone.
+    /// Prints reports repeatedly until the proxy exits.
     @Test func itWatches() async throws {
         try await withTestBed { bed in
             let (shared, _, _) = try await prepared(bed)

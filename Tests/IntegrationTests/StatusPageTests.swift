@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The status page in a real Chromium, and the events that it is fed with.
+/// The status page in a real Chromium, and the events that feed it.
 @Suite(.timeLimit(.minutes(5)))
 struct StatusPageTests {
     private static let wrong = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
@@ -39,8 +39,7 @@ struct StatusPageTests {
         }
     }
 
-    /// Refusals that are alike are one line, what is wrong with a certificate is as red as a pin, and the keyboard gets
-    /// everywhere.
+    /// Equal refusals are one line, certificate errors are as red as pin failures, and the keyboard reaches everything.
     @Test func aPersonFindsWhatMatters() async throws {
         try await withTestBed { bed in
             let badges =
@@ -129,7 +128,7 @@ struct StatusPageTests {
                     "pinned.test",
                 ], mergingErrors: true)
             _ = try await page.output.first(awaiting: "the page") { $0.contains("\"ready\"") ? $0 : nil }
-            // What nobody should be able to run, in every place that a client can write to.
+            // Text that must never run, in every place that a client can write to.
             for hostile in [
                 "<script>window.hacked=1</script>", "<img/src=x>.test", String(repeating: "h", count: 250) + ".test",
             ] {
@@ -250,7 +249,7 @@ struct StatusPageTests {
             let admin = try await AdminClient(proxy)
             let before = try proxy.openDescriptors()
             var watchers: [RawConnection] = []
-            // As many as one user may have.
+            // As many watchers as one user may have.
             for _ in 1...8 {
                 let watcher = try RawConnection(port: admin.port)
                 try await watcher.send("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -261,7 +260,7 @@ struct StatusPageTests {
             #expect(
                 refused.status == 503 && refused.body.contains("8 watchers of user \(geteuid()) get events already"),
                 "\(refused)")
-            // One who reads hears of a refusal; those who don't cost nobody anything.
+            // A watcher that reads learns of a refusal; the others delay nobody.
             #expect(try await proxy.connect(to: "a b:1").status == 400)
             var heard = ""
             while !heard.contains("http_request_error") {
@@ -279,10 +278,11 @@ struct StatusPageTests {
         }
     }
 
-    /// One who never reads is left out of more and more events, and then let go. Those who read are told as before.
+    /// A watcher that never reads misses more and more events, and is then disconnected. Watchers that read miss
+    /// nothing.
     @Test func whoNeverReadsIsLetGo() async throws {
         try await withTestBed { bed in
-            // A thousand entries that have been counted make a first event that a Unix socket has no room for.
+            // A thousand counted entries make a first event that a Unix socket's buffer can't hold.
             let name = Array(repeating: String(repeating: "x", count: 60), count: 3).joined(separator: ".") + ".test"
             let many = (0..<1000).map { "  - {match: h\($0).\(name), action: deny}\n" }.joined()
             let proxy = try await ProxyProcess(

@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// `pinproxy explain --response` beside the proxy: what curl stores of an origin is judged as the proxy judges it.
+/// `pinproxy explain --response` next to the proxy: a response that curl stored is checked as the proxy checks it.
 @Suite(.timeLimit(.minutes(5)))
 struct StoredResponseTests {
     private static let responses = [

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Messages of every framing, relayed as they come: nothing lost, nothing added, nothing held back.
+/// Messages of every framing, relayed as they arrive: nothing lost, nothing added, nothing held back.
 @Suite(.sharedBed(OriginBed.prepare), .timeLimit(.minutes(5)))
 struct StreamingTests {
     let shared: SharedBed
@@ -84,7 +84,7 @@ struct StreamingTests {
         ("HEAD", "/head-length", "200"), ("GET", "/status/204", "204"), ("GET", "/not-modified", "304"),
     ])
     func aResponseWithoutABodyEndsAtItsHead(method: String, path: String, status: String) async throws {
-        // The second response must be found where the first one ends.
+        // The second response must be found right after the first.
         let run = try await exchange(request(method, path, "") + request("GET", "/large/5"))
         #expect(run.output.hasPrefix("HTTP/1.1 \(status) "), "\(run)")
         #expect(run.output.count(of: "HTTP/1.1 200 OK") == (status == "200" ? 2 : 1), "\(run)")
@@ -105,7 +105,7 @@ struct StreamingTests {
         #expect(lengths == (1...21).map { $0 }, "\(run)")
     }
 
-    /// As many as an origin likes: they are passed on one by one, whatever arrives together.
+    /// As many as an origin sends: they are forwarded one by one, even if several arrive together.
     @Test func thousandsOfInterimResponsesPass() async throws {
         let run = try await exchange(request("GET", "/interims/20000"))
         #expect(run.output.components(separatedBy: "HTTP/1.1 102 ").count == 20_001, "\(run.errors)")
@@ -176,7 +176,7 @@ struct StreamingTests {
         #expect(run.output.hasSuffix("big"), "\(run)")
     }
 
-    // MARK: Broken off
+    // MARK: Interrupted
 
     @Test(arguments: ["length", "chunked", "close"])
     func aTruncatedBodyIsNeverPassedOffAsWhole(kind: String) async throws {
@@ -208,7 +208,7 @@ struct StreamingTests {
 
     @Test func connectionsAreUsedAgain() async throws {
         try await withTestBed { bed in
-            // Each worker has idle connections of its own.
+            // Each worker has its own idle connections.
             let own = try await OriginBed.prepare(bed, sections: ["proxy": ["workers: 1"]])
             for _ in 1...4 {
                 #expect(try await own.curl(own.url + "/large/3").succeeded)

@@ -4,14 +4,14 @@ import Testing
 
 /// The two places where programs speak TLS with the proxy.
 enum Door: String, Sendable, CaseIterable, CustomTestStringConvertible {
-    /// Behind a CONNECT, with the leaf that the proxy has minted.
+    /// Inside a CONNECT, with the leaf that the proxy has minted.
     case intercepted
     /// The proxy port itself (`proxy.tls`).
     case front
 
     var testDescription: String { rawValue }
 
-    /// A connection on which a ClientHello is due.
+    /// A connection where the proxy expects a ClientHello.
     func open(_ shared: SharedBed) async throws -> RawConnection {
         let connection = try RawConnection(to: shared.proxy)
         guard self == .intercepted else { return connection }
@@ -30,7 +30,7 @@ enum Door: String, Sendable, CaseIterable, CustomTestStringConvertible {
     }
 }
 
-/// A ClientHello that no server of today should agree to, and the alert that it is to get.
+/// A ClientHello that no server should accept today, and the alert that it should get.
 struct WeakHello: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let hello: OfferedHello
@@ -81,7 +81,7 @@ struct WeakHello: Sendable, CustomTestStringConvertible {
     }
 }
 
-/// The program is the weak one: the proxy agrees to nothing that a good server wouldn't.
+/// The program is the weak one: the proxy accepts nothing that a good server wouldn't.
 @Suite(.sharedBed(WeakHello.prepare), .timeLimit(.minutes(5)))
 struct StrengthDownstreamTests {
     let shared: SharedBed
@@ -121,14 +121,14 @@ struct StrengthDownstreamTests {
         }
     }
 
-    /// The same bytes with sound values are agreed to, so that it is the weakness that is refused.
+    /// The same bytes with sound values are accepted, so the weakness is what is refused.
     @Test(arguments: Door.allCases)
     func aSoundHelloIsAgreedTo(at door: Door) async throws {
         let old = try await serverHello(to: .sound12, at: door)
         #expect(old.version == 0x0303 && old.suite == 0xC02B && old.extensions[43] == nil)
         // extended_master_secret (RFC 7627) against the triple handshake.
         #expect(old.extensions[23] != nil)
-        // A TLS 1.2 client of TLS 1.3 learns here if somebody has made it fall back (RFC 8446 4.1.3).
+        // A TLS 1.2 client that also supports TLS 1.3 detects a forced downgrade here (RFC 8446 section 4.1.3).
         #expect(old.random.suffix(8) == Array("DOWNGRD".utf8) + [1])
         let new = try await serverHello(to: .sound13, at: door)
         #expect(new.suite == 0x1301 && new.extensions[43] == [3, 4])
@@ -186,13 +186,13 @@ struct StrengthDownstreamTests {
         let answer = try await answer(on: connection)
         switch answer {
         case .alert: break
-        // The front takes what is no handshake for a request in the clear.
+        // The front treats anything but a handshake as a request in plain HTTP.
         case .other(let bytes): #expect(bytes.isEmpty || bytes.starts(with: Array("HTTP/1.1 400 ".utf8)), "\(answer)")
         case .serverHello: Issue.record("\(answer)")
         }
     }
 
-    /// A real client that would take anything.
+    /// A real client that would accept anything.
     @Test(
         arguments: [
             ["-tls1"], ["-tls1_1"], ["-no_tls1_3", "-cipher", "kRSA:@SECLEVEL=0"],

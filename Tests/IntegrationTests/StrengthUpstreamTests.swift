@@ -2,21 +2,20 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// A way in which an origin is weak (`Peers/weak_origin.py` knows it by this name), and how its
-/// CONNECT is to be refused.
+/// A weakness of an origin (the name is that in `Peers/weak_origin.py`), and how its CONNECT is refused.
 struct WeakOrigin: Sendable, CustomTestStringConvertible {
     let name: String
     let testDescription: String
     /// Words of the refusal.
     let words: String
-    /// The alert that the origin is told; nil if the origin is the one to give up.
+    /// The alert that the origin receives; nil if the origin itself gives up.
     let alert: Int?
 
     private init(_ name: String, _ description: String, _ words: String, alert: Int? = nil) {
         (self.name, testDescription, self.words, self.alert) = (name, "\(name): \(description)", words, alert)
     }
 
-    /// Servers that OpenSSL still makes. They find nothing in our ClientHello that they would take.
+    /// Servers that OpenSSL can still run. They accept nothing that our ClientHello offers.
     static let servers = [
         WeakOrigin("tls1-0", "speaks TLS 1.0 only", "protocol version"),
         WeakOrigin("tls1-1", "speaks TLS 1.1 only", "protocol version"),
@@ -60,7 +59,7 @@ struct WeakOrigin: Sendable, CustomTestStringConvertible {
         WeakOrigin("unoffered-alpn", "chooses a protocol that was not offered", "bad extension", alert: 50),
         WeakOrigin("no-certificate", "leaves its certificate out", "unexpected message", alert: 10),
         WeakOrigin("signed-by-nobody", "shows a certificate without having its key", "TLS handshake with", alert: 51),
-        // OpenSSL 3.0 has an alert of its own for SHA-1.
+        // OpenSSL 3.0 sends another alert for SHA-1.
         WeakOrigin(
             "sha1-signature", "signs its key exchange with SHA-1 (SLOTH)", "wrong signature type",
             alert: Probe.hasPostQuantum ? 47 : 40),
@@ -71,7 +70,7 @@ struct WeakOrigin: Sendable, CustomTestStringConvertible {
         WeakOrigin("explicit-curve", "ECDHE on a curve of its own making", "wrong curve", alert: 47),
     ]
 
-    /// Servers as they should be, to know that the others are not refused for another reason.
+    /// Sound servers, to show that the others are not refused for another reason.
     static let sound = ["sound", "sound-1-2"]
 
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
@@ -94,8 +93,7 @@ struct WeakOrigin: Sendable, CustomTestStringConvertible {
     }
 }
 
-/// The origin is the weak one: what a current browser would not talk to, the proxy doesn't either, and
-/// says so at CONNECT.
+/// The origin is the weak one: the proxy doesn't talk to what a current browser wouldn't, and says so at CONNECT.
 @Suite(.sharedBed(WeakOrigin.prepare), .timeLimit(.minutes(5)))
 struct StrengthUpstreamTests {
     let shared: SharedBed
@@ -117,7 +115,7 @@ struct StrengthUpstreamTests {
 
     @Test(arguments: WeakOrigin.servers)
     func aWeakServerIsRefused(_ weak: WeakOrigin) async throws {
-        // The server does work: a client without scruples is served.
+        // The server does work: a client without scruples succeeds.
         let host = "\(weak.name).weak.test"
         let lax = try await shared.bed.run([
             "openssl", "s_client", "-connect", "127.0.0.1:\(shared.originPort)", "-servername", host, "-cipher",
@@ -145,8 +143,7 @@ struct StrengthUpstreamTests {
         #expect(event["cause"] == "no alert")
     }
 
-    /// The origin asks for another handshake while an exchange waits: it is told that there is none,
-    /// upon which s_server gives up.
+    /// The origin asks to renegotiate during an exchange. The proxy declines, and s_server gives up.
     @Test func anOriginGetsNoRenegotiation() async throws {
         try await withTestBed { bed in
             let roots = try TestRoots()

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A task that somebody cancels: both sides end, nobody takes a part for the whole, and the log says who it was.
+/// A cancelled task: both sides end, no peer takes a part for the whole, and the log says who cancelled it.
 @Suite(.timeLimit(.minutes(5)))
 struct TaskCancellationTests {
     private func expectCancelled(_ shared: SharedBed, _ id: Int) async throws {
@@ -13,8 +13,7 @@ struct TaskCancellationTests {
         #expect(try await shared.tasks.ask("POST", "/tasks/\(id)/cancel").status == 404)
     }
 
-    /// What a program makes of a response that is cut, whatever tells it where the response ends.
-    /// curl: 18 a part of the body, 56 the connection broke.
+    /// How a program sees a response that is cut, whatever delimits the response.
     @Test(arguments: [true, false]) func aResponseWithALengthIsSeenToBeCut(overTLS: Bool) async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed)
@@ -46,7 +45,7 @@ struct TaskCancellationTests {
                 answer: framing == "chunked"
                     ? "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"
                     : "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello")
-            // A client of HTTP/1.0 can't be sent chunks: the connection's end is the body's.
+            // An HTTP/1.0 client can't get chunks: the connection's close ends the body.
             let connection = try RawConnection(to: shared.proxy)
             let version = framing == "chunked" ? "1.1" : "1.0"
             try await connection.send(
@@ -70,8 +69,7 @@ struct TaskCancellationTests {
         }
     }
 
-    /// Nothing of a response has come: the client is told, so that it doesn't take the end for an accident and ask
-    /// again.
+    /// A client without a response yet gets an error. It would take a mere close for an accident, and retry.
     @Test func aClientThatWaitsIsTold() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed)
@@ -95,7 +93,7 @@ struct TaskCancellationTests {
 
     @Test func aConnectThatWaitsIsTold() async throws {
         try await withTestBed { bed in
-            // The kernel takes the connection, and nobody speaks TLS on it.
+            // The kernel accepts the connection, and nobody speaks TLS on it.
             let listener = try ListeningSocket()
             let shared = try await OriginBed.prepare(bed)
             let connection = try RawConnection(to: shared.proxy)
@@ -183,7 +181,7 @@ struct TaskCancellationTests {
             try await shared.tasks.order("cancel", task.id)
             let answer = try await connection.response()
             #expect(answer.status == 403, "\(answer)")
-            // The client's own connection stays open: what the CONNECT was given ends all the same.
+            // The client's own connection stays open, but what it got by the CONNECT ends.
             try await eventually("the origin's connection to be closed") {
                 try shared.proxy.openSockets(to: origin.port) == 0
             }
@@ -192,7 +190,7 @@ struct TaskCancellationTests {
     }
 }
 
-/// An origin that sends a given text to whoever connects, and then rests.
+/// An origin that sends a given text to every client, and then stays silent.
 struct RawOrigin {
     let port: UInt16
 

@@ -4,8 +4,8 @@ import Testing
 /// What `pinproxy tasks` shows.
 @Suite(.timeLimit(.minutes(5)))
 struct TaskListTests {
-    /// Opens as many connections as it is told, with a request on each; closes half of them, one after the other, when
-    /// a byte comes.
+    /// Opens the given number of connections, with a request on each. Once connected to, it closes half of them one by
+    /// one.
     private static let crowd = """
         import json, resource, socket, sys
         port, count, url, host = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
@@ -25,8 +25,8 @@ struct TaskListTests {
         print(json.dumps({"event": "over"}), flush=True)
         """
 
-    /// Half of them end because their clients go, the other half because somebody cancels them; whoever lists them
-    /// meanwhile sees each once, or not any more.
+    /// Half of the tasks end because their clients leave, the others because they are cancelled. A list meanwhile has
+    /// no task twice.
     @Test func aThousandAreListedWhileAThousandEnd() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed)
@@ -117,7 +117,7 @@ struct TaskListTests {
         }
     }
 
-    /// Each try is a transaction of its own.
+    /// Each attempt is a separate transaction.
     @Test func aRetryIsATransactionOfItsOwn() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed, sections: ["proxy": ["workers: 1"]])

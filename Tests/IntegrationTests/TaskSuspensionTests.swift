@@ -2,10 +2,10 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// A task that somebody stops for a while: nothing moves, nothing is lost, and nobody notices but by the wait.
+/// A suspended task: nothing moves, nothing is lost, and the peers only notice the wait.
 @Suite(.timeLimit(.minutes(5)))
 struct TaskSuspensionTests {
-    /// More than all buffers on the way take.
+    /// More than all buffers on the way hold.
     private static let length = 32 << 20
 
     /// `/large/N` as far as it has been received: after a head the bytes 0 to 255, again and again.
@@ -38,8 +38,8 @@ struct TaskSuspensionTests {
         }
     }
 
-    /// Suspends a download under way again and again. Each time the client gets exactly what the task says, not a byte
-    /// more, and in the end every byte, each the right one.
+    /// Suspends a download repeatedly. Each time the client has received exactly what the task says, and in the end
+    /// every byte is right.
     @Test(arguments: [false, true]) func aDownloadStandsStillAndLosesNothing(throughTunnel: Bool) async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed, pins: "defaults: {action: tunnel}\n")
@@ -66,13 +66,13 @@ struct TaskSuspensionTests {
                 while received.count < suspended.bytesDown {
                     received.take(try await connection.receive())
                 }
-                // The client could take more, and the proxy's loop has had turns to give it.
+                // The client could receive more, and the proxy's loop has had time to send it.
                 for _ in 0..<3 {
                     let later = try await shared.tasks.show(task.id)
                     #expect(later.bytesDown == suspended.bytesDown && later.state == "suspended")
                 }
                 #expect(received.count == suspended.bytesDown)
-                // Once more is no mistake.
+                // Suspending it again is harmless.
                 #expect(try await shared.tasks.order("suspend", task.id).state == "suspended")
                 #expect(try await shared.tasks.order("resume", task.id).state == "running")
             }
@@ -139,7 +139,7 @@ struct TaskSuspensionTests {
         }
     }
 
-    /// Each step of an interception, and what becomes of a connection that changes its protocol.
+    /// Each step of an interception, up to a connection that changes its protocol.
     @Test func everyStepOfAnInterceptedConnectionWaits() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed, sections: ["timeouts": ["tls_handshake: 1s"]])
@@ -149,7 +149,7 @@ struct TaskSuspensionTests {
             #expect(task.method == "CONNECT" && task.transactions.count == 1)
             try await shared.tasks.order("suspend", task.id)
             let secured = Task { try await client.secure() }
-            // As long as this one takes to be given up, that one isn't.
+            // While this one times out, the suspended one doesn't.
             let other = try await HeldClient(in: shared)
             #expect(try await other.connect() == "200")
             _ = try await shared.proxy.events.first("exchange") { $0["cause"]?.contains("took longer") == true }
@@ -172,7 +172,7 @@ struct TaskSuspensionTests {
         }
     }
 
-    /// CONNECT isn't answered while it is suspended, and then goes on.
+    /// A suspended CONNECT is answered only after it is resumed.
     @Test func aConnectThatWaitsForItsOriginWaitsOn() async throws {
         try await withTestBed { bed in
             let listener = try ListeningSocket()
@@ -194,7 +194,7 @@ struct TaskSuspensionTests {
         }
     }
 
-    /// Within the handshake that is judged, and after it.
+    /// During the verified handshake, and after it.
     @Test(arguments: [false, true]) func aVerifiedTunnelWaits(tls12: Bool) async throws {
         try await withTestBed { bed in
             let pins = "hosts:\n  - match: \(OriginBed.name)\n    action: verify-tunnel\n"

@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// Figures and events at a collector that reads by the definitions of opentelemetry-proto, and collectors that fail.
+/// Metrics and events at a collector that parses with opentelemetry-proto's definitions, and collectors that fail.
 @Suite(.timeLimit(.minutes(5)))
 struct TelemetryTests {
     private struct Bed {
@@ -50,7 +50,7 @@ struct TelemetryTests {
 
         func behave(_ words: String) throws { try bed.file("behaviour", words + "\n") }
 
-        /// With other settings the collector is asked at once.
+        /// With new settings the collector is contacted at once.
         func reload(_ more: String...) async throws {
             try ProxyProcess.write(
                 to: bed, folder: "proxy", pins: pins, trust: trust,
@@ -119,7 +119,7 @@ struct TelemetryTests {
         #expect(!bed.shared.proxy.events.lines.lines.joined().contains("s3cret"))
     }
 
-    /// A collector whose chain meets no pin of its own entry gets nothing.
+    /// A collector with a chain that matches no pin of its entry gets nothing.
     @Test func pinsOfTheCollectorHold() async throws {
         try await withTestBed { bed in
             let bed = try await Bed(bed, collectorPins: .wrongPin)
@@ -131,7 +131,7 @@ struct TelemetryTests {
         }
     }
 
-    /// What fails affects nothing else, and what may be sent again arrives once the collector is right.
+    /// A failure affects nothing else, and what may be sent again arrives once the collector works.
     @Test(arguments: ["503", "retry 429 1", "reset", "long", "silent", "400", "200 <html>"])
     func failuresAreOnlyTheCollectors(_ behaviour: String) async throws {
         try await withTestBed { bed in
@@ -142,7 +142,7 @@ struct TelemetryTests {
             let request = try await bed.collector.events.first("request")
             #expect(request["path"] == "/v1/logs", "\(request)")
             try await bed.shared.servesOthers()
-            // It is asked again no sooner than in eight seconds, or silent for ten.
+            // It is retried after eight seconds at the earliest, or stays silent for ten.
             let failure = try await proxy.events.first("telemetry.failed")
             #expect(failure["signal"] == "logs" && failure["cause"]?.isEmpty == false, "\(failure)")
             let isLost = behaviour == "400" || behaviour.hasPrefix("200")
@@ -171,7 +171,7 @@ struct TelemetryTests {
         }
     }
 
-    /// What happened just before the end arrives; a collector that is silent then holds nobody up for long.
+    /// Events from just before the end arrive. A collector that is silent then delays the end only briefly.
     @Test(arguments: ["200", "silent"])
     func theEndIsTold(_ behaviour: String) async throws {
         try await withTestBed { bed in

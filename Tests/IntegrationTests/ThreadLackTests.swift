@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Where no thread can be made, what needs one is refused, and nobody else waits.
+/// If no thread can be created, requests that need one are refused, and no others wait.
 @Suite(
     .timeLimit(.minutes(5)), .enabled(if: LimitedGroup.isAvailable(.pids), "needs root, and control groups for threads")
 )

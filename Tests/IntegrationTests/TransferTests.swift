@@ -4,10 +4,10 @@ import Testing
 /// Large bodies and slow peers: every byte arrives, and the proxy's memory doesn't follow the size.
 @Suite(.timeLimit(.minutes(5)))
 struct TransferTests {
-    /// The sanitizer keeps 256 MiB of what is freed, and pads the rest.
+    /// The sanitizer keeps 256 MiB of freed memory, and pads what is in use.
     private static let memoryLimit = Sanitizer.isOn ? 512 << 20 : 64 << 20
 
-    /// A file of pseudo-random bytes, quickly made, and its checksum.
+    /// Creates a file of pseudo-random bytes quickly, and returns its checksum.
     private func largeFile(in bed: TestBed, name: String, bytes: Int) async throws -> String {
         let key = String(repeating: "5a", count: 16)
         let run = try await bed.run([
@@ -67,7 +67,7 @@ struct TransferTests {
 
     @Test func aSlowWriterIsWaitedFor() async throws {
         try await withTestBed { bed in
-            // Slower than idle_client in all, but never standing still for so long.
+            // Slower than idle_client in total, but never idle for that long.
             let shared = try await OriginBed.prepare(bed, sections: ["timeouts": ["idle_client: 2s"]])
             let sum = try await largeFile(in: bed, name: "up", bytes: 4_000_000)
             let run = try await shared.curl(
@@ -89,7 +89,7 @@ struct TransferTests {
                 "curl", "-sS", "--proxy", proxy.url, "--cacert", bed.path("roots.pem"), "-H", "Expect:", "-T",
                 bed.path("up"), "https://\(OriginBed.name):\(origin.port)/slow-echo",
             ])
-            // By a pipe of the kernel's, which is given back.
+            // Through a kernel pipe, which is returned.
             try await eventually("a pipe") { try proxy.descriptors(of: "pipe").count > pipes }
             #expect(try await upload.ending() == .exited(0))
             #expect(await upload.output.text.contains(sum))

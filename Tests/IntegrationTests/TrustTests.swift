@@ -1,7 +1,7 @@
 import PinproxyTestAuthority
 import Testing
 
-/// A chain that an origin serves, and whether the proxy may take it for the origin's.
+/// Chains that an origin presents, and whether the proxy may trust them.
 struct TrustCase: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let host: String
@@ -118,7 +118,7 @@ struct TrustCase: Sendable, CustomTestStringConvertible {
 extension TrustCase {
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
         let roots = try TestRoots()
-        // The first site is what a client without SNI gets, which is how addresses are asked for.
+        // Clients without SNI get the first site; requests for addresses have no SNI.
         var sites = [
             NginxOrigin.Site(name: "address.test", chain: try roots.chain("address.test", "127.0.0.1", "::1"))
         ]
@@ -218,7 +218,7 @@ struct TrustTests {
         }
     }
 
-    /// The root above it isn't known here.
+    /// The root above it is unknown here.
     @Test func anIntermediateMayBeTrusted() async throws {
         try await withTestBed { bed in
             let roots = try TestRoots()

@@ -16,7 +16,7 @@ struct UnaskedAnswerTests {
 
     private static let html = String(repeating: "<p>not JSON</p>", count: 400)
 
-    /// Whatever bytes come with it, and with a rule or without.
+    /// With any bytes after it, with a rule and without.
     @Test(
         arguments: ["json", "short", "free"],
         [
@@ -30,7 +30,7 @@ struct UnaskedAnswerTests {
         ])
         #expect(run.output.hasPrefix("HTTP/1.1 205 ") && run.output.contains("\r\nX-Kept: 1\r\n"), "\(run)")
         #expect(run.output.contains("\r\nContent-Length: 0\r\n") && !run.output.contains("<p>"), "\(run)")
-        // The client's connection continues, and no leftover byte is taken for another answer.
+        // The client's connection stays in use, and no leftover byte is taken for another response.
         #expect(run.output.contains("HTTP/1.1 200 ") && run.output.contains("/received/next"), "\(run)")
     }
 

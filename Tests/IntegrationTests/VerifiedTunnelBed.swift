@@ -1,15 +1,15 @@
 import Foundation
 import PinproxyTestAuthority
 
-/// What the tests of verified tunnels share: two chains for `origin.test`, the proxy's entry pinning the one.
+/// The bed for verified tunnels: two chains for `origin.test`, and an entry that pins one of them.
 struct VerifiedTunnelBed: Sendable {
     static let name = "origin.test"
 
     let bed: TestBed
     let roots: TestRoots
-    /// The one that is pinned.
+    /// The pinned certificate.
     let pinned: HeldCertificate
-    /// By the same authority, and as valid.
+    /// Another certificate of the same authority, just as valid.
     let other: HeldCertificate
 
     init(_ bed: TestBed) async throws {
@@ -24,7 +24,7 @@ struct VerifiedTunnelBed: Sendable {
         _ = try roots.write(to: bed)
     }
 
-    /// `Peers/tunnel_origin.py`: what it does at the first, the second … ClientHello.
+    /// `Peers/tunnel_origin.py`, with plans for the first, the second … ClientHello.
     func origin(_ plans: String...) async throws -> PythonPeer {
         try await PythonPeer(in: bed, script: "tunnel_origin.py", plans)
     }
@@ -58,7 +58,7 @@ struct VerifiedTunnelBed: Sendable {
         $0 + longOffer
     }
 
-    /// `Peers/tunnel_client.py`; its one line.
+    /// `Peers/tunnel_client.py`: its only output line.
     func client(via proxy: ProxyProcess, to port: UInt16, _ options: [String]) async throws -> LogEvent {
         let run = try await bed.run(
             [
@@ -93,7 +93,7 @@ struct VerifiedTunnelBed: Sendable {
         try await OpenSSLServer(in: bed, chain: ServedChain(pinned), ["-www"] + options)
     }
 
-    /// The same, stapling what its issuer says of the pinned certificate today.
+    /// The same, stapling the issuer's current OCSP response for the pinned certificate.
     func stapling(_ change: (inout StatusTemplate) -> Void = { _ in }) async throws -> OpenSSLServer {
         let status = StatusTemplate().with {
             $0.thisUpdate = TestRoots.now - 60

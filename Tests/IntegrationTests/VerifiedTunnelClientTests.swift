@@ -4,7 +4,7 @@ import Testing
 /// `action: verify-tunnel`: what a client may not send after 200, and clients that leave.
 @Suite(.timeLimit(.minutes(5)))
 struct VerifiedTunnelClientTests {
-    /// With a port it is no host name, and a server may show another host's certificate to it.
+    /// With a port it is not a host name, and a server may present another host's certificate for it.
     @Test(arguments: ["other.test", "origin.test.other.test", "127.0.0.1.origin.test", "origin.test:443"])
     func anotherNameThanThatOfConnectIsRefused(name: String) async throws {
         try await withTestBed { bed in
@@ -16,7 +16,7 @@ struct VerifiedTunnelClientTests {
             let line = try await proxy.tunnelLine()
             #expect(line["cause"]?.contains(name) == true, "\(line)")
             #expect(line["cause"]?.contains("\(VerifiedTunnelBed.name):\(origin.port)") == true, "\(line)")
-            // The origin has seen the probe's hello, and not the client's.
+            // The origin has seen the probe's hello, not the client's.
             #expect(origin.events.all("hello").count == 1)
         }
     }
@@ -108,7 +108,7 @@ struct VerifiedTunnelClientTests {
         case duringTheProbe, beforeTheHello, withinTheHello, beforeTheAnswer, duringTheSecondProbe
     }
 
-    /// Clients that go at any moment leave nothing open, and the proxy serves the next.
+    /// Clients that leave at any moment leave nothing open, and the proxy serves the next.
     @Test(arguments: Leaving.allCases)
     func clientsThatLeaveTakeTheirTunnelsWithThem(_ leaving: Leaving) async throws {
         try await withTestBed { bed in
@@ -126,7 +126,7 @@ struct VerifiedTunnelClientTests {
             _ = try await proxy.events.first("exchange")
             let before = try proxy.openDescriptors()
             if leaving == .duringTheProbe {
-                // Another policy, so that there is something to probe.
+                // Another policy, so that a probe is needed.
                 try bed.file("proxy/pins.yaml", try await tunnels.entry(more: "position: leaf"))
                 #expect(try await proxy.reload().name == "config.reload")
             }

@@ -16,7 +16,7 @@ struct VerifiedTunnelConnectTests {
             #expect(answer["Proxy-Status"]?.contains(presented) == true, "\(answer)")
             let event = try await proxy.events.first("pin.mismatch")
             #expect(event["verification"] == "probe (weaker)" && event["host"] == VerifiedTunnelBed.name, "\(event)")
-            // Refusals aren't remembered: the next one asks again.
+            // Refusals aren't cached: the next CONNECT probes again.
             #expect(try await proxy.connect(to: authority).status == 502)
             #expect(origin.events.all("hello").count == 2)
         }

@@ -4,10 +4,10 @@ import Testing
 /// `action: verify-tunnel`: what an origin may not answer to the client's ClientHello, after 200.
 @Suite(.timeLimit(.minutes(5)))
 struct VerifiedTunnelOriginTests {
-    /// A ServerHello of TLS 1.1 that goes on with a change of cipher, as if a session were resumed.
+    /// A TLS 1.1 ServerHello with a ChangeCipherSpec after it, as if a session were resumed.
     private static let oldResumption =
         "160302002a02000026" + "0302" + String(repeating: "07", count: 32) + "00" + "c009" + "00" + "140302000101"
-    /// The same of TLS 1.2, by a session that the client doesn't know.
+    /// The same in TLS 1.2, with a session that the client doesn't know.
     private static let unofferedResumption =
         "160303002a02000026" + "0303" + String(repeating: "07", count: 32) + "00" + "c02b" + "00" + "140303000101"
     private static let foreignResumption =
@@ -25,12 +25,12 @@ struct VerifiedTunnelOriginTests {
         "160303002a02000026" + "0303" + String(repeating: "07", count: 32) + "00" + "c02b" + "00"
         + "160303000f" + "0b000007000004000001" + "30" + "0e000000"
 
-    /// A certificate, and then an alert in the place of the rest.
+    /// A certificate, then an alert where the handshake should continue.
     private static let brokenOff =
         "160303002a02000026" + "0303" + String(repeating: "07", count: 32) + "00" + "c02b" + "00"
         + "160303000b" + "0b000007000004000001" + "30" + "15030300020250"
 
-    /// What is shown to the proxy is not what is shown to the client.
+    /// The origin presents one certificate to the proxy, and another to the client.
     @Test(arguments: [
         ("1.2", "other", "SSLV3_ALERT_BAD_CERTIFICATE", "pin.mismatch"),
         ("1.2", "stranger", "TLSV1_ALERT_UNKNOWN_CA", "trust.failure"),
@@ -56,12 +56,12 @@ struct VerifiedTunnelOriginTests {
             let line = try await proxy.tunnelLine()
             #expect(line["status"] == "200" && line["error"] == "tls_certificate_error", "\(line)")
             #expect(line["bytes_down"] == "0" && line["cause"]?.isEmpty == false, "\(line)")
-            // The origin is left without a word of the client's beyond its hello.
+            // The origin gets nothing of the client's but its hello.
             _ = try await origin.events.first("failed") { $0["handshake"] == "2" }
         }
     }
 
-    /// What the probe was shown a moment ago is worth nothing once another certificate was seen.
+    /// The probe's recent result is void once another certificate was seen.
     @Test func aRefusalInBandEndsWhatTheProbeFound() async throws {
         try await withTestBed { bed in
             let tunnels = try await VerifiedTunnelBed(bed)
@@ -74,7 +74,7 @@ struct VerifiedTunnelOriginTests {
         }
     }
 
-    /// In TLS 1.3 the certificate can't be seen; a probe that looks like the client is shown it.
+    /// In TLS 1.3 the certificate is encrypted; a probe that looks like the client gets it instead.
     @Test func anotherCertificateByApplicationProtocolIsFoundByAProbe() async throws {
         try await withTestBed { bed in
             let tunnels = try await VerifiedTunnelBed(bed)
@@ -87,7 +87,7 @@ struct VerifiedTunnelOriginTests {
         }
     }
 
-    /// Its TLS 1.2 certificate was judged; the one of TLS 1.3 nobody has seen.
+    /// Its TLS 1.2 certificate was verified; its TLS 1.3 one was never seen.
     @Test func anOriginThatWasOlderToTheProbeIsRefused() async throws {
         try await withTestBed { bed in
             let tunnels = try await VerifiedTunnelBed(bed)
@@ -122,7 +122,7 @@ struct VerifiedTunnelOriginTests {
         ("16030300040b000000", "SSLV3_ALERT_HANDSHAKE_FAILURE", "malformed"),
         // An alert of the origin's own says nothing that it has to be trusted for.
         ("15030300020250", "TLSV1_ALERT_INTERNAL_ERROR", "alert 80"),
-        // It alone is passed on: what came before it nobody has judged.
+        // Only the alert is passed on: what preceded it was not verified.
         (brokenOff, "TLSV1_ALERT_INTERNAL_ERROR", "alert 80"),
     ])
     func aFlightThatIsNoneIsRefused(bytes: String, alert: String, cause: String) async throws {

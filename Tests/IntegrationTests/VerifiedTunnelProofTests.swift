@@ -1,8 +1,8 @@
 import PinproxyTestAuthority
 import Testing
 
-/// `action: verify-tunnel` in TLS 1.2: the origin proves by its signature of the key exchange that it holds the key of
-/// the certificate that it shows, before the client gets a byte of its answer.
+/// `action: verify-tunnel` in TLS 1.2: the origin's signature of the key exchange proves that it holds its
+/// certificate's key, before the client gets a byte of its answer.
 @Suite(.timeLimit(.minutes(5)))
 struct VerifiedTunnelProofTests {
     /// The right chain, which is public, with a signature of somebody else's; or of the right key's, in another
@@ -20,13 +20,13 @@ struct VerifiedTunnelProofTests {
             #expect(event["cause"]?.contains("didn't prove that it holds its certificate's key") == true, "\(event)")
             let line = try await proxy.tunnelLine()
             #expect(line["error"] == "tls_certificate_error" && line["bytes_down"] == "0", "\(line)")
-            // What the probe found is worth nothing any more.
+            // The probe's result is void by now.
             let answer = try await proxy.connect(to: "\(VerifiedTunnelBed.name):\(origin.port)")
             Expected.refused(502, "pinning failure").check(answer, host: VerifiedTunnelBed.name)
         }
     }
 
-    /// The same messages with the right signature go on to the client: it is the signature that is refused above.
+    /// The same messages with the right signature reach the client, so the signature is what is refused above.
     @Test func theSameHandshakeWithTheRightSignaturePasses() async throws {
         try await withTestBed { bed in
             let tunnels = try await VerifiedTunnelBed(bed)
@@ -40,7 +40,7 @@ struct VerifiedTunnelProofTests {
             #expect(try await connection.response().status == 200)
             try await connection.send(
                 stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) })
-            // A handshake record, and not an alert.
+            // A handshake record, not an alert.
             #expect(try await connection.receive().first == 22)
         }
     }
@@ -93,7 +93,7 @@ struct VerifiedTunnelProofTests {
         }
     }
 
-    /// The signature is right, and the certificate doesn't let its key make one.
+    /// The signature is right, but the certificate doesn't allow its key to make one.
     @Test(arguments: ["-tls1_2", "-tls1_3"])
     func aKeyThatMayNotSign(version: String) async throws {
         try await withTestBed { bed in

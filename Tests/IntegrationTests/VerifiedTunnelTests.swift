@@ -3,7 +3,7 @@ import Synchronization
 import PinproxyTestAuthority
 import Testing
 
-/// `action: verify-tunnel`: what real programs see of it, and which chains pass.
+/// `action: verify-tunnel`: how it looks to real programs, and which chains pass.
 @Suite(.timeLimit(.minutes(5)))
 struct VerifiedTunnelTests {
     // MARK: What passes
@@ -40,7 +40,7 @@ struct VerifiedTunnelTests {
         }
     }
 
-    /// The client's certificate is its own affair: an origin that insists on it sees it, end to end.
+    /// The client's certificate is the client's affair: an origin that requires one sees it, end to end.
     @Test(arguments: ["-tls1_2", "-tls1_3"])
     func aClientProvesItselfEndToEnd(version: String) async throws {
         try await withTestBed { bed in
@@ -82,7 +82,7 @@ struct VerifiedTunnelTests {
             let second = try await tunnels.openSSLClient(via: proxy, to: server.port, "-sess_in", "session.pem")
             #expect(second.output.contains("\nReused, "), "\(second)")
             #expect(second.output.contains("HTTP/1.0 200 ok"), "\(second)")
-            // Two workers say it in any order.
+            // Two workers log it in any order.
             _ = try await proxy.events.first("exchange", number: 2)
             let verified = proxy.events.all("exchange").map { $0["verification"] ?? "" }.sorted()
             #expect(
@@ -142,7 +142,7 @@ struct VerifiedTunnelTests {
         }
     }
 
-    /// Not every client asks for what is stapled; what the probe was given is about the same certificate.
+    /// Not every client requests stapling. The probe's response is about the same certificate.
     @Test(arguments: [["-tls1_2", "-status"], ["-tls1_2"], ["-tls1_3"]])
     func whatIsStapledIsJudged(options: [String]) async throws {
         try await withTestBed { bed in
@@ -246,7 +246,7 @@ struct VerifiedTunnelTests {
         }
     }
 
-    /// The chain that was judged when the tunnel was opened is judged once more.
+    /// A reload verifies the chain of an open tunnel again.
     @Test func aReloadEndsAnOpenTunnelWhoseChainItWouldRefuse() async throws {
         try await withTestBed { bed in
             let tunnels = try await VerifiedTunnelBed(bed)
@@ -261,7 +261,7 @@ struct VerifiedTunnelTests {
             _ = try await origin.events.first("handshake") { $0["handshake"] == "2" || $0["handshake"] == "3" }
             try bed.file("proxy/pins.yaml", try await tunnels.entry(pin: .wrongPin))
             #expect(try await proxy.reload().name == "config.reload")
-            // The verdict of a moment ago was another policy's.
+            // The earlier verdict belonged to another policy.
             let refused = try await proxy.connect(to: "\(VerifiedTunnelBed.name):\(origin.port)")
             #expect(refused.status == 502, "\(refused)")
             let line = try await proxy.events.first("exchange") { $0["status"] == "200" }
@@ -270,7 +270,7 @@ struct VerifiedTunnelTests {
         }
     }
 
-    /// The promise was the old policy's, but nothing has flowed yet.
+    /// The old policy allowed the tunnel, but nothing has flowed yet.
     @Test(arguments: ["1.2", "1.3"])
     func aReloadBeforeTheHelloCounts(version: String) async throws {
         try await withTestBed { bed in

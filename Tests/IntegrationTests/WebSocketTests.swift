@@ -1,6 +1,6 @@
 import Testing
 
-/// `Upgrade`: from 101 on the bytes are the other protocol's, both ways, until each side ends.
+/// `Upgrade`: after 101 the bytes belong to the other protocol, both ways, until each side ends.
 @Suite(.timeLimit(.minutes(5)))
 struct WebSocketTests {
     @Test func aWebSocketLibraryTalksThroughTheProxy() async throws {
@@ -26,7 +26,7 @@ struct WebSocketTests {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed)
             let connection = try RawConnection(to: shared.proxy)
-            // What follows the head at once belongs to the new protocol.
+            // Bytes right after the head belong to the new protocol.
             try await connection.send(
                 "GET \(shared.plainURL)/upgrade HTTP/1.1\r\nHost: \(OriginBed.name):\(shared.secondOriginPort)\r\n"
                     + "Connection: Upgrade\r\nUpgrade: echo\r\n\r\nearly;")

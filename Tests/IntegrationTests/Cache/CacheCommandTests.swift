@@ -188,7 +188,7 @@ struct CacheCommandTests {
         }
     }
 
-    /// What an old policy let in stays, and isn't served.
+    /// Responses stored under an old policy stay, and are not served.
     @Test func aReloadIsSeen() async throws {
         try await withTestBed { bed in
             let cache = try await CacheBed(bed)
@@ -212,7 +212,7 @@ struct CacheCommandTests {
                 _ = try await cache.getPlain("/a?\(Self.fresh)")
             }
             let (port, plain) = (cache.origin.port, cache.plain.port)
-            // Each with how many responses go.
+            // Each with the number of responses removed.
             let scopes: [([String], Int)] = [
                 (["origin.test"], 3), (["ORIGIN.test:\(port)"], 3), (["origin.test:1"], 0), (["nowhere.test"], 0),
                 (["plain.test"], 1), (["https://origin.test:\(port)/b?x=1&\(Self.fresh)"], 1),
@@ -240,7 +240,7 @@ struct CacheCommandTests {
         }
     }
 
-    /// Stores hold what each user got: the admin port, which any user may read, answers nothing of it.
+    /// Stores hold each user's responses. The admin port, which any user may read, shows none of them.
     @Test func onlyTheOwnerMayAsk() async throws {
         try await withTestBed { bed in
             let cache = try await CacheBed(bed, sections: AdminClient.section)

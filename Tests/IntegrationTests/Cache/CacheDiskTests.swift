@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// `cache: disk`: what is stored outlives the proxy, and nothing that was changed is served.
+/// `cache: disk`: stored responses outlive the proxy, and a modified one is never served.
 @Suite(.timeLimit(.minutes(5)))
 struct CacheDiskTests {
     private static let fresh = "field=Cache-Control:max-age%3D600"
@@ -21,7 +21,7 @@ struct CacheDiskTests {
 
     private func isHit(_ response: CachedResponse) -> Bool { response.cacheStatus?.contains("; hit") == true }
 
-    /// Asks until what is being stored is there.
+    /// Repeats the request until the response is stored.
     private func awaitHit(_ cache: CacheBed, _ target: String) async throws {
         try await eventually("a hit of \(target)") { isHit(try await cache.get(target)) }
     }
@@ -139,7 +139,7 @@ struct CacheDiskTests {
             for _ in 0..<15 {
                 _ = try await cache.get(target)
                 try await awaitHit(cache, target)
-                // Over one connection: nothing comes between.
+                // Over one connection: nothing else gets between the requests.
                 let url = "https://origin.test:\(cache.origin.port)\(target)"
                 let run = try await bed.curl(
                     via: cache.proxy,
@@ -149,7 +149,7 @@ struct CacheDiskTests {
         }
     }
 
-    /// The cache is turned off while a client takes a body of it: it gets all of it.
+    /// The cache is turned off while a client downloads a body from it. The client gets all of it.
     @Test func aReloadDoesntCutWhatIsServed() async throws {
         try await withTestBed { bed in
             let cache = try await CacheBed(bed, entry: Self.entry)
@@ -171,7 +171,7 @@ struct CacheDiskTests {
         }
     }
 
-    /// A directory that can't be used stops storing, and nothing else.
+    /// An unusable directory stops storing, and nothing else.
     @Test func aDirectoryThatOthersCanWriteIsNotUsed() async throws {
         try await withTestBed { bed in
             let cache = try await CacheBed(bed, entry: Self.entry) { folder in
@@ -181,7 +181,7 @@ struct CacheDiskTests {
             for _ in 0..<2 { #expect(try await cache.get("/a?\(Self.fresh)").status == 200) }
             let event = try await cache.proxy.events.first("cache.failed")
             #expect(event["cause"]?.contains(cache.directory) == true, "\(event)")
-            // What can't be removed isn't said to be.
+            // A response that can't be removed isn't reported as removed.
             let purge = try await bed.run(
                 [
                     ProxyProcess.executable, "cache", "purge", "--all", "--config", bed.path("proxy/pinproxy.yaml"),
@@ -191,7 +191,7 @@ struct CacheDiskTests {
         }
     }
 
-    /// The process is killed while bodies are written: what is served afterwards is whole.
+    /// The process is killed while it writes bodies. Whatever is served afterwards is complete.
     @Test func aKilledProxyLeavesNothingTorn() async throws {
         try await withTestBed { bed in
             var cache = try await CacheBed(bed, entry: Self.entry)

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// Stale responses: when the origin fails, and while it is asked (RFC 5861).
+/// Stale responses, when the origin fails and during revalidation (RFC 5861).
 @Suite(.timeLimit(.minutes(5)))
 struct CacheFailureTests {
     private static let stale = "field=Cache-Control:max-age%3D60,stale-if-error%3D600&field=Age:100"
@@ -64,7 +64,7 @@ struct CacheFailureTests {
         }
     }
 
-    /// The origin accepts the question and says nothing: nobody waits, and it is asked once.
+    /// The origin accepts the request and stays silent. No client waits, and the origin is asked once.
     @Test func nobodyWaitsForTheConfirmation() async throws {
         try await withTestBed { bed in
             let cache = try await CacheBed(bed)

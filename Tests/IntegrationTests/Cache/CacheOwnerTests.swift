@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// For whom a response is stored: for its user, unless the entry shares it; and under the policy that let it in.
+/// A response is stored for its user, unless the entry shares it, and under the policy that admitted it.
 @Suite(.timeLimit(.minutes(5)))
 struct CacheOwnerTests {
     private static let target = "/a?field=Cache-Control:max-age%3D600"
@@ -41,8 +41,8 @@ struct CacheOwnerTests {
         }
     }
 
-    /// One user can't choose what the others get, by a field that origins heed and Vary doesn't name; nor get what
-    /// another got by a cookie.
+    /// One user can't influence what others get by a field that origins heed and Vary doesn't name. Nor does another
+    /// user get what a cookie brought.
     @Test(
         .enabled(if: geteuid() == 0, "needs root, to be several users"),
         arguments: ["X-Forwarded-Host: evil.test", "X-Original-URL: /b", "Cookie: a=b", "Referer: https://a.test/"])

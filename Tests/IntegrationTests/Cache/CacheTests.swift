@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// `cache: memory`: what is stored, and what a request gets of it (RFC 9111).
+/// `cache: memory`: which responses are stored, and which requests they answer (RFC 9111).
 @Suite(.timeLimit(.minutes(5)))
 struct CacheTests {
     private static let fresh = "field=Cache-Control:max-age%3D600"
@@ -147,7 +147,7 @@ struct CacheTests {
         }
     }
 
-    /// Nobody knows what a body means to a GET (RFC 9110 section 9.3.1).
+    /// A body has no defined meaning in a GET (RFC 9110 section 9.3.1).
     @Test func aGETWithABodyIsNotServedFromTheStore() async throws {
         try await withTestBed { bed in
             let cache = try await CacheBed(bed)
@@ -170,7 +170,7 @@ struct CacheTests {
         }
     }
 
-    /// The client's own conditions are answered from what is stored.
+    /// The client's own conditions are evaluated against the stored response.
     @Test func aClientThatHasItAlreadyIsToldSo() async throws {
         try await withTestBed { bed in
             let cache = try await CacheBed(bed)
@@ -209,7 +209,7 @@ struct CacheTests {
         }
     }
 
-    /// A twentieth of the store is the most that one response takes.
+    /// One response takes at most a twentieth of the store.
     @Test(arguments: ["", "&coding=chunked"]) func aLargeBodyIsNotStored(coding: String) async throws {
         try await withTestBed { bed in
             let cache = try await CacheBed(bed, sections: ["cache": ["memory: 1MiB"]])
@@ -252,7 +252,7 @@ struct CacheTests {
                 #expect(try await cache.get("/\(method)?\(Self.fresh)").cacheStatus?.contains("; hit") == false)
                 #expect(cache.requests("/\(method)").count == 3)
             }
-            // One that fails changes nothing.
+            // A failed one changes nothing.
             _ = try await cache.get("/a?\(Self.fresh)&fail=500")
             _ = try await cache.get("/a?\(Self.fresh)&fail=500", "-X", "POST", "-d", "x")
             #expect(try await cache.get("/a?\(Self.fresh)&fail=500").cacheStatus?.contains("; hit") == true)

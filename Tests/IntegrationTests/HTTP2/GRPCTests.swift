@@ -31,13 +31,13 @@ struct GRPCTests {
             ], "\(outcome)")
     }
 
-    /// A response of trailers alone.
+    /// A trailers-only response.
     @Test func anErrorOfTheServerArrives() async throws {
         let outcome = try await shared.grpc("grpc.test", "fail")[0]
         #expect(outcome.status == "FAILED_PRECONDITION" && outcome.details == "nö, 100% not", "\(outcome)")
     }
 
-    /// The server learns of the deadline, and that nobody waits any more.
+    /// The server learns of the deadline, and that nobody is waiting any more.
     @Test func deadlinesAndCancellationArrive() async throws {
         let origin = try #require(shared.origin)
         let late = try await shared.grpc("grpc.test", "deadline")[0]

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What a client of HTTP/2 can do to a server (RFC 9113 section 10.5), with honest clients beside it.
+/// Attacks by an HTTP/2 client (RFC 9113 section 10.5), with honest clients alongside.
 @Suite(.timeLimit(.minutes(10)))
 struct HTTP2AttackTests {
     struct Attack: Sendable, CustomTestStringConvertible {
@@ -11,14 +11,14 @@ struct HTTP2AttackTests {
             case flood(String)
             /// With a GOAWAY of this code, and a warning.
             case failure(String)
-            /// As any that is of no more use.
+            /// Like any connection that is no longer needed.
             case calm
         }
 
         let name: String
-        /// Nil: the connection serves on.
+        /// Nil: the connection stays in use.
         var end: End?
-        /// What streams get, and no others do.
+        /// Exactly the statuses that streams get.
         var statuses: Set<String>?
         var resets: Set<String> = []
         var timeouts: [String] = []
@@ -71,7 +71,7 @@ struct HTTP2AttackTests {
                 ], mergingErrors: true)
             let events = EventLog(lines: attacker.output)
             _ = try await events.first("attack")
-            // Honest clients, of both versions, on connections of their own.
+            // Honest clients of both versions, on separate connections.
             for _ in 0..<3 {
                 for crossing in Crossing.allCases {
                     let run = try await shared.curl(
@@ -95,7 +95,7 @@ struct HTTP2AttackTests {
     }
 
     /// - Returns: the code of the GOAWAY.
-    /// - Parameter code: the one that the attacker got.
+    /// - Parameter code: the GOAWAY code that the attacker got.
     private func warning(of end: Attack.End?, as code: String?, in proxy: ProxyProcess) async throws -> String {
         switch end {
         case .flood(let name):
@@ -132,12 +132,12 @@ struct HTTP2AttackTests {
         return try JSONDecoder().decode(Details.self, from: Data(line.utf8))
     }
 
-    /// A frame that ends the connection, and more in the same records than one read takes: the rest is dropped.
+    /// Bytes after a fatal frame are dropped, even those left after one read.
     @Test func moreFollowsAFailure() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed)
             let client = try await HTTP2Client(in: shared, authority: shared.authority(of: "h2.test"))
-            // All of it is there at the first read.
+            // All of it has arrived by the first read.
             shared.proxy.process.send(signal: SIGSTOP)
             // HEADERS with the index 0 (RFC 7541 section 6.1).
             try await client.raw("000001" + "01" + "05" + "00000001" + "80" + String(repeating: "00", count: 200_000))
@@ -149,7 +149,7 @@ struct HTTP2AttackTests {
         }
     }
 
-    /// It reads nothing at all: the connection ends when the time for a reader has passed.
+    /// A client that reads nothing at all is disconnected when the time for a reader has passed.
     @Test func whoReadsNothingIsEnded() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed, sections: ["timeouts": ["idle_client: 2s"]])

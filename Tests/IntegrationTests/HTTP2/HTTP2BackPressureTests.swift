@@ -1,13 +1,13 @@
 import Foundation
 import Testing
 
-/// A reader that is slow holds up its own stream, and no other of the same connection.
+/// A slow reader holds up its own stream, and no other of the same connection.
 @Suite(.timeLimit(.minutes(5)))
 struct HTTP2BackPressureTests {
-    /// Much more than all that is on the way holds.
+    /// Much more than all buffers on the way hold.
     private static let length = 16_000_000
 
-    /// One client leaves a response unread; its other streams, and those of others, go on. In the end it is whole.
+    /// An unread response holds up no other stream, of this client or of others. It arrives whole in the end.
     @Test(arguments: [Crossing.h2ToH1, .h2ToH2]) func anUnreadResponseHoldsUpNobodyElse(crossing: Crossing) async throws
     {
         try await withTestBed { bed in
@@ -44,7 +44,7 @@ struct HTTP2BackPressureTests {
                 ["curl", "-sS", crossing.option, "-H", "Expect:", "-T", file, shared.url(crossing, "/unread/body")],
                 environment: shared.proxy.clientEnvironment)
             _ = try await #require(shared.origin).events.first("held")
-            // The connection's window, of which the others' bodies would have a part.
+            // This body has used up the connection's window, which the other bodies would share.
             try await eventually("its window to be full") { try await shared.tasks.only().bytesUp >= 65_535 }
             let small = try bed.file("small", Pattern.bytes(500_000))
             for _ in 0..<3 {
@@ -62,7 +62,7 @@ struct HTTP2BackPressureTests {
         }
     }
 
-    /// One client of many streams that reads none of them gets no more than its windows.
+    /// A client that reads none of its many streams gets no more than its windows.
     @Test func manyUnreadResponsesAreBounded() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed, sections: ["proxy": ["workers: 1"]])
@@ -82,7 +82,7 @@ struct HTTP2BackPressureTests {
         }
     }
 
-    /// Windows that grow and shrink in the middle (RFC 9113 section 6.9.2).
+    /// Windows that grow and shrink while streams are open (RFC 9113 section 6.9.2).
     @Test func smallWindowsAreKept() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(

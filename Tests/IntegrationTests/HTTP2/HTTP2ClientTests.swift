@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// Programs that people run, each speaking HTTP/2 through interception, with a right pin and with a wrong one.
+/// Common programs, each speaking HTTP/2 through interception, with a right pin and with a wrong one.
 @Suite(.sharedBed(HTTP2ClientBed.prepare), .timeLimit(.minutes(10)))
 struct HTTP2ClientTests {
     let shared: SharedBed
@@ -91,7 +91,7 @@ struct HTTP2ClientTests {
             }))
     }
 
-    // MARK: nghttp2's programs know no proxies
+    // MARK: nghttp2's programs don't support proxies
 
     private func proxychains(_ arguments: String...) async throws -> Run {
         let configuration = try shared.bed.file(

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Requests and responses of every form, with HTTP/2 at the client's side, the origin's, or both.
+/// Requests and responses of every form, with HTTP/2 on the client's side, the origin's, or both.
 @Suite(.sharedBed(HTTP2Bed.prepare), .timeLimit(.minutes(5)))
 struct HTTP2ExchangeTests {
     let shared: SharedBed
@@ -126,7 +126,7 @@ struct HTTP2ExchangeTests {
             body.ended == true && body.isPattern == true && body.trailers == [["x-length", "\(3 * 65_536)"]], "\(body)")
     }
 
-    /// Fields of one connection go no further, in either direction.
+    /// Fields of one connection are not forwarded, in either direction.
     @Test(arguments: Crossing.allCases) func fieldsOfTheConnectionStay(crossing: Crossing) async throws {
         let (received, run) = try await exchange(
             crossing, "-H", "X-Kept: yes", "-H", "TE: trailers", "-H", "Proxy-Authorization: Basic secret", "-H",

@@ -156,7 +156,7 @@ struct HTTP2FrontTests {
         }
     }
 
-    /// GOAWAY, and the end of the tunnels that rest.
+    /// A stop sends GOAWAY and closes idle tunnels.
     @Test func theProxyStops() async throws {
         try await withTestBed { bed in
             let (shared, program) = try await prepare(

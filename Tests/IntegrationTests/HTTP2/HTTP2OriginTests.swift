@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// Servers that people run as origins of HTTP/2.
+/// Common servers as HTTP/2 origins.
 @Suite(.timeLimit(.minutes(10)))
 struct HTTP2OriginTests {
     enum Server: String, CaseIterable, Sendable {
@@ -20,7 +20,7 @@ struct HTTP2OriginTests {
 
     private static let length = 3_000_000
 
-    /// Starts the server as `server.test`. `/large/N` is a body of so many bytes.
+    /// Starts the server as `server.test`. `/large/N` is a body of N bytes.
     private func start(
         _ server: Server, in bed: TestBed, _ roots: TestRoots, options: String = ""
     ) async throws -> UInt16 {
@@ -85,7 +85,7 @@ struct HTTP2OriginTests {
                     ])
                 #expect(try echo.succeeded && Pattern.isWhole(bed.path("echo"), 1_000_000), "\(echo)")
             }
-            // Each was asked over HTTP/2: it is a task's protocol.
+            // Each request used HTTP/2: it is the task's protocol.
             let line = try await proxy.events.first("exchange") { $0["path"] == "/large/\(Self.length)" }
             #expect(line["status"] == "200" && line["cause"] == nil, "\(line)")
         }

@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// Pins and names hold over HTTP/2 exactly as over HTTP/1.1.
+/// Pins and names apply to HTTP/2 exactly as to HTTP/1.1.
 @Suite(.timeLimit(.minutes(5)))
 struct HTTP2PolicyTests {
     private static let wrong = "hosts:\n  - match: h2.test\n    pinning: public-key\n    pins: [\(String.wrongPin)]\n"
@@ -18,7 +18,7 @@ struct HTTP2PolicyTests {
                     answer.description.replacing(shared.authority(of: host), with: "HOST").replacing(host, with: "HOST")
                         .replacing("h1.test", with: "HOST").replacing(/127\.0\.0\.1:\d+/, with: "ADDRESS")
                         .replacing(/task( +|" : )\d+/, with: "TASK")
-                        // Who asked is found if the search takes no longer than an answer may wait.
+                        // The client is only named if it is found quickly enough.
                         .replacing(/"client" : {[^}]*}/, with: "CLIENT")
                         .replacing(/\\n  client  [^"]*\\n/, with: "CLIENT")
                         .replacing(/Content-Length: \d+/, with: "LENGTH"))
@@ -28,7 +28,7 @@ struct HTTP2PolicyTests {
         }
     }
 
-    /// A client in the middle of two streams: what is in flight is finished, what begins later is decided anew.
+    /// After a reload, streams in flight finish and later ones get the new policy.
     @Test func aReloadRetiresConnections() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed, sections: ["proxy": ["workers: 1"]])
@@ -41,7 +41,7 @@ struct HTTP2PolicyTests {
             let (head, body) = try await client.get("/later")
             #expect(head.status == 502 && body.text?.contains("pinning failure for h2.test") == true, "\(head) \(body)")
             #expect(try #require(shared.origin).events.all("request").contains { $0["target"] == "/later" } == false)
-            // Not through the proxy: it lets nobody there any more.
+            // Bypasses the proxy, which refuses the host by now.
             let port = try #require(shared.ports["h2.test"])
             let release = try await bed.run([
                 "curl", "-sS", "--http2", "--cacert", bed.path("roots.pem"), "--resolve", "h2.test:\(port):127.0.0.1",
@@ -49,14 +49,14 @@ struct HTTP2PolicyTests {
             ])
             #expect(release.succeeded && release.output == "released", "\(release)")
             #expect(try await client.body(held).text == "first,second")
-            // The connection that the new pins rule out ends with its last exchange.
+            // The connection that the new pins forbid is closed after its last exchange.
             let number = try #require(shared.origin).events.all("request").first { $0["target"] == "/hold/first" }?[
                 "connection"]
             _ = try await #require(shared.origin).events.first("closed") { $0["connection"] == number }
         }
     }
 
-    /// With pins that still fit, nothing but the connection is new.
+    /// With pins that still match, only the connection is new.
     @Test func aReloadThatAllowsTheHostGoesOn() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed, sections: ["proxy": ["workers: 1"]])
@@ -128,13 +128,13 @@ struct HTTP2PolicyTests {
                     $0["target"] == "/named/\(number)"
                 }
                 #expect(isPassedOn == (naming.status == 200), "\(naming.testDescription)")
-                // The connection goes on.
+                // The connection stays open.
                 #expect(try await client.get("/echo").head.status == 200, "\(naming.testDescription)")
             }
         }
     }
 
-    /// The connection is another host's by its TLS: no request on it is served.
+    /// A connection with another host's SNI serves no request.
     @Test func anotherSNIIsMisdirected() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed)
@@ -149,7 +149,7 @@ struct HTTP2PolicyTests {
         }
     }
 
-    /// A leaf names one host: no client takes its connection for another.
+    /// A leaf names one host, so no client uses its connection for another.
     @Test func noClientCanCoalesce() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed)

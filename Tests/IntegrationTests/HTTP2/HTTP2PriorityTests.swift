@@ -3,10 +3,10 @@ import Testing
 /// Priorities (RFC 9218): obeyed among the streams of a client, and passed on to origins.
 @Suite(.timeLimit(.minutes(5)))
 struct HTTP2PriorityTests {
-    /// Responses that wait whole for the client's windows, all of which it opens at once: the order in which their
-    /// bytes come.
+    /// The order of the DATA frames of several responses. All responses wait in full until the client opens all its
+    /// windows at once.
     private func order(_ crossing: Crossing, _ priorities: [String?]) async throws -> [[Int]] {
-        // What the proxy's window holds, or a socket.
+        // As much as the proxy's window holds, or a socket.
         let length = crossing == .h2ToH1 ? 40_000 : 200_000
         return try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed, sections: ["proxy": ["workers: 1"]])
@@ -36,7 +36,7 @@ struct HTTP2PriorityTests {
         }
     }
 
-    /// Incremental ones take turns; the others come one after the other.
+    /// Incremental responses take turns; the others arrive one after the other.
     @Test func incrementalOnesTakeTurns() async throws {
         let turns = try await order(.h2ToH2, ["u=3, i", "u=3, i"])
         #expect(

@@ -1,13 +1,13 @@
 import Foundation
 import Testing
 
-/// Requests that the origin says it did nothing for are sent again, within bounds (RFC 9113 section 8.7).
+/// Requests that the origin says it didn't process are sent again, within limits (RFC 9113 section 8.7).
 @Suite(.timeLimit(.minutes(5)))
 struct HTTP2RetryTests {
     /// As often as `RetryRule.Limits.unprocessed` says, and the first time.
     private static let mostTries = 5
 
-    /// How often the origin was asked for it.
+    /// How often the origin got the request.
     private func tries(_ shared: SharedBed, _ path: String) throws -> Int {
         try #require(shared.origin).events.all("request").count { $0["target"] == path }
     }
@@ -47,12 +47,12 @@ struct HTTP2RetryTests {
             #expect(
                 run.output.contains("HTTP/2 502") && run.output.contains("proxy-status: pinproxy; error="), "\(run)")
             #expect(try tries(shared, path) == Self.mostTries)
-            // Others are served.
+            // Other requests are served.
             #expect(try await shared.curl(.h2ToH2, "/echo", "-f").succeeded)
         }
     }
 
-    /// A body of which not everything was kept can't be sent again.
+    /// A body that was only partly kept can't be sent again.
     @Test func aBodyThatIsNotKeptIsNotSentAgain() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed, sections: ["limits": ["replay_body: 1KiB"]])
@@ -63,7 +63,7 @@ struct HTTP2RetryTests {
         }
     }
 
-    /// What had begun before GOAWAY is answered; what comes after it has another connection.
+    /// Streams from before GOAWAY are answered; later ones use another connection.
     @Test func aConnectionThatIsLeavingFinishes() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed, sections: ["proxy": ["workers: 1"]])
@@ -90,12 +90,12 @@ struct HTTP2RetryTests {
                 #expect(
                     received?["version"] as? String == "HTTP/1.1" && received?["method"] as? String == method, "\(run)")
             }
-            // The others go on as before.
+            // Other requests still use HTTP/2.
             #expect(try ReceivedRequest(await shared.curl(crossing, "/echo")).values(":method") == ["GET"])
         }
     }
 
-    /// It wants what it doesn't offer.
+    /// The origin asks for HTTP/1.1 but doesn't offer it.
     @Test func whoWantsHTTP1AndSpeaksItNotFails() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed, origin: ["--protocols", "h2"])

@@ -14,7 +14,7 @@ struct HTTP2SemanticsTests {
         try await HTTP2Client(in: shared, authority: shared.authority(of: crossing.host))
     }
 
-    /// The bytes of a client of HTTP/1.1, and all that came back.
+    /// Sends a client's HTTP/1.1 bytes, and returns all that comes back.
     private func exchange(_ crossing: Crossing, _ request: String) async throws -> Run {
         let authority = shared.authority(of: crossing.host)
         return try await shared.bed.secureExchange(
@@ -113,7 +113,7 @@ struct HTTP2SemanticsTests {
 
     // MARK: Early responses
 
-    /// The client still uploads; its answer comes whole.
+    /// The client is still uploading. Its response arrives complete.
     ///
     /// Over HTTP/2 without Content-Length: curl 7.88 ends an answered request short of it, which makes the stream
     /// malformed (RFC 9113 section 8.1.1), and nghttp2 resets that.
@@ -124,7 +124,7 @@ struct HTTP2SemanticsTests {
         #expect(run.output.contains("HTTP/\(crossing.version) 413") && run.output.hasSuffix("\r\n\r\nbig"), "\(run)")
     }
 
-    /// The stream ends with it, and nothing else does.
+    /// The response ends its stream, and nothing else.
     @Test func afterAnEarlyAnswerTheRestIsNotWanted() async throws {
         let client = try await client(.h2ToH2)
         let stream = try await client.request("POST", "/early", ends: false)
@@ -154,7 +154,7 @@ struct HTTP2SemanticsTests {
         #expect(try ReceivedRequest(run).values("cookie") == ["a=1", "b=2", "c=3"], "\(run)")
     }
 
-    /// Each is a field of its own, everywhere.
+    /// Each Set-Cookie stays a separate field, whatever the versions.
     @Test(arguments: [Crossing.h1ToH2, .h2ToH2]) func cookiesThatAreSetStayApart(crossing: Crossing) async throws {
         let run = try await shared.curl(crossing, "/cookies", "-i")
         #expect(run.output.lowercased().components(separatedBy: "set-cookie: ").count == 3, "\(run)")

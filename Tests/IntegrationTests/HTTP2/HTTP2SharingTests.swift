@@ -5,18 +5,17 @@ import Testing
 /// Which requests share a connection to an origin, and which don't.
 @Suite(.timeLimit(.minutes(5)))
 struct HTTP2SharingTests {
-    /// The origin's connections on which requests for `path` came, one number for each request.
+    /// For each request for `path`, the number of the origin's connection that carried it.
     private func connections(_ shared: SharedBed, _ path: String) throws -> [String] {
         try #require(shared.origin).events.all("request").filter { $0["target"]?.hasPrefix(path) == true }.compactMap {
             $0["connection"]
         }
     }
 
-    /// So many clients of HTTP/1.1 at one time, each with a connection of its own, whose requests are all in flight
-    /// together.
+    /// Runs `count` clients at once, each on its own connection, with all requests in flight together.
     private func crowd(_ shared: SharedBed, _ count: Int, option: String = "--http1.1") async throws -> [String] {
         let origin = try #require(shared.origin)
-        // What was released once isn't held again.
+        // A released name is not held again.
         let name = "crowd\(count)"
         let url = shared.url(.h1ToH2, "/hold/\(name)")
         let client = try await shared.bed.start(
@@ -38,7 +37,7 @@ struct HTTP2SharingTests {
     @Test func manyClientsShareFewConnections() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed)
-            // What the origin chooses is known to each worker.
+            // Each worker now knows which protocol the origin chooses.
             _ = try await crowd(shared, 8)
             let before = try #require(shared.origin).events.all("connection").count
             let used = try await crowd(shared, 200).dropFirst(8)
@@ -47,7 +46,7 @@ struct HTTP2SharingTests {
         }
     }
 
-    /// Its streams are all in use: others have another connection.
+    /// When all streams of a connection are in use, other requests get a new one.
     @Test(arguments: ["--http1.1", "--http2"]) func beyondMaxConcurrentStreamsThereIsAnotherConnection(
         option: String
     ) async throws {
@@ -62,7 +61,7 @@ struct HTTP2SharingTests {
         }
     }
 
-    /// Connections that were made for a peak serve what comes after it.
+    /// Connections opened for a peak serve later requests.
     @Test func oneStreamAtATimeServesEverybody() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(
@@ -100,7 +99,7 @@ struct HTTP2SharingTests {
         }
     }
 
-    /// Requests of one client are not held up by what others wait for: each has a stream.
+    /// One client's requests don't wait for each other: each has a stream.
     @Test func requestsOfOneClientOvertakeEachOther() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed)

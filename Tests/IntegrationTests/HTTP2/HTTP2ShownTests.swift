@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// The protocol of both sides and the streams, wherever people look: log, tasks, metrics, `explain`, `lint`.
+/// Where the protocol of both sides and the streams show: log, tasks, metrics, `explain`, `lint`.
 @Suite(.timeLimit(.minutes(5)), .sharedBed(ShownBed.prepare))
 struct HTTP2ShownTests {
     let shared: SharedBed
@@ -38,7 +38,7 @@ struct HTTP2ShownTests {
         #expect(run.succeeded, "\(run)")
         let (first, second) = (try await line("/first"), try await line("/second"))
         #expect(first["stream"] == "1" && second["stream"] == "3", "\(first) \(second)")
-        // Streams to the origin are counted by its connection.
+        // Streams to the origin are numbered per connection.
         #expect(second["upstream_stream"] != nil, "\(second)")
     }
 

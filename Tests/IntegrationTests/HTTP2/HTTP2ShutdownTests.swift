@@ -1,14 +1,14 @@
 import Foundation
 import Testing
 
-/// How connections of HTTP/2 end: by SIGTERM, by a handover, by time.
+/// How HTTP/2 connections end: by SIGTERM, by a handover, by a time-out.
 @Suite(.timeLimit(.minutes(5)))
 struct HTTP2ShutdownTests {
     private static let launcher = ["/bin/sh", "-c", "exec \"$@\" --handover", "sh"]
     /// 2^31 - 1: the last stream of a GOAWAY that forbids none yet.
     private static let any = 0x7FFF_FFFF
 
-    /// The first GOAWAY lets in what is on its way, the second says what is served (RFC 9113 section 6.8).
+    /// The first GOAWAY admits requests on their way; the second names the last one served (RFC 9113 section 6.8).
     @Test(arguments: [false, true]) func theClientIsToldTwice(byHandover: Bool) async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed, launcher: byHandover ? Self.launcher : [])
@@ -18,7 +18,7 @@ struct HTTP2ShutdownTests {
             shared.proxy.process.send(signal: SIGTERM)
             let first = try await client.goaways(1)
             #expect(first.first.map { $0.last == Self.any && $0.code == "NO_ERROR" } == true, "\(first)")
-            // A request that the client had sent before it knew.
+            // A request that the client sent before it knew.
             let late = try await client.request("GET", "/release/drain")
             #expect(try await client.head(late).status == 200)
             #expect(try await client.body(held).text == "first,second")
@@ -31,7 +31,7 @@ struct HTTP2ShutdownTests {
         }
     }
 
-    /// A client with nothing in flight holds nothing up.
+    /// A client with nothing in flight delays nothing.
     @Test func anIdleClientEnds() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed, sections: ["timeouts": ["drain: 10m"]])
@@ -57,7 +57,7 @@ struct HTTP2ShutdownTests {
         }
     }
 
-    /// Programs that know what GOAWAY means lose nothing.
+    /// Programs that understand GOAWAY lose nothing.
     @Test func nothingUnderLoadIsCutShort() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed)
@@ -93,7 +93,7 @@ struct HTTP2ShutdownTests {
         }
     }
 
-    /// PINGs don't keep a connection, requests do.
+    /// PINGs don't keep a connection open; requests do.
     @Test func whoOnlyPingsIsIdle() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed, sections: ["timeouts": ["idle_client: 1s"]])

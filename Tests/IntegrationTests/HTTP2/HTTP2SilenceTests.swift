@@ -1,12 +1,13 @@
 import Testing
 
-/// Peers that speak HTTP/2 and fall silent. Whoever waits is told, others are served meanwhile, and nothing is left.
+/// HTTP/2 peers that fall silent. The waiting side gets an error, others are served meanwhile, and nothing is left
+/// behind.
 @Suite(.timeLimit(.minutes(5)))
 struct HTTP2SilenceTests {
     enum Outcome: Sendable {
         /// 504 or 502 with this in the body or fields.
         case refused(Int, String)
-        /// So much of the body, and a reset.
+        /// This much of the body, then a reset.
         case cut(String)
     }
 
@@ -76,7 +77,7 @@ struct HTTP2SilenceTests {
         }
     }
 
-    /// Another stream of a silent connection has moved: the connection lives, and is kept.
+    /// Another stream of a silent connection has made progress: the connection is alive, and is kept.
     @Test func aConnectionOnWhichOneStreamIsSilentIsKept() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(
@@ -115,7 +116,7 @@ struct HTTP2SilenceTests {
         }
     }
 
-    /// The client's stream is complete, and the origin's isn't. The client's connection ends, and the exchange with it.
+    /// The client's stream is complete, the origin's is not. The client's connection ends, and the exchange with it.
     @Test func aResponseThatDoesNotEnd() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(
@@ -132,7 +133,8 @@ struct HTTP2SilenceTests {
         }
     }
 
-    /// A refusal answers HEAD without a body. It is complete, and no deadline of it outlives the client's connection.
+    /// A refusal answers HEAD without a body. It is complete, and none of its deadlines outlives the client's
+    /// connection.
     @Test func aHeadThatIsRefused() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(
@@ -154,7 +156,7 @@ struct HTTP2SilenceTests {
         }
     }
 
-    /// A request whose body doesn't come ends for itself; the connection stays with what else it does.
+    /// A request with an incomplete body ends alone; the connection continues with its other streams.
     @Test(arguments: [Crossing.h2ToH1, .h2ToH2]) func aBodyThatDoesNotCome(crossing: Crossing) async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What would be another message in HTTP/1.1 (RFC 9113 section 10.3) is refused, by itself; the connection serves on.
+/// A request that HTTP/1.1 would read as two is refused (RFC 9113 section 10.3). The connection stays in use.
 @Suite(.sharedBed(HTTP2Bed.prepare), .timeLimit(.minutes(5)))
 struct HTTP2SmugglingTests {
     let shared: SharedBed
@@ -20,7 +20,7 @@ struct HTTP2SmugglingTests {
 
     struct Case: Sendable, CustomTestStringConvertible {
         let testDescription: String
-        /// Fields besides the usual pseudo-header fields, or in their place.
+        /// Fields in addition to the usual pseudo-header fields, or replacing them.
         var fields: [[String]] = []
         var omitted: Set<String> = []
         var body = ""
@@ -49,7 +49,7 @@ struct HTTP2SmugglingTests {
         field("x-value", "a\rsmuggled: yes"),
         field("x-value", "a\0b"), field("x-value", "a\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: h1.test\r\n\r\n"),
         field("x-value", "\u{1}"), field("x-value", "\u{7f}"),
-        // As HTTP/1.1, where blanks around a value don't belong to it. zypper sends one in User-Agent.
+        // As in HTTP/1.1, where blanks around a value are not part of it. zypper sends one in User-Agent.
         field("x-value", " a", .line("x-value: a")), field("x-value", "a ", .line("x-value: a")),
         field("x-value", "\ta", .line("x-value: a")),
         field("x-value", "a\tb", .line("x-value: a\tb")), field("x-value", "caf\u{e9}", .line("x-value: caf\u{e9}")),

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Streams as tasks: each is seen, stopped and ended for itself.
+/// Streams as tasks: each is listed, suspended and cancelled on its own.
 @Suite(.timeLimit(.minutes(5)))
 struct HTTP2TaskTests {
     private static let length = 24_000_000
@@ -76,7 +76,7 @@ struct HTTP2TaskTests {
             } else {
                 #expect(try await client.head(stream).status == 403)
             }
-            // The origin is told as well.
+            // The origin gets a reset, too.
             let reset = try await #require(shared.origin).events.first("reset") { $0["target"] == path }
             #expect(reset["code"] == "8", "\(reset)")
             #expect(try await client.get("/release/other").head.status == 200)
@@ -86,7 +86,7 @@ struct HTTP2TaskTests {
         }
     }
 
-    /// The client resets one: its task ends, the origin is told, and the others go on.
+    /// A reset by the client ends the stream's task and its request to the origin. Other streams continue.
     @Test(arguments: [Crossing.h2ToH1, .h2ToH2]) func aClientThatResetsAStreamEndsItsTask(
         crossing: Crossing
     ) async throws {
@@ -108,7 +108,7 @@ struct HTTP2TaskTests {
         }
     }
 
-    /// Each request is one line of the log and one task, whatever its stream shares.
+    /// Each request has one log line and one task, whatever its stream shares.
     @Test func eachRequestIsLoggedOnce() async throws {
         try await withTestBed { bed in
             let (shared, client) = try await prepare(bed, .h2ToH2)

@@ -77,7 +77,7 @@ struct HTTP2VersionTests {
         }
     }
 
-    /// Who offers no protocols speaks HTTP/1.1.
+    /// A client that offers no protocols speaks HTTP/1.1.
     @Test func noOfferIsHTTP1() async throws {
         try await withTestBed { bed in
             let shared = try await HTTP2Bed.prepare(bed)
@@ -86,7 +86,7 @@ struct HTTP2VersionTests {
         }
     }
 
-    /// An origin that changes its mind is believed.
+    /// An origin may change the protocol that it chooses.
     @Test func whatAnOriginChoseMayChange() async throws {
         try await withTestBed { bed in
             let roots = try TestRoots()
@@ -123,7 +123,7 @@ struct HTTP2VersionTests {
             let shared = try await HTTP2Bed.prepare(bed, sections: ["timeouts": ["first_byte: 3s"]])
             let run = try await shared.curl(.h2ToH2, "/silent/request", "-i")
             #expect(run.output.contains("HTTP/2 504"), "\(run)")
-            // The question whether a silent connection lives comes with the time-out.
+            // The PING for a silent connection is sent when the time-out expires.
             #expect(try #require(shared.origin).events.all("ping").count <= 1)
         }
     }

@@ -84,7 +84,7 @@ struct HTTP2WebSocketTests {
         }
     }
 
-    /// A handshake that the origin refuses is its answer, on either side.
+    /// If the origin refuses the handshake, its answer is passed on, on either side.
     @Test func aRefusalIsPassedOn() async throws {
         try await withTestBed { bed in
             let shared = try await prepare(bed, .http2)
@@ -172,7 +172,7 @@ struct HTTP2WebSocketTests {
         }
     }
 
-    /// The client leaves: the origin is told, and nothing is left.
+    /// When the client resets the stream, the WebSocket ends at the origin too, and no task is left.
     @Test(arguments: Origin.allCases) func aClientThatLeavesEndsIt(origin: Origin) async throws {
         try await withTestBed { bed in
             let shared = try await prepare(bed, origin)

@@ -16,8 +16,7 @@ struct AdminClient: Sendable {
         self.port = port
     }
 
-    /// - Parameter fields: more of the request's head, each with its line's end; a Host field is added where there is
-    ///   none.
+    /// - Parameter fields: more header lines, each with its line end; a missing Host field is added.
     func ask(_ method: String, _ target: String, _ fields: String = "", body: String = "") async throws -> RawResponse {
         let connection = try RawConnection(port: port)
         let host = fields.lowercased().contains("host:") ? "" : "Host: 127.0.0.1:\(port)\r\n"

@@ -3,7 +3,7 @@ import Glibc
 import PinproxyTestAuthority
 import Testing
 
-/// A proxy with a cache before `cache_origin.py`, as `origin.test` over TLS and `plain.test` without.
+/// A proxy with a cache in front of `cache_origin.py`, as `origin.test` over TLS and `plain.test` without.
 struct CacheBed {
     let bed: TestBed
     let proxy: ProxyProcess
@@ -82,10 +82,10 @@ struct CacheBed {
         try await CachedResponse(bed.curl(via: proxy, ["-i", "http://plain.test:\(plain.port)\(target)"] + arguments))
     }
 
-    /// Requests that the origin got for a path so far.
+    /// The requests for a path that the origin has received.
     func requests(_ path: String) -> [LogEvent] { origin.events.all("request").filter { $0["target"] == path } }
 
-    /// What the log says that the cache did, for each exchange of a path.
+    /// The cache's action in the log, for each exchange of a path.
     func results(_ path: String, count: Int) async throws -> [String?] {
         try await eventually("\(count) lines for \(path)") { lines(path).count == count }
         return lines(path).map { $0["cache"] }
@@ -112,12 +112,12 @@ struct CachedResponse: CustomStringConvertible {
         body = end.map { String(run.output[$0.upperBound...]) } ?? ""
     }
 
-    /// The values of a field, in their order.
+    /// The values of a field, in order.
     func values(_ name: String) -> [String] {
         lines.filter { $0.lowercased().hasPrefix(name.lowercased() + ":") }
             .map { $0.dropFirst(name.count + 1).trimmingCharacters(in: .whitespaces) }
     }
 
-    /// What pinproxy says of the cache.
+    /// What pinproxy reports about the cache.
     var cacheStatus: String? { values("Cache-Status").last }
 }

@@ -19,7 +19,7 @@ final class ChildProcess: Sendable {
     }
 
     let identifier: pid_t
-    /// Standard output and standard error, each a log of its own.
+    /// Standard output and standard error, with one log each.
     let output = LineLog()
     let errors = LineLog()
     private let arguments: [String]
@@ -27,9 +27,9 @@ final class ChildProcess: Sendable {
     private let wasToldToEnd = Atomic(false)
 
     /// - Parameters:
-    ///   - arguments: the program, searched in the environment's PATH, and its arguments.
+    ///   - arguments: the program, looked up in the environment's PATH, and its arguments.
     ///   - environment: the whole environment; nothing is inherited.
-    ///   - input: what the program reads from standard input.
+    ///   - input: the program's standard input.
     ///   - inherited: descriptors that the program gets as 3, 4, …
     ///   - mergingErrors: standard error goes to `output` too.
     init(
@@ -87,10 +87,10 @@ final class ChildProcess: Sendable {
         if end.settled == nil { kill(identifier, signal) }
     }
 
-    /// How it ended, if it did so before anybody told it to.
+    /// How it ended, unless it was asked to.
     var unaskedEnding: Ending? { wasToldToEnd.load(ordering: .relaxed) ? nil : end.settled }
 
-    /// Ends the program and all that it started, and waits until it is gone.
+    /// Kills the program and all that it started, and waits until it has exited.
     func stop() async {
         wasToldToEnd.store(true, ordering: .relaxed)
         if end.settled == nil { kill(-identifier, SIGKILL) }
@@ -103,7 +103,7 @@ final class ChildProcess: Sendable {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        // First out of the way of the low numbers, and of each other, then to their places.
+        // First moves them past the low numbers, and past each other, then to their places.
         let unused = max(descriptors.max() ?? 0, CInt(descriptors.count)) + 1
         let parked = descriptors.indices.map { unused + CInt($0) }
         for (descriptor, place) in zip(descriptors, parked) {
@@ -112,8 +112,8 @@ final class ChildProcess: Sendable {
         for (index, place) in parked.enumerated() {
             posix_spawn_file_actions_adddup2(&actions, place, CInt(index))
         }
-        // Nothing else: Foundation knows by a pipe that a process of its own has ended, and a program that runs for
-        // the length of the tests would hold the other end of it.
+        // Closes all other descriptors. Foundation detects the exit of its processes by a pipe, and a program that runs
+        // as long as the tests would keep the other end open.
         let open =
             (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd"))?.compactMap { CInt($0) }.max() ?? 0
         for place in CInt(descriptors.count)...max(open + 64, parked.last ?? 0, 1024) {
@@ -148,7 +148,7 @@ final class ChildProcess: Sendable {
             : .failure(TestBedError("cannot start \(arguments): \(String(cString: strerror(code)))"))
     }
 
-    /// A file without a name that holds what the program will read.
+    /// An unnamed file with the program's input.
     private static func inputFile(_ input: [UInt8], in directory: String) throws -> CInt {
         let name = "\(directory)/input-\(UUID())"
         let file = open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0o600)
@@ -160,8 +160,8 @@ final class ChildProcess: Sendable {
         return file
     }
 
-    /// No program may start between the making of a pipe and its mark not to be inherited: it would
-    /// hold the pipe open, and its end would never be seen.
+    /// No program may start between creating a pipe and marking it not to be inherited. It would hold the pipe open,
+    /// and its end would never be seen.
     private static let forking = Mutex(())
 
     private struct Pipe {

@@ -1,11 +1,11 @@
 extension TestBed {
-    /// curl, with the environment that makes it use the proxy.
+    /// Runs curl with the environment that makes it use the proxy.
     func curl(via proxy: ProxyProcess, _ arguments: [String]) async throws -> Run {
         try await run(["curl", "-sS", "--suppress-connect-headers"] + arguments, environment: proxy.clientEnvironment)
     }
 
-    /// Sends these very bytes over TLS through a CONNECT, and returns all that comes back until the
-    /// other side closes.
+    /// Sends exactly these bytes over TLS through a CONNECT, and returns all that comes back until the other side
+    /// closes.
     func secureExchange(
         via proxy: ProxyProcess, to authority: String, _ bytes: String
     ) async throws -> Run {

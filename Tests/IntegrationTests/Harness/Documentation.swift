@@ -1,7 +1,7 @@
 import Foundation
 import PinproxyTestAuthority
 
-/// The pages that people read, as they stand in the repository.
+/// The documentation pages in the repository.
 enum Documentation {
     static let repository = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -21,7 +21,7 @@ enum Documentation {
         "docs/CHANGELOG.md", "docs/clients.md", "docs/identity.md", "docs/fleet.md", "Benchmarks/README.md",
     ]
 
-    /// What follows `$ ` in the blocks for a console, with the lines that belong to it.
+    /// The commands after `$ ` in console blocks, with their continuation lines.
     static func commands(of page: String) throws -> [String] {
         var commands: [String] = []
         var indent: Int?
@@ -40,7 +40,7 @@ enum Documentation {
         return commands
     }
 
-    /// What stands in backticks within the text.
+    /// The text in backticks outside of blocks.
     static func quotes(of page: String) throws -> [String] {
         var isBlock = false
         let lines = try text(page).split(separator: "\n", omittingEmptySubsequences: false).filter { line in
@@ -52,7 +52,7 @@ enum Documentation {
         return parts.enumerated().filter { $0.offset % 2 == 1 }.map { String($0.element) }
     }
 
-    /// The texts of its blocks in this language, without the indentation of the block.
+    /// The blocks in this language, without their indentation.
     static func blocks(_ language: String, of page: String) throws -> [String] {
         var blocks: [String] = []
         var indent: Int?
@@ -120,7 +120,7 @@ struct DocumentedPlace {
             """, mode: 0o755)
     }
 
-    /// What stands in a page, with the tests' host and dates.
+    /// The text of a page with the tests' host and dates.
     func here(_ text: String) -> String {
         text.replacingOccurrences(of: "http://crl.example.com/corp.crl", with: "file://$PWD/published.crl")
             .replacingOccurrences(of: "https://api.example.com/", with: "https://\(host)/echo")
@@ -130,7 +130,7 @@ struct DocumentedPlace {
             .replacingOccurrences(of: "www.debian.org", with: host)
     }
 
-    /// As it stands in the page.
+    /// Runs a command of a page, with the tests' host and dates.
     func run(_ command: String) async throws -> Run {
         let programs = (ProxyProcess.executable as NSString).deletingLastPathComponent
         return try await bed.run(

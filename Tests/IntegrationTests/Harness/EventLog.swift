@@ -6,7 +6,7 @@ struct LogEvent: Sendable, CustomStringConvertible {
     let name: String
     let fields: [String: String]
 
-    /// Nil if the line is no JSON object with an `event`.
+    /// Nil if the line is not a JSON object with an `event`.
     init?(line: String) {
         guard let object = try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any],
             let name = object["event"] as? String
@@ -34,7 +34,7 @@ struct EventLog: Sendable {
         all.filter { $0.name == name }
     }
 
-    /// The first event of that name that fits, past or future.
+    /// The first event of that name that matches, past or future.
     func first(
         _ name: String, where fits: @escaping @Sendable (LogEvent) -> Bool = { _ in true }
     ) async throws -> LogEvent {
@@ -69,7 +69,7 @@ struct EventLog: Sendable {
         throw TestBedError("no \(name) names the client's program")
     }
 
-    /// What the proxy says of a reload, not counting the first `count` times that it did.
+    /// The outcome of a reload, not counting the first `count` outcomes.
     func reloadOutcome(after count: Int) async throws -> LogEvent {
         let seen = Mutex(0)
         return try await lines.first(awaiting: "the outcome of a reload") { line in

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Waits for what no one announces (a descriptor closed, a port no longer listened on): asks again
-/// until it is so, and fails with what was awaited after two minutes.
+/// Waits for something that nothing announces, like a closed descriptor or port. Polls until it is so, and fails with
+/// its description after two minutes.
 func eventually(
     _ what: String, isolation: isolated (any Actor)? = #isolation, _ holds: () async throws -> Bool
 ) async throws {

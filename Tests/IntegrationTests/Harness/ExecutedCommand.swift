@@ -15,6 +15,6 @@ extension TestBed {
 }
 
 extension Run {
-    /// What `pinproxy exec` said, without what the command did.
+    /// The messages of `pinproxy exec`, without the command's output.
     var told: [String] { errors.split(separator: "\n").filter { $0.hasPrefix("pinproxy: ") }.map(String.init) }
 }

@@ -1,7 +1,7 @@
 import Foundation
 import PinproxyTestAuthority
 
-/// A gRPC server as `grpc.test`, and another name for it with a wrong pin.
+/// A gRPC server as `grpc.test`, with another name that has a wrong pin.
 enum GRPCBed {
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
         let roots = try TestRoots()

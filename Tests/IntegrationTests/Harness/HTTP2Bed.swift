@@ -1,7 +1,7 @@
 import PinproxyTestAuthority
 import Testing
 
-/// The Python origins of HTTP/1.1 and HTTP/2 as `h1.test` and `h2.test`, each on a port of its own.
+/// The Python origins for HTTP/1.1 and HTTP/2, as `h1.test` and `h2.test` on separate ports.
 enum HTTP2Bed {
     static let names = ["h1.test", "h2.test", "other.test"]
 
@@ -69,7 +69,7 @@ extension SharedBed {
         try await bed.curl(via: proxy, [crossing.option] + arguments + [url(crossing, path)])
     }
 
-    /// The origin that a crossing leads to.
+    /// The origin at the far end of a crossing.
     func origin(_ crossing: Crossing) throws -> PythonPeer {
         try #require(crossing == .h2ToH1 ? http1Origin : origin)
     }

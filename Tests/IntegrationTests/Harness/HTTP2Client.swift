@@ -2,7 +2,7 @@ import Foundation
 
 /// `Peers/http2_client.py`: a client that speaks HTTP/2 inside a CONNECT, or on the proxy's own port, step by step.
 struct HTTP2Client: Sendable {
-    /// What came of a command, as far as tests look at it.
+    /// The result of a command, as far as tests need it.
     struct Reply: Decodable, Sendable, CustomStringConvertible {
         struct GoAway: Decodable, Sendable, Equatable {
             let last: Int
@@ -55,13 +55,13 @@ struct HTTP2Client: Sendable {
             interpreter: PythonPeer.pythonWithPackages)
     }
 
-    /// Another client of a program that runs.
+    /// Another client in a running program.
     init(of program: PythonPeer, authority: String) throws {
         control = try RawConnection(port: program.port)
         self.authority = authority
     }
 
-    /// A client of a program of its own, connected.
+    /// A connected client in a separate program.
     init(in shared: SharedBed, authority: String? = nil) async throws {
         try await self.init(of: Self.program(in: shared), authority: authority ?? shared.authority)
         let reply = try await connect()
@@ -81,8 +81,8 @@ struct HTTP2Client: Sendable {
     }
 
     /// - Parameters:
-    ///   - fields: besides the usual ones, or in their place; a nil value leaves one out.
-    ///   - held: no more comes on the stream than its window, before ``take(_:of:)``.
+    ///   - fields: added to the usual ones, or replacing them; a nil value omits one.
+    ///   - held: whether the stream's window stays as it is until ``take(_:of:)``.
     /// - Returns: the stream.
     func request(
         _ method: String = "GET", _ path: String = "/echo", _ fields: Fields = [], ends: Bool = true, held: Bool = false
@@ -91,7 +91,7 @@ struct HTTP2Client: Sendable {
         return try await stream(["method": method, "path": path, "fields": list, "end": ends, "held": held])
     }
 
-    /// A request with these very fields.
+    /// A request with exactly these fields.
     func request(exact fields: [[String]], ends: Bool = true) async throws -> Int {
         try await stream(["exact": fields, "end": ends])
     }
@@ -102,7 +102,7 @@ struct HTTP2Client: Sendable {
         return stream
     }
 
-    /// - Parameter later: doesn't wait until the windows have let it go.
+    /// - Parameter later: doesn't wait until the windows let the bytes through.
     func send(_ count: Int, on stream: Int, ends: Bool = false, later: Bool = false) async throws {
         try await ask("send", ["stream": stream, "count": count, "end": ends, "later": later])
     }
@@ -116,7 +116,7 @@ struct HTTP2Client: Sendable {
     /// The next head, or how the stream ended without one.
     func head(_ stream: Int) async throws -> Reply { try await ask("head", ["stream": stream]) }
 
-    /// The body as far as it has come, at its end, or once it has so many bytes.
+    /// The body received so far, once it is complete or has `count` bytes.
     func body(_ stream: Int, atLeast count: Int? = nil) async throws -> Reply {
         var arguments: [String: Any] = ["stream": stream]
         arguments["count"] = count
@@ -129,25 +129,25 @@ struct HTTP2Client: Sendable {
     }
     func raw(_ hex: String, times: Int = 1) async throws { try await ask("raw", ["hex": hex, "times": times]) }
 
-    /// The proxy has handled all that was sent before.
+    /// Waits until the proxy has handled everything sent before.
     @discardableResult
     func ping() async throws -> Reply { try await ask("ping") }
 
-    /// The GOAWAYs that have come, once there are so many.
+    /// The GOAWAYs received, once there are `number` of them.
     func goaways(_ number: Int) async throws -> [Reply.GoAway] {
         try await ask("goaway", ["number": number]).goaways ?? []
     }
 
-    /// What the proxy has announced, by the number of the setting.
+    /// The settings that the proxy has announced, by their numbers.
     func settings() async throws -> [String: Int] { try await ask("settings").settings ?? [:] }
 
-    /// Settings that hold from now on.
+    /// Announces settings to the proxy.
     func announce(_ settings: [String: Int]) async throws { try await ask("settings", ["announced": settings]) }
 
-    /// The streams of the DATA frames that have come.
+    /// The streams of the DATA frames, in the order received.
     func order() async throws -> [Int] { try await ask("order").order ?? [] }
 
-    /// The proxy has ended the connection.
+    /// Waits until the proxy has closed the connection.
     @discardableResult
     func closed() async throws -> Reply { try await ask("closed") }
     func close() async throws { try await ask("close") }

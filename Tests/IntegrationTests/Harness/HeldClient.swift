@@ -1,5 +1,4 @@
-/// `Peers/held_client.py`: a client whose connection rests between one step and the next, for as long
-/// as a test wants.
+/// `Peers/held_client.py`: a client with a connection that stays idle between steps, for as long as a test wants.
 struct HeldClient: Sendable {
     private let control: RawConnection
 
@@ -19,7 +18,7 @@ struct HeldClient: Sendable {
     /// The status of a CONNECT on a new connection.
     func connect() async throws -> String { try await ask("connect") }
 
-    /// `new` or `resumed`: TLS on that connection.
+    /// Starts TLS on that connection: `new` or `resumed`.
     func secure() async throws -> String { try await ask("secure") }
 
     /// The status of a request within it; `closed` if the connection has ended.

@@ -12,12 +12,12 @@ enum InstalledClients {
         "curl", "wget", "git", "apt", "openssl", "python3: urllib", "python3: http.client", "nodejs", "perl: LWP",
         "perl: HTTP::Tiny",
     ]
-    /// What no package brings in the version that is needed.
+    /// Programs that no package has in the required version.
     static let unobtainable: Set = ["cargo"]
 
     static let programs = areAll ? ClientProgram.all : ClientProgram.all.filter { quick.contains($0.name) }
 
-    /// Those of PyPI are in a folder of their own.
+    /// Programs from PyPI have a separate folder.
     static func environment(in bed: TestBed) -> [String: String] {
         let home = ProcessInfo.processInfo.environment["HOME"] ?? "/root"
         let packages = "\(Documentation.repository)/.build/clients/bin"

@@ -8,7 +8,7 @@ struct JVMCopy {
     private let bed: TestBed
     private var store: String { bed.path("jvm/cacerts") }
 
-    /// - Parameter certificate: the file of one that is in the store before.
+    /// - Parameter certificate: the file of one that is already in the store.
     init(_ bed: TestBed, trusting certificate: String) async throws {
         self.bed = bed
         try FileManager.default.createDirectory(atPath: bed.path("jvm/bin"), withIntermediateDirectories: true)

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A control group of the first version, made for one proxy.
+/// A control group (version 1) for one proxy.
 struct LimitedGroup {
     enum Controller: String { case memory, pids }
 
@@ -27,7 +27,7 @@ struct LimitedGroup {
     /// Executes a program within it.
     var launcher: [String] { ["/bin/sh", "-c", "echo $$ > \"$0/cgroup.procs\" && exec \"$@\"", folder] }
 
-    /// What is taken, without what the kernel takes back first.
+    /// The memory in use, without what the kernel reclaims first.
     private func used() throws -> Int {
         let usage = try number("memory.usage_in_bytes")
         let stat = try String(contentsOfFile: "\(folder)/memory.stat", encoding: .utf8)
@@ -35,10 +35,10 @@ struct LimitedGroup {
         return usage - inactive
     }
 
-    /// Leaves so many thousandths of the memory that it may have taken.
+    /// Sets the memory limit so that the memory in use is this many thousandths of it.
     func set(taken share: Int) throws { try write("\(used() / share * 1000)", to: "memory.limit_in_bytes") }
 
-    /// No thread or process can be made any more.
+    /// Forbids further threads and processes.
     func stopThreads() throws { try write("\(number("pids.current"))", to: "pids.max") }
 
     func allowThreads() throws { try write("max", to: "pids.max") }
@@ -52,6 +52,6 @@ struct LimitedGroup {
         return Int(text.trimmingCharacters(in: .whitespacesAndNewlines)) ?? 0
     }
 
-    /// Once no process is in it any more.
+    /// Removes the group, which must have no process left.
     func remove() { rmdir(folder) }
 }

@@ -11,14 +11,14 @@ final class LineLog: Sendable {
         var isComplete = false
         /// Why reading failed, if it did.
         var failure: String?
-        /// Each is asked about every line, nil for the end, until it says that it is done.
+        /// Each is called with every line, and with nil at the end, until it returns true.
         var watchers: [@Sendable (String?) -> Bool] = []
     }
 
     private let state = Mutex(State())
     private let finished = Once<Void>()
 
-    /// All whose writing is over by now: what a peer wrote before it answered is there once the answer is.
+    /// All lines written so far. What a peer wrote before it answered is included once the answer is there.
     var lines: [String] {
         state.withLock { state in
             _ = Self.takeWhatIsThere(&state)
@@ -39,7 +39,7 @@ final class LineLog: Sendable {
         }
     }
 
-    /// The first line, past or future, of which `pick` makes a value.
+    /// The first line, past or future, that `pick` turns into a value.
     func first<Value: Sendable>(
         awaiting what: String, pick: @escaping @Sendable (String) -> Value?
     ) async throws -> Value {
@@ -65,13 +65,13 @@ final class LineLog: Sendable {
         }
     }
 
-    /// Reads the descriptor to its end on a thread of its own, and closes it.
+    /// Reads the descriptor to its end on a separate thread, and closes it.
     func collect(from descriptor: CInt) {
         state.withLock { $0.descriptor = descriptor }
         Thread.detachNewThread { [self] in
             var ready = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
             repeat {
-                // Without the lock: who asks for the lines reads what is there meanwhile.
+                // Waits without the lock, so that `lines` can read what is there meanwhile.
                 while poll(&ready, 1, -1) < 0, errno == EINTR {}
             } while state.withLock({ Self.takeWhatIsThere(&$0) })
             state.withLock { $0.descriptor = nil }

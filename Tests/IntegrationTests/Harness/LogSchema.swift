@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// `docs/log.schema.json`, which every event of every proxy that tests start must fit.
+/// `docs/log.schema.json`, which every event of every proxy in the tests must match.
 ///
-/// Reads the keywords of JSON Schema (2020-12) that the file uses; others are an error (`HarnessTests`).
+/// Supports the keywords of JSON Schema (2020-12) that the file uses; others are an error (`HarnessTests`).
 struct LogSchema: Sendable {
     static let own = Result { try LogSchema(Data(Documentation.text("docs/log.schema.json").utf8)) }
 
@@ -16,12 +16,12 @@ struct LogSchema: Sendable {
         events = Set(names)
     }
 
-    /// Records an issue for each event among the lines that a program wrote which doesn't fit. Other lines are no
-    /// matter: peers of tests write events without a level.
+    /// Records an issue for each event in a program's output that doesn't match. Other lines are ignored: the tests'
+    /// peers write events without a level.
     static func check(_ lines: [String], of program: String) {
         var known: Set<String> = []
         for line in lines where line.hasPrefix("{\"time\":") && line.contains("\"level\":") {
-            // The last line of a killed proxy may be cut.
+            // A killed proxy's last line may be cut.
             guard let value = try? JSONSerialization.jsonObject(with: Data(line.utf8)) else { continue }
             let problems = (try? own.get().problems(of: value)) ?? ["docs/log.schema.json can't be read"]
             for problem in problems where known.insert(problem).inserted {
@@ -37,7 +37,7 @@ struct LogSchema: Sendable {
 extension LogSchema {
     private static let annotations: Set<String> = ["$schema", "title", "description"]
 
-    /// A schema within the file.
+    /// A part of the schema.
     private final class Node: Sendable {
         let properties: [String: Node]
         /// The strings of `enum` or `const`.

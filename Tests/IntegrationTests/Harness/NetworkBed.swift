@@ -1,7 +1,7 @@
 import Foundation
 
-/// A proxy in a network namespace of its own, and beyond its one way out an origin in another. Both go with their
-/// programs, so that nothing has to be cleaned up.
+/// A proxy in its own network namespace, and past its only uplink an origin in another. The namespaces end with their
+/// programs, so nothing needs cleaning up.
 ///
 ///     proxy: up0 192.0.2.7 ── far0 192.0.2.1, 192.0.2.254 :origin, which is 203.0.113.10 and 203.0.113.11 too
 struct NetworkBed: Sendable {
@@ -17,7 +17,7 @@ struct NetworkBed: Sendable {
     let origin: PythonPeer
 
     /// Starts both, with no link between them.
-    /// - Parameter marks: what sysfs is to say of links: names with their DEVTYPE.
+    /// - Parameter marks: what sysfs says of links: names with their DEVTYPE.
     init(
         in bed: TestBed, pins: String = "hosts: []\n", sections: ProxyProcess.Sections = [:],
         marks: [String: String] = [:]
@@ -74,7 +74,7 @@ struct NetworkBed: Sendable {
         try await ip("address add \(network).7/24 dev up\(number)", "link set up\(number) up")
     }
 
-    /// Lets the carrier of a link go, or return.
+    /// Takes the carrier of a link down, or up again.
     func setCarrier(of number: Int = 0, _ isThere: Bool) async throws {
         try await ip(["link set far\(number) \(isThere ? "up" : "down")"], beside: origin.process)
     }
@@ -90,7 +90,7 @@ struct NetworkBed: Sendable {
 
     func url(_ path: String = "/echo", of name: String = name) -> String { "https://\(name):\(origin.port)\(path)" }
 
-    /// What the proxy says of the network, from 1.
+    /// The proxy's `number`th report about the network, from 1.
     func change(_ number: Int) async throws -> LogEvent {
         try await proxy.events.first("reachability.change", number: number)
     }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// nginx as an origin, with as many sites as a test wants: each a name with a chain of its own.
+/// nginx as an origin for any number of sites, each with a name and a chain.
 struct NginxOrigin: Sendable {
     /// Where sites are served over TLS, chosen by SNI; the first site is what a client without SNI gets.
     let port: UInt16

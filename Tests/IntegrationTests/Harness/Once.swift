@@ -1,7 +1,7 @@
 import Dispatch
 import Synchronization
 
-/// A value that becomes known once, and that any number of tasks wait for.
+/// A value that is set once and that any number of tasks can wait for.
 final class Once<Value: Sendable>: Sendable {
     private struct State {
         var value: Value?
@@ -10,7 +10,7 @@ final class Once<Value: Sendable>: Sendable {
 
     private let state = Mutex(State())
 
-    /// The value, if it is known by now.
+    /// The value, if it is set.
     var settled: Value? { state.withLock { $0.value } }
 
     /// Waits for the value.
@@ -26,7 +26,7 @@ final class Once<Value: Sendable>: Sendable {
         }
     }
 
-    /// Makes the value known; a second call changes nothing.
+    /// Sets the value; a second call changes nothing.
     func settle(_ value: Value) {
         let waiting = state.withLock { state in
             guard state.value == nil else { return [CheckedContinuation<Value, Never>]() }
@@ -47,7 +47,7 @@ final class Once<Value: Sendable>: Sendable {
     }
 }
 
-/// The test bed itself failed: a peer didn't start, a wait had no end.
+/// A failure of the test bed itself: a peer didn't start, or a wait timed out.
 struct TestBedError: Error, CustomStringConvertible {
     let description: String
 

@@ -1,6 +1,6 @@
 import PinproxyTestAuthority
 
-/// What most suites share: the Python origin as `origin.test` over TLS, and a plain one beside it.
+/// The bed of most suites: the Python origin as `origin.test` over TLS, and a plain one.
 enum OriginBed {
     static let name = "origin.test"
 

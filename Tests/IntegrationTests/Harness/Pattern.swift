@@ -11,7 +11,7 @@ enum Pattern {
         return bytes
     }
 
-    /// Whether a file has exactly so many bytes of it.
+    /// Whether a file has exactly this many bytes of the pattern.
     static func isWhole(_ path: String, _ count: Int) throws -> Bool {
         let data = try Data(contentsOf: URL(fileURLWithPath: path))
         let expected = Data(block)
@@ -24,7 +24,7 @@ enum Pattern {
 }
 
 extension SharedBed {
-    /// By the program of the system: not by code of ours.
+    /// By the system's program, not by our own code.
     func sha256(_ path: String) async throws -> String {
         String(try await bed.run(["sha256sum", path]).output.prefix(64))
     }

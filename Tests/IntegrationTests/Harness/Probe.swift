@@ -1,8 +1,8 @@
 import Foundation
 
-/// What this machine has.
+/// What this machine supports.
 enum Probe {
-    /// What came with OpenSSL 3.5: X25519MLKEM768 and ML-DSA. The proxy loads the same library as the command.
+    /// New in OpenSSL 3.5: X25519MLKEM768 and ML-DSA. The proxy loads the same library as the command.
     static let hasPostQuantum = succeeds(["sh", "-c", "openssl list -kem-algorithms | grep -q X25519MLKEM768"])
 
     /// Whether the command can be run and exits with 0.

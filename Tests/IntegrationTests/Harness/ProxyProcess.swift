@@ -2,7 +2,7 @@ import Foundation
 
 @testable import pinproxy
 
-/// The built proxy, running with configuration files and a state directory of its own.
+/// The built proxy, running with its own configuration files and state directory.
 final class ProxyProcess: Sendable {
     let process: ChildProcess
     /// Where it listens; the first of several.
@@ -12,17 +12,17 @@ final class ProxyProcess: Sendable {
     private let bed: TestBed
     private let folder: String
 
-    /// The lines of `pinproxy.yaml` below each section's name, beside those that every test has.
+    /// The lines of `pinproxy.yaml` below each section's name, in addition to those that every test has.
     typealias Sections = [String: [String]]
 
-    /// Starts the proxy and waits until it says that it is ready.
+    /// Starts the proxy and waits until it reports that it is ready.
     ///
     /// - Parameters:
     ///   - pins: the text of `pins.yaml`.
     ///   - trust: a PEM file of roots, or nil for the system's.
     ///   - hosts: names under `.test` and their addresses.
-    ///   - launcher: a program with arguments that executes the proxy in its place.
-    ///   - log: takes the log, which is then not read any further than to the proxy's being ready.
+    ///   - launcher: a program with arguments that ends by executing the proxy.
+    ///   - log: takes the log, which is read only until the proxy is ready.
     init(
         in bed: TestBed, folder: String = "proxy", pins: String = "hosts: []\n", trust: String?,
         hosts: [String: String] = [:], sections: Sections = [:], environment: [String: String] = [:],
@@ -44,7 +44,7 @@ final class ProxyProcess: Sendable {
             ready =
                 if let log { try await log.read(upTo: "proxy.ready") } else { try await events.first("proxy.ready") }
         } catch {
-            // What ended without a word says why by how it ended.
+            // If it ended silently, its exit status says why.
             throw TestBedError(
                 "\(error)\nprocess \(process.identifier): "
                     + ((try? await process.ending(within: .seconds(2))).map { "\($0)" } ?? "runs")
@@ -59,13 +59,13 @@ final class ProxyProcess: Sendable {
         self.port = port
     }
 
-    /// The executable that `swift build` made, beside the tests' own.
+    /// The executable that `swift build` made, next to the tests' own.
     static var executable: String {
         let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
         return (tests as NSString).deletingLastPathComponent + "/pinproxy"
     }
 
-    /// What executes every proxy in its place, with less than a program may do: `make test CONFINED=yes`.
+    /// The launcher that confines every proxy, with `make test CONFINED=yes`.
     private static let confinement =
         ProcessInfo.processInfo.environment["PINPROXY_TEST_LAUNCHER"]
         .map { $0.split(separator: " ").map(String.init) } ?? []
@@ -92,7 +92,7 @@ final class ProxyProcess: Sendable {
             .map { "\($0.key):\n" + $0.value.map { "  \($0)\n" }.joined() }.joined()
         try bed.file("\(folder)/pins.yaml", pins)
         try bed.file("\(folder)/pinproxy.yaml", text + "pins: pins.yaml\n")
-        // Said to a user once, and not to each test.
+        // A message that each user sees once, and tests don't need.
         try bed.file("\(folder)/state/pinproxy/\(SaidOnce.name)", CommandTrust.given + "\n", mode: 0o644)
     }
 
@@ -102,7 +102,7 @@ final class ProxyProcess: Sendable {
     /// The certificate of the local authority, which clients must trust.
     var authority: String { bed.path("\(folder)/state/pinproxy/authority.pem") }
 
-    /// What makes common programs use the proxy and trust its authority.
+    /// Makes common programs use the proxy and trust its authority.
     var clientEnvironment: [String: String] {
         var variables: [String: String] = [:]
         for name in ["https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY"] { variables[name] = url }
@@ -120,14 +120,14 @@ final class ProxyProcess: Sendable {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process.identifier)/fd").count
     }
 
-    /// What its descriptors lead to, of one kind (`pipe`, `socket`).
+    /// The targets of its descriptors of one kind (`pipe`, `socket`).
     func descriptors(of kind: String) throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process.identifier)/fd").compactMap {
             try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process.identifier)/fd/\($0)")
         }.filter { $0.hasPrefix(kind + ":") }
     }
 
-    /// How many of its TCP sockets are connected, to this port of the peer's or at all, or listen.
+    /// The number of its TCP sockets, listening ones included, or of those connected to this port of the peer.
     func openSockets(to peer: UInt16? = nil) throws -> Int {
         let own = Set(try descriptors(of: "socket").map { String($0.dropFirst(8).dropLast()) })
         return try Self.connectionTable().split(separator: "\n").dropFirst().count { line in
@@ -137,8 +137,8 @@ final class ProxyProcess: Sendable {
         }
     }
 
-    /// The kernel's table of TCP sockets. It has no size to be read by, and comes in pieces: what takes the first
-    /// piece for the whole misses sockets once there are more than thirty on the machine.
+    /// The kernel's table of TCP sockets. The file has no size and is read in pieces: the first piece alone misses
+    /// sockets once the machine has more than thirty.
     private static func connectionTable() throws -> String {
         let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: "/proc/net/tcp"))
         defer { try? file.close() }
@@ -147,11 +147,11 @@ final class ProxyProcess: Sendable {
         return String(decoding: table, as: UTF8.self)
     }
 
-    /// The most memory that it ever had resident, in bytes. To be compared with an earlier peak alone.
+    /// Its peak of resident memory, in bytes. Only comparable with an earlier peak.
     func peakMemory() throws -> Int { try memory("VmHWM") }
 
-    /// The memory of its own that it has resident now, in bytes: without its code, of which more or less is there by
-    /// the clock.
+    /// The anonymous memory that it has resident now, in bytes. That excludes its code: how much of it is resident
+    /// varies with time.
     func ownMemory() throws -> Int { try memory("RssAnon") }
 
     private func memory(_ field: String) throws -> Int {
@@ -163,7 +163,7 @@ final class ProxyProcess: Sendable {
         return kibibytes * 1024
     }
 
-    /// Makes it read its files again and waits for its word about that.
+    /// Makes it reload its files, and waits for the outcome.
     @discardableResult
     func reload() async throws -> LogEvent {
         let before = events.all.count { $0.isReloadOutcome }

@@ -21,7 +21,7 @@ struct PythonPeer: Sendable {
         self.port = port
     }
 
-    /// `Peers/origin.py`: an origin whose paths are behaviours.
+    /// `Peers/origin.py`: an origin that behaves as the requested path says.
     static func origin(
         in bed: TestBed, name: String = "origin", chain: ServedChain?, _ arguments: [String] = [],
         launcher: [String] = []

@@ -1,10 +1,10 @@
 import Foundation
 
-/// A plain connection, to the proxy's port or another socket, that sends exactly the bytes that it is given.
+/// A plain connection, to the proxy's port or another socket, that sends exactly the given bytes.
 final class RawConnection: Sendable {
     private let descriptor: CInt
 
-    /// Every operation of one connection runs here, in order, off the tasks' threads.
+    /// Runs every operation of one connection in order, off the tasks' threads.
     private let queue = DispatchQueue(label: "connection")
 
     convenience init(to proxy: ProxyProcess) throws {
@@ -19,7 +19,7 @@ final class RawConnection: Sendable {
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
         guard inet_pton(AF_INET, host, &address.sin_addr) == 1 else { throw TestBedError("no address: \(host)") }
-        // A bound for every wait, so that a proxy that says nothing fails the test and not the run.
+        // A limit on every wait, so that a silent proxy fails the test and not the run.
         var bound = timeval(tv_sec: 30, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &bound, socklen_t(MemoryLayout<timeval>.size))
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &bound, socklen_t(MemoryLayout<timeval>.size))
@@ -82,12 +82,12 @@ final class RawConnection: Sendable {
         }
     }
 
-    /// No more will be sent.
+    /// Shuts down the sending side.
     func finishSending() async throws {
         try await perform { _ = shutdown($0, CInt(SHUT_WR)) }
     }
 
-    /// Makes the close at the end a reset.
+    /// Makes the final close a reset.
     func resetOnClose() async throws {
         try await perform { descriptor in
             var linger = linger(l_onoff: 1, l_linger: 0)
@@ -143,7 +143,7 @@ final class RawConnection: Sendable {
         }
     }
 
-    /// Waits until the other side has ended the connection, in order or by a reset.
+    /// Waits until the other side has closed the connection, cleanly or by a reset.
     func end() async throws {
         try await perform { descriptor in
             var byte: UInt8 = 0
@@ -180,7 +180,7 @@ final class RawConnection: Sendable {
         }
     }
 
-    /// Asks for each of these by CONNECT, one after the other, and is refused.
+    /// Sends a CONNECT for each of these in order, and expects refusals.
     func connectDenied(_ authorities: [String]) async throws {
         for authority in authorities {
             try await send("CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\r\n")
@@ -207,7 +207,7 @@ final class RawConnection: Sendable {
     }
 }
 
-/// A response as it stands on the wire.
+/// A response as read from the connection.
 struct RawResponse: Sendable, CustomStringConvertible {
     let status: Int
     let reason: String
@@ -222,7 +222,7 @@ struct RawResponse: Sendable, CustomStringConvertible {
         guard body.utf8.count >= contentLength else { return nil }
     }
 
-    /// With as much of the body as there is. Nil while the head is incomplete.
+    /// With the body received so far. Nil while the head is incomplete.
     fileprivate init?(head bytes: [UInt8]) {
         let text = String(decoding: bytes, as: UTF8.self)
         guard let end = text.range(of: "\r\n\r\n") else { return nil }

@@ -1,10 +1,10 @@
 import Foundation
 
-/// A port of the loopback that nobody listens on, and that the system gives to nobody else as long as this lives:
-/// bound, and not listening. A program that asks for this very port with SO_REUSEADDR, as servers do, gets it.
+/// A port of the loopback that nobody listens on, and that the system gives to nobody else while this lives. It is
+/// bound and not listening: a program that requests this port with SO_REUSEADDR, as servers do, gets it.
 ///
-/// A port that was only free a moment ago may be anybody's by the time it is used: the system takes its ports for
-/// connections from the same range.
+/// A port that was merely free a moment ago may be taken when it is used: the system picks ports for connections from
+/// the same range.
 final class ReservedPort: Sendable {
     let number: UInt16
     private let descriptor: CInt

@@ -23,7 +23,7 @@ enum RuleBed {
         return (entry + items).joined(separator: "\n") + "\n"
     }
 
-    /// A path under which the origin answers with these bytes, and where a rule named so holds.
+    /// A path that the origin answers with these bytes and the named rule matches.
     static func answer(_ rule: String, _ message: String) -> String { answer(rule, Array(message.utf8)) }
 
     static func answer(_ rule: String, _ message: [UInt8]) -> String { "/answer/\(rule)/" + encoded(message) }
@@ -42,7 +42,7 @@ enum RuleBed {
     }
 }
 
-/// What an origin's `/received` or `/echo` says that it received.
+/// The request as an origin's `/received` or `/echo` reports it.
 struct ReceivedRequest: Decodable, CustomStringConvertible {
     struct Part: Decodable {
         let name: String
@@ -56,7 +56,7 @@ struct ReceivedRequest: Decodable, CustomStringConvertible {
     let method: String
     let target: String
     let lines: [String]
-    /// Empty: it isn't told.
+    /// Empty if it isn't reported.
     let body: String
     let length: Int
     let sha256: String

@@ -1,17 +1,17 @@
 import Foundation
 import Testing
 
-/// The address sanitizer, where the tests are built with it (docs/testing.md): so is the proxy that they start, and
-/// what it finds there fails the test that started it.
+/// The address sanitizer, if the tests are built with it (docs/testing.md). The proxy that they start then has it too,
+/// and its reports fail the test.
 enum Sanitizer {
     static let isOn = dlsym(nil, "__asan_init") != nil || !environment.isEmpty
 
-    /// The sanitizer's own settings, which every program of ours gets as the tests got them.
+    /// The sanitizer's settings, which every program of ours inherits from the tests.
     static let environment = ProcessInfo.processInfo.environment.filter {
         $0.key == "ASAN_OPTIONS" || $0.key == "LSAN_OPTIONS"
     }
 
-    /// Records an issue for a report among the lines that a program wrote.
+    /// Records an issue for a report in a program's output.
     static func check(_ lines: [String], of program: String) {
         guard let start = lines.firstIndex(where: isReport) else { return }
         let report = lines[start...].prefix(60).joined(separator: "\n")

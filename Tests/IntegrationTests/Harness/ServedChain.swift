@@ -1,7 +1,7 @@
 import Foundation
 import PinproxyTestAuthority
 
-/// What a server shows: certificates as PEM, leaf first, and the leaf's key.
+/// What a server presents: certificates as PEM, leaf first, and the leaf's key.
 struct ServedChain: Sendable {
     var pem: String
     var keyPEM: String
@@ -16,7 +16,7 @@ struct ServedChain: Sendable {
         self.keyPEM = keyPEM
     }
 
-    /// - Parameter certificates: what is shown after the leaf, right or wrong.
+    /// - Parameter certificates: what is presented after the leaf, right or wrong.
     init(_ leaf: HeldCertificate, followedBy certificates: [HeldCertificate]) {
         pem = ([leaf] + certificates).map(\.pem).joined()
         keyPEM = leaf.keyPEM
@@ -48,7 +48,7 @@ struct TestRoots: Sendable {
         ServedChain(try intermediate.issue(Self.template(names, change)))
     }
 
-    /// A server's certificate, valid today, for the names; addresses are told from DNS names.
+    /// A server's certificate, valid today, for the names. Addresses among them are recognized.
     static func template(
         _ names: [String], _ change: (inout CertificateTemplate) -> Void = { _ in }
     ) -> CertificateTemplate {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A proxy before a plain origin that answers at the test's command.
+/// A proxy in front of a plain origin that answers at the test's command.
 struct SharedFetchBed {
     let bed: TestBed
     let proxy: ProxyProcess

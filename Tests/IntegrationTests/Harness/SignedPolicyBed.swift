@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// nginx serves a bundle and an API, a machine takes the one and asks for the other.
+/// nginx serves a bundle and an API; a machine uses both.
 struct SignedPolicyBed {
     static let server = "policy.test"
     static let api = "api.test"
@@ -92,7 +92,7 @@ struct SignedPolicyBed {
         ["policy": ["bundle: \(url)", "keys: [\"\(keys["root"] ?? "")\"]"] + more]
     }
 
-    /// A proxy that fetches the bundle from another server, whose connections carry at most so many bytes of it.
+    /// A proxy that fetches the bundle from a server that closes each connection after `length` bytes.
     func proxy(fetchingPieces length: Int) async throws -> (proxy: ProxyProcess, server: PythonPeer) {
         let chain = ServedChain(try roots.leaf(Self.server))
         let server = try await PythonPeer(
@@ -115,7 +115,7 @@ struct SignedPolicyBed {
             sections: lines(more))
     }
 
-    /// The proxy looks for the bundle at once if something about it is new.
+    /// Makes the proxy fetch the bundle at once, by changing something about it.
     func look(_ proxy: ProxyProcess, _ own: String = "hosts: []\n", _ more: String...) async throws {
         try ProxyProcess.write(to: bed, folder: "proxy", pins: own, trust: trust, sections: lines(more))
         #expect(try await proxy.reload().name == "config.reload")

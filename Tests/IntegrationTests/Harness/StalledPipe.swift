@@ -1,8 +1,8 @@
 import Foundation
 import Synchronization
 
-/// A pipe for the proxy's log whose reader stops: what a pager, a full disk behind `tee`, or a log
-/// collector that hangs does.
+/// A pipe for the proxy's log with a reader that stops. A pager, a full disk behind `tee`, or a log collector that
+/// hangs does the same.
 final class StalledPipe: Sendable {
     /// For the proxy. Small, so that few lines fill it.
     let writing: CInt
@@ -11,7 +11,7 @@ final class StalledPipe: Sendable {
     private let isHanded = Atomic(false)
     private let isCollected = Atomic(false)
 
-    /// Gives the program that follows the inherited descriptor as its standard error.
+    /// Makes the inherited descriptor the standard error of the program that follows.
     static let launcher = ["/bin/sh", "-c", "exec \"$0\" \"$@\" 2>&3 3>&-"]
 
     init() throws {
@@ -28,12 +28,12 @@ final class StalledPipe: Sendable {
         if isCollected.exchange(true, ordering: .relaxed) == false { close(reading) }
     }
 
-    /// The proxy has its end: this process needs it no more.
+    /// Closes this process's copy of the writing end, once the proxy has its own.
     func handOver() {
         if isHanded.exchange(true, ordering: .relaxed) == false { close(writing) }
     }
 
-    /// Reads as far as the first event of that name, and no further.
+    /// Reads up to the first event of that name, and no further.
     func read(upTo name: String) async throws -> LogEvent {
         let reading = reading
         let text = try await withCheckedThrowingContinuation { continuation in
@@ -62,12 +62,12 @@ final class StalledPipe: Sendable {
         }
     }
 
-    /// The reader is gone: writing fails from now on.
+    /// Closes the reader, so that writes fail.
     func vanish() {
         if isCollected.exchange(true, ordering: .relaxed) == false { close(reading) }
     }
 
-    /// The reader goes on, to the end: from now on ``lines`` has them.
+    /// Resumes reading, and collects all further lines in ``lines``.
     func goOn() {
         guard isCollected.exchange(true, ordering: .relaxed) == false else { return }
         lines.collect(from: reading)

@@ -78,7 +78,7 @@ struct TaskControl: Sendable {
         return try Self.decoder.decode(List.self, from: Data(answer.body.utf8)).tasks
     }
 
-    /// The one task under way, as soon as it is.
+    /// The only task, as soon as there is one.
     func only(where fits: (Summary) -> Bool = { _ in true }) async throws -> Summary {
         var found: Summary?
         try await eventually("one task") {

@@ -2,10 +2,10 @@ import Foundation
 import Synchronization
 import Testing
 
-/// What one test works with: a directory of its own, and programs that end with it.
+/// What one test works with: its own directory, and programs that end with it.
 ///
-/// Use `withTestBed`; afterwards nothing is left. `PINPROXY_TEST_KEEP=1` keeps the directories, with
-/// the configuration and all that the programs wrote, to be looked at.
+/// Use `withTestBed`, which leaves nothing behind. With `PINPROXY_TEST_KEEP=1` the directories are kept, with the
+/// configuration and all that the programs wrote.
 final class TestBed: Sendable {
     let directory: String
     private let ports = Mutex<[ReservedPort]>([])
@@ -33,7 +33,7 @@ final class TestBed: Sendable {
         let path = path(name)
         try FileManager.default.createDirectory(
             atPath: (path as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
-        // A new file in place of the old one: a reader sees the one or the other, whole.
+        // Replaces a file atomically: a reader sees the old or the new one, complete.
         let fresh = path + ".new"
         try Data(bytes).write(to: URL(fileURLWithPath: fresh))
         chmod(fresh, mode)
@@ -116,7 +116,7 @@ final class TestBed: Sendable {
     }
 }
 
-/// A program that ran to its end.
+/// The outcome of a program that ran to its end.
 struct Run: Sendable, CustomStringConvertible {
     let arguments: [String]
     let ending: ChildProcess.Ending
@@ -130,7 +130,7 @@ struct Run: Sendable, CustomStringConvertible {
     }
 }
 
-/// Gives `body` a test bed and clears it away, whatever happens.
+/// Gives `body` a test bed and removes it afterwards, whatever happens.
 func withTestBed<Value>(
     isolation: isolated (any Actor)? = #isolation, _ body: (TestBed) async throws -> Value
 ) async throws -> Value {

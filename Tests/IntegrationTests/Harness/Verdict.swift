@@ -1,6 +1,6 @@
 import Testing
 
-/// What a CONNECT is to come to: one row's last column in the tables of pins and chains.
+/// The expected result of a CONNECT: the last column in the tables of pins and chains.
 enum Expected: Sendable, CustomStringConvertible {
     case accepted
     /// The status, and words that the reason phrase, Proxy-Status or the body must contain.

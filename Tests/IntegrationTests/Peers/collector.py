@@ -48,7 +48,7 @@ server.daemon_threads = True
 if options.certificate:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(options.certificate, options.key)
-    # The handshake belongs to the connection's thread, not to the one that accepts.
+    # The handshake runs in the connection's thread, not in the accepting thread.
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
 say("ready", port=server.server_address[1])
 sys.exit(server.serve_forever())

@@ -83,7 +83,7 @@ class Connection(http2_streams.Connection):
             name=getattr(secure, "asked", None),
         )
         if not self.is_http2:
-            # Python's TLS goes on where nothing was agreed upon.
+            # Python's TLS continues even if no protocol was agreed on.
             if "http/1.1" not in options.protocols:
                 transport.abort()
             return

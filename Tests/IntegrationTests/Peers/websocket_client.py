@@ -8,12 +8,12 @@ from websockets.asyncio.client import connect
 
 
 async def talk(url):
-    # No time-outs of its own: how long it may take is the test's affair.
+    # No time-outs here: the test decides how long it may take.
     async with connect(url, max_size=None, open_timeout=None, ping_timeout=None) as connection:
         for message in ["hello", "", "ü" * 1000, b"\x00\xff" * 10, os.urandom(3_000_000)]:
             await connection.send(message)
             assert await connection.recv() == message, len(message)
-        # Many on their way at once, in order.
+        # Many in flight at once, in order.
         for number in range(500):
             await connection.send(str(number))
         for number in range(500):
