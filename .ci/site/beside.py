@@ -15,7 +15,7 @@ RAW = "``````{raw} html\n"
 
 def manual(folder):
     """The man pages as Markdown with HTML in it, and their list. Pages of others are linked at Debian's."""
-    names = sorted(path.name for path in folder.glob("*.[15]"))
+    names = [path.name for path in sorted(folder.glob("*.[15]"), key=lambda path: path.stem)]
     if not names:
         return {}
     pages, rows = {}, []
@@ -31,7 +31,7 @@ def manual(folder):
 
 
 def sections(folder, name):
-    """With headings of Markdown, which the table of contents and the search know."""
+    """A man page's text, with headings of Markdown: the table of contents and the search know those."""
     style = "fragment,man=%N.%S.html;https://manpages.debian.org/%N.%S"
     done = subprocess.run(["mandoc", "-T", "html", "-O", style, name], cwd=folder, capture_output=True, text=True)
     if done.returncode:

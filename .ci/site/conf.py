@@ -15,7 +15,9 @@ html_theme = "furo"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_copy_source = False
+html_use_index = False
 html_show_sphinx = False
+html_show_copyright = False
 extensions = ["myst_parser"]
 # The anchors that code hosts give to headings.
 myst_heading_anchors = 6

@@ -15,7 +15,7 @@ from beside import manual, reference
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# The sidebar: what a reader wants to do, and the pages for that. A page that is missing here is an error.
+# The sidebar: what a reader wants to do, and the pages for that. Sphinx refuses a page that isn't here.
 NAVIGATION = {
     "Start": ["Overview <self>"],
     "Pin hosts": ["docs/pinning", "docs/rules", "docs/verify-tunnel", "docs/cache", "docs/bundles"],
@@ -40,12 +40,11 @@ NAVIGATION = {
     "Look something up": ["man/README", "docs/library", "reference/README", "docs/CHANGELOG"],
     "Work on it": ["docs/CONTRIBUTING", "docs/architecture", "docs/testing", "Benchmarks/README"],
 }
-LANGUAGES = {
-    **{".yml": "yaml", ".yaml": "yaml", ".json": "json", ".conf": "nginx", ".py": "python", ".swift": "swift"},
-    **{".service": "ini", ".socket": "ini"},
-}
+LANGUAGES = {".yml": "yaml", ".yaml": "yaml", ".json": "json", ".conf": "nginx", ".service": "ini", ".socket": "ini"}
 # Left out where they haven't been made.
 OPTIONAL = ("man/", "reference/")
+# Of a page that is neither in the sidebar nor found by a search.
+HIDDEN = "---\norphan: true\nnosearch: true\n---\n"
 IMAGES = {".png", ".svg", ".jpg"}
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:)([^)#\s]*)(#[^)\s]*)?(?=\))")
 FENCE = re.compile(r"\s*(```+|~~~+)")
@@ -76,9 +75,9 @@ def shown(path):
     name = path.relative_to(ROOT)
     if path.is_dir():
         files = sorted(each.name for each in path.iterdir() if each.is_file())
-        return f"---\norphan: true\n---\n# {name}/\n\n" + "".join(f"- [{file}]({file})\n" for file in files)
+        return f"{HIDDEN}# {name}/\n\n" + "".join(f"- [{file}]({file})\n" for file in files)
     language = LANGUAGES.get(path.suffix, "sh" if path.read_bytes().startswith(b"#!") else "text")
-    return f"---\norphan: true\n---\n# {name}\n\n`````{language}\n{path.read_text().rstrip()}\n`````\n"
+    return f"{HIDDEN}# {name}\n\n`````{language}\n{path.read_text().rstrip()}\n`````\n"
 
 
 class Pages:
