@@ -13,6 +13,7 @@
 # make site   the pages of docs/ with a search, and the man pages and the library's reference as far as they have been
 #             made, in .build/site
 # make test-clients  every program of docs/clients.md against the proxy; writes that page's table (docs/testing.md)
+# make test-library  a package that depends on the library and on AsyncHTTPClient, swift-nio and others, built and run
 # make test-programs  some 320 programs of a whole Debian 12 under `pinproxy exec`; writes docs/programs.md; ONLY=name:
 #             that one, or several (docs/testing.md)
 # make fuzz   every parser and state machine that reads a peer's bytes, under libFuzzer and the address sanitizer,
@@ -121,8 +122,8 @@ RELEASES := bookworm trixie
 in = $(if $(filter-out $(HERE),$(1)),python3 -B Tests/System/release.py $(1) )
 folder = $(if $(filter-out $(HERE),$(1)),.build-$(1),.build)
 
-.PHONY: suite run release install manual packages deb test test-clients test-programs test-system bench bench-many \
-	soak fleet bench-check faults fuzz fuzz-minimize desync lint format unit site
+.PHONY: suite run release install manual packages deb test test-clients test-library test-programs test-system bench \
+	bench-many soak fleet bench-check faults fuzz fuzz-minimize desync lint format unit site
 
 run: release
 	@.ci/first-steps
@@ -239,6 +240,12 @@ test-clients: $(CLIENTS)/installed $(PYTHON)/installed
 		--experimental-maximum-parallelization-width $$(expr 2 '*' $$(nproc))
 	@git diff --stat -- docs/clients.md
 
+# The consumer's build stays in .build/consumer.
+test-library:
+	@.ci/install-packages $(TO_BUILD) $(TO_TEST) binutils
+	swift build --build-tests
+	PINPROXY_TEST_LIBRARY=yes swift test --skip-build --filter ConsumerTests
+
 # Each program under `pinproxy exec`, inside a Debian of its own. ONLY has names that a shell needn't quote.
 test-programs: release
 	@.ci/install-packages python3 debootstrap
@@ -264,7 +271,7 @@ site: $(SITE_PYTHON)/installed
 	rm -rf $(SITE) $(SITE)-pages
 	mkdir -p $(SITE)/reference
 	@[ -e $(MANUAL)/pages ] || echo "Without the man pages: make manual"
-	@if [ -e .build/debug/Modules ]; then .ci/reference $(SITE)/reference; \
+	@if [ -e .ci/reference ] && [ -e .build/debug/Modules ]; then .ci/reference $(SITE)/reference; \
 		else echo "Without the library's reference: swift build"; fi
 	/usr/bin/python3 -B .ci/site/beside.py $(SITE)/reference
 	/usr/bin/python3 -B .ci/site/sources.py $(SITE)-pages
@@ -319,6 +326,8 @@ else
 	.build/release/PinproxyHostBenchmark
 	swift build -c release --product PinproxySerializationBenchmark $(STATIC) $(RELEASE_FLAGS)
 	.build/release/PinproxySerializationBenchmark
+	swift build -c release --package-path Benchmarks/Library --scratch-path .build/library-benchmark
+	python3 Benchmarks/library.py
 endif
 
 bench-many: release $(PYTHON)/installed

@@ -16,7 +16,8 @@ let settings: [SwiftSetting] = [
 /// A module's name. Swift allows each name once in a program, so that `TLS` could be another package's.
 func module(_ name: String) -> String {
     switch name {
-    case "pinproxy", "PinnedSession": name
+    case "pinproxy": name
+    case _ where name.hasPrefix("PinnedSession"): name
     case _ where name.dropFirst().first?.isUppercase == true && name.hasPrefix("C"): "CPinproxy" + name.dropFirst()
     default: "Pinproxy" + name
     }
@@ -55,13 +56,22 @@ func tests(
         swiftSettings: settings)
 }
 
+/// - Parameter pkgConfig: nil for a library that is loaded at its first use: what pkg-config says would be linked, and
+///   be needed at every start of a program.
 func system(_ name: String, pkgConfig: String?, package: String) -> Target {
     .systemLibrary(
         name: module(name), path: "Sources/" + name, pkgConfig: pkgConfig, providers: [.apt([package])])
 }
 
-let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
-let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+/// A product of another package, which is fetched only with one of these traits.
+func product(_ name: String, of package: String, with traits: Set<String>) -> Target.Dependency {
+    .product(name: name, package: package, condition: .when(traits: traits))
+}
+
+let logging = product("Logging", of: "swift-log", with: ["CommandLine", "Logging"])
+let metrics = product("CoreMetrics", of: "swift-metrics", with: ["Metrics"])
+let lifecycle = product("ServiceLifecycle", of: "swift-service-lifecycle", with: ["ServiceLifecycle"])
+let argumentParser = product("ArgumentParser", of: "swift-argument-parser", with: ["CommandLine"])
 
 let package = Package(
     name: "pinproxy",
@@ -69,19 +79,32 @@ let package = Package(
         .executable(name: "pinproxy", targets: ["pinproxy"]),
         // For programs: docs/library.md.
         .library(name: "PinnedSession", targets: ["PinnedSession"]),
+        .library(name: "PinnedSessionLogging", targets: ["PinnedSessionLogging"]),
+        .library(name: "PinnedSessionMetrics", targets: ["PinnedSessionMetrics"]),
+        .library(name: "PinnedSessionService", targets: ["PinnedSessionService"]),
         .library(name: "PinproxySecurity", targets: ["PinproxySecurity"]),
         .library(name: "PinproxySerialization", targets: ["PinproxySerialization"]),
         .library(name: "PinproxyReachability", targets: ["PinproxyReachability"]),
     ],
+    traits: [
+        // A package that only wants libraries says `traits: []`: none of the packages below is fetched for it.
+        .trait(name: "CommandLine", description: "The program pinproxy"),
+        .trait(name: "Logging", description: "PinnedSessionLogging, with swift-log"),
+        .trait(name: "Metrics", description: "PinnedSessionMetrics, with swift-metrics"),
+        .trait(name: "ServiceLifecycle", description: "PinnedSessionService, with swift-service-lifecycle"),
+        .default(enabledTraits: ["CommandLine", "Logging", "Metrics", "ServiceLifecycle"]),
+    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
         system("CLibevent", pkgConfig: "libevent_core", package: "libevent-dev"),
         system("COpenSSL", pkgConfig: "openssl", package: "libssl-dev"),
         system("CCares", pkgConfig: "libcares", package: "libc-ares-dev"),
-        system("CSystemd", pkgConfig: "libsystemd", package: "libsystemd-dev"),
+        system("CSystemd", pkgConfig: nil, package: "libsystemd-dev"),
         system("CCrypt", pkgConfig: "libcrypt", package: "libcrypt-dev"),
         system("CIDN2", pkgConfig: "libidn2", package: "libidn2-dev"),
         system("CPSL", pkgConfig: "libpsl", package: "libpsl-dev"),
@@ -90,17 +113,16 @@ let package = Package(
         system("CNGHTTP2", pkgConfig: "libnghttp2", package: "libnghttp2-dev"),
         system("CSQLite", pkgConfig: "sqlite3", package: "libsqlite3-dev"),
         system("CYAML", pkgConfig: "yaml-0.1", package: "libyaml-dev"),
-        // Those that decode documents and images are loaded at first use: of these lines only the headers count.
-        system("CXML2", pkgConfig: "libxml-2.0", package: "libxml2-dev"),
         system("CZlib", pkgConfig: "zlib", package: "zlib1g-dev"),
         system("CBrotli", pkgConfig: "libbrotlidec", package: "libbrotli-dev"),
         system("CZstd", pkgConfig: "libzstd", package: "libzstd-dev"),
-        system("CPNG", pkgConfig: "libpng", package: "libpng-dev"),
-        system("CTurboJPEG", pkgConfig: "libturbojpeg", package: "libturbojpeg0-dev"),
-        system("CGIF", pkgConfig: "libgif", package: "libgif-dev"),
-        system("CWebP", pkgConfig: "libwebpdemux", package: "libwebp-dev"),
-        system("CTIFF", pkgConfig: "libtiff-4", package: "libtiff-dev"),
-        // Without pkg-config, of whose flags the package manager refuses one (-DAVIF_DLL).
+        // Decoders of documents and images.
+        .target(name: module("CXML2"), path: "Sources/CXML2"),
+        system("CPNG", pkgConfig: nil, package: "libpng-dev"),
+        system("CTurboJPEG", pkgConfig: nil, package: "libturbojpeg0-dev"),
+        system("CGIF", pkgConfig: nil, package: "libgif-dev"),
+        system("CWebP", pkgConfig: nil, package: "libwebp-dev"),
+        system("CTIFF", pkgConfig: nil, package: "libtiff-dev"),
         system("CAVIF", pkgConfig: nil, package: "libavif-dev"),
         .target(
             name: module("CShims"), dependencies: modules(["CLibevent", "COpenSSL", "CCares"]), path: "Sources/CShims"),
@@ -133,6 +155,10 @@ let package = Package(
             "PinnedSession",
             ["Session", "Transport", "Security", "Serialization", "HTTPWire", "EventLoop", "TLS"],
             settings: [.strictMemorySafety()]),
+        // A session among a server's services, with its log and its metrics.
+        room("PinnedSessionLogging", ["PinnedSession"], [logging]),
+        room("PinnedSessionMetrics", ["PinnedSession"], [metrics]),
+        room("PinnedSessionService", ["PinnedSession"], [lifecycle]),
         room("Decoding", ["Session", "Serialization", "EventLoop", "CSeccomp", "CShims"]),
         room("Bundles", ["Serialization", "Security", "TLS"], settings: [.strictMemorySafety()]),
         room(
@@ -233,7 +259,11 @@ let package = Package(
             [argumentParser]),
         tests(
             "Integration", of: "pinproxy",
-            ["Daemon", "Clients", "PinnedSession", "Security", "Serialization", "TestAuthority", "TestBodies"],
+            [
+                "Daemon", "Clients", "PinnedSession", "PinnedSessionLogging", "PinnedSessionMetrics",
+                "PinnedSessionService", "Security", "Serialization", "TestAuthority", "TestBodies",
+            ],
+            [logging, metrics, lifecycle, product("MetricsTestKit", of: "swift-metrics", with: ["Metrics"])],
             exclude: ["Peers"]),
         // What peers send, as functions of bytes: for `make fuzz`, and once for each committed file in `make test`.
         room(

@@ -94,7 +94,7 @@ class Bench:
         )
         self.write(
             "origin.ext",
-            f"subjectAltName=DNS:{HOST},DNS:*.{HOST},DNS:{TUNNELLED}\nextendedKeyUsage=serverAuth\n"
+            f"subjectAltName=DNS:{HOST},DNS:*.{HOST},DNS:{TUNNELLED},DNS:localhost\nextendedKeyUsage=serverAuth\n"
             "authorityKeyIdentifier=keyid\nsubjectKeyIdentifier=hash\n",
         )
         run(

@@ -1,6 +1,10 @@
 // The system headers included here belong to the Glibc module: imported first, they are not taken for ours.
 #pragma clang module import SwiftGlibc
 
+#if !__has_include(<avif/avif.h>)
+#error "avif/avif.h is missing (Debian package libavif-dev)"
+#endif
+
 #include <avif/avif.h>
 #include <dlfcn.h>
 #include <stdbool.h>

@@ -1,6 +1,10 @@
 // The system headers included here belong to the Glibc module: imported first, they are not taken for ours.
 #pragma clang module import SwiftGlibc
 
+#if !__has_include(<gif_lib.h>)
+#error "gif_lib.h is missing (Debian package libgif-dev)"
+#endif
+
 #include <dlfcn.h>
 #include <gif_lib.h>
 #include <stdbool.h>

@@ -1,6 +1,10 @@
 // The system headers included here belong to the Glibc module: imported first, they are not taken for ours.
 #pragma clang module import SwiftGlibc
 
+#if !__has_include(<png.h>)
+#error "png.h is missing (Debian package libpng-dev)"
+#endif
+
 #include <dlfcn.h>
 #include <png.h>
 #include <stdbool.h>

@@ -1,6 +1,10 @@
 // The system headers included here belong to the Glibc module: imported first, they are not taken for ours.
 #pragma clang module import SwiftGlibc
 
+#if !__has_include(<systemd/sd-daemon.h>)
+#error "systemd/sd-daemon.h is missing (Debian package libsystemd-dev)"
+#endif
+
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <systemd/sd-daemon.h>

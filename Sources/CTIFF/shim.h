@@ -1,6 +1,10 @@
 // The system headers included here belong to the Glibc module: imported first, they are not taken for ours.
 #pragma clang module import SwiftGlibc
 
+#if !__has_include(<tiffio.h>)
+#error "tiffio.h is missing (Debian package libtiff-dev)"
+#endif
+
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <tiffio.h>

@@ -1,6 +1,10 @@
 // The system headers included here belong to the Glibc module: imported first, they are not taken for ours.
 #pragma clang module import SwiftGlibc
 
+#if !__has_include(<webp/demux.h>)
+#error "webp/demux.h is missing (Debian package libwebp-dev)"
+#endif
+
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <webp/decode.h>

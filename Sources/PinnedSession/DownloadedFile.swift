@@ -6,14 +6,17 @@ import PinproxyTransport
 
 /// Writes a body to a file beside its destination, on a bounded queue, and moves it there at the end.
 final class DownloadedFile: BodyReceiver {
-    /// Bytes that may wait for the disk.
-    private static let mostWaiting = 1 << 20
+    /// Bytes that may wait for those that are being written; both take turns in two buffers.
+    private static let mostWaiting = 512 << 10
 
     var isReady: (() -> Void)?
     private(set) var failure: SessionError?
     private let writer: FileWriter
     private let loop: EventLoop
-    private var waiting = 0
+    /// Bytes that wait.
+    private var next = FileBuffer()
+    /// Nil while its bytes are being written.
+    private var spare: FileBuffer? = FileBuffer()
     private var isBlocked = false
     private var completion: ((Result<StoredBody, SessionError>) -> Void)?
 
@@ -21,7 +24,7 @@ final class DownloadedFile: BodyReceiver {
         self.loop = loop
         writer = FileWriter(path)
         // An unwritable file fails before a long body has arrived.
-        write([])
+        writeNext()
     }
 
     deinit { writer.abandon() }
@@ -30,34 +33,48 @@ final class DownloadedFile: BodyReceiver {
 
     func write(_ piece: RawSpan) throws(StreamError) -> Int {
         if failure != nil { throw .socket(ECANCELED) }
-        guard waiting < Self.mostWaiting else {
+        guard next.bytes.count < Self.mostWaiting else {
             isBlocked = true
             return 0
         }
-        write([UInt8](copying: piece))
+        next.bytes.append(copying: piece)
         carried += UInt64(piece.byteCount)
+        if spare != nil { writeNext() }
         return piece.byteCount
     }
 
-    private func write(_ bytes: [UInt8]) {
-        waiting += bytes.count
+    private func writeNext() {
+        guard let other = spare else { return }
+        let buffer = next
+        (next, spare) = (other, nil)
         let file = LoopWeak(self, on: loop)
-        writer.write(bytes) { error in file.post { $0.wrote(bytes.count, error) } }
+        writer.write(buffer) { error in file.post { $0.wrote(buffer, error) } }
     }
 
-    private func wrote(_ count: Int, _ error: SessionError?) {
-        waiting -= count
-        if let error, failure == nil {
-            failure = error
-            isReady?()
-        } else if isBlocked, waiting <= Self.mostWaiting / 2 {
-            isBlocked = false
-            isReady?()
+    private func wrote(_ buffer: FileBuffer, _ error: SessionError?) {
+        buffer.bytes.removeAll(keepingCapacity: true)
+        spare = buffer
+        if let error {
+            failure = failure ?? error
+        } else if !next.bytes.isEmpty {
+            writeNext()
         }
+        if completion != nil {
+            if spare != nil { finishWriting() }
+            return
+        }
+        guard isBlocked || error != nil else { return }
+        isBlocked = false
+        isReady?()
     }
 
     func finish(_ completion: @escaping (Result<StoredBody, SessionError>) -> Void) {
         self.completion = completion
+        // Else it follows the last bytes.
+        if spare != nil { finishWriting() }
+    }
+
+    private func finishWriting() {
         let file = LoopWeak(self, on: loop)
         writer.finish { result in file.post { $0.finished(result) } }
     }
@@ -71,6 +88,12 @@ final class DownloadedFile: BodyReceiver {
         completion = nil
         writer.abandon()
     }
+}
+
+/// Bytes for a file. Reused, since new memory for each piece costs more than copying it.
+private final class FileBuffer: @unchecked Sendable {
+    // @unchecked: the loop fills it, then the queue reads it, then it is the loop's again.
+    var bytes: [UInt8] = []
 }
 
 /// The blocking part, on its own queue.
@@ -94,9 +117,9 @@ private final class FileWriter: @unchecked Sendable {
         temporary = "\(directory).\(name.utf8.count <= 200 ? String(name) : "download").\(number).part"
     }
 
-    func write(_ bytes: [UInt8], _ done: @escaping @Sendable (SessionError?) -> Void) {
+    func write(_ buffer: FileBuffer, _ done: @escaping @Sendable (SessionError?) -> Void) {
         queue.async { [self] in
-            if failure == nil, !isOver { failure = store(bytes) }
+            if failure == nil, !isOver { failure = store(buffer.bytes) }
             done(failure)
         }
     }

@@ -19,6 +19,7 @@ final class SessionCore {
     private var underWay: [UInt64: ProgramDownstream] = [:]
     private var isEnding = false
     private var hasEnded = false
+    private var waiting: [() -> Void] = []
 
     init(loop: EventLoop, routing: SessionRouting, hooks: SessionHooks) throws {
         self.loop = loop
@@ -89,11 +90,20 @@ final class SessionCore {
         if underWay.isEmpty { stop() }
     }
 
+    /// Calls `ended` once, after the last task.
+    func finishAndInvalidate(_ ended: @escaping () -> Void) {
+        guard !hasEnded else { return ended() }
+        waiting.append(ended)
+        finishAndInvalidate()
+    }
+
     private func stop() {
         guard !hasEnded else { return }
         hasEnded = true
         session.pool.close()
         loop.stop()
+        for ended in waiting { ended() }
+        waiting = []
     }
 }
 

@@ -18,7 +18,7 @@ import Synchronization
 /// sent, also after redirects; pins are matched only against the chain that verification built. Credentials only go to
 /// their configured hosts. A body that ends early is an error, never a short body.
 public final class SessionManager: Sendable {
-    private let thread: LoopThread<SessionCore>
+    let thread: LoopThread<SessionCore>
     private let lastID = Atomic<UInt64>(0)
     private let longestBody: Int
 

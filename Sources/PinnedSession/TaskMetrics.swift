@@ -31,6 +31,8 @@ public struct TaskMetrics: Sendable, Hashable {
 
     /// In order; at most the first 32, and the last.
     public internal(set) var transactions: [Transaction] = []
+    /// The last response's status, if one began.
+    public internal(set) var status: Int?
     /// Followed redirects.
     public internal(set) var redirects = 0
     /// Bytes of the last request, with its head.
@@ -49,6 +51,7 @@ extension TaskMetrics {
         let began = record.began
         for transaction in record.transactions { transactions.append(Transaction(transaction, began, start)) }
         redirects += record.hops.count
+        status = record.status == 0 ? nil : record.status
         sent = record.bytesUp
         received = record.bytesDown
         if let ended = record.ended { duration = start + .nanoseconds(Int64(clamping: ended - began)) }

@@ -30,7 +30,8 @@ import Testing
         ])
         #expect(
             lines(account) == [
-                "pinproxy: bad.test: Certificate pinning failure for bad.test (7 times); pinproxy explain bad.test",
+                "pinproxy: bad.test: Certificate pinning failure for bad.test (7 times). "
+                    + "Details: run pinproxy explain bad.test",
                 "pinproxy: Bad request: no", "pinproxy: and 3 more refusals; the proxy's log has them",
             ])
         #expect(
@@ -81,7 +82,8 @@ import Testing
         #expect(
             lines(account) == [
                 "pinproxy: Bad request: no (3 times)",
-                "pinproxy: bad.test: Certificate pinning failure for bad.test (7 times); pinproxy explain bad.test",
+                "pinproxy: bad.test: Certificate pinning failure for bad.test (7 times). "
+                    + "Details: run pinproxy explain bad.test",
                 "pinproxy: and 2 more connections that couldn't be led to the proxy",
             ])
         for number in 0..<100 { _ = account.refusedHere(RunRefusal(host: "\(number).test", cause: "no")) }
@@ -107,13 +109,14 @@ import Testing
         let account = account([[refusal("/it's"), summary], [refusal("/other"), summary]])
         #expect(
             lines(account) == [
-                "pinproxy: a.test:8443: no (4 times); pinproxy explain a.test:8443 --path '/it'\\''s' --method PUT"
+                "pinproxy: a.test:8443: no (4 times). "
+                    + "Details: run pinproxy explain a.test:8443 --path '/it'\\''s' --method PUT"
             ])
     }
 
     @Test func theAdviceCanBePasted() throws {
         let account = account([[.init(refusal: Self.bad)]])
         let said = lines(account, ["--config", "it's mine.yaml"])
-        #expect(said[0].hasSuffix("; pinproxy explain --config 'it'\\''s mine.yaml' bad.test"), "\(said)")
+        #expect(said[0].hasSuffix(". Details: run pinproxy explain --config 'it'\\''s mine.yaml' bad.test"), "\(said)")
     }
 }

@@ -722,4 +722,26 @@ FAULTS = [
         '            : path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }',
         "TrustedDirectoryTests",
     ),
+    # A session in a server
+    Fault(
+        "a shutdown doesn't wait for requests",
+        "PinnedSessionService/SessionService.swift",
+        "group.addTask { await session.finish() }",
+        "group.addTask { if !PLANTED { await session.finish() } }",
+        "LibraryServicesTests",
+    ),
+    Fault(
+        "a grace period has no end",
+        "PinnedSessionService/SessionService.swift",
+        "try? await Task.sleep(for: gracePeriod)",
+        "try? await Task.sleep(for: PLANTED ? .seconds(3600) : gracePeriod)",
+        "LibraryServicesTests",
+    ),
+    Fault(
+        "a session's log has queries",
+        "PinnedSessionLogging/SessionLogging.swift",
+        '"request": "\\(task.request)"',
+        '"request": PLANTED ? "\\(task.request.url)" : "\\(task.request)"',
+        "LibraryServicesTests",
+    ),
 ]

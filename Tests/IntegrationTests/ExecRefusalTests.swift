@@ -31,7 +31,7 @@ struct ExecRefusalTests {
         #expect(wrong.told.first?.hasPrefix(refusal) == true, "\(wrong)")
         let advice =
             "pinproxy explain --config \(shared.bed.path("proxy/pinproxy.yaml")) wrong.test:\(shared.originPort)"
-        #expect(wrong.told.first?.hasSuffix("; \(advice)") == true, "\(wrong)")
+        #expect(wrong.told.first?.hasSuffix(". Details: run \(advice)") == true, "\(wrong)")
     }
 
     /// What its rules decide about a request depends on the path.
@@ -91,7 +91,7 @@ struct ExecRefusalTests {
         let config = try shared.bed.file("urls", urls)
         let end = try await shared.bed.exec("curl", "-s", "-K", config)
         #expect(end.told.count == 2, "\(end)")
-        #expect(end.told.allSatisfy { $0.contains(" (500 times); pinproxy explain ") }, "\(end)")
+        #expect(end.told.allSatisfy { $0.contains(" (500 times). Details: run pinproxy explain ") }, "\(end)")
         let live = try await shared.bed.exec(options: ["--explain-refusals", "live"], "curl", "-s", "-K", config)
         #expect(live.told.count == 4, "\(live)")
         #expect(live.told.suffix(2).allSatisfy { $0.hasSuffix(": refused 500 times in all") }, "\(live)")

@@ -37,7 +37,7 @@ def reason(program, result):
     elif told:
         cause = (
             attempt["told"][0]
-            .partition("; pinproxy explain")[0]
+            .partition(". Details: run pinproxy explain")[0]
             .removeprefix(f"pinproxy: {program.label}.right.test: ")
         )
     else:

@@ -122,6 +122,7 @@ def inside(suite, command):
         "HOME": "/root",
         "LC_ALL": "C.UTF-8",
         "DEBIAN_FRONTEND": "noninteractive",
+        "PINPROXY_TEST_OFFLINE": "yes",
     }
 
     # The repository's folder of builds is another one inside.

@@ -39,7 +39,7 @@ import PinproxyAddresses
 /// | `example.org:443`        | none                  | the `defaults` of the pin file decide       |
 ///
 /// **Names of all languages.** `bücher.example`, `BÜCHER.example.` and `xn--bcher-kva.example` are one name, shown in
-/// the last form (``InternationalName``); two entries for it are an error.
+/// the last form (IDNA 2008); two entries for it are an error.
 ///
 /// **Addresses** have one spelling here: `2001:DB8:0::1` is `2001:db8::1`, and IPv4 is four decimal numbers. Equivalent
 /// addresses are one: `::ffff:192.0.2.7` is `192.0.2.7`, `0.0.0.0` is `127.0.0.1`, and an entry for `192.0.2.7` covers
@@ -47,7 +47,7 @@ import PinproxyAddresses
 ///
 /// **What is refused**, with the reason: a `*` that isn't a whole label on the left (`api.*.com`, `a*.example.com`,
 /// `*.*.example.com`), `*` alone (the `defaults` cover all other hosts), and a wildcard over an address. A wildcard
-/// over a public suffix (`**.co.uk`, `*.github.io`) gets a warning (``PublicSuffixes``).
+/// over a public suffix (`**.co.uk`, `*.github.io`) gets a warning.
 public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
     /// The labels in front of ``name`` in matching hosts.
     package enum Scope: UInt8, Sendable, Hashable {

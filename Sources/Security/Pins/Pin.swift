@@ -9,7 +9,7 @@ package import PinproxyTLS
 /// | `file: certs/backup.pem`                 | a certificate (its key, in public-key mode), or a key   |
 /// | `cert-sha256/<64 digits, or base64>`     | a whole certificate, for certificate mode               |
 /// | `AB:CD:…`, `sha256 Fingerprint=AB:CD:…`  | the same, as browsers and `openssl x509` show it        |
-/// | `3 1 1 0d6f…`                            | a ``TLSARecord`` as in DNS                              |
+/// | `3 1 1 0d6f…`                            | a TLSA record as in DNS (RFC 6698)                      |
 public struct Pin: Sendable, CustomStringConvertible {
     package enum Kind: Sendable, Hashable {
         /// The digest of a SubjectPublicKeyInfo.

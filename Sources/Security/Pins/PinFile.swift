@@ -2,7 +2,10 @@ import PinproxyTLS
 
 extension Pin {
     /// Reads a pin from a file: one certificate or one public key, in PEM or DER.
-    /// - Parameter origin: the file as named in the pin file; the path if nil.
+    /// - Parameters:
+    ///   - path: of a regular file.
+    ///   - mode: `certificate` needs a certificate; `publicKey` takes its key.
+    ///   - origin: the file as named in the pin file; the path if nil.
     /// - Throws: unless the file holds exactly one certificate or public key.
     public init(file path: String, for mode: PinningMode, origin: String? = nil) throws(PinError) {
         let name = origin ?? path

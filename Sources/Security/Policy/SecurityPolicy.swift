@@ -2,7 +2,7 @@
 
 package import PinproxyTLS
 
-/// Decides whether a server is the expected one: AFNetworking's AFSecurityPolicy, with reasons in a ``Verdict``.
+/// Decides whether a server is the expected one: AFNetworking's AFSecurityPolicy, with reasons.
 ///
 /// ```swift
 /// let policy = SecurityPolicy(mode: .publicKey, pins: PinSet([try Pin(text: "sha256/…", for: .publicKey)]))
@@ -85,6 +85,7 @@ public struct SecurityPolicy: Sendable {
     /// A policy with the usual requirements: TLS 1.2 or later, and a stapled OCSP response that revokes counts.
     /// - Parameters:
     ///   - mode: `none` uses the trust anchors, and has no pins.
+    ///   - pins: the keys or certificates that may match; one is enough.
     ///   - allowsInvalidCertificates: the pins alone decide; for servers without an authority's certificate.
     ///   - validatesDomainName: false accepts a certificate for any other host. Never without pins.
     ///   - position: where in the verified chain a pin may match.

@@ -5,7 +5,9 @@ public struct HTTPResponseSerializer: ResponseSerializer {
     public var acceptableStatuses: [StatusRange]
     public var acceptableContentTypes: [MediaRange]?
 
-    /// - Parameter acceptableContentTypes: nil: any, and none.
+    /// - Parameters:
+    ///   - acceptableStatuses: 2xx by default.
+    ///   - acceptableContentTypes: nil: any, and none.
     public init(acceptableStatuses: [StatusRange] = [.success], acceptableContentTypes: [MediaRange]? = nil) {
         self.acceptableStatuses = acceptableStatuses
         self.acceptableContentTypes = acceptableContentTypes

@@ -19,7 +19,11 @@ public struct ResponseHead: Sendable, Hashable {
     /// What is known of the body.
     public let body: Body
 
-    /// - Parameter body: what the framing of the message says of it.
+    /// - Parameters:
+    ///   - status: 100 to 999.
+    ///   - contentType: nil: the field is missing or empty.
+    ///   - contentEncoding: the value of the field; nil: missing.
+    ///   - body: what the framing of the message says of it.
     public init(status: Int, contentType: ContentType?, contentEncoding: String? = nil, body: Body) {
         self.status = status
         self.contentType = contentType.flatMap { $0.isEmpty ? nil : $0 }

@@ -64,7 +64,8 @@ struct RefusalWords {
         let cause = refusal.cause.printable(longest: 600)
         guard let host = refusal.host?.printable else { return "pinproxy: \(cause)\(times)" }
         let options = (refusal.options ?? []).map { " " + ExplainCommandLine.quoted($0.printable) }.joined()
-        return "pinproxy: \(host): \(cause)\(times); \(explain) \(host)\(options)"
+        let said = "\(cause)\(times)"
+        return "pinproxy: \(host): \(said)\(said.hasSuffix(".") ? "" : ".") Details: run \(explain) \(host)\(options)"
     }
 
     private var explain: String {

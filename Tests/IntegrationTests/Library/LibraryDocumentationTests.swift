@@ -6,48 +6,10 @@ import Testing
 /// `docs/library.md` does what it says.
 @Suite(.timeLimit(.minutes(5)))
 struct LibraryDocumentationTests {
-    /// Folders of `Sources` whose modules a program is linked with.
-    static let folders = [
-        "Addresses", "CShims", "Caching", "DiskStore", "EventLoop", "HTTP2", "HTTPWire", "PinnedSession",
-        "Reachability", "Security", "Serialization", "Session", "TLS", "Transport",
+    static let products = [
+        "PinnedSession", "PinnedSessionLogging", "PinnedSessionMetrics", "PinnedSessionService", "PinproxySecurity",
+        "PinproxySerialization", "PinproxyReachability",
     ]
-    static let products = ["PinnedSession", "PinproxySecurity", "PinproxySerialization", "PinproxyReachability"]
-
-    private static func module(in folder: String) -> String {
-        switch folder {
-        case "PinnedSession": folder
-        case "CShims": "CPinproxyShims"
-        default: "Pinproxy" + folder
-        }
-    }
-
-    /// Where `swift build` put what it made, beside the tests' own executable.
-    static let build = (ProxyProcess.executable as NSString).deletingLastPathComponent
-
-    /// What a compiler needs to import the products.
-    static func importing() throws -> [String] {
-        let sources = Documentation.repository + "/Sources"
-        let systemModules = try FileManager.default.contentsOfDirectory(atPath: sources)
-            .map { "\(sources)/\($0)/module.modulemap" }.filter(FileManager.default.fileExists(atPath:))
-        let maps = systemModules.sorted() + ["\(build)/CPinproxyShims.build/module.modulemap"]
-        return ["-I", "\(build)/Modules", "-Xcc", "-I/usr/include/libxml2"]
-            + maps.flatMap { ["-Xcc", "-fmodule-map-file=\($0)"] }
-    }
-
-    /// The names of its files.
-    private static func sources(in folder: String) throws -> Set<String> {
-        let files = try FileManager.default.subpathsOfDirectory(atPath: "\(Documentation.repository)/Sources/\(folder)")
-        return Set(files.map { ($0 as NSString).lastPathComponent })
-    }
-
-    /// Runs a tool of the compiler that built the tests.
-    private func tool(_ bed: TestBed, _ arguments: [String]) async throws -> Run {
-        let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin"
-        let process = try await bed.start(["/usr/bin/env"] + arguments, environment: ["PATH": path])
-        let ending = try await process.ending()
-        return Run(
-            arguments: arguments, ending: ending, output: await process.output.text, errors: await process.errors.text)
-    }
 
     private struct Graph: Decodable {
         struct Symbol: Decodable {
@@ -65,18 +27,23 @@ struct LibraryDocumentationTests {
             #else
                 let target = "x86_64-unknown-linux-gnu"
             #endif
-            let run = try await tool(
+            let run = try await LibraryBuild.tool(
                 bed,
                 [
                     "swift", "symbolgraph-extract", "-module-name", module, "-target", target, "-output-dir",
                     bed.directory,
                 ]
-                    + ["-minimum-access-level", "public", "-skip-synthesized-members"] + Self.importing())
+                    + ["-minimum-access-level", "public", "-skip-synthesized-members"] + LibraryBuild.importing())
             #expect(run.succeeded, "\(run)")
-            let file = URL(fileURLWithPath: bed.path("\(module).symbols.json"))
-            let graph = try JSONDecoder().decode(Graph.self, from: Data(contentsOf: file))
-            #expect(graph.symbols.count > 20)
-            let undocumented = graph.symbols.filter { $0.docComment == nil }.map {
+            // Extensions of another module's types are in separate files.
+            let files = try FileManager.default.contentsOfDirectory(atPath: bed.directory)
+                .filter { $0.hasSuffix(".symbols.json") }
+            let symbols = try files.flatMap { file in
+                try JSONDecoder().decode(Graph.self, from: Data(contentsOf: URL(fileURLWithPath: bed.path(file))))
+                    .symbols
+            }
+            #expect(!symbols.isEmpty)
+            let undocumented = symbols.filter { $0.docComment == nil }.map {
                 $0.pathComponents.joined(separator: ".")
             }
             #expect(undocumented.isEmpty, "\(undocumented)")
@@ -88,23 +55,7 @@ struct LibraryDocumentationTests {
             let text = try Documentation.blocks("swift main", of: "docs/library.md")
             #expect(text.count == 1)
             let main = try bed.bed.file("main.swift", text[0])
-            var arguments = ["swiftc", "-swift-version", "6", "-o", bed.bed.path("fetch"), main]
-            arguments += try Self.importing()
-            for folder in Self.folders {
-                let sources = try Self.sources(in: folder)
-                let folder = "\(Self.build)/\(Self.module(in: folder)).build"
-                // Objects of files that have gone stay in the folder.
-                let objects = try bed.files(in: folder).filter {
-                    $0.hasSuffix(".o") && (!$0.hasSuffix(".swift.o") || sources.contains(String($0.dropLast(2))))
-                }
-                arguments += objects.map { "\(folder)/\($0)" }
-            }
-            let libraries = [
-                "event_core", "ssl", "crypto", "cares", "idn2", "psl", "mnl", "nghttp2", "sqlite3", "z", "brotlidec",
-                "zstd",
-            ]
-            arguments += libraries.map { "-l\($0)" } + (Sanitizer.isOn ? ["-sanitize=address"] : [])
-            let compiled = try await tool(bed.bed, arguments)
+            let compiled = try await LibraryBuild.compile(main, to: bed.bed.path("fetch"), in: bed.bed)
             try #require(compiled.succeeded, "\(compiled)")
 
             let pin = try await bed.leaf.pin(bed.bed)

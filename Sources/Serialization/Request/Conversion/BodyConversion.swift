@@ -41,6 +41,7 @@ public struct BodyConversion: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - body: the whole of it, without a content coding.
+    ///   - contentType: the value of the request's field.
     ///   - limit: the most bytes of the result: a form repeats a long name for each value under it.
     /// - Throws: a defect with line and column, or the name of what the other format can't express.
     public func convert(

@@ -100,7 +100,9 @@ public struct Throttle: Sendable, Hashable {
     /// Between two packets.
     public let delay: Duration
 
-    /// - Parameter packet: in bytes.
+    /// - Parameters:
+    ///   - packet: in bytes.
+    ///   - delay: between two packets.
     public init(packet: Int, delay: Duration) {
         self.packet = packet
         self.delay = delay

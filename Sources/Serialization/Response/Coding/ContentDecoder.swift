@@ -30,12 +30,16 @@ public struct ContentDecoder: ~Copyable {
     private let limits: Limits
     private var output: [UInt8] = []
 
-    /// - Parameter contentEncoding: the value of the field; nil: no field.
+    /// - Parameters:
+    ///   - contentEncoding: the value of the field; nil: no field.
+    ///   - limits: of what it makes of the body.
     public init(contentEncoding: String?, limits: Limits) throws(ContentDecodingError) {
         self.init(codings: try ContentCoding.list(contentEncoding), limits: limits)
     }
 
-    /// - Parameter codings: in the order of application.
+    /// - Parameters:
+    ///   - codings: in the order of application.
+    ///   - limits: of what it makes of the body.
     public init(codings: [ContentCoding], limits: Limits) {
         stages = codings.reversed().map { DecodingStage($0, limits: limits) }
         self.limits = limits

@@ -1,12 +1,22 @@
-// The system headers included here belong to the Glibc module: imported first, they are not taken for ours.
+// libxml2, without being linked with it. Its headers include each other as <libxml/…>, and only pkg-config, which also
+// names the library to the linker, would say where that is: the link beside this file does instead.
+#pragma once
+
+// Swift reads this as a module: the system headers included here belong to the Glibc module, and are not taken for
+// ours. load.c is plain C.
+#if __has_feature(modules)
 #pragma clang module import SwiftGlibc
+#endif
+
+#if !__has_include(<libxml/xmlversion.h>)
+#error "libxml2's headers are missing in /usr/include/libxml2 (Debian package libxml2-dev)"
+#endif
 
 // Debian's libxml2 is built with ICU, whose headers clash with those of Foundation's ICU; only two private fields of
 // a type that is used by pointer need them.
 #include <libxml/xmlversion.h>
 #undef LIBXML_ICU_ENABLED
 
-#include <dlfcn.h>
 #include <libxml/parser.h>
 #include <libxml/parserInternals.h>
 #include <libxml/SAX2.h>
@@ -39,21 +49,5 @@ struct shim_xml {
     __typeof__(xmlSetStructuredErrorFunc) *setStructuredErrorFunc;
 };
 
-#define SHIM_XML_LOAD(field, name) \
-    (functions->field = (__typeof__(functions->field))dlsym(library, name)) != NULL
-
 // False if the library has not all of them.
-static inline bool shim_xml_load(void *library, struct shim_xml *functions) {
-    return SHIM_XML_LOAD(initParser, "xmlInitParser")
-        && SHIM_XML_LOAD(createIOParserCtxt, "xmlCreateIOParserCtxt")
-        && SHIM_XML_LOAD(freeParserCtxt, "xmlFreeParserCtxt")
-        && SHIM_XML_LOAD(freeDoc, "xmlFreeDoc")
-        && SHIM_XML_LOAD(ctxtUseOptions, "xmlCtxtUseOptions")
-        && SHIM_XML_LOAD(parseDocument, "xmlParseDocument")
-        && SHIM_XML_LOAD(stopParser, "xmlStopParser")
-        && SHIM_XML_LOAD(sax2GetEntity, "xmlSAX2GetEntity")
-        && SHIM_XML_LOAD(sax2GetParameterEntity, "xmlSAX2GetParameterEntity")
-        && SHIM_XML_LOAD(structuredError, "__xmlStructuredError")
-        && SHIM_XML_LOAD(structuredErrorContext, "__xmlStructuredErrorContext")
-        && SHIM_XML_LOAD(setStructuredErrorFunc, "xmlSetStructuredErrorFunc");
-}
+bool shim_xml_load(void *library, struct shim_xml *functions);
