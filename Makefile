@@ -8,7 +8,10 @@
 #             sanitizer, with CONFINED=yes under the unit's filter of system calls (docs/testing.md)
 # make test-system  the Debian package, installed, used, upgraded and purged on a booted Debian 12 and 13, and a machine
 #             that goes from one to the other (docs/testing.md); RELEASE=bookworm or trixie: that one alone
-# make lint   the style of Swift, Python and shell (.swift-format, .ruff.toml); make format corrects most of it
+# make lint   the style of Swift, Python and shell (.swift-format, .ruff.toml), which make format mostly corrects, and
+#             links between the pages of docs/
+# make site   the pages of docs/ with a search, and the man pages and the library's reference as far as they have been
+#             made, in .build/site
 # make test-clients  every program of docs/clients.md against the proxy; writes that page's table (docs/testing.md)
 # make test-library  a package that depends on the library and on AsyncHTTPClient, swift-nio and others, built and run
 # make test-programs  some 320 programs of a whole Debian 12 under `pinproxy exec`; writes docs/programs.md; ONLY=name:
@@ -62,6 +65,7 @@ TO_PACKAGE := dpkg-dev debhelper lintian python3
 TO_COUNT := valgrind nginx openssl python3
 TO_FLEET := nginx openssl python3 iproute2 util-linux
 TO_SOAK := openssl python3 iproute2 nftables faketime
+TO_SITE := python3 mandoc
 TO_BENCH := nginx openssl haproxy squid-openssl wrk nghttp2-client nghttp2-proxy proxychains4 python3 \
 	python3-venv dnsmasq-base
 
@@ -85,6 +89,8 @@ ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 PYTHON := .build/python
 REQUIREMENTS := Tests/IntegrationTests/Peers/requirements.txt
 MITMPROXY := .build/mitmproxy
+SITE := .build/site
+SITE_PYTHON := .build/site-python
 CLIENTS := .build/clients
 CLIENT_REQUIREMENTS := Tests/IntegrationTests/Peers/clients.txt
 
@@ -116,8 +122,8 @@ RELEASES := bookworm trixie
 in = $(if $(filter-out $(HERE),$(1)),python3 -B Tests/System/release.py $(1) )
 folder = $(if $(filter-out $(HERE),$(1)),.build-$(1),.build)
 
-.PHONY: suite run release install manual packages deb test test-clients test-library test-programs test-system bench bench-many \
-	soak fleet bench-check faults fuzz fuzz-minimize desync lint format unit
+.PHONY: suite run release install manual packages deb test test-clients test-library test-programs test-system bench \
+	bench-many soak fleet bench-check faults fuzz fuzz-minimize desync lint format unit site
 
 run: release
 	@.ci/first-steps
@@ -245,17 +251,34 @@ test-programs: release
 	@.ci/install-packages python3 debootstrap
 	python3 -B Tests/Programs/run.py $(PROGRAM) $(if $(ONLY),--only '$(ONLY)')
 
-# Style: Swift by .swift-format, Python by .ruff.toml, shell by shellcheck, and 120 columns.
+# Style: Swift by .swift-format, Python by .ruff.toml, shell by shellcheck, and 120 columns; links between the pages.
 WITH_COLUMNS := --include=*.swift --include=*.c --include=*.h --include=*.py --include=*.sh
 lint: $(PYTHON)/installed
 	@.ci/install-packages shellcheck
 	swift format lint --recursive --parallel --strict Package.swift Sources Tests Benchmarks
 	$(PYTHON)/bin/ruff check --no-cache --quiet .
 	$(PYTHON)/bin/ruff format --no-cache --quiet --check .
+	python3 -B .ci/site/sources.py --check
 	shellcheck --severity=warning $$(grep -rlE '^#!/bin/(ba)?sh' .ci debian Tests)
-	@long=$$({ LC_ALL=C.UTF-8 grep -rnE '^.{121,}' $(WITH_COLUMNS) Sources Tests Benchmarks docs; \
+	@long=$$({ LC_ALL=C.UTF-8 grep -rnE '^.{121,}' $(WITH_COLUMNS) Sources Tests Benchmarks docs .ci/site; \
 		LC_ALL=C.UTF-8 grep -nE -d skip '^.{121,}' Package.swift Makefile .ci/* debian/rules; } || true); \
 		[ -z "$$long" ] || { echo "$$long"; echo "More than 120 columns."; exit 1; }
+
+# The pages as a site (docs/CONTRIBUTING.md). Nothing is compiled for it: what needs a build is left out, and named.
+# A warning or a link that leads nowhere is an error.
+site: $(SITE_PYTHON)/installed
+	@.ci/install-packages $(TO_SITE)
+	rm -rf $(SITE) $(SITE)-pages
+	mkdir -p $(SITE)/reference
+	@[ -e $(MANUAL)/pages ] || echo "Without the man pages: make manual"
+	@if [ -e .ci/reference ] && [ -e .build/debug/Modules ]; then .ci/reference $(SITE)/reference; \
+		else echo "Without the library's reference: swift build"; fi
+	/usr/bin/python3 -B .ci/site/beside.py $(SITE)/reference
+	/usr/bin/python3 -B .ci/site/sources.py $(SITE)-pages
+	$(SITE_PYTHON)/bin/sphinx-build --quiet --fail-on-warning --fresh-env -c .ci/site \
+		--doctree-dir $(SITE)-pages/.doctrees $(SITE)-pages $(SITE)
+	/usr/bin/python3 -B .ci/site/check.py $(SITE)
+	@echo "$(SITE)/index.html"
 
 # Writes what `make lint` asks for, as far as the formatters know it.
 format: $(PYTHON)/installed
@@ -349,6 +372,13 @@ $(PYTHON)/installed: $(REQUIREMENTS)
 	@.ci/install-packages python3 python3-venv
 	/usr/bin/python3 -m venv $(PYTHON)
 	$(PYTHON)/bin/pip install --quiet --disable-pip-version-check --requirement $(REQUIREMENTS)
+	@touch $@
+
+# The generator of the site.
+$(SITE_PYTHON)/installed: .ci/site/requirements.txt
+	@.ci/install-packages python3 python3-venv
+	/usr/bin/python3 -m venv $(SITE_PYTHON)
+	$(SITE_PYTHON)/bin/pip install --quiet --disable-pip-version-check --requirement .ci/site/requirements.txt
 	@touch $@
 
 # A proxy to be measured beside.
