@@ -1,5 +1,5 @@
-// Of openat(2), memfd_create(2) and preadv2(2), what the headers show only under _GNU_SOURCE, which the Glibc module is built
-// without.
+// Of openat(2), memfd_create(2) and preadv2(2), what the headers show only under _GNU_SOURCE: the Glibc module is built
+// without it.
 #pragma once
 
 #include <fcntl.h>
