@@ -9,7 +9,7 @@ enum BundleBed {
     static let now: Int64 = 1_800_000_000
     static let later = now + 86_400
 
-    /// PKCS#8 of an Ed25519 key (RFC 8410 section 7) whose 32 bytes are all this number.
+    /// An Ed25519 private key in PKCS#8 (RFC 8410 section 7), with `number` as each of its 32 bytes.
     static func key(_ number: UInt8) throws -> SigningKey {
         try key(seed: [UInt8](repeating: number, count: 32))
     }

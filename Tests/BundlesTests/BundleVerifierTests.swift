@@ -227,7 +227,7 @@ import Testing
                 after: stolen.state)
         }
         #expect(try refusal(bundle: ([12, 13], 2), timestamp: ([22], 1)) == nil)
-        // One of the two remains of three, of which two sign: nothing of before is valid.
+        // One of the two old keys remains, and two of three must sign: the old signatures no longer count.
         #expect(try refusal(bundle: ([12, 13, 14], 2), timestamp: ([22], 1)) == nil)
         #expect(
             try refusal(bundle: ([12, 13], 2), timestamp: ([21, 22], 1))

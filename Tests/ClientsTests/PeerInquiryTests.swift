@@ -70,7 +70,7 @@ import Testing
                 for inode in 2...100 as ClosedRange<UInt64> {
                     inquiry.ask(self.peer(inode), isComplete: false, on: loop) { count($0) }
                 }
-                // The burst rests now; this one may not.
+                // The burst has to wait now; this request must not.
                 inquiry.ask(self.peer(101), isComplete: true, on: loop) { count($0) }
             }
             if answers.count == 101 { loop.stop() }

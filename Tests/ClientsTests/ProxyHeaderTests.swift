@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    /// What can't become right is refused before the rest comes.
+    /// A header that can't become valid is refused before the rest of it arrives.
     @Test func refusesAtOnce() {
         let early: [([UInt8], ProxyHeader.Defect)] = [
             (Self.signature + [0x11], .malformed("version 1")), (Self.signature + [0x22], .malformed("command 2")),

@@ -162,7 +162,7 @@ import Testing
         #expect(run.summary.unlisted + run.summary.counts.count == 1001)
     }
 
-    // MARK: What is told
+    // MARK: Refusals
 
     /// What a client sent reaches a terminal in the end.
     @Test func aRefusalIsOneLineOfPrintableASCII() throws {
@@ -196,7 +196,7 @@ import Testing
     private static let hash = "$2b$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e"
     private static let another = "$2b$04$Zbcdefghijklmnopqrstuu7l1RuZ0j0kNQ8HllgcvKJOUX1ZYSEEq"
 
-    /// A token opens nothing that whoever began the run couldn't open.
+    /// A token grants no more access than the user who began the run has.
     @Test func aTokenGrantsWhatItsBearerHadShown() throws {
         let users = try Self.users(Self.hash)
         let ann = try #require(users.user(named: Array("ann".utf8)))

@@ -47,11 +47,11 @@ import Testing
         loop.run()
         #expect(answers.count { $0 == .right } == 1)
         #expect(answers.count { $0 == .wrong } == total - 1)
-        // Said once that it is over, with how many it concerned.
+        // The end of the shortage is logged once, with the number of passwords not compared.
         #expect(lines.all == ["warning users.limit", "notice users.limit 4"])
     }
 
-    /// One who tries many passwords delays another by one comparison.
+    /// Someone who tries many passwords delays another user by one comparison.
     @Test func whoTriesManyWaitsForHisOwn() throws {
         let queue = DispatchQueue(label: "comparisons", attributes: .initiallyInactive)
         let verifier = try UserVerifier(file: Self.file, logger: Self.logger, run: { queue.async(execute: $0) })

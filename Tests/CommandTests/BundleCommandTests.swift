@@ -5,7 +5,7 @@ import Testing
     private static let pin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
     private static let other = "sha256/AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="
 
-    /// The commands of docs/bundles.md, as they stand there.
+    /// The commands of docs/bundles.md, run verbatim.
     @Test func theCeremonyOfTheManualWorks() throws {
         let root = URL(filePath: #filePath).appending(path: "../../..").standardized
         let page = try String(contentsOf: root.appending(path: "docs/bundles.md"), encoding: .utf8)
@@ -249,7 +249,7 @@ import Testing
         #expect(relative.errors.contains("error: crl_files: new.crl is a revocation list, which changes often"))
     }
 
-    /// A bundle that somebody made by other means: what a machine would refuse is told with the file's name.
+    /// A bundle made by other means: a payload that machines would refuse is reported with the file's name.
     @Test func aBundleThatNoMachineTakesIsNotCompared() throws {
         let bed = try BundleBed()
         let text = try bed.bed.read("policy.bundle")

@@ -101,7 +101,7 @@ import Testing
         #expect(lint.output.contains("\(distance) [certificate-expires]"), "\(lint)")
     }
 
-    /// Days are meant, not seconds.
+    /// The hint for a lifetime suggests days, not seconds.
     @Test func aLifetimeWithoutAUnitIsOfDays() throws {
         let bed = try CommandBed(configuration: "pins: pins.yaml\n")
         try bed.write("pins.yaml", "defaults: {max_leaf_lifetime: 398}\nhosts: []\n")

@@ -9,7 +9,7 @@ import Testing
 @Suite(.serialized) struct ExplainChainTests {
     private static let now = CertificateTemplate.now
 
-    /// A host with a chain in use, and the one that is to replace it: another key, valid from 25 days on.
+    /// A host with its current chain and the next one, which has another key and becomes valid in 25 days.
     private struct Rotation {
         let bed: CommandBed
         let root: HeldCertificate

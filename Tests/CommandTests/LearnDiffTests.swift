@@ -18,7 +18,7 @@ import Testing
     }
     private static let (leaf, issuer, root) = (pin(1), pin(2), pin(3))
 
-    /// One host's chain of leaf, issuer and root, whose keys and certificates are 1, 2 and 3.
+    /// One host's chain of leaf, issuer and root, with keys and certificates 1, 2 and 3.
     private static func host(
         _ name: String, port: Int = 443, leaf: UInt8 = 1, matched: String? = nil, subject: String = "CN=leaf"
     ) throws -> (String, [String: Any]) {
@@ -119,7 +119,7 @@ import Testing
         #expect(outcome.pins("new.test") == [Self.leaf, Self.issuer])
     }
 
-    /// A certificate's subject is written by whoever made it.
+    /// A certificate's subject is untrusted text.
     @Test func aSubjectCannotAddToTheFile() throws {
         let evil = "CN=x\n  - match: evil.test\u{2028}  - match: evil.test\u{85}\r  - match: evil.test"
         let outcome = try learn(try Self.history(Self.host("new.test", subject: evil)), "hosts: []\n")
@@ -189,7 +189,7 @@ import Testing
             try Self.history(Self.host("api.test", matched: Self.leaf)),
             entry("pinning: public-key", "pins:", "  - \(Self.leaf)", "  - \(Self.pin(9))"))
         #expect(two.diff == "")
-        // Met by a pin above the issuer, whose key isn't among the candidates.
+        // A pin above the issuer matched; its key is not among the candidates.
         let root = try learn(
             try Self.history(Self.host("api.test", matched: Self.root)),
             entry("pinning: public-key", "pins:", "  - \(Self.root)", "  - \(Self.pin(9))"))

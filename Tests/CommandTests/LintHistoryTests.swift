@@ -150,7 +150,7 @@ import Testing
         #expect(try bed.configured("lint", rest: ["--offline", "--strict"]).code == 0)
     }
 
-    /// It is enforced by itself: nobody has to do anything.
+    /// Enforcement starts automatically; no action is needed.
     @Test func whatIsEnforcedLaterIsANoteWithItsProgress() throws {
         let waiting = try bed(", enforcement: report, enforce_after: {matches: 200, days: 14}") {
             note(&$0, daysAgo: 60)

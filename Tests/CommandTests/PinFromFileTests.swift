@@ -199,7 +199,7 @@ import Testing
         #expect(outcome.errors.contains("Usage: pinproxy pin"))
     }
 
-    /// A subject is chosen by the one who made the certificate.
+    /// A certificate's subject is untrusted text.
     @Test func aSubjectCannotBreakOutOfItsComment() throws {
         let bed = try CommandBed()
         let subject = "x\n  - match: evil.test\u{85}a\u{2028}b\u{202E}c\u{1B}[2J"

@@ -17,7 +17,7 @@ final class ConfigurationBed {
 
     private static let authority = Result { try HeldCertificate.root() }
 
-    /// A pin file in a directory of its own, with certificates beside it.
+    /// A pin file in its own directory, with certificates beside it.
     convenience init(pins: String, _ more: [String: String] = [:]) throws {
         let pem = try Self.authority.get().pem
         var files = [

@@ -49,7 +49,7 @@ import Testing
                 EntryClients.User(name: "root", number: 0), EntryClients.User(name: "4242", number: 4242),
             ])
         #expect(clients?.units == ["ci.service"])
-        // Symbolic links are followed: what the kernel tells has none.
+        // Symbolic links are followed, because the kernel reports resolved paths.
         #expect(clients?.executables == ["/usr/bin/dash"] || clients?.executables?.first?.hasSuffix("sh") == true)
         #expect(warnings.isEmpty, "\(warnings)")
         for action in ["tunnel", "verify-tunnel"] {

@@ -15,7 +15,7 @@ import Testing
         "sha256/\(String(repeating: $0, count: 42))\($0 == "A" ? "A" : "Y")="
     }
 
-    /// PKCS#8 of an Ed25519 key (RFC 8410 section 7) whose 32 bytes are all this number.
+    /// An Ed25519 private key in PKCS#8 (RFC 8410 section 7), with `number` as each of its 32 bytes.
     private static func key(_ number: UInt8) throws -> SigningKey {
         let seed = [UInt8](repeating: number, count: 32)
         let der: [UInt8] = [0x30, 0x2E, 2, 1, 0, 0x30, 5, 6, 3, 0x2B, 0x65, 0x70, 4, 0x22, 4, 0x20] + seed
@@ -326,7 +326,7 @@ import Testing
         #expect { try load(bed) } throws: { "\($0)".contains("pins/hosts.yaml:1:8") }
     }
 
-    /// A signer has a state directory of its own.
+    /// A signer has its own state directory.
     @Test func theBundleMayBeElsewhere() throws {
         let bed = try bed("hosts: []\n", onExpiry: "deny")
         try keep(Self.bundle(["pins.yaml": "hosts: []\n"]), in: bed)

@@ -16,14 +16,14 @@ import Testing
     /// A file may be called so.
     private static let pairs = ["ada:\(secret)@p.test:3128"]
 
-    /// Files in which it stands where a section, a list or a key belongs.
+    /// Files with the secret where a section, a list or a key belongs.
     private static let daemon = [
         "\"%\": 1\n", "proxy: \"%\"\n", "proxy: [\"%\"]\n", "proxy: {\"%\": 1}\n", "\"%\": 1\n\"%\": 2\n",
         "proxy: {listen: \"%\"\n", "proxy: \"%\" x\n", "upstream: parent: \"%\"\n",
         "admin: \"%\"\nauthority: \"%\"\nupstream: \"%\"\ntimeouts: \"%\"\nlimits: \"%\"\nlog: \"%\"\n",
         "upstream: {parent: [\"%\"]}\n", "proxy: {listen: [127.0.0.1:1, \"%\"]}\n",
     ]
-    /// And one in which it stands for every value.
+    /// A file with the secret as every value.
     private static let values = """
         proxy: {listen: "%", tls: "%", workers: "%", allow_clients: ["%"], via: "%"}
         authority: {leaf_lifetime: "%"}
@@ -44,7 +44,7 @@ import Testing
         "hosts: \"%\"\n", "hosts: [\"%\"]\n", "hosts: [{\"%\": 1}]\n", "hosts: [{match: \"%\"}]\n", "defaults: \"%\"\n",
         "defaults: {action: \"%\", min_tls: \"%\", report_uri: \"% y\", max_leaf_lifetime: \"%\"}\n",
     ]
-    /// Each in an entry of its own.
+    /// Entries with the secret as one of their values.
     private static let entryValues = [
         "action: \"%\"", "pinning: \"%\"", "pinning: public-key, pins: \"%\"", "pinning: public-key, pins: [\"%\"]",
         "pinning: certificate, pins: [\"%\"]", "position: \"%\"",
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    /// In the place of the file that holds it.
+    /// The secret itself, where the name of its file belongs, or in a header or URL.
     @Test(arguments: [
         "client_certificate: {pkcs12: certs/ca.pem, password_file: \(secret)}",
         "session: {credentials: {user: ada, password_file: \(secret)}}",

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PinproxyConfiguration
 
-/// The files that people get must work as they are, and so must what they are told to uncomment.
+/// The shipped files must work as they are, and with the lines that users may uncomment.
 @Suite struct ShippedFilesTests {
     private static let directory = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()

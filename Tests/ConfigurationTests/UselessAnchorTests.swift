@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinproxyConfiguration
 
-/// Files in `upstream.trust` by which no server can be trusted: said where they are named, and no error.
+/// Files in `upstream.trust` that can't make any server trusted: a warning where they are named, not an error.
 @Suite struct UselessAnchorTests {
     private static let now = CertificateTemplate.now
 

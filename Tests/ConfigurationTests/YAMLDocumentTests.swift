@@ -2,7 +2,7 @@ import Testing
 
 @testable import PinproxyConfiguration
 
-/// What becomes of the text before anybody asks what it means.
+/// How text becomes YAML values, before their meaning is checked.
 @Suite struct YAMLDocumentTests {
     private func compose(_ text: String) -> (value: YAMLValue?, problems: [String]) {
         compose(Array(text.utf8))

@@ -8,7 +8,7 @@ import Testing
 
 @testable import PinproxyDaemon
 
-/// Questions to real workers, one of which can be held up.
+/// Queries to real workers; one of them can be blocked.
 @Suite(.timeLimit(.minutes(5))) struct TaskBoardTests {
     /// Runs a loop until `ask` has been answered.
     private func answer<Answer>(

@@ -69,8 +69,8 @@ final class WorkerBench {
         try? FileManager.default.removeItem(at: directory)
     }
 
-    /// Keeps a worker from its loop.
-    /// - Returns: what lets it go on.
+    /// Blocks a worker's loop.
+    /// - Returns: the semaphore that unblocks it.
     func hold(worker number: Int) -> DispatchSemaphore {
         let (isHeld, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         workers[number].perform { _ in

@@ -276,7 +276,7 @@ class Reader:
                 raise Refused("Max-Forwards")
             is_own = int(hops[0]) == 0
         if is_own and (chunked or length is not None):
-            # Whoever answers a request itself needn't read its body, but then has to close.
+            # A server that answers a request directly needn't read its body, but then has to close.
             return Message(method, target, b"", True, b"", True), len(data)
         if chunked:
             body, end = self.chunks(data, body_at)

@@ -101,7 +101,7 @@ class Stream:
         if at == len(data):
             return None if self.ending == "incomplete" else f"no answer to what is {self.ending}"
         if self.ending == "incomplete" and CONTINUE.fullmatch(data, at):
-            # It may go on, and never does.
+            # 100 invites the rest of the body, which never comes.
             return None
         for method in (b"GET", b"HEAD"):
             try:
@@ -173,7 +173,7 @@ class Trial:
                 pieces[-1] = self.maker.flipped(pieces[-1], url)
         data = b"".join(pieces)
         if not is_inside:
-            # A tunnel to the origin would be right; the trial has tunnels of its own.
+            # A tunnel to the origin would be valid; tunnels have their own trials.
             data = data.replace(b"CONNECT " + authority, b"CONNECT nowhere")
         if is_inside and data.startswith(b"\x16"):
             # That would be a TLS handshake (RFC 8446 section 5.1).

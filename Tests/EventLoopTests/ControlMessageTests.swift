@@ -29,7 +29,7 @@ import Testing
         #expect(throws: SystemError(code: EPIPE, call: "sendmsg")) { try DescriptorMessage.send([1], over: far) }
     }
 
-    /// All of 127.0.0.0/8 is this machine's: a socket on all addresses answers from the one that was asked.
+    /// A wildcard socket answers from the address that was asked. All of 127.0.0.0/8 is local.
     @Test(arguments: [("0.0.0.0", "127.9.8.7", AF_INET), ("::", "::1", AF_INET6)])
     func datagramsAreAnsweredFromWhereTheyWereSent(everywhere: String, asked: String, family: CInt) throws {
         let server = try DatagramSocket.bind(on: SocketAddress(ip: #require(IPAddress(everywhere)), port: 0))

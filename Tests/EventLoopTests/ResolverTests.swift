@@ -70,7 +70,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
 
     // MARK: One family before the other (RFC 8305 section 3)
 
-    /// With a deadline of 20 s for each question: whoever waited for the dropped one would be seen to.
+    /// Each question has a deadline of 20 s, so waiting for the dropped one would show.
     @Test(arguments: [ScriptedNameServer.Kind.a, .aaaa])
     func aServerThatDropsOneOfTheQuestionsKeepsNobodyFromBeginning(dropped: ScriptedNameServer.Kind) throws {
         let fixture = try Fixture { _ in addresses("192.0.2.1", "2001:db8::1") }
@@ -429,7 +429,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
             #expect(try texts(fixture.answer(resolver, "alive\(round).test")) == ["192.0.2.1"])
             try resolver.reload()
         }
-        // Other tests have some of their own meanwhile; a leak would be 50 at least.
+        // Other tests open a few meanwhile; a leak would be at least 50.
         #expect(openDescriptorCount() < before + 50)
     }
 }

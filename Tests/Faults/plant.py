@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TREE = ROOT / ".build-faults" / "tree"
 DECLARATION = '\n@_silgen_name("pinproxy_planted") private func planted(_ number: CInt) -> Bool\n'
 ACTIVE = ROOT / ".build-faults" / "active"
-# A file, for tests start programs without the variables of their own environment.
+# A file, since tests start programs without the variables of their environment.
 SWITCH = (
     """#include <stdbool.h>
 #include <stdio.h>

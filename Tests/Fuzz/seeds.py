@@ -712,7 +712,7 @@ for kind, parts in {
     write("connection", kind, NEXT.join(parts), bytes([0, 1, 1, 3]))
 
 
-# HTTP/2: frames, then commands, room, cuts and style, the last of which is read first.
+# HTTP/2: frames, then commands, room, cuts and style. The style is read first.
 def h2(kind, flags=0, stream=0, payload=b""):
     return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
 
@@ -953,7 +953,7 @@ message(
     speaks=2,
 )
 
-# Policy bundles (docs/bundles.md). The target signs them, with the key whose private bytes are all 1.
+# Policy bundles (docs/bundles.md). The target signs them, with the private key of bytes that are all 1.
 KEY = "ed25519:iojj3XQJ8ZX9UtstPLpdcspnCb8dlBIb83SIAbQPb1w="
 ROLE = {"keys": [KEY], "threshold": 1}
 EXPIRES = "2027-06-30T12:00:00Z"

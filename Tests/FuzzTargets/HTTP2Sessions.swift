@@ -134,7 +134,7 @@ private final class HTTP2End: HTTP2Outlet {
         out = []
     }
 
-    /// A failed session is over once its GOAWAY is sent.
+    /// A failed session is finished once its GOAWAY is sent.
     func finish() {
         guard watch.hasFailed else { return }
         require(!session.wantsToSend && !session.wantsToLive, "a session that has failed has nothing left to do")

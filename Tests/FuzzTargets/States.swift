@@ -25,8 +25,8 @@ enum States {
             case .open, .askAgain: connections += 1
             default: require(state.isUnderWay || !wasUnderWay, "an exchange ends with a word: \(action) after \(event)")
             }
-            // Each redirect and each place's challenges may take a connection, and each of those a second one; each
-            // place may leave some unprocessed, and one may want a connection of its own.
+            // Each redirect and each hop's challenges may take a connection, and each of those a second one. Each hop
+            // may leave some requests unprocessed, and one may need a separate connection.
             let hops = Int(limits.redirects) + 1
             let most = 2 * (3 + hops * (Int(limits.challenges) + 1)) + hops * Int(limits.unprocessed)
             require(connections <= most, "connections are bounded: \(connections) of \(most)")

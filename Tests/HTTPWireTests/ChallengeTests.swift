@@ -55,7 +55,7 @@ import Testing
 
     @Test func severalFieldsAreOneList() {
         #expect(Self.read("Basic realm=a", "", #"Digest realm="b""#) == ["basic|realm=a", "digest|realm=b"])
-        // A parameter belongs to a challenge of its own field.
+        // A parameter never joins a challenge from another field.
         #expect(Self.read("Basic realm=a", "nonce=x", "Basic realm=b") == ["basic|realm=a", "basic|realm=b"])
     }
 

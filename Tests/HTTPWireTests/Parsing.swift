@@ -1,6 +1,6 @@
 import PinproxyHTTPWire
 
-/// What became of a head that was given in one piece.
+/// The result of parsing a head given in one piece.
 enum Parsed<Head: Sendable>: Sendable {
     case complete(Head, HTTP1Framing)
     case incomplete, tooLarge, tooManyFields

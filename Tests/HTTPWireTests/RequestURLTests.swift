@@ -132,8 +132,8 @@ import Testing
         #expect(try Self.url("http://[::1]:80/").origin.host == "[::1]")
     }
 
-    /// The same as Python's urljoin for references of all shapes, but for those in which it keeps to other rules: empty
-    /// segments, and dots after another host.
+    /// Agrees with Python's urljoin for references of all shapes, except where Python has other rules: empty segments,
+    /// and dots after another host.
     @Test func pythonResolvesTheSame() throws {
         var random = Seeded(11)
         let pieces = ["a", "..", ".", "b;c=1", "..d", "e.", "%2e", "x:y", "f=g&h", "..."]

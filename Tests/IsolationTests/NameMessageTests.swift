@@ -30,7 +30,7 @@ import Testing
                 == start + name + [0, 1, 0, 1, 0xC0, 12, 0, 1, 0, 1, 0, 0, 0, 10, 0, 4, 192, 0, 2, 7])
         let second = try message(Self.question("Api.test", type: 28)).answer(all, longest: 512)
         #expect(second.suffix(18) == [0, 16] + (try addresses(six))[0].bytes)
-        // It has none of that kind: that isn't that it doesn't exist.
+        // The name exists, though without such a record: the answer isn't NXDOMAIN.
         #expect(
             try message(Self.question("Api.test", type: 65)).answer(all, longest: 512)[3...7] == [0x80, 0, 1, 0, 0])
     }

@@ -78,7 +78,7 @@ import Testing
         #expect(said.contains(words), "\(said)")
     }
 
-    /// What the proxy is sent in the place of the head.
+    /// What the proxy is sent instead of the head.
     @Test func theRequestForTheProxy() throws {
         func sent(_ text: String) throws -> String {
             var opening = Opening(at: place(80), isTLS: false)

@@ -44,7 +44,7 @@ import Testing
         #expect(found == LocalSocket(user: geteuid(), inode: inode(connection.client.raw)))
     }
 
-    /// A program whose sockets are all of IPv6 connects to IPv4 by a mapped address.
+    /// A program with IPv6 sockets only connects to IPv4 through mapped addresses.
     @Test func knowsMappedAddresses() throws {
         let listener = try listen()
         let port = try #require(Socket.localAddress(listener.raw)).port
@@ -90,7 +90,7 @@ import Testing
     @Test func isNotMisledByAPortThatIsUsedAgain() throws {
         let table = try SocketTable()
         let listener = try listen()
-        // Of an address whose ports nobody else is given: the system gives clients those of 127.0.0.1.
+        // The system assigns clients ports on 127.0.0.1, so nobody else gets this address's ports.
         let first = try connect(to: listener, from: SocketAddress(ip: #require(IPAddress("127.77.0.1")), port: 0))
         let source = first.source
         var now = linger(l_onoff: 1, l_linger: 0)
@@ -105,7 +105,7 @@ import Testing
 
     private func shutdownAndClose(_ connection: consuming Connection) {}
 
-    /// From an address of one's own.
+    /// Connects from the given address.
     private func connect(to listener: borrowing Descriptor, from source: SocketAddress) throws -> Connection {
         let address = try #require(Socket.localAddress(listener.raw))
         let client = Descriptor(owning: socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0))

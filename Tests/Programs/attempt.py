@@ -10,9 +10,9 @@ import time
 AS_PERSON = ["setpriv", "--reuid", "person", "--regid", "person", "--init-groups"]
 HOME = "/home/person"
 LIMIT = 60
-# A program that stays has that long to show what it has got.
+# Seconds that a program that keeps running has to show its result.
 STAYS = 25
-# In process and mount namespaces that end with it: a home, a temporary and a runtime directory of its own.
+# In process and mount namespaces that end with it, with a private home, temporary and runtime directory.
 ENTER = """
 set -e
 mount --bind "$1/home" /home/person

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PinproxyReachability
 
-/// Against the kernel: each test has a network of its own, which `ip` changes.
+/// Against the kernel: each test has its own network, which `ip` changes.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, NetworkNamespace.why))
 struct NetworkMonitorTests {
     private func texts(_ change: ReachabilityChange) -> String {
@@ -58,7 +58,7 @@ struct NetworkMonitorTests {
         try namespace.addUplink()
         let network = try FollowedNetwork(in: namespace)
         _ = try network.next()
-        // With duplicate address detection, before whose end the address can't be sent from.
+        // Duplicate address detection: the address can't be sent from until it ends.
         try namespace.ip(batch: ["address add 2001:db8:0:1::7/64 dev up0", "route add default via 2001:db8:0:1::1"])
         #expect(
             try texts(network.next())

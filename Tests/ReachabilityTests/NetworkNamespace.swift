@@ -2,8 +2,8 @@ import Foundation
 import Synchronization
 import Testing
 
-/// A network of its own for a test, with nothing in it but a loopback that is down. It lives as long as this object,
-/// and nothing has to be cleaned up after it, not even if the test process is killed.
+/// A private network for a test, with nothing in it but a loopback that is down. It lives as long as this object and
+/// needs no clean-up, even if the test process is killed.
 final class NetworkNamespace: Sendable {
     /// Whether this process may make one.
     static let isAvailable: Bool = (try? NetworkNamespace()) != nil
@@ -117,7 +117,7 @@ final class NetworkNamespace: Sendable {
         return descriptor
     }
 
-    /// unshare(2), which Swift's Glibc module leaves out: the calling thread gets a network of its own.
+    /// unshare(2), which Swift's Glibc module leaves out: moves the calling thread into a new network.
     private static func leave() throws {
         typealias Unshare = @convention(c) (CInt) -> CInt
         guard let symbol = dlsym(nil, "unshare") else { throw Failure(description: "no unshare(2)") }

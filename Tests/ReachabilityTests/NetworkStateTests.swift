@@ -105,7 +105,7 @@ import Testing
         #expect(state.status(of: [address]) == .notReachable(.linkDown("eth0")))
     }
 
-    /// fib_errors of the kernel for IPv4, types for whoever has them.
+    /// The kernel reports a forbidding route as an error (IPv4, fib_errors) or by its type.
     @Test func aRouteMayForbid() throws {
         let address = try ip("203.0.113.5")
         for (answer, type) in [
@@ -137,7 +137,7 @@ import Testing
         #expect("\(state.status(of: [own]))" == "via-loopback")
     }
 
-    /// The kernel has a default route by router advertisement before duplicate address detection is over.
+    /// The kernel installs the router's default route before duplicate address detection ends.
     @Test func aLinkLocalSourceDoesNotReachBeyondTheLink() throws {
         var state = wired()
         let (far, near) = (try ip("2001:db8::1"), try ip("fe80::1"))

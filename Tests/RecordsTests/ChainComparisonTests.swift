@@ -53,11 +53,11 @@ import Testing
         let rotated = compare(try authority.chain("api.test"), isVerified: false)
         #expect(rotated.kind != .rotation && !rotated.headline.contains("rotation"), "\(rotated)")
         for found in [renewed, rotated] { #expect(found.kind == .unverified, "\(found)") }
-        // Nor is one for another name, whoever signed it.
+        // Nor is a chain for another name, regardless of its signer.
         #expect(compare(try authority.chain("www.test") { $0.keyPair = key }, with: before).kind == .otherName)
     }
 
-    /// The pins have changed only where they are what refused it.
+    /// The headline speaks of a change only if the pins caused the refusal.
     @Test func theSameCertificateIsRefusedForOtherCausesToo() throws {
         let found = compare(matched, fault: .trust)
         #expect(found.kind == .otherCause && !found.headline.contains("changed"), "\(found)")

@@ -83,7 +83,7 @@ import Testing
         #expect(incident.unproven && incident.kind == .trust)
     }
 
-    /// A host with more addresses than are kept: the first further one is news, and the rest is known by then.
+    /// A host with more addresses than the list holds: the first further one reopens the incident, later ones don't.
     @Test func anAcknowledgementHoldsForAllFurtherAddresses() throws {
         let chain = try authority.chain("api.test")
         var history = IncidentHistory()
@@ -99,7 +99,7 @@ import Testing
         #expect(history.open.isEmpty)
     }
 
-    /// A chain that began to verify, or no longer does.
+    /// A chain that starts or stops verifying.
     @Test func theChainIsTheOneThatWasJudgedLast() throws {
         let chain = try authority.chain("api.test")
         let verified = try authority.verified(chain)
@@ -133,7 +133,7 @@ import Testing
         #expect(incident.refused == Incident.longestList + 3)
     }
 
-    /// A hostile origin shows another chain with each connection.
+    /// A hostile origin presents another chain on each connection.
     @Test func aHostsFurtherChainsShareAnIncident() throws {
         var history = IncidentHistory()
         for number in 1...IncidentHistory.chainsPerHost {
@@ -148,7 +148,7 @@ import Testing
             #expect(history.record(try IncidentChains.sighting(last), at: now).id == merged.id)
         }
         #expect(history.incidents.count == IncidentHistory.chainsPerHost + 1)
-        // Acknowledged, it opens for another chain, and not for the one that it was for last.
+        // Once acknowledged, the incident reopens for another chain, but not for the last one.
         _ = history.acknowledge(merged.id, by: "root", at: now)
         #expect(history.record(try IncidentChains.sighting(last), at: now).news == nil)
         #expect(
@@ -315,12 +315,12 @@ import Testing
                 try JSONDecoder().decode(IncidentHistory.self, from: try file(named: id) { $0["id"] = id })
             }
         }
-        // A chain that can't be read is none.
+        // An unreadable chain counts as empty.
         let broken = try JSONDecoder().decode(IncidentHistory.self, from: try file { $0["chain"] = ["not PEM"] })
         #expect(broken.list.first?.certificates.isEmpty == true)
     }
 
-    /// Any prefix of a file is refused, and none is a trap.
+    /// Every prefix of a file is refused without trapping.
     @Test func aFileThatBreaksOffIsRefused() throws {
         let whole = try file { _ in }
         for length in 0..<whole.count {

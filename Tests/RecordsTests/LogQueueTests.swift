@@ -3,9 +3,9 @@ import Testing
 
 @testable import PinproxyRecords
 
-/// What waits for the log's writer, and what becomes of it if that takes its time.
+/// Lines queued for the log's writer, and what happens when the writer is slow.
 @Suite struct LogQueueTests {
-    /// A queue of which a test may ask in the midst of an expectation.
+    /// A queue that a test can use inside an expectation.
     private final class Bench {
         private var queue: LogQueue
 
@@ -30,14 +30,14 @@ import Testing
 
     @Test func wakesTheWriterOnlyIfItSleeps() {
         let queue = Bench(capacity: 100)
-        // It hasn't come yet: it will look by itself.
+        // The writer hasn't come yet: it will look without being woken.
         #expect(!queue.add("a\n"))
         #expect(queue.take().text == "a\n")
-        // It writes.
+        // The writer is busy.
         #expect(!queue.add("b\n"))
         #expect(queue.take().text == "b\n")
         #expect(queue.take().text == "")
-        // It sleeps.
+        // The writer sleeps.
         #expect(queue.add("c\n"))
         #expect(!queue.add("d\n"))
         #expect(queue.take().text == "c\nd\n")
@@ -52,7 +52,7 @@ import Testing
         _ = queue.add("1234567\n")
         _ = queue.add("a\nb\nc\n")
         #expect(queue.take() == ("1234567\n", 3))
-        // Room again: what was dropped is told once.
+        // There is space again: the number of dropped lines is reported once.
         _ = queue.add("12345\n")
         _ = queue.add("1234\n")
         // This would fit; but then the gap would be before it and after it.
@@ -144,7 +144,7 @@ import Testing
         #expect(lines.contains { $0.contains("log.dropped") && $0.contains("\"lines\":1") }, "\(lines)")
     }
 
-    /// Whoever shares standard error may have made it non-blocking.
+    /// A process that shares standard error may have made it non-blocking.
     @Test func aDescriptorThatDoesNotBlockLosesNothing() throws {
         let pipe = Pipe()
         let descriptor = pipe.fileHandleForWriting.fileDescriptor
@@ -160,7 +160,7 @@ import Testing
 }
 
 extension Thread {
-    /// Runs `work` on a thread of its own; the result waits for it.
+    /// Runs `work` on a new thread; calling the result waits for it.
     fileprivate static func detached<Value: Sendable>(
         _ work: @escaping @Sendable () throws -> Value
     ) -> () throws -> Value {

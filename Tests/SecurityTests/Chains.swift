@@ -11,7 +11,7 @@ struct Chains {
     let root: HeldCertificate
     let intermediate: HeldCertificate
     let leaf: HeldCertificate
-    /// A chain of somebody else, under a root of its own.
+    /// An unrelated chain, under another root.
     let stranger: HeldCertificate
 
     init(leaf template: CertificateTemplate = .leaf("api.test")) throws {

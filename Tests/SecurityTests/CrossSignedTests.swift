@@ -61,13 +61,13 @@ import Testing
         #expect(try !evaluate(policy, presented(issuer)).isAccepted)
     }
 
-    /// Rule 1: what is only appended, or leads to no anchor, is no chain.
+    /// Rule 1: certificates that are merely appended, or that reach no anchor, form no chain.
     @Test func aWayThatDoesNotVerifyLendsNoPin() throws {
         let pin = PinSet([try old.keyPin()])
         let policy = SecurityPolicy(mode: .publicKey, pins: pin)
         let onlyNew = TrustAnchors([try new.parsed])
         #expect(try evaluate(policy, presented(issuer, cross, old), anchors: onlyNew).refusal?.kind == "pinMismatch")
-        // The cross certificate doesn't hold: the way to the old root is none.
+        // The cross certificate doesn't verify, so there is no path to the old root.
         let changes: [(inout CertificateTemplate) -> Void] = [
             { $0.notAfter = Chains.now - 1 }, { $0.breaksSignature = true }, { $0.basicConstraints = .none },
         ]

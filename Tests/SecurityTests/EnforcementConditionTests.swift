@@ -133,7 +133,7 @@ import Testing
         #expect(holds(history))
     }
 
-    /// A full history counts no more entries, and so enforces none of them.
+    /// A full history counts no further entries, and so enforces none of them.
     @Test func anEntryThatIsNotCountedIsNeverReady() {
         var history = PinHistory()
         for number in 0..<PinHistory.maximumEntries {

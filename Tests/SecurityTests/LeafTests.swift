@@ -69,7 +69,7 @@ import Testing
         #expect(late.notAfter == last)
         let early = try leaf("api.test", at: Self.now - Self.day + 60)
         #expect(early.notBefore == authority.certificate.notBefore)
-        // The authority's last second is one of its own (RFC 5280 section 4.1.2.5).
+        // The authority is still valid in its last second (RFC 5280 section 4.1.2.5).
         #expect(try leaf("api.test", at: last).notAfter == last)
         #expect(throws: AuthorityError.self) { try leaf("api.test", at: last + 1) }
     }

@@ -94,7 +94,7 @@ import Testing
         #expect(history.entries["0.test"]?.pins.count == PinHistory.maximumPinsOfEntry)
     }
 
-    /// Counting on from there would end the proxy, at each start anew.
+    /// Counting on from these values would crash the proxy at every start.
     @Test(arguments: [
         ("\"since\":1893456000", "\"since\":9223372036854775807"),
         ("\"accepted\":1", "\"accepted\":9223372036854775807"),

@@ -5,7 +5,7 @@ import Testing
 @testable import PinproxySecurity
 
 @Suite struct PinTextTests {
-    /// 32 bytes whose base64 begins with a slash, so that curl's spelling and ours must be told apart.
+    /// 32 bytes with a base64 form that begins with a slash: curl's spelling and ours must be distinguished.
     static let slashes = "//////////////////////////////////////////8="
 
     @Test(arguments: ["sha256/", "sha256//"])

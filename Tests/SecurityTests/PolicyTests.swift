@@ -121,7 +121,7 @@ import Testing
         #expect(!refusal.details.contains("ready to paste"))
     }
 
-    /// Each way in which trust can fail ends in advice.
+    /// Every reason why trust can fail comes with advice.
     @Test(arguments: [
         (
             CertificateTemplate.leaf("api.test").with { $0.notAfter = Chains.now - 1 },

@@ -77,7 +77,7 @@ import Testing
         return cells
     }()
 
-    /// The servers, and the authority that is trusted.
+    /// The servers, and the trusted authority.
     static func servers() throws -> (trusted: HeldCertificate, [Server: HeldCertificate]) {
         let trusted = try HeldCertificate.root("Trusted")
         let untrusted = try HeldCertificate.root("Untrusted")
@@ -99,7 +99,7 @@ import Testing
         )
     }
 
-    /// A pin for each server that is to be pinned.
+    /// A pin for every server but the unpinned one and the stranger.
     static func pins(of servers: [Server: HeldCertificate], for mode: PinningMode) throws -> [Pin] {
         try servers.filter { $0.key != .unpinned && $0.key != .stranger }.values.map {
             mode == .certificate ? try $0.certificatePin() : try $0.keyPin()

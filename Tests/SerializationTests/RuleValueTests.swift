@@ -2,7 +2,7 @@ import Testing
 
 @testable import PinproxySerialization
 
-/// What may stand in a rule, and what is said of the rest.
+/// Valid values in rules, and the errors for invalid ones.
 @Suite struct RuleValueTests {
     private func reason<Value>(_ text: String, _ make: (String) throws -> Value) -> String? {
         do {
@@ -48,7 +48,7 @@ import Testing
         #expect(said != nil)
     }
 
-    /// Of every byte that begins a line or a message anew, none gets into a value, wherever it stands.
+    /// No byte that could begin another line or message gets into a value, wherever it is.
     @Test func noControlCharacterGetsIntoAValue() {
         for code in (0..<0x20).map(UInt8.init) + [0x7F] where code != 9 {
             for text in ["\(Character(Unicode.Scalar(code)))a", "a\(Character(Unicode.Scalar(code)))a"] {

@@ -64,7 +64,7 @@ import Testing
         #expect(unasked("/a/b") == nil)
         let first = try #require(answer("Basic realm=x", "/a/b?c"))
         #expect(Self.text(first) == "Basic YWRhOmdlaGVpbQ==")
-        // Not before it was.
+        // It isn't sent unasked until it was accepted.
         #expect(unasked("/a/b") == nil)
         accept(first, "/a/b?c")
         for target in ["/a/b", "/a/", "/a/c/d?e", "/a/?/../x"] { #expect(unasked(target) != nil, "\(target)") }
@@ -306,7 +306,7 @@ import Testing
         for target in ["/", "/b", "/c", "*"] { #expect(unasked(target) == nil, "\(target)") }
     }
 
-    /// Every use of a nonce has a number of its own, whoever asks and however many at once.
+    /// Every use of a nonce has a distinct count, even with many threads at once.
     @Test func countsAreUniqueAcrossThreads() async throws {
         let text = "Digest realm=x, nonce=n, qop=auth"
         accept(try #require(answer(text)))

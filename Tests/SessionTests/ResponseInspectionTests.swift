@@ -134,7 +134,7 @@ private final class SlowSink: BodySink {
 
     // MARK: Copied
 
-    /// A copy is what was passed on, and nothing twice, however little the client takes.
+    /// A copy is exactly what was passed on, with nothing twice, however little the client takes.
     @Test(arguments: [1, 7, 1000], [3, 64]) func aCopyIsWhatWasPassedOn(most: Int, piece: Int) throws {
         let sink = SlowSink(most: most)
         let body = Array("[1, 2, 3, 4, 5, 6, 7, 8, 9]".utf8)
@@ -143,7 +143,7 @@ private final class SlowSink: BodySink {
         #expect(sink.taken == body && inspection.body?.bytes == body)
     }
 
-    /// One that is too long is told of, and dropped; a part of it must never be judged.
+    /// A copy that is too long is reported and dropped; a part of it must never be judged.
     @Test(arguments: [1, 50, 1000]) func aCopyThatIsTooLongIsNoBody(most: Int) throws {
         let sink = SlowSink(most: most)
         let body = [UInt8](repeating: 0x20, count: 500)
@@ -154,7 +154,7 @@ private final class SlowSink: BodySink {
 
     // MARK: The budget
 
-    /// Nothing of what is held back passes when there is no room for more of it.
+    /// Nothing held back is passed on when there is no space for more of it.
     @Test(arguments: [ResponseRules.Oversize.refuse, .pass]) func aResponseThatCannotBeHeldIsTold(
         oversize: ResponseRules.Oversize
     ) throws {

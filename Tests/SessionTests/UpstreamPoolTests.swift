@@ -115,7 +115,7 @@ import PinproxyTransport
         }
     }
 
-    /// Against a list of all that rest, whatever the order of events.
+    /// Compared with a list of all idle connections, for any order of events.
     @Test func theBoundHoldsUnderAnySequenceOfUses() throws {
         var random = SystemRandomNumberGenerator()
         let pool = UpstreamPool(capacity: 8)
@@ -293,7 +293,7 @@ import PinproxyTransport
         #expect(isClosed(resting))
         #expect(isClosed(end))
         #expect(bench.pool.idleCount == 0)
-        // What is made from now on is kept, by the same origin.
+        // Connections made afterwards are kept, even to the same origin.
         let fresh = try park(key())
         #expect(!isClosed(fresh))
         #expect(bench.pool.idleCount == 1)

@@ -104,7 +104,7 @@ import PinproxyTransport
     }
 
     @Test func anAddressWhereNobodyListensFails() throws {
-        // Bound, so that no one else gets it, but not listening.
+        // Bound, which keeps others off the port, but not listening.
         let holder = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
         defer { close(holder) }
         let any = SocketAddress(ip: try #require(IPAddress("127.0.0.1")), port: 0)

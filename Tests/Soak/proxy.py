@@ -220,7 +220,7 @@ class Proxy:
                 if event["task"] in self.tasks:
                     self.trouble(f"task {event['task']} is in the log a second time: {line[:300]!r}")
                 self.tasks.add(event["task"])
-                # A fetch that several clients share has a line of its own.
+                # A shared fetch is logged on a separate line.
                 if "client" in event and event["method"] != "CONNECT":
                     self.lines[event["path"]] += 1
             elif name == "proxy.ready":
@@ -348,7 +348,7 @@ class Proxy:
             early, late = self.memories[quarter : 2 * quarter], self.memories[-quarter:]
             if statistics.median(late) > statistics.median(early) + MEMORY:
                 self.trouble(f"{name}: its memory grows: {self.memories} KiB")
-        # A CONNECT that led to TLS with the client has no line of its own.
+        # A CONNECT followed by TLS with the client is not logged separately.
         counted = metrics["pinproxy_exchanges_total"] - metrics["connect completed"]
         if not self.life_gap:
             await self.read_up_to(counted)

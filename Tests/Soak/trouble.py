@@ -55,7 +55,7 @@ class Trouble:
                 await asyncio.sleep(self.chance.uniform(0.2, 2))
                 kind = self.chance.choice(self.kinds())
                 self.done[kind] = self.done.get(kind, 0) + 1
-                # What has begun is brought to its end.
+                # An action that has begun is completed, even if this is cancelled.
                 action = asyncio.ensure_future(getattr(self, kind)())
                 try:
                     await asyncio.shield(action)

@@ -222,7 +222,7 @@ def no_journal_is_no_hindrance(machine):
         machine("systemctl reload pinproxy", check=True)
     finally:
         machine("systemctl start systemd-journald.socket systemd-journald-dev-log.socket systemd-journald", check=True)
-    # It goes on without it, and with it after the next start.
+    # It keeps running without the journal, and uses it after the next start.
     served(machine)
     machine("systemctl restart pinproxy", check=True)
     equal(events(machine, "proxy.ready")[-1]["PINPROXY_LISTEN"], "127.0.0.1:7467")

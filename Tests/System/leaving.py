@@ -53,7 +53,7 @@ def every_login_has_the_variables_by_the_example(machine):
     try:
         shell = "su - somebody -c 'echo $HTTPS_PROXY; curl --silent --show-error --max-time 20 %s'" % SECURE
         equal(machine(shell, check=True).stdout, "http://127.0.0.1:7467\norigin\n")
-        # Without a configuration that can be read a login goes on, and says so.
+        # A login without a readable configuration succeeds, and prints a warning.
         machine("mv /etc/pinproxy/pinproxy.yaml /root/away.yaml", check=True)
         broken = machine("su - somebody -c 'echo on'; mv /root/away.yaml /etc/pinproxy/pinproxy.yaml").stdout
         contains(broken, "on\n")

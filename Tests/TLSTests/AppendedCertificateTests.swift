@@ -127,7 +127,7 @@ import Testing
         let pinned = try HeldCertificate.root("Pinned").issue(.leaf("api.test"))
         let chain = try verify([good, pinned, pinned.issuers[0]]).get()
         #expect(try chain.certificates == certificates([leaf, good, root]))
-        // It vouches for nobody else, even as an anchor of its own.
+        // It vouches for no other certificate, even as an anchor.
         let anchors = TrustAnchors([try Certificate(der: pinned.der)])
         let options = VerificationOptions(name: .dns("api.test"), time: Self.now, allowsPartialChain: true)
         let presented = PresentedChain(leaf: try Certificate(der: leaf.der), rest: try certificates([good, pinned]))

@@ -272,7 +272,7 @@ import Testing
         #expect(milliseconds < Self.limit)
     }
 
-    /// Every one of them leads to the anchor and holds: only so many are built and asked of.
+    /// All of them reach the anchor and are valid: only eight are built and offered.
     @Test func manyChainsThatHold() throws {
         let key = try TestKey()
         let twins = try (0..<20).map { _ in
@@ -334,7 +334,7 @@ import Testing
         var isRefused: Bool { if case .refused = self { true } else { false } }
     }
 
-    /// What becomes of a chain; records an issue if it takes too long, or if a failure says nothing.
+    /// The verdict on a chain. Records an issue if it takes too long, or if a failure has no message.
     private func outcome(
         _ leaf: [UInt8], _ rest: [[UInt8]], lists: RevocationLists? = nil,
         sourceLocation: SourceLocation = #_sourceLocation

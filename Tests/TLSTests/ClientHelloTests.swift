@@ -16,7 +16,7 @@ import Testing
                 0x1301, 0x1303, 0x1302,  // TLS 1.3: AES-128-GCM, ChaCha20, AES-256-GCM
                 0xC02B, 0xC02F, 0xCCA9, 0xCCA8, 0xC02C, 0xC030,  // TLS 1.2: ECDHE with the same
             ])
-        // Renegotiation is secure (RFC 5746), by OpenSSL 3.0's suite that is none, or by 3.5's extension.
+        // Secure renegotiation (RFC 5746) is signalled by OpenSSL 3.0's SCSV, or by 3.5's extension.
         #expect(hello.suites.contains(0x00FF) != (hello.extensions[0xFF01] == [0]))
         #expect(hello.compressions == [0])
     }

@@ -27,7 +27,7 @@ struct ConnectionPair {
                 server: serverContext, descriptor: sockets.server, identity: identity, ticketContext: ticketContext))
     }
 
-    /// Both sides' results once neither can go on.
+    /// Both sides' results once neither makes progress.
     func handshake() -> (client: Outcome<Void>, server: Outcome<Void>) {
         var clientOutcome = Outcome<Void>.wantsWrite
         var serverOutcome = Outcome<Void>.wantsRead

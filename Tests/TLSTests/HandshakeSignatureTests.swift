@@ -40,7 +40,7 @@ import Testing
         guard method.key == .ed25519 else {
             return try OpenSSLCommand.run(["dgst", "-sign", path] + method.options, input: message)
         }
-        // Signed in one piece, whose size the command has to know.
+        // Signed in one piece; the command has to know the size.
         let input = try directory.file("message", message)
         return try OpenSSLCommand.run(["pkeyutl", "-sign", "-rawin", "-inkey", path, "-in", input], input: [])
     }

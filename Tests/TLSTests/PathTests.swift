@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinproxyTLS
 
-/// Where several ways lead up from a leaf, each is judged by itself: one that is wrong costs no other.
+/// Several paths from a leaf are judged separately: an invalid one doesn't affect the others.
 @Suite struct PathTests {
     static let now = CertificateTemplate.now
     static let excluding = DERWriter.sequence(
@@ -38,7 +38,7 @@ import Testing
         #expect(throws: VerificationFailure.self) { try verify(leaf, [near, constrained], [root]).get() }
     }
 
-    /// Both roots are trusted; the one that OpenSSL takes first excludes the name.
+    /// Both roots are trusted; OpenSSL's first choice excludes the name.
     @Test func anAnchorThatExcludesTheNameIsNotTheOnlyOne() throws {
         for isFirst in [true, false] {
             let constrained = try HeldCertificate.selfSigned(

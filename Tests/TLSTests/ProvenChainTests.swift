@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinproxyTLS
 
-/// What was verified once is taken again only where nothing differs that the verdict depends on.
+/// A verified chain is reused only where everything that the verdict depends on is the same.
 @Suite struct ProvenChainTests {
     static let now = CertificateTemplate.now
     static let day = CertificateTemplate.day
@@ -22,7 +22,7 @@ import Testing
         #expect(anchors.proven.count == 1)
     }
 
-    /// As another connection presents it: parsed anew.
+    /// Verifies freshly parsed certificates, as from another connection.
     private func verify(
         _ leaf: [UInt8]? = nil, _ rest: [[UInt8]]? = nil, name: ServerName? = .dns("api.test"), time: UnixTime = now,
         lists: RevocationLists? = nil, lifetime: Int64? = nil,
@@ -41,7 +41,7 @@ import Testing
 
     @Test func theSameIsNotVerifiedAgain() throws {
         let (one, other) = (try verify().get(), try verify(time: Self.now + Self.day).get())
-        // The certificates are the first connection's own.
+        // The certificates are the first connection's objects.
         #expect(one.leaf.pointer == other.leaf.pointer)
         #expect(anchors.proven.count == 1)
     }

@@ -43,7 +43,7 @@ import Testing
         #expect(try status { $0.status = .unknown } == .failure(.unknown))
     }
 
-    /// thisUpdate and nextUpdate relative to now; what becomes of the response.
+    /// thisUpdate and nextUpdate relative to now, and the failure if there is one.
     static let dates: [(Int64, Int64?, OCSPFailure?)] = [
         (0, 0, nil), (300, 400, nil), (301, 400, .notYetValid(until: now + 301)), (-100, -1, .expired(since: now - 1)),
         (-7 * day, nil, nil), (-7 * day - 1, nil, .expired(since: now - 1)),

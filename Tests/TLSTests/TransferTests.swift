@@ -203,7 +203,7 @@ import Testing
         #expect(pair.server.receive().kind == .alertReceived(20))
     }
 
-    /// A server that answers early and is gone: what it said is still there after the write that failed.
+    /// A server answers early and closes: its answer can still be read after the failed write.
     @Test(arguments: [TLSVersion.tls12, .tls13])
     func whatArrivedCanBeReadAfterAFailedWrite(_ version: TLSVersion) throws {
         let pair = try connected(version)

@@ -11,7 +11,7 @@ import Testing
     let directory: TemporaryDirectory
     let root: HeldCertificate
     let issuer: HeldCertificate
-    /// Four logs, of which the list has three.
+    /// Four logs; the list has three of them.
     let known: [TestLog]
     let logs: TransparencyLogs
 
@@ -23,8 +23,7 @@ import Testing
         logs = try TransparencyLogs.load(directory.file("logs.cnf", TestLog.list(Array(known.prefix(3)))))
     }
 
-    /// Indices of the logs whose timestamps the certificate has, its lifetime in days, and whether that
-    /// is enough.
+    /// Indices of the logs that issued the certificate's timestamps, its lifetime in days, and whether they are enough.
     static let amounts: [([Int], Int64, Bool)] = [
         ([], 90, false), ([0], 90, false), ([0, 1], 90, true), ([0, 0], 90, false), ([0, 3], 90, false),
         ([3, 0, 1], 90, true), ([0, 1], 180, true), ([0, 1], 181, false), ([0, 1, 2], 181, true),

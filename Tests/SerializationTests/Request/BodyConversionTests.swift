@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinproxySerialization
 
-/// Bodies written anew: form, JSON and property list, each as the others, and what is refused.
+/// Bodies converted between form, JSON and property list, and what is refused.
 @Suite struct BodyConversionTests {
     private static let form = "application/x-www-form-urlencoded"
 

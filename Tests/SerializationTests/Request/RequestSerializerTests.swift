@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinproxySerialization
 
-/// Parameters put into requests: where they go, as which bytes, with which content type.
+/// Parameters in requests: where they are put, how they are encoded, and the content type.
 @Suite struct RequestSerializerTests {
     private static let parameters: [ParameterValue.Pair] = [
         .init(key: "user", value: ["name": "x", "tags": ["a", "b"]]), .init(key: "n", value: .number("1.10")),

@@ -78,7 +78,7 @@ import Testing
                 != nil)
     }
 
-    /// The file is a pipe: whoever opened it would wait for a writer, and be seen.
+    /// The file is a pipe: opening it would wait for a writer, which would show.
     @Test func neverFetches() throws {
         let directory = FileManager.default.temporaryDirectory.appending(path: "pinproxy-xml-\(UUID())")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)

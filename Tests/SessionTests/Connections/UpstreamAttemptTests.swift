@@ -127,7 +127,7 @@ import PinproxyTransport
 
     @Test func aPortThatNoOneListensOnIsUnreachable() throws {
         let any = SocketAddress(ip: try #require(IPAddress("127.0.0.1")), port: 0)
-        // Bound, so that no one else gets it, but not listening.
+        // Bound, which keeps others off the port, but not listening.
         let holder = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
         defer { close(holder) }
         try #require(any.withSockaddr { bind(holder, $0, $1) } == 0)
@@ -334,7 +334,7 @@ final class NameServer: Sendable {
     deinit { shutdown(descriptor, CInt(SHUT_RDWR)) }
 }
 
-/// A listener whose queue is full, so that connecting to it goes unanswered.
+/// A listener with a full queue: connecting to it goes unanswered.
 private final class FullListener {
     let port: UInt16
     private var descriptors: [CInt] = []

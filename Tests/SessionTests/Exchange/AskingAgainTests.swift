@@ -82,7 +82,7 @@ import Testing
                 (.upstreamReady(reused: false), .resend), (.requestSent, .wait), (.head(.notNow), .reopen),
                 (.upstreamReady(reused: false), .resend), (.deadline, .cut(.delivered)),
             ])
-        // As long as it gets further it goes on.
+        // It is resumed as long as it makes progress.
         var further = Self.broke
         for _ in 0..<10 {
             further += [
@@ -93,7 +93,7 @@ import Testing
         expectSteps(further)
     }
 
-    /// The client has a part: another entity's bytes must not follow it, nor another head.
+    /// The client already has a part: another entity's bytes must not follow it, nor another head.
     @Test(arguments: [
         ExchangeState.Head.another, .final, .held, .malformed, .interim(isContinue: false), .askAgain(.redirect),
     ])

@@ -150,7 +150,7 @@ import Testing
             case .responseBegan where before.isUnderWay: answered = true
             case .judged(true) where before.phase == .holding || before.phase == .judging:
                 isAccepted = true
-                // It goes on with the rest when it is resumed.
+                // The rest of the response is forwarded on resumption.
                 if before.isSuspended { hasForwarded = true }
             case .upstreamReady(let again) where before.phase == .connecting:
                 reused = again
@@ -292,8 +292,8 @@ import Testing
         return nil
     }
 
-    /// Goes through every state that any sequence of events, of whatever length, leads to, with all that an observer
-    /// may remember of the way there.
+    /// Visits every state reachable by any sequence of events, with everything that an observer may remember of the
+    /// path to it.
     @Test func everySequenceKeepsTheInvariants() {
         var states = States()
         // An observer's memory, 41 bits, and the number of the state.

@@ -131,7 +131,7 @@ import PinproxyTransport
         #expect(bed.origins.allSatisfy { $0.requests.count == 1 })
     }
 
-    /// The peer ends in the round in which the request began: nothing of it was sent, so that it may be sent again.
+    /// The peer leaves in the round that the request began: nothing of it was sent, so it may be sent again.
     @Test func aRequestThatStillWaitsIsSentAgain() throws {
         let (_, fresh) = try bed.connect()
         let (leaving, old) = try bed.connect()
