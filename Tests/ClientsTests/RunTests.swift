@@ -196,7 +196,7 @@ import Testing
     private static let hash = "$2b$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e"
     private static let another = "$2b$04$Zbcdefghijklmnopqrstuu7l1RuZ0j0kNQ8HllgcvKJOUX1ZYSEEq"
 
-    /// A token grants no more access than the user who began the run has.
+    /// A token grants only the access of the user who began the run.
     @Test func aTokenGrantsWhatItsBearerHadShown() throws {
         let users = try Self.users(Self.hash)
         let ann = try #require(users.user(named: Array("ann".utf8)))

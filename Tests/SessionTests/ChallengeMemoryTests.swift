@@ -155,12 +155,12 @@ import Testing
         #expect(try answer("Digest realm=a, nonce=n, qop=auth", after: first("a")) == nil)
         #expect(try answer("Digest realm=b, nonce=m, qop=auth", after: first("b")) == nil)
         #expect(try answer("Digest realm=c, nonce=m, qop=auth, stale=false", after: first("c")) == nil)
-        // And never the password itself to who has seen its digest.
+        // The password itself never goes to a server that has seen its digest.
         #expect(try answer("Basic realm=d", after: first("d")) == nil)
         #expect(try answer("Digest realm=e, nonce=m, qop=auth, stale=TRUE", after: first("e")) != nil)
     }
 
-    /// Whichever client asks next: the account must not be locked.
+    /// A refused password isn't sent again by any client, so that the account isn't locked.
     @Test(arguments: [
         "Basic realm=x", "Digest realm=x, nonce=n, qop=auth", "Digest realm=x, nonce=n, qop=auth, Basic realm=x",
     ])
@@ -179,7 +179,7 @@ import Testing
         #expect(answer("\(challenge), Basic realm=z")?.realm == Array("z".utf8))
         let later = AnsweringCredentials(credentials.credentials, edition: 2)
         if case .answer = reply(challenge, by: later) {} else { Issue.record("not answered by the new file") }
-        // An answer that was on its way before doesn't take it back.
+        // An answer that was already in flight doesn't undo this.
         accept(first, "/a/b")
         #expect(unasked("/a/b") == nil)
     }
@@ -201,7 +201,7 @@ import Testing
         #expect(unasked() == nil && answer("Digest realm=z, nonce=p, qop=auth") == nil)
     }
 
-    /// What no file holds is the program's to give again, or not.
+    /// Credentials that come from the program and not from a file are not remembered as refused.
     @Test func aProgramsCredentialsAreItsOwn() throws {
         let given = AnsweringCredentials(credentials.credentials, edition: nil)
         let first = reply("Basic realm=x", by: given)
@@ -242,7 +242,7 @@ import Testing
         #expect(
             Self.field("response", of: second)
                 == (try hash(secret, "m", "00000001", clientNonce, "auth", try hash("GET", "/b"))))
-        // And from nonce to nonce.
+        // The same holds from nonce to nonce.
         accept(second, "/b", info: #"nextnonce="l""#)
         let third = try #require(unasked("/b"))
         #expect(
@@ -281,7 +281,7 @@ import Testing
         #expect(Self.field("nonce", of: next) == "m")
         #expect(Self.field("nc", of: next) == "00000001")
         #expect(Self.field("opaque", of: next) == "o")
-        // The same one again isn't counted from 1 again.
+        // The same nonce again continues its count.
         accept(next, info: #"nextnonce="m""#)
         #expect(Self.field("nc", of: unasked()) == "00000002")
         for info in [

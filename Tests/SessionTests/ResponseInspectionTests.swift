@@ -5,7 +5,7 @@ import PinproxyTransport
 
 @testable import PinproxySession
 
-/// A client that takes so many bytes at a time, and nothing every other time.
+/// A client that takes a few bytes at a time, and nothing every other time.
 private final class SlowSink: BodySink {
     private(set) var taken: [UInt8] = []
     private(set) var isEnded = false
@@ -56,8 +56,8 @@ private final class SlowSink: BodySink {
             held: isHeld ? try OwnedResponse(Array("HTTP/1.1 200 OK\r\n\r\n".utf8)) : nil, budget: budget)
     }
 
-    /// Gives the inspection a body in pieces of `size`, and moves it on, to `sink` where it isn't held back.
-    /// - Returns: what was found, in its order.
+    /// Feeds a body to the inspection in pieces of `size`. It moves on to `sink` unless it is held back.
+    /// - Returns: the findings, in order.
     private func give(
         _ body: some Collection<UInt8>, by size: Int, to inspection: ResponseInspection, _ sink: SlowSink? = nil
     ) -> [ResponseInspection.Finding] {
@@ -177,7 +177,7 @@ private final class SlowSink: BodySink {
         #expect(budget.inUse == 0)
     }
 
-    /// What is passed on is not kept back for that.
+    /// A body that is passed on isn't held up by the budget.
     @Test func aCopyWithoutRoomIsNoBody() throws {
         budget.limit = 40_000
         let sink = SlowSink(most: 700)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinproxyTLS
 
-/// Anchors from files, the machine's among them.
+/// Anchors from files, with and without the machine's own.
 @Suite final class AnchorFileTests {
     let directory: String
     let root: HeldCertificate
@@ -84,7 +84,7 @@ import Testing
         } throws: {
             "\($0)" == "\(pipe): not a regular file"
         }
-        // Without an end.
+        // A file without an end.
         #expect(throws: TransparencyLogsError.self) { try TransparencyLogs.load("/dev/zero") }
     }
 }

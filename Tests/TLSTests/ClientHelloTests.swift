@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinproxyTLS
 
-/// What we offer to servers, read off the wire: no less than a current browser asks for.
+/// What we offer to servers, read off the wire: at least what a current browser demands.
 @Suite struct ClientHelloTests {
     let hello: ClientHello
 
@@ -110,7 +110,7 @@ struct ClientHello {
         return try Wire.numbers(in: wire.vector(countBytes))
     }
 
-    /// The groups that a key share is sent of (RFC 8446 section 4.2.8).
+    /// The groups that key shares are sent for (RFC 8446 section 4.2.8).
     func keyShares() throws -> [UInt16] {
         var extensionBytes = Wire(try #require(extensions[51])[...])
         var list = Wire(try extensionBytes.vector(2))

@@ -49,7 +49,7 @@ import Testing
     @Test func timeGoesOn() throws {
         #expect(reason(try verify(time: Self.now + 40 * Self.day)) == .expired)
         #expect(reason(try verify(time: Self.now - 40 * Self.day)) == .notYetValid)
-        // And is set right again.
+        // It is valid again when the clock is right.
         #expect(throws: Never.self) { try verify().get() }
     }
 
@@ -62,7 +62,7 @@ import Testing
 
     @Test func everyByteCounts() throws {
         #expect(reason(try verify(nil, [])) == .unknownIssuer)
-        // The signature is the last of a certificate.
+        // The signature is the last part of a certificate.
         var forged = leaf.der
         forged[forged.count - 1] ^= 1
         #expect(reason(try verify(forged)) == .badSignature)
@@ -79,7 +79,7 @@ import Testing
         #expect(throws: Never.self) { try verify().get() }
     }
 
-    /// What a pin doesn't match may have another way up that it does.
+    /// A chain that a pin doesn't match may have another path that it does.
     @Test func eachIsAskedWhetherItIsWanted() throws {
         var asked = 0
         _ = try verify { _ in

@@ -54,7 +54,7 @@ import Testing
         #expect(pair.server.clientServerName == "api.test")
         #expect(pair.client.alpn == "http/1.1")
         try pair.exchange()
-        // By TLS 1.3 a ticket serves once, and resuming brings the next.
+        // In TLS 1.3 a ticket serves once, and resumption brings the next.
         #expect(renewed == (version == .tls13 ? 1 : 0))
     }
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinproxyTLS
 
-/// Certificate Transparency by logs of our own.
+/// Certificate Transparency, with logs of the test.
 @Suite struct TransparencyTests {
     static let now = CertificateTemplate.now
     static let day = CertificateTemplate.day
@@ -64,12 +64,12 @@ import Testing
         #expect(check(leaf, PeerEvidence(timestamps: two)).passed)
         #expect(!check(leaf, PeerEvidence(timestamps: [two[0]])).passed)
         #expect(!check(leaf, PeerEvidence(timestamps: [two[0], two[0]])).passed)
-        // Half in the OCSP response.
+        // Half of the timestamps are in the OCSP response.
         let response = try issuer.statusResponse(for: leaf, StatusTemplate().with { $0.timestamps = [two[1]] })
         let both = PeerEvidence(ocspResponse: response, timestamps: [two[0]])
         #expect(check(leaf, both).passed)
         #expect(check(leaf, both).result.timestamps.map(\.source) == [.handshake, .ocspResponse])
-        // Of another certificate.
+        // Timestamps of another certificate.
         let other = try self.leaf(days: 398, [])
         #expect(!check(other, PeerEvidence(timestamps: two)).passed)
     }

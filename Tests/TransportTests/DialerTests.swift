@@ -130,7 +130,7 @@ import Testing
     }
 }
 
-/// A destination for a dial. Its port is held open during the dial, so that no other test gets it.
+/// A destination for a dial. Its port is held open during the dial, which keeps other tests off it.
 private protocol Target: AnyObject {
     var address: SocketAddress { get }
 }

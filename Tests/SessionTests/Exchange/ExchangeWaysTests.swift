@@ -5,7 +5,7 @@ import Testing
 /// An event, and the action that must follow it.
 typealias ExchangeStep = (ExchangeState.Event, ExchangeState.Action)
 
-/// Holds a new exchange against the steps, one after the other.
+/// Checks a new exchange against the steps, in order.
 func expectSteps(_ steps: [ExchangeStep], sourceLocation: SourceLocation = #_sourceLocation) {
     var state = ExchangeState()
     for (index, step) in steps.enumerated() {
@@ -14,7 +14,7 @@ func expectSteps(_ steps: [ExchangeStep], sourceLocation: SourceLocation = #_sou
     }
 }
 
-/// What exchanges do that are sent once.
+/// The course of exchanges without redirects, challenges or resumption.
 @Suite struct ExchangeWaysTests {
     private typealias Event = ExchangeState.Event
     private typealias Action = ExchangeState.Action

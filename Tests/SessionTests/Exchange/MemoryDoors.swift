@@ -64,7 +64,7 @@ final class MemoryDownstream: Downstream, ExchangeGuide {
     }
 }
 
-/// An upstream in memory: the test says what it answers, and when.
+/// An upstream in memory: the test decides what it answers, and when.
 final class MemoryUpstream: Upstream {
     var facts = UpstreamFacts()
     let sink = BoundedSink()
@@ -79,7 +79,7 @@ final class MemoryUpstream: Upstream {
     private var answers: [(OwnedResponse, PieceSource)] = []
     private var body = PieceSource()
 
-    /// Gives the head of a response, and what follows it.
+    /// Answers with a head and its body.
     /// - Parameter isTold: whether the exchange is notified.
     func answer(_ head: String, _ body: PieceSource = .none, isTold: Bool = true) throws {
         answers.append((try OwnedResponse(Array((head + "\r\n\r\n").utf8)), body))
