@@ -6,7 +6,7 @@ import Testing
 
 @testable import pinproxy
 
-/// What `learn` would have a person change in the pin file, applied by the real `patch`, and read back.
+/// The changes that `learn` suggests for the pin file, applied by the real `patch`, and read back.
 @Suite struct LearnDiffTests {
     private static let now: UnixTime = 1_893_456_000
     /// 32 bytes that are all the same, as a pin.
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    /// Makes the diff, has `patch` apply it, and reads the result as `check` does.
+    /// Makes the diff, applies it with `patch`, and reads the result as `check` does.
     private func learn(
         _ history: ChainHistory, _ pins: String, with tool: [String] = ["patch", "-p0", "-i"]
     ) throws -> Outcome {
@@ -96,7 +96,7 @@ import Testing
             if pins.contains("other.test") {
                 #expect(outcome.snapshot.entry(for: "other.test", port: 443)?.action == .deny)
             }
-            // All that was there still is.
+            // Everything that was there still is.
             let kept = pins.split(whereSeparator: \.isNewline).filter { !$0.hasPrefix("hosts:") }
             #expect(kept.allSatisfy { outcome.text.contains($0) })
         }
@@ -219,7 +219,7 @@ import Testing
         #expect(outcome.snapshot.hosts.entries.count == 2)
     }
 
-    /// What one host shows says nothing of the others; the wildcard's other keys hold for the host as before.
+    /// A host's observation says nothing about others; the wildcard's other keys still apply to the host.
     @Test(arguments: [
         "    pinning: none\n    min_tls: 1.3\n    record: true\n",
         "    min_tls: 1.3   # of old\n    pinning: none\n\n    # why\n    record: true\n",

@@ -1,16 +1,16 @@
 import Foundation
 import Testing
 
-/// The daemon's life as the command line sees it.
+/// The daemon's life as seen from the command line.
 @Suite(.serialized) struct RunTests {
-    /// A proxy on a port of the system's choice, ready.
+    /// A running proxy on a port chosen by the system.
     private final class Daemon {
         let process = Process()
         private let log = Pipe()
 
-        /// - Parameter before: commands of the shell's, each ended by `;`.
+        /// - Parameter before: shell commands, each ended by `;`.
         init(_ bed: CommandBed, before: String = "") throws {
-            // The shell becomes the proxy: what it does before, it does under the proxy's number.
+            // The shell becomes the proxy, so its commands run under the proxy's process ID.
             process.executableURL = URL(fileURLWithPath: "/bin/sh")
             process.arguments = [
                 "-c", "\(before)exec \"$0\" run --config \"$1\"", CommandBed.executable, bed.path("pinproxy.yaml"),
@@ -148,12 +148,12 @@ import Testing
         #expect(second.code == 1)
         #expect(second.errors.contains("another pinproxy (process \(daemon.process.processIdentifier)) is running"))
         #expect(daemon.end(by: SIGINT) == 0)
-        // Nothing is left that would keep the next one out.
+        // Nothing is left that would keep the next proxy out.
         #expect(try Daemon(bed).end(by: SIGTERM) == 0)
     }
 
     @Test func saysWhyItCannotListen() throws {
-        // An address of the documentation (RFC 5737), which no machine has.
+        // A documentation address (RFC 5737), which no machine has.
         let bed = try CommandBed(configuration: "proxy: {listen: 192.0.2.1:1}\npins: null\n")
         let outcome = try bed.configured("run")
         #expect(outcome.code == 1)

@@ -41,11 +41,11 @@ extension HeldCertificate {
     }
 }
 
-/// A pin that nothing has.
+/// A pin that matches nothing.
 let wrongPin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
 extension Refusal {
-    /// The reason's name and the cause under it.
+    /// The reason's name, and the cause below it.
     var kind: String {
         switch reason {
         case .trust(let failure): "trust: \(failure.reason)"

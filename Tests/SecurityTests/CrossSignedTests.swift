@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinproxySecurity
 
-/// Two roots vouch for one issuer: whichever way verification takes first, a pin of the other one counts.
+/// Two roots vouch for one issuer: whichever path verification tries first, a pin of the other root counts.
 @Suite struct CrossSignedTests {
     let old: HeldCertificate
     let new: HeldCertificate
@@ -79,13 +79,13 @@ import Testing
                 })
             #expect(try evaluate(policy, presented(issuer, bad)).refusal?.kind == "pinMismatch")
         }
-        // Nor does one of another key than the root's that it names.
+        // Nor does a certificate signed by another key than the root's that it names.
         let forged = try HeldCertificate.root("Old Root").issue(
             .intermediate("New Root", pathLength: nil).with { $0.keyPair = new.key })
         #expect(try evaluate(policy, presented(issuer, forged)).refusal?.kind == "pinMismatch")
     }
 
-    /// The refusal shows the first chain, and a mismatch stays one.
+    /// The refusal shows the first chain, and remains a mismatch.
     @Test func aPinOfNeitherIsAMismatch() throws {
         let policy = SecurityPolicy(mode: .publicKey, pins: PinSet([try Pin(text: wrongPin, for: .publicKey)]))
         let refusal = try #require(try evaluate(policy, presented(issuer, cross)).refusal)
@@ -95,7 +95,7 @@ import Testing
         #expect(try evaluate(report, presented(issuer, cross)).report?.kind == "pinMismatch")
     }
 
-    /// The name constraint is the pinned root's own: the other root's chain may stand, but not its pin.
+    /// The name constraint is the pinned root's own: the other root's chain may be valid, but doesn't match the pin.
     @Test func aPinnedRootThatExcludesTheNameDoesNotVouchForIt() throws {
         typealias DER = PinproxyTestAuthority.DERWriter
         let excluding = DER.sequence(DER.value(0xA1, DER.sequence(DER.value(0x82, Array("api.test".utf8)))))

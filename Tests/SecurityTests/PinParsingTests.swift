@@ -85,7 +85,7 @@ import Testing
         digest.bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16, uppercase: true) }.joined(separator: ":")
     }
 
-    /// Whatever the text was copied from, the error has the line to write.
+    /// Whatever the source of the text, the error has the correct line.
     @Test(arguments: [
         digest.base64, "\(digest.base64.dropLast())", digest.hex, colons(digest), "sha256/\(digest.hex)",
         "SHA2-256(stdin)= \(digest.hex)",

@@ -42,7 +42,7 @@ import Testing
         bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 
-    /// Every usage, selector and matching type, against every place of the chain.
+    /// Every usage, selector and matching type, at every position of the chain.
     @Test(arguments: 0..<4, 0..<2)
     func everyKindOfRecord(_ usage: Int, _ selector: Int) throws {
         let mode = selector == 0 ? PinningMode.certificate : .publicKey

@@ -63,7 +63,7 @@ import Testing
 
     // MARK: Dates
 
-    /// The leaf's first and last second, both of which are valid (RFC 5280 section 4.1.2.5), and their neighbours.
+    /// The leaf's first and last second, still valid (RFC 5280 section 4.1.2.5), and their neighbours.
     static let edges: [(Int64, VerificationFailure.Reason?)] = [
         (now - 30 * day - 1, .notYetValid), (now - 30 * day, nil), (now + 30 * day, nil),
         (now + 30 * day + 1, .expired),

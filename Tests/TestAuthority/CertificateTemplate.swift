@@ -67,7 +67,7 @@ public struct CertificateTemplate: Sendable {
     }
 
     public enum KeyIdentifier: Sendable, Hashable {
-        /// SHA-1 of the key's bits, of the issuer's for the authority's identifier.
+        /// SHA-1 of the key's bits; of the issuer's for the authority's identifier.
         case right
         case none
         case wrong
@@ -125,8 +125,7 @@ public struct CertificateTemplate: Sendable {
         set { subject = newValue.map { [("2.5.4.3", $0)] } ?? [] }
     }
 
-    /// This template with as long a validity, its middle at the instant: for peers that look at the
-    /// machine's clock.
+    /// This template with the same lifetime, centred on the instant: for peers that use the machine's clock.
     public func valid(around instant: Int64) -> CertificateTemplate {
         let half = (notAfter - notBefore) / 2
         return with {

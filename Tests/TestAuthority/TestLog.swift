@@ -1,6 +1,6 @@
 import CPinproxyOpenSSL
 
-/// A Certificate Transparency log (RFC 6962) that promises whatever it is asked to.
+/// A Certificate Transparency log (RFC 6962) that issues any promise requested.
 public final class TestLog: Sendable {
     public let name: String
     let key: TestKey

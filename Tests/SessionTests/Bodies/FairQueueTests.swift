@@ -49,7 +49,7 @@ import Testing
     @Test func whoBringsMuchMakesRoomForOthers() {
         var queue = FairQueue<String>(capacity: 100, jobs: 10)
         for number in 1...10 { #expect(add("a\(number)", of: "a", to: &queue) == []) }
-        // A host's jobs don't make space for more of its own.
+        // A host can't evict its own jobs.
         #expect(add("a11", of: "a", to: &queue) == nil)
         #expect(add("b1", of: "b", to: &queue) == ["a10"])
         #expect(add("b2", of: "b", 20, to: &queue) == ["a9", "a8"])
