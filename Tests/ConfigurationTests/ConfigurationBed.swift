@@ -3,7 +3,7 @@ import PinproxyTestAuthority
 
 @testable import PinproxyConfiguration
 
-/// A directory of configuration files that goes with the test.
+/// A directory of configuration files that is deleted after the test.
 final class ConfigurationBed {
     let directory: String
 
@@ -45,8 +45,7 @@ final class ConfigurationBed {
         try Snapshot.load(path("pinproxy.yaml"), stateDirectory: path("state"))
     }
 
-    /// The problems of a load, one a line, without the directory. Warnings of a snapshot that was
-    /// made are problems too.
+    /// The problems of a load, one a line, without the directory. Warnings of a successful load are problems too.
     func problems() -> [String] {
         let problems: [Problem]
         do { problems = try load().warnings } catch { problems = error.problems }

@@ -16,7 +16,7 @@ import Testing
         #expect(!clients.admits(user: 0, processes: [Self.ci]))
         #expect(!clients.admits(user: 1000, processes: [Process(unit: "other.service", executable: "/usr/bin/git")]))
         #expect(!clients.admits(user: 1000, processes: [Process(unit: "ci.service", executable: "/usr/bin/curl")]))
-        // Any of those who hold the connection can send over it.
+        // Any process that holds the connection can send over it.
         #expect(
             !clients.admits(user: 1000, processes: [Self.ci, Process(unit: "ci.service", executable: "/usr/bin/sh")]))
     }

@@ -81,7 +81,7 @@ import Testing
             #expect((value.policy.requirements.minimumTLS == .tls13) == kind.contains("min_tls"))
             #expect((value.rules != nil) == kind.contains("response:"))
         }
-        // Each pin's policy is its own.
+        // Each entry has its own pin, and so its own policy.
         #expect(Set(entries.map(\.value.policy.digest)).count == count)
     }
 }

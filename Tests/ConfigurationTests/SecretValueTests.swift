@@ -2,18 +2,18 @@ import Testing
 
 @testable import PinproxyConfiguration
 
-/// Whatever stands in a file, and wherever: what a URL holds in confidence is in no problem.
+/// The secret part of a URL is in no error, wherever in the file it is written.
 @Suite struct SecretValueTests {
     private static let secret = "hunter2hunter2"
 
-    /// What people paste: a proxy's URL, with its mistakes, and a collector's.
+    /// What users paste: a proxy's URL, with typical mistakes, and a collector's.
     private static let urls = [
         "http://ada:\(secret)@p.test:1/?\(secret)", "http://ada:\(secret)@p.test:x", "ftp://\(secret)@p.test/",
         "http://ada:\(secret)%0a@p.test:1", "https://p.test/x y?token=\(secret)",
         "https://p.test/?m=a@b&token=\(secret)",
         "http://ada:\(secret) x@p.test:3128", "http://ada:\(secret)",
     ]
-    /// A file may be called so.
+    /// A file may have such a name.
     private static let pairs = ["ada:\(secret)@p.test:3128"]
 
     /// Files with the secret where a section, a list or a key belongs.

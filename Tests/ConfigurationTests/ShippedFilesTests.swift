@@ -36,7 +36,7 @@ import Testing
         #expect(shipped.defaultAction == defaults.defaultAction)
     }
 
-    /// The example of docs/rules.md, and the lines that it is said to be explained by.
+    /// The example of docs/rules.md, and the lines that are said to explain it.
     @Test func theDocumentedRulesWork() throws {
         let page = try shipped("../docs/rules.md")
         let start = try #require(page.range(of: "```yaml\n")).upperBound

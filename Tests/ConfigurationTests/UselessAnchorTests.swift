@@ -48,7 +48,7 @@ import Testing
             ])
     }
 
-    /// By the clock that is given, its last second included.
+    /// At the given time; its last second is valid.
     @Test func aRootThatHasExpired() throws {
         let files = ["old.pem": expired.pem]
         #expect(
@@ -90,7 +90,7 @@ import Testing
             ])
     }
 
-    /// Anchors are never silently fewer: a file without any is an error, with its place.
+    /// Anchors are never silently missing: a file without any is an error, with its place.
     @Test func anEmptyFile() throws {
         let bed = try ConfigurationBed([
             "pinproxy.yaml": "upstream:\n  trust: empty.pem\npins: null\n", "empty.pem": "",

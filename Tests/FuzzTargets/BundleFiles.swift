@@ -1,6 +1,6 @@
 import PinproxyBundles
 
-/// `policy.bundle`, its payloads, and what a verifier makes of them.
+/// `policy.bundle`, its payloads, and how a verifier handles them.
 enum BundleFiles {
     private static let now: Int64 = 1_800_000_000
 

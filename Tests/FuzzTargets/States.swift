@@ -1,9 +1,9 @@
 import PinproxyClients
 import PinproxySession
 
-/// State machines: a byte is an event. Whatever the order, they end once, and nothing follows the end.
+/// State machines: a byte is an event. In any order, they end once, and nothing follows the end.
 enum States {
-    /// `ExchangeStateTests` goes through every state with few retries; this with as many as there may be.
+    /// `ExchangeStateTests` visits every state with few retries; this uses as many as possible.
     static func exchange(_ bytes: [UInt8]) {
         var choices = Choices(bytes, count: 3)
         let limits = RetryRule.Limits(

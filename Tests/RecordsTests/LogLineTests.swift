@@ -5,7 +5,7 @@ import Testing
 
 @testable import PinproxyRecords
 
-/// The lines that programs and people read, byte for byte.
+/// The lines that programs and users read, byte for byte.
 @Suite struct LogLineTests {
     private func line(_ format: LogFormat, _ fill: (inout EventLineWriter) -> Void) -> String {
         var writer = EventLineWriter(format: format)
@@ -52,7 +52,7 @@ import Testing
         #expect(line(.journal) { $0.field("a", four) }.contains("PINPROXY_A=192.0.2.255:65535"))
     }
 
-    /// Plain bytes are written eight at a time: each byte, wherever it stands among them, comes out as it does alone.
+    /// Plain bytes are written eight at a time: each byte looks the same at every position as it does alone.
     @Test func whatNeedsAnEscapeIsFoundAnywhere() {
         func escaped(_ text: [UInt8]) -> [UInt8] {
             var line: [UInt8] = []

@@ -149,7 +149,7 @@ import Testing
         #expect(said != nil)
     }
 
-    /// A word is a number exactly if JSON has it as one.
+    /// A word is a number exactly if it is one in JSON.
     @Test(arguments: [
         ("0", true), ("-0", true), ("12", true), ("-1.5", true), ("1e400", true), ("1E-7", true), ("0.0", true),
         ("123456789012345678901234567890", true), ("0755", false), ("+1", false), (".5", false), ("1.", false),

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinproxySerialization
 
-/// Which header fields a request goes out with.
+/// The header fields that a request is sent with.
 @Suite struct HeaderEditTests {
     private func field(_ name: String, _ value: String, isSecret: Bool = false) throws -> HeaderField {
         HeaderField(name: try HeaderName(name), value: try HeaderValue(value, isSecret: isSecret))
