@@ -234,7 +234,7 @@ import Testing
         try anOwnEntryMayTighten("\(entry), \(theirs)}", "\(entry), \(own)}", weakness)
     }
 
-    /// Of several entries of the bundle, the one that would decide counts.
+    /// Of several entries of the bundle, only the deciding one counts.
     @Test(arguments: [
         (
             ["{match: \"**.test\", action: deny}", "{match: a.test, pinning: public-key, pins: [P0, P1]}"],

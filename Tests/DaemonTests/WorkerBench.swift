@@ -12,8 +12,8 @@ import Testing
 
 @testable import PinproxyDaemon
 
-/// Two workers and their acceptor, without the daemon's signals, in the test's own process: so that one of them can be
-/// held up.
+/// Two workers and their acceptor in the test's own process, without the daemon's signals, so that a worker can be
+/// blocked.
 final class WorkerBench {
     let workers: [WorkerThread]
     let port: UInt16

@@ -2,7 +2,7 @@ import Testing
 
 @testable import PinproxyDaemon
 
-/// Whom a client is handed to.
+/// Which worker a client is handed to.
 @Suite struct WorkerChoiceTests {
     private func picks(_ times: Int, _ loads: [(waiting: Int, clients: Int)]) -> [Int] {
         var choice = WorkerChoice()

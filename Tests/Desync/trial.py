@@ -36,7 +36,7 @@ class Stream:
             self.messages, self.ending = [], SILENT
             reader.used["first byte of a tunnel"] = 1
         self.used = reader.used
-        #: Without the end of this side only where the proxy or the last response ends it.
+        #: This side may keep the connection open only if the proxy or the last response closes it.
         self.ends = ends or self.ending == "incomplete" or any(m.is_own for m in self.messages)
 
     @property
@@ -71,7 +71,7 @@ class Stream:
         """
         reader, at, was_refused = Reader(KNOWN), 0, False
         for number, message in enumerate(self.messages):
-            # The reader may have refused a message before all of it came: that ends the connection.
+            # The reader may have refused a message before all of it arrived: that closes the connection.
             if was_refused and at == len(data):
                 return None
             try:
@@ -129,7 +129,7 @@ class Trial:
         self.tunnelled = tunnelled
         self.readers = readers
         self.number = 0
-        #: Of HTTP/2 (http2_trial.py).
+        #: The HTTP/2 trial (http2_trial.py).
         self.others = None
         self.counts = collections.Counter()
         self.known = collections.Counter()
@@ -202,7 +202,7 @@ class Trial:
         """What is wrong, as lines."""
         origin.seen = []
         recorder = origin if is_strict else self.recorder
-        # That behind nginx is another.
+        # The recorder behind nginx is another one.
         recorder = getattr(origin, "recorder", recorder)
         recorder.refused, recorder.responses = [], {}
         clients = [stream.client(self.loop, self.proxy) for stream in streams]
@@ -254,7 +254,7 @@ class Trial:
     def prepare(self, count):
         """Responses at the recorder. By target: what the model expects for a method."""
         self.recorder.responses = {}
-        #: By target: the body that was whole before what is wrong came.
+        #: By target: the complete body before the defect.
         self.whole = {}
         targets = []
         share = self.random.choice([0, 0.02, 0.05, 0.1])
@@ -327,7 +327,7 @@ class Trial:
             try:
                 answer = reader.response(data, method, at, is_client=True)
             except (Incomplete, Refused) as error:
-                # A response that broke off is cut where it broke.
+                # An interrupted response is cut where it broke.
                 return (
                     None
                     if isinstance(wanted, str) and isinstance(error, Incomplete)

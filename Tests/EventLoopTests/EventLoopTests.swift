@@ -170,7 +170,7 @@ import Testing
     }
 }
 
-/// The number of descriptors of this process that `/proc` describes so.
+/// The number of this process's descriptors with this description in `/proc`.
 func openDescriptors(ofKind kind: String) -> Int {
     guard let directory = opendir("/proc/self/fd") else { return 0 }
     defer { closedir(directory) }
@@ -188,7 +188,7 @@ func openDescriptors(ofKind kind: String) -> Int {
     return count
 }
 
-/// A thread that can be waited for.
+/// A thread that can be joined.
 final class PosixThread {
     private var thread = pthread_t()
     private final class Body {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinproxyEventLoop
 
-/// Against a real name server, dnsmasq: what a scripted one over UDP can't show. No hosts file has these names.
+/// Against a real name server, dnsmasq, for what a scripted one over UDP can't show. No hosts file has these names.
 @Suite struct ResolverOverTCPTests {
     private func resolve(_ name: String, with options: [String]) throws -> Result<[IPAddress], ResolutionError> {
         let server = try Dnsmasq(options)
@@ -22,7 +22,7 @@ import Testing
     }
 
     @Test func anAnswerTooLongForUDPComesOverTCPWhole() throws {
-        // 16 bytes each: more than the 512 bytes of an answer over UDP can hold.
+        // 16 bytes each: more than an answer of 512 bytes over UDP can hold.
         let records = (1...100).map { "--host-record=many.name-server.test,198.51.100.\($0)" }
         let addresses = try resolve("many.name-server.test", with: records).get()
         #expect(Set(addresses.map(\.description)) == Set((1...100).map { "198.51.100.\($0)" }))

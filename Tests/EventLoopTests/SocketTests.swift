@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test func aRefusedConnectionLeavesItsErrorOnTheSocketOnce() throws {
-        // Bound and not listening: nobody else can get the port meanwhile.
+        // Bound, which keeps others off the port, but not listening.
         let holder = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { _ = close(holder) }
         let any = SocketAddress(ip: try #require(IPAddress("127.0.0.1")), port: 0)

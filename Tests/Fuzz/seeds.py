@@ -453,7 +453,7 @@ write(
     + bytes(4)
     + b"\1\2\3\4",
 )
-# The images of the tests of serializers.
+# The images from the serializers' tests.
 images = (pathlib.Path(__file__).parent.parent / "TestBodies" / "ImageSeeds.swift").read_text()
 for name, data in re.findall(r'Seed\(\s*"([^"]+)",[^"]*"""([^"]+)"""', images):
     if len(data) < 6000:
@@ -856,7 +856,7 @@ for kind, data, commands in [
     write("http2-client", kind, data, choices(3 if commands else 1, commands))
 
 
-# Whole connections: the client's bytes, then each origin's, then choices. The last byte says who speaks HTTP/2.
+# Whole connections: the client's bytes, then each origin's, then choices. The last byte chooses who speaks HTTP/2.
 def message(name, *parts, speaks=0, ending=3):
     write("http2-connection", name, NEXT.encode().join(parts), bytes([0, ending, 1, 3, speaks]))
 
@@ -1001,7 +1001,7 @@ write("bundle", "root", root(1), b"\1")
 write("bundle", "policy", policy, b"\2")
 write("bundle", "timestamp", stamp, b"\3")
 
-# Answers of a collector (OTLP): a partial success with a count and a message, empty ones, and Retry-After.
+# Responses of a collector (OTLP): a partial success with a count and a message, empty ones, and Retry-After.
 write("collector-answer", "rejected", b"\x0a\x0b\x08\x07\x12\x07too old", b"\0")
 write("collector-answer", "empty", b"\x0a\x00", b"\1")
 write("collector-answer", "unknown", b"\x10\x07\x19" + bytes(8) + b"\x25" + bytes(4), b"\0")

@@ -5,7 +5,7 @@ import PinproxyHTTPWire
 import PinproxySession
 import Synchronization
 
-/// A whole client connection: the input decides what both sides send, in which pieces and turns.
+/// A whole client connection: the input decides what both sides send, and how it is split into pieces and turns.
 ///
 /// The input has the client's bytes, then the answer of each upstream connection, after lines `--- next`.
 enum Connections {

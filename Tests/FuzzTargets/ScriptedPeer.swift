@@ -163,7 +163,7 @@ final class ScriptedPeer {
 }
 
 extension TLSResult<Int> {
-    /// Nil: no more moves in that direction.
+    /// Nil: nothing further moves in that direction.
     fileprivate var count: Int? {
         switch self {
         case .complete(let count): count

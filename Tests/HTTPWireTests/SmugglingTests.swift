@@ -1,8 +1,7 @@
 import PinproxyHTTPWire
 import Testing
 
-/// Messages that two parsers have been known to read in two ways: each must be refused, for the
-/// reason that stands beside it.
+/// Messages known to be read differently by two parsers: each must be refused, for the reason beside it.
 @Suite struct SmugglingTests {
     @Test(arguments: [
         // Framing.

@@ -50,7 +50,7 @@ import Testing
         #expect(answer[3] == 0x80 | code && answer.suffix(12) == Self.question("a.test", type: 1).suffix(12))
     }
 
-    /// The code of an answer to it; nil: it gets none.
+    /// The code of an answer to it; nil: there is no answer.
     private func code(_ bytes: [UInt8]) -> UInt8? {
         guard case .answer(let answer) = NameMessage.parse(bytes) else { return nil }
         return answer[3] & 15
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    /// A resolver says more of itself after the question (EDNS).
+    /// A resolver adds information after the question (EDNS).
     @Test func whatFollowsIsPassedOver() throws {
         let edns: [UInt8] = [0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0]
         var bytes = Self.question("a.test", type: 1) + edns

@@ -67,7 +67,7 @@ import Testing
         #expect(try SocketTable().peer(of: accepted.raw, from: peer)?.inode == inode(client.raw))
     }
 
-    /// The kernel says of a closed socket that it is root's, and tells of the listener where there is no connection.
+    /// The kernel reports a closed socket as root's, and the listener where there is no connection.
     @Test func knowsNobodyWhoHasClosed() throws {
         let table = try SocketTable()
         let listener = try listen()
@@ -80,13 +80,13 @@ import Testing
             accepted = Descriptor(owning: dup(connection.accepted.raw))
         }
         #expect(table.peer(of: accepted.raw, from: source) == nil)
-        // From another port than it came from: as if the kernel had been asked too late.
+        // From another port than it came from, as if the kernel had been asked too late.
         let other = try connect(to: listener)
         #expect(
             table.peer(of: other.accepted.raw, from: SocketAddress(ip: address.ip, port: other.source.port ^ 1)) == nil)
     }
 
-    /// A client resets its connection, and another takes its port: what the first has sent is not the second's.
+    /// A client resets its connection, and another takes its port: the first one's data isn't the second's.
     @Test func isNotMisledByAPortThatIsUsedAgain() throws {
         let table = try SocketTable()
         let listener = try listen()
@@ -149,8 +149,8 @@ import Testing
 
     // MARK: Processes
 
-    /// Another test's child holds all that this process does, between its fork and its exec: it is looked for again
-    /// then.
+    /// Between fork and exec, another test's child holds everything that this process does: the search is then
+    /// repeated.
     private func holders(_ descriptor: CInt, count: Int) -> [LocalProcess] {
         var found: [LocalProcess] = []
         for _ in 0..<1000 {
@@ -163,7 +163,7 @@ import Testing
     @Test func findsTheProcess() throws {
         let listener = try listen()
         let connection = try connect(to: listener)
-        // Twice, as a program that has duplicated it.
+        // Twice, as in a program that has duplicated it.
         let copy = Descriptor(owning: dup(connection.client.raw))
         let found = holders(copy.raw, count: 1)
         #expect(found.map(\.id) == [getpid()])
@@ -177,7 +177,7 @@ import Testing
     }
 
     /// The search of a user's descriptors stops at a limit, whether the process is traceable or not. One case at a
-    /// time: the limit is the user's.
+    /// time, since the limit is per user.
     @Test(.enabled(if: geteuid() == 0, "needs root, to be another user"), .serialized, arguments: [true, false])
     func looksAtNoMoreThanALimitOfOneUsers(isTraceable: Bool) throws {
         let program = """
@@ -205,7 +205,7 @@ import Testing
         let whole = ProcessTable.holders(of: Set(inodes))
         #expect(Set(whole.processes.keys) == Set(inodes) && whole.overlooked.isEmpty)
         let part = ProcessTable.holders(of: Set(inodes), limit: 100)
-        // Other users of this machine may have as many.
+        // Other users of this machine may have just as many.
         #expect(Set(part.processes.keys) == [inodes[0]] && part.overlooked.contains(65533))
     }
 

@@ -98,7 +98,7 @@ class Attempt:
             try:
                 return self.wait(process, before)
             finally:
-                # With the first process of its namespace all others end, wherever they are.
+                # All other processes of its namespace end with the first, wherever they are.
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()

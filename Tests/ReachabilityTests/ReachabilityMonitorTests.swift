@@ -2,7 +2,7 @@ import PinproxyReachability
 import Synchronization
 import Testing
 
-/// The library's face, as a program sees it.
+/// The library's API, as a program uses it.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, NetworkNamespace.why))
 struct ReachabilityMonitorTests {
     @Test(.timeLimit(.minutes(5))) func tellsByClosureSequenceAndValue() async throws {

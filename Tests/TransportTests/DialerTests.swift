@@ -24,7 +24,7 @@ import Testing
     @Test func aRefusalLeadsToTheNextAddressWithoutTheDelay() throws {
         let refusing = try RefusingPort()
         let listener = try Listener("127.0.0.1")
-        // With the delay of an hour the watchdog would end it.
+        // With a delay of an hour the watchdog would end it.
         let dialed = try Dial(to: [refusing, listener], delay: Self.hour).result.get()
         #expect(dialed.address == listener.address)
     }
@@ -42,7 +42,7 @@ import Testing
         let dial = try Dial(
             to: [silent, refusing], delay: 0,
             started: { loop in
-                // Makes room in the queue: the kernel repeats the SYN after a second.
+                // Makes space in the queue: the kernel repeats the SYN after a second.
                 silent.drain()
             })
         #expect(try dial.result.get().address == silent.address)
@@ -181,7 +181,7 @@ private final class Listener: Target {
     }
 }
 
-/// A port that nobody listens at, and nobody else can get.
+/// A port that nobody listens on, and nobody else can get.
 private final class RefusingPort: Target {
     let address: SocketAddress
     private let socket: Descriptor
