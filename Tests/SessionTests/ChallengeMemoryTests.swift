@@ -132,7 +132,7 @@ import Testing
         #expect(Self.field("uri", of: second) == "/elsewhere")
         #expect(Self.field("opaque", of: second) == "o")
         #expect(Self.field("cnonce", of: second) != Self.field("cnonce", of: first))
-        // Another exchange is asked with the same nonce.
+        // Another exchange gets a challenge with the same nonce.
         #expect(Self.field("nc", of: answer(text)) == "00000003")
         #expect(Self.field("nc", of: unasked()) == "00000004")
     }
@@ -226,7 +226,7 @@ import Testing
         #expect(answer("Basic realm=\(String(repeating: "z", count: 10_000))") != nil)
     }
 
-    /// A1 stays what the first nonces made it (RFC 7616 section 3.4.2).
+    /// A1 keeps the values of the first nonces (RFC 7616 section 3.4.2).
     @Test func aSessionOutlivesItsNonce() throws {
         let first = try #require(answer("Digest realm=x, nonce=n, qop=auth, algorithm=SHA-256-sess"))
         accept(first, info: #"nextnonce="m""#)

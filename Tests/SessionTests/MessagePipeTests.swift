@@ -222,7 +222,7 @@ struct Unexpected: Error { let text: String }
             } else {
                 try #require(outcome == "waiting" || outcome == "ended")
             }
-            // What was received, and what is written in chunks or joined with a head.
+            // One slab for received data, and one for data written in chunks or joined with a head.
             try #require(wires.slabs.inUse <= 2)
         }
         arrived += wires.arrived()

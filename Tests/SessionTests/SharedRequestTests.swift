@@ -28,7 +28,7 @@ import Testing
 
     @Test func namesOrderAndCaseDoNotCount() throws {
         #expect(try fields("A: 1\r\nb: 2") == fields("B: 2\r\na: 1"))
-        // But the order of one name's values does, and what is in them.
+        // But the order of one name's values matters, and so do their contents.
         #expect(try fields("A: 1\r\nA: 2") != fields("A: 2\r\nA: 1"))
         #expect(try fields("A: x") != fields("A: X"))
         #expect(try fields("A: 1\r\nA: 2") != fields("A: 1, 2"))

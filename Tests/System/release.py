@@ -19,8 +19,7 @@ PACKAGES = ["build-essential", "git", "libcurl4-openssl-dev", "libncurses6", "li
 # This machine's settings for registries.
 SETTINGS = ["/etc/pip.conf", "/etc/resolv.conf"]
 AUTHORITIES = pathlib.Path("/usr/local/share/ca-certificates")
-# In separate namespaces. The root is changed by pivot_root(2): in one that chroot(2) changed nobody may make a user
-# namespace.
+# In separate namespaces. The root is changed by pivot_root(2), since chroot(2) would prevent user namespaces inside.
 ENTER = """
 set -e
 root=$1 directory=$2

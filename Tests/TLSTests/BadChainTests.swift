@@ -160,7 +160,7 @@ import Testing
         let isParsed = bits < 65_536
         #expect(
             outcome(leaf.der, [issuer.der]) == (bits <= 8192 ? .accepted : isParsed ? .refused(.weakKey) : .unparsed))
-        // An issuer's key has to be calculated with.
+        // An issuer's key of this size would have to verify a signature.
         let authority = try root.issue(.intermediate("Large").with { $0.publicKeyDER = key })
         let below = try HeldCertificate.selfSigned(
             .root("Large").with {

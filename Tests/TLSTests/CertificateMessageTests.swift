@@ -81,7 +81,7 @@ import Testing
         #expect(CertificateMessage(message.span, isTLS13: isTLS13).objection?.hasPrefix("certificate 2 of 3 ") == true)
         for count in 0..<message.count {
             let prefix = Array(message[..<count])
-            // The list is longer than what there is.
+            // The list is longer than the data.
             #expect(CertificateMessage(prefix.span, isTLS13: isTLS13).objection == nil)
         }
         #expect(

@@ -216,7 +216,7 @@ import PinproxyTransport
         #expect(bench.slabsInUse == 0)
     }
 
-    /// Whatever comes while it is suspended waits, and the half-closed relay's time as well.
+    /// Data that arrives during a suspension waits, and so does the half-closed relay's time-out.
     @Test func suspendedItMovesNothingAndResumedItLosesNothing() throws {
         let bench = try Bench()
         bench.start()

@@ -90,7 +90,7 @@ import PinproxyTransport
         let target = try bench.target(port: peer.port, policy: policy)
         let connection = try bench.connect(to: target).get()
         #expect((connection.validUntil == end) == (action == .deny))
-        // TLS 1.3 brings its sessions with the first read.
+        // TLS 1.3 delivers its sessions with the first read.
         #expect(bench.receive(on: connection) == "hello")
         connection.close()
         #expect((bench.sessions.take(for: target.key, at: end) == nil) == (action == .deny))

@@ -50,7 +50,7 @@ final class HTTP2Bench {
         return (upstream, served)
     }
 
-    /// An exchange over what the origin leases.
+    /// An exchange over a connection leased from the origin.
     func ask(_ request: String = "GET / HTTP/1.1", body: PieceSource? = nil) throws -> MemoryDownstream {
         let downstream = try MemoryDownstream(request, session: session)
         if let body { downstream.requestBody = body } else { downstream.body.isEnded = true }
