@@ -1,48 +1,47 @@
 # make run    the proxy in the foreground, with config/pinproxy.yaml
-# make install  the release, its configuration and its systemd units below $(DESTDIR)$(PREFIX), /usr if nothing
-#             else is said, and $(DESTDIR)$(SYSCONFDIR), /etc
+# make install  the release, its configuration and its systemd units below $(DESTDIR)$(PREFIX), by default
+#             /usr, and $(DESTDIR)$(SYSCONFDIR), by default /etc
 # make deb    the Debian package, in .build/deb
-# make unit   the tests of the rooms below the commands, which start no proxy; RELEASE=trixie: inside a Debian 13
-# make test   every test, and test-system of this release where that can be done; ONLY=StreamingTests: that suite alone;
-#             with RELEASE=trixie inside a Debian 13 that is made for it; with SANITIZE=address under the address
-#             sanitizer, with CONFINED=yes under the unit's filter of system calls (docs/testing.md)
-# make test-system  the Debian package, installed, used, upgraded and purged on a booted Debian 12 and 13, and a machine
-#             that goes from one to the other (docs/testing.md); RELEASE=bookworm or trixie: that one alone
-# make lint   the style of Swift, Python and shell (.swift-format, .ruff.toml), which make format mostly corrects, and
-#             links between the pages of docs/
-# make site   the pages of docs/ with a search, and the man pages and the library's reference as far as they have been
-#             made, in .build/site
+# make unit   the tests of the modules below the commands, which start no proxy; RELEASE=trixie: inside a Debian 13
+# make test   every test, and test-system of this release where possible; ONLY=StreamingTests: that suite alone;
+#             RELEASE=trixie: inside a new Debian 13; SANITIZE=address: under the address sanitizer; CONFINED=yes: under
+#             the unit's system call filter (docs/testing.md)
+# make test-system  the Debian package, installed, used, upgraded and purged on a booted Debian 12 and 13, and on a
+#             machine upgraded from one to the other (docs/testing.md); RELEASE=bookworm or trixie: that one alone
+# make lint   the style of Swift, Python and shell (.swift-format, .ruff.toml), and links between pages of docs/; make
+#             format corrects most of it
+# make site   the pages of docs/ with a search, the man pages and the library's reference, in .build/site
 # make test-clients  every program of docs/clients.md against the proxy; writes that page's table (docs/testing.md)
 # make test-library  a package that depends on the library and on AsyncHTTPClient, swift-nio and others, built and run
 # make test-programs  some 320 programs of a whole Debian 12 under `pinproxy exec`; writes docs/programs.md; ONLY=name:
 #             that one, or several (docs/testing.md)
 # make fuzz   every parser and state machine that reads a peer's bytes, under libFuzzer and the address sanitizer,
-#             TIME=60 seconds each; TARGET=name: one of them. make fuzz-minimize merges what was found into
+#             TIME=60 seconds each; TARGET=name: one of them. make fuzz-minimize merges the findings into
 #             Tests/Fuzz/Corpus (docs/testing.md)
 
 # make desync  mutated requests and responses through the release, against a strict model and real readers
-#             (docs/testing.md); COUNT=1000000 messages, SEED= and LANES= of a run before
-# make bench  processor time per request, beside nginx, HAProxy, Squid and mitmproxy; start; rules; the table of hosts
-#             (see Benchmarks/README.md). QUICK=yes: two minutes of it
-# make bench-many  10,000 clients with upstream connections, 5,000 connections in one go, too few descriptors; what each
-#             client holds of the memory; one worker and two; honest clients beside a thousand slow ones
-# make soak   COUNT=1000000 exchanges while origin, network, name server, disk, clock and the proxy itself break at
-#             random, SEED= and LANES= of a run before (docs/testing.md); then a million exchanges and ten thousand
-#             reloads: memory has to stay as it is
-# make fleet  MACHINES=200 proxies that take their policy from a signed bundle: a bad one is found by a tenth of them
-#             and taken back; what a machine costs the server (docs/testing.md)
-# make faults faults planted in the sources, one at a time, and which test sees each: two hours
-# make bench-check  instructions and allocations of the inner loop, against those that are expected; WRITE=yes expects
-#             what is counted now
+#             (docs/testing.md); COUNT=1000000 messages; SEED= and LANES= repeat a run
+# make bench  processor time per request, compared with nginx, HAProxy, Squid and mitmproxy; start; rules; the table of
+#             hosts (see Benchmarks/README.md). QUICK=yes: two minutes of it
+# make bench-many  10,000 clients with upstream connections, 5,000 connections at once, too few descriptors; memory per
+#             client; one worker and two; honest clients beside a thousand slow ones
+# make soak   COUNT=1000000 exchanges while origin, network, name server, disk, clock and the proxy itself fail at
+#             random; SEED= and LANES= repeat a run (docs/testing.md). Then a million exchanges and ten thousand
+#             reloads, during which memory must not grow
+# make fleet  MACHINES=200 proxies that take their policy from a signed bundle: a tenth of them detects a bad one,
+#             which is withdrawn; what a machine costs the server (docs/testing.md)
+# make faults faults planted in the sources, one at a time, and the test that detects each: two hours
+# make bench-check  instructions and allocations of the inner loop, compared with the expected ones; WRITE=yes saves the
+#             current ones
 #
-# Each does its own set-up on Debian 12 or 13 with a Swift toolchain, as root or with sudo, says what it
-# installs, and does nothing twice.
+# Each target sets itself up on Debian 12 or 13 with a Swift toolchain, as root or with sudo. It lists what it installs.
+# Running it again is harmless.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-# Names of packages that are the same on both releases, and bring what differs: the -dev packages depend on the
-# libraries that are loaded at run time (libavif15, libavif16), default-jdk-headless on the release's Java.
+# Package names that both releases have. The packages depend on whatever differs: -dev packages on the libraries that
+# are loaded at run time (libavif15, libavif16), default-jdk-headless on the release's Java.
 TO_BUILD := git pkg-config libevent-dev libssl-dev libc-ares-dev libsystemd-dev libcrypt-dev \
 	libidn2-dev libpsl-dev libmnl-dev libnghttp2-dev libseccomp-dev libsqlite3-dev libyaml-dev libxml2-dev zlib1g-dev \
 	libbrotli-dev libzstd-dev libpng-dev \
@@ -50,13 +49,13 @@ TO_BUILD := git pkg-config libevent-dev libssl-dev libc-ares-dev libsystemd-dev 
 # A machine without a toolchain needs the libraries of these packages (those without -dev) and the next. The
 # package's dependencies are found while it is built (debian/rules).
 TO_RUN := ca-certificates publicsuffix
-# The rooms' tests start these.
+# The modules' tests start these.
 TO_TEST_ROOMS := ca-certificates curl dnsmasq-base git iproute2 nodejs openssl publicsuffix python3
 TO_TEST := nginx lighttpd lighttpd-mod-openssl openssl curl wget python3 python3-venv nodejs dnsmasq-base patch \
 	ca-certificates publicsuffix iproute2 faketime libnss3-tools fish zsh tcsh libwww-perl liblwp-protocol-https-perl \
 	prometheus chromium chromium-driver haproxy socat groff-base nghttp2-client nghttp2-server proxychains4 \
 	buildah uidmap
-# What `make test-clients` tries besides.
+# The other clients that `make test-clients` tries.
 TO_TEST_CLIENTS := aria2 lftp git-lfs mercurial subversion composer python3-pip libio-socket-ssl-perl ruby \
 	php-cli php-curl \
 	default-jdk-headless golang-go lynx w3m maven yarnpkg skopeo firefox-esr
@@ -69,14 +68,15 @@ TO_SITE := python3 mandoc
 TO_BENCH := nginx openssl haproxy squid-openssl wrk nghttp2-client nghttp2-proxy proxychains4 python3 \
 	python3-venv dnsmasq-base
 
-# The rooms call each other for every request: without this, generic code isn't specialised across
-# them, which costs 6 % more processor time a request (measured, keep-alive).
+# Modules call each other for every request: without this, generic code isn't specialised across them, which costs 6 %
+# more processor time a request (measured, keep-alive).
 RELEASE_FLAGS := -Xswiftc -cross-module-optimization
-# What the loader fills in is read-only from then on, and listed in a tenth of the room: what it reads stays in memory
-# (1.2 MB). The Swift runtime's own options export every function, which keeps them all (0.9 MB).
+# Relocated data becomes read-only after loading. Relocations are packed into a tenth of the space, since the pages that
+# the loader reads stay in memory (1.2 MB). The Swift runtime's own options export every function, which keeps them all
+# (0.9 MB).
 RELEASE_FLAGS += -Xlinker -z -Xlinker now -Xlinker -z -Xlinker pack-relative-relocs -Xlinker --no-export-dynamic
 RELEASE_FLAGS += -Xswiftc -ld-path=$(CURDIR)/.ci/link
-# The Swift runtime and its libraries go into the program: it runs on machines that have none.
+# The Swift runtime and its libraries go into the program: it runs on machines without them.
 STATIC := --static-swift-stdlib
 PROGRAM := .build/release/pinproxy
 MANUAL := .build/manual
@@ -94,15 +94,15 @@ SITE_PYTHON := .build/site-python
 CLIENTS := .build/clients
 CLIENT_REQUIREMENTS := Tests/IntegrationTests/Peers/clients.txt
 
-# A room that imports what it doesn't declare is an error (Package.swift).
+# A module that imports what it doesn't declare is an error (Package.swift).
 CHECKED := --explicit-target-dependency-import-check error
 
-# Tests at one time. Each of the whole proxy starts several programs: without a bound a machine with few
-# processors has hundreds of them at once, and every time-out strikes.
+# The number of concurrent tests. Those of the whole proxy start several programs each: without a limit a machine with
+# few processors would run hundreds of them at once, and every time-out would expire.
 AT_ONCE := $(shell expr 4 '*' $$(nproc))
 
-# A build of its own for each sanitizer. The proxies that the tests start are built with it too, and get the same
-# options: what is found there fails the test that started them.
+# A separate build for each sanitizer. The proxies that tests start are built with it too, and get the same options: a
+# finding there fails the test that started them.
 ifdef SANITIZE
 SANITIZED := --sanitize=$(SANITIZE) --scratch-path .build-$(SANITIZE)
 AT_ONCE := $(shell expr 2 '*' $$(nproc))
@@ -110,13 +110,13 @@ export ASAN_OPTIONS ?= detect_leaks=0:detect_stack_use_after_return=1:strict_str
 export LSAN_OPTIONS ?= suppressions=$(CURDIR)/Tests/leaks.txt:print_suppressions=0
 endif
 
-# The proxies that tests start may call what the unit lets the service call, and are ended if they call more.
+# The proxies that tests start may make the system calls that the unit allows, and are killed if they make others.
 ifdef CONFINED
 TO_TEST += python3-seccomp systemd
 export PINPROXY_TEST_LAUNCHER := /usr/bin/python3 $(CURDIR)/Tests/System/confined.py $(CURDIR)/systemd/pinproxy.service
 endif
 
-# This machine's Debian. For another one things are built inside it, into .build-NAME.
+# This machine's Debian. Builds for another one run inside it, into .build-NAME.
 HERE := $(shell . /etc/os-release && echo $$VERSION_CODENAME)
 RELEASES := bookworm trixie
 in = $(if $(filter-out $(HERE),$(1)),python3 -B Tests/System/release.py $(1) )
@@ -135,7 +135,7 @@ release:
 		"machine. Later ones take what has changed. Swift counts the steps, as [12/190]; the last ones are the longest."
 	swift build -c release --product pinproxy $(STATIC) $(RELEASE_FLAGS)
 
-# Files of yours below $(SYSCONFDIR) are left as they are.
+# Existing files below $(SYSCONFDIR) are kept.
 install: release
 	install -D -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/pinproxy
 	strip $(DESTDIR)$(PREFIX)/bin/pinproxy
@@ -146,7 +146,7 @@ install: release
 	for unit in systemd/*.service systemd/*.socket; do \
 		[ ! -e $$unit ] || sed -e 's,/usr/bin/pinproxy,$(PREFIX)/bin/pinproxy,' -e 's,/etc/pinproxy,$(SYSCONFDIR)/pinproxy,' \
 		$$unit > $(DESTDIR)$(UNITDIR)/$${unit##*/}; done
-	@# The unit of further instances is that of the first, with files and directories of their own.
+	@# The unit of further instances is the first one's, with separate files and directories.
 	sed -e 's,pinproxy/pinproxy[.]yaml,pinproxy/%i.yaml,' -e 's,^StateDirectory=pinproxy$$,&-instances/%i,' \
 		-e 's,^RuntimeDirectory=pinproxy$$,&-%i,' -e 's,/run/pinproxy/,/run/pinproxy-%i/,' -e 's,^Description=.*,& (%i),' \
 		$(DESTDIR)$(UNITDIR)/pinproxy.service > $(DESTDIR)$(UNITDIR)/pinproxy@.service
@@ -175,7 +175,7 @@ manual: release
 	$(PROGRAM) --experimental-dump-help | python3 -B docs/commands.py $(MANUAL)/pages/pinproxy.1
 	python3 -B docs/manual.py config/pinproxy.yaml config/pins.yaml $(MANUAL)/pages
 
-# The package. An error or a warning of lintian that debian/pinproxy.lintian-overrides doesn't explain is a failure.
+# The package. Errors and warnings of lintian fail, unless debian/pinproxy.lintian-overrides explains them.
 deb: release
 	@.ci/install-packages $(TO_PACKAGE)
 	rm -rf .build/deb
@@ -187,7 +187,7 @@ deb: release
 
 test: $(if $(SANITIZE)$(CONFINED)$(ONLY),,test-system-$(or $(RELEASE),$(HERE))) suite
 
-# The test targets that have the suites of ONLY, which may be a regular expression: no others are built.
+# The test targets with the suites of ONLY, which may be a regular expression: no others are built.
 ifdef ONLY
 override WANTED := $(sort $(shell grep -rlE '\b(struct|class|extension|enum) ($(ONLY))\b' Tests --include='*.swift' | \
 	cut -d/ -f2 | grep 'Tests$$'))
@@ -195,7 +195,7 @@ $(if $(WANTED),,$(error There is no suite "$(ONLY)" below Tests))
 export PINPROXY_TESTS := $(WANTED)
 endif
 
-# What depends on the program or starts it is left out.
+# Targets that depend on the program or start it are left out.
 ROOMS := Addresses EventLoop TLS HTTPWire Caching HTTP2 Security Serialization DiskStore Reachability LocalPeers \
 	Transport Isolation Session Bundles Configuration Records Clients Daemon
 ifneq ($(filter-out $(HERE),$(RELEASE)),)
@@ -210,7 +210,7 @@ unit:
 	swift test --skip-build --experimental-maximum-parallelization-width $(AT_ONCE)
 endif
 
-# What the release, its package and the rooms' tests need.
+# What the release, its package and the modules' tests need.
 packages:
 	@.ci/install-packages $(TO_BUILD) $(TO_RUN) $(TO_PACKAGE) $(TO_TEST_ROOMS)
 
@@ -224,8 +224,7 @@ suite: $(PYTHON)/installed
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST)
 	python3 -B Tests/Faults/plant.py --check
 	swift build --build-tests $(CHECKED) $(SANITIZED)
-	@# What failed is said once more at the end, where a log that was cut short still has it, with the runner's
-	@# closing line.
+	@# Failures are repeated at the end, with the runner's last line: a truncated log still has them there.
 	swift test --skip-build $(SANITIZED) $(ONLY:%=--filter '%') $(SKIP:%=--skip %) \
 		--experimental-maximum-parallelization-width $(AT_ONCE) |& tee .build/tests.log || \
 		{ awk '/^(◇|✔|✘) / { n = /^✘ Test .* recorded an issue/ ? 30 : 0 } n-- > 0' .build/tests.log | cut -c 1-400; \
@@ -246,7 +245,7 @@ test-library:
 	swift build --build-tests
 	PINPROXY_TEST_LIBRARY=yes swift test --skip-build --filter ConsumerTests
 
-# Each program under `pinproxy exec`, inside a Debian of its own. ONLY has names that a shell needn't quote.
+# Each program under `pinproxy exec`, inside a new Debian. ONLY has names that a shell needn't quote.
 test-programs: release
 	@.ci/install-packages python3 debootstrap
 	python3 -B Tests/Programs/run.py $(PROGRAM) $(if $(ONLY),--only '$(ONLY)')
@@ -271,7 +270,7 @@ site: $(SITE_PYTHON)/installed
 	rm -rf $(SITE) $(SITE)-pages
 	mkdir -p $(SITE)/reference
 	@[ -e $(MANUAL)/pages ] || echo "Without the man pages: make manual"
-	@if [ -e .ci/reference ] && [ -e .build/debug/Modules ]; then .ci/reference $(SITE)/reference; \
+	@if [ -e .build/debug/Modules ]; then .ci/reference $(SITE)/reference; \
 		else echo "Without the library's reference: swift build"; fi
 	/usr/bin/python3 -B .ci/site/beside.py $(SITE)/reference
 	/usr/bin/python3 -B .ci/site/sources.py $(SITE)-pages
@@ -280,7 +279,7 @@ site: $(SITE_PYTHON)/installed
 	/usr/bin/python3 -B .ci/site/check.py $(SITE)
 	@echo "$(SITE)/index.html"
 
-# Writes what `make lint` asks for, as far as the formatters know it.
+# Fixes what `make lint` reports, as far as the formatters can.
 format: $(PYTHON)/installed
 	swift format format --in-place --recursive --parallel Package.swift Sources Tests Benchmarks
 	$(PYTHON)/bin/ruff format --no-cache --quiet .
@@ -289,7 +288,7 @@ faults: $(PYTHON)/installed
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST)
 	python3 -B Tests/Faults/plant.py
 
-# The fuzzer's runtime and the sanitizer go into a build of their own; the default linker can't link them.
+# A separate build with the fuzzer's runtime and the sanitizer, which the default linker can't link.
 FUZZ_BUILD := PINPROXY_FUZZ=1 swift build -c release --product PinproxyFuzz --scratch-path .build-fuzz \
 	-Xswiftc -sanitize=fuzzer,address -Xswiftc -use-ld=lld
 TIME ?= 60
@@ -352,7 +351,7 @@ bench-check: release
 	@.ci/install-packages $(TO_COUNT)
 	python3 Benchmarks/check.py --pinproxy $(PROGRAM) $(if $(TOLERANCE),--tolerance $(TOLERANCE)) $(if $(WRITE),--write)
 
-# The package, installed on a Debian that is booted for it. Where that can't be done, it says so and does nothing.
+# The package, installed on a Debian that is booted for it. Where that is impossible, it says so and does nothing.
 test-system: $(if $(RELEASE),test-system-$(RELEASE),$(RELEASES:%=test-system-%) test-system-upgrade)
 
 $(RELEASES:%=test-system-%): test-system-%:
@@ -362,12 +361,12 @@ $(RELEASES:%=test-system-%): test-system-%:
 	.ci/install-packages debootstrap systemd-container && $(call in,$*)make deb && \
 	python3 -B Tests/System/run.py $* $(call folder,$*)/deb/pinproxy_*.deb
 
-# The first release's package, on a machine that becomes the second.
+# The first release's package, on a machine that is upgraded to the second.
 test-system-upgrade: $(RELEASES:%=test-system-%)
 	@packages=$$(ls $(foreach release,$(RELEASES),$(call folder,$(release))/deb/pinproxy_*.deb)) || exit 0; \
 	python3 -B Tests/System/run.py $(firstword $(RELEASES)) $$packages
 
-# The packages from PyPI that the tests use as clients, in a folder of their own.
+# The packages from PyPI that the tests use as clients, in a separate folder.
 $(PYTHON)/installed: $(REQUIREMENTS)
 	@.ci/install-packages python3 python3-venv
 	/usr/bin/python3 -m venv $(PYTHON)
@@ -381,13 +380,13 @@ $(SITE_PYTHON)/installed: .ci/site/requirements.txt
 	$(SITE_PYTHON)/bin/pip install --quiet --disable-pip-version-check --requirement .ci/site/requirements.txt
 	@touch $@
 
-# A proxy to be measured beside.
+# A proxy to compare with.
 $(MITMPROXY)/installed:
 	/usr/bin/python3 -m venv $(MITMPROXY)
 	$(MITMPROXY)/bin/pip install --quiet --disable-pip-version-check mitmproxy==11.0.2
 	@touch $@
 
-# Those that `make test-clients` tries, which are many and large.
+# The clients of `make test-clients`, which are many and large.
 $(CLIENTS)/installed: $(CLIENT_REQUIREMENTS)
 	@.ci/install-packages python3 python3-venv
 	/usr/bin/python3 -m venv $(CLIENTS)

@@ -22,7 +22,7 @@ KINDS = {
     "mitmproxy": Mitmproxy,
 }
 
-#: Each returns how much was done; or the processor time that counts, and how much was done in it.
+#: Each returns how much was done, or the processor time that counts and how much was done in it.
 WORKS = {
     "keep-alive 1 KiB, 32 connections (µs/request)": lambda o, b, s, g: load.keep_alive(b, s, g, 32, "1k", o.seconds),
     "keep-alive 16 KiB, 32 connections (µs/request)": lambda o, b, s, g: load.keep_alive(b, s, g, 32, "16k", o.seconds),
@@ -54,7 +54,7 @@ WORKS = {
     "bulk 100 MB through a tunnel (s/GB)": lambda o, b, s, g: load.bulk(b, s, g, 3, "tunnel"),
 }
 
-#: Until so many clients have come, a first look is over.
+#: A quick run leaves these out, since their clients take long to connect.
 NOT_QUICK = ("1,000 connections", "5,000 connections")
 
 
@@ -167,7 +167,7 @@ def main():
         try:
             for name in names:
                 servers[name] = KINDS[name](bench, origin)
-            # First: what was allocated under load would serve them.
+            # First, since it could otherwise reuse what was allocated under load.
             idle = {}
             if options.idle:
                 memory.warm(servers.values(), origin)

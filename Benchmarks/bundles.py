@@ -73,7 +73,7 @@ def wait(log, version):
         if time.monotonic() > until:
             raise SystemExit(f"version {version} wasn't put into force:\n{log.read_text(errors='replace')[-2000:]}")
         time.sleep(0.05)
-    # What follows: the former snapshot goes.
+    # Then the former snapshot is released.
     time.sleep(0.5)
 
 

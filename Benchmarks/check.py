@@ -11,14 +11,14 @@ from callgrind import named
 from instructions import CountedWithLog, profiles
 from peers import Bench, Origin
 
-#: Allocations of what the clock does meanwhile, spread over the units.
+#: Allocations of work that depends on the clock, spread over the units.
 SLACK = 0.3
 EXPECTED = pathlib.Path(__file__).parent / "expected.json"
 ALLOCATORS = {"malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign"}
-#: All that OpenSSL allocates, these do.
+#: All of OpenSSL's allocations go through these.
 OPENSSL = {"CRYPTO_malloc", "CRYPTO_zalloc", "CRYPTO_realloc", "CRYPTO_clear_realloc"}
 
-#: One call of each, with all that it calls: what it is, its Swift name, and in which run.
+#: One call of each, with everything that it calls: its description, its Swift name, and the run it is in.
 FUNCTIONS = [
     ("log line", r"AccessLog\.write\(_:now:\)", "logged exchange"),
     ("request head", r"HeadParser\.parseRequest\(_:into:\)", "exchange"),
@@ -53,7 +53,7 @@ def counted(executable):
         finally:
             origin.stop()
     counts = {name: per_unit(*run) for name, run in runs.items()}
-    # How many lines go to the log's thread together depends on the clock.
+    # How many lines reach the log's thread together depends on the clock.
     del counts["logged exchange"]["instructions"]
     for what, pattern, run in FUNCTIONS:
         functions = named(executable, pattern)

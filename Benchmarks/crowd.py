@@ -84,7 +84,7 @@ class Crowd:
 
     def end(self):
         for process, pipe in self.members:
-            # Its end alone wouldn't be seen: processes that were made later hold this end of the pipe too.
+            # Closing this end would go unnoticed: processes that were made later hold it too.
             pipe.send(None)
             process.join()
             pipe.close()
@@ -219,7 +219,7 @@ class _Members:
         import selectors
 
         selector = selectors.DefaultSelector()
-        # Not what a proxy is asked: it answers by itself, and names no host that would have to be looked up.
+        # A request to the proxy itself: it is answered directly, with no host to look up.
         request = b"GET / HTTP/1.1\r\nHost: nobody.test\r\n\r\n"
         began = {}
         for _ in range(count):

@@ -16,7 +16,7 @@ import load
 from names import Names
 from peers import Bench, Origin, Shipped
 
-#: What the last quarter may have beyond the second, in KiB: an allocator's own movements are of this size.
+#: How much the last quarter may exceed the second, in KiB: an allocator's usual fluctuation.
 ALLOWED = 1024
 
 
@@ -76,12 +76,12 @@ def exchanges(bench, server, origin, count):
         try:
             done += load.keep_alive(bench, server, origin, 32, "1k", 2)[1]
         except SystemExit:
-            # On a busy machine wrk may not come to its first request before its time is over.
+            # On a busy machine wrk's time may pass before its first request.
             lost += 1
             if lost > 5:
                 raise
         done += load.new_connections(bench, server, origin, 40, resumes=turn % 2 == 1)
-        # What clients that have gone held is given back a while after them; the sample is of what is there in any case.
+        # Memory of clients that have left is freed some time later; the sample is of what always remains.
         watched.look(done)
     return watched.verdict("exchanges", "an exchange")
 

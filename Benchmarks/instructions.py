@@ -39,7 +39,7 @@ class Counted(Pinproxy):
     def count(self):
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(timeout=120)
-        # Looking for the clients' processes is done as often as the clock lets it, on a thread of its own.
+        # The clients' processes are looked up as often as the clock permits, on a separate thread.
         return Profile.of(self.results.parent.glob(self.results.name + "-*"), but="18PinproxyLocalPeers12ProcessTable")
 
 
@@ -77,7 +77,7 @@ def new_connections(server, origin, count):
     _connect_many("connect", server.port, origin.port, [HOST] * count, False)
 
 
-# Of connections so many that the leaf has been parsed (LeafCache) before those that count.
+# So many connections that the leaf has been parsed (LeafCache) before those that count.
 WORKS = {"keep-alive exchange": (keep_alive, 100, 600), "new connection, one GET": (new_connections, 80, 140)}
 
 

@@ -59,8 +59,8 @@ def keep_alive(bench, server, origin, connections, document, seconds):
         finally:
             wrk.send_signal(signal.SIGINT)
         output = wrk.communicate(timeout=60)[0]
-    # A connection that ends as wrk stops is an error to it; more than that is a fault of the set-up. What it calls a
-    # time-out was answered late, as hundreds of connections on a busy machine are.
+    # wrk reports a connection that ends as it stops as an error; more than that is a fault of the set-up. Its time-outs
+    # are late answers, as hundreds of connections on a busy machine have.
     errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+)", output)
     broken = sum(map(int, errors.groups())) if errors else 0
     if "Non-2xx" in output or broken * 1000 > answered or answered <= 0:
@@ -70,7 +70,7 @@ def keep_alive(bench, server, origin, connections, document, seconds):
 
 def await_connections(server, count, client):
     """Returns when so many clients are connected to the server."""
-    # remote address and state, as proc(5) has them: 127.0.0.1, ESTABLISHED
+    # Remote address and state in the form of proc(5): 127.0.0.1, ESTABLISHED.
     wanted = f" 0100007F:{server.port:04X} 01 "
     while client.poll() is None:
         with open("/proc/net/tcp") as sockets:

@@ -17,7 +17,7 @@ import load
 from names import Names
 from peers import HOST, Bench, Origin, Shipped
 
-#: Seconds between two bytes of a slow sender: less than every time-out that a byte would renew.
+#: Seconds between two bytes of a slow sender: less than any time-out that a byte renews.
 PAUSE = 0.5
 
 
@@ -48,7 +48,7 @@ class Attack:
         elif self.kind == "slow CONNECT":
             member.sendall(b"CONNECT a.test:443 HTTP/1.1\r\nX-A: ")
         elif self.kind == "slow body":
-            # The target speaks TLS: the origin answers 400 only when the body is there.
+            # The target speaks TLS, so the origin answers 400 only after the body.
             member.sendall(
                 f"POST http://{self.authority}/up HTTP/1.1\r\nHost: {self.authority}\r\n"
                 "Content-Length: 100000\r\n\r\n".encode()
@@ -57,7 +57,7 @@ class Attack:
             member.sendall(connect)
             member.recv(4096)
             if self.kind == "slow handshake":
-                # A record of the handshake with a length, of which a byte comes now and then.
+                # A handshake record with a length, sent a byte at a time.
                 member.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
             else:
                 member = load.context_without_trust().wrap_socket(member, server_hostname=HOST)
@@ -96,7 +96,7 @@ class Flood:
     """Connections of HTTP/2 that attack as fast as they can (http2_attack.py), in a process of their own with the
     lowest priority."""
 
-    #: Connections at one time: of one that floods, and of one that waits, each with a hundred streams.
+    #: Concurrent connections of each kind: flooding, and waiting with a hundred streams each.
     FLOODS, WAITING = 8, 10
     KINDS = {
         "rapid-reset": FLOODS,

@@ -122,7 +122,7 @@ def await_held(gate, wanted, seconds=120):
     return gate.held
 
 
-#: All else is as shipped; on a machine that the clients and the origin share, it takes a while until all are there.
+#: Everything else is as shipped. On a machine shared with the clients and the origin, it takes a while to connect all.
 PATIENT = "timeouts: {idle_client: 15m, first_byte: 15m, connect: 60s, tls_handshake: 60s}\n"
 
 
@@ -183,7 +183,7 @@ def short(bench, origin, limit, count):
     first = crowd.Crowd(server, origin)
     second = crowd.Crowd(server, origin)
     try:
-        # Clients that rest, and the connections that they leave in the pool, of names of their own.
+        # Idle clients for distinct names, with the connections that they leave in the pool.
         rest = limit // 4
         first.come(rest, names=f"n{{}}.{HOST}")
         print(
@@ -226,7 +226,7 @@ def main():
     options = parser.parse_args()
     Pinproxy.executable = os.path.abspath(options.pinproxy)
     limit = crowd.raise_descriptor_limit()
-    # The proxy has some for itself.
+    # The proxy needs some descriptors for itself.
     most = (limit - 100) // 2
     if options.clients > most:
         print(

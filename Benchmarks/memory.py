@@ -10,7 +10,7 @@ import crowd
 from names import Names
 from peers import HOST, Bench, HAProxy, Nginx, Origin, Pinproxy, Squid
 
-#: Clients are held for longer than the shipped time-outs would let them.
+#: Clients stay longer than the shipped time-outs allow.
 PATIENT = "timeouts: {idle_client: 15m, idle_upstream: 15m, first_byte: 15m}\n"
 KINDS = {"nginx": Nginx, "haproxy": HAProxy, "squid": Squid}
 
@@ -37,7 +37,7 @@ def warm(servers, origin):
             first.ask()
         first.leave()
         first.end()
-    # What was held for them is given back some seconds later.
+    # Their memory is freed some seconds later.
     time.sleep(6.5)
 
 
@@ -60,7 +60,7 @@ class Subject:
 
 def idle(server, origin, count, kind="inside"):
     """KiB that each of so many clients costs of a warm server which have had a response and stay."""
-    # HAProxy takes two descriptors of the limit for each, whether it has an upstream connection or not.
+    # HAProxy counts two descriptors for each, with or without an upstream connection.
     count = min(count, (resource.getrlimit(resource.RLIMIT_NOFILE)[1] - 200) // 2)
     subject = Subject(server, origin)
     subject.crowd.come(count, kind=kind)

@@ -13,7 +13,7 @@ class Names:
     """dnsmasq, which has every name below the host; and how a program is started that asks it alone."""
 
     def __init__(self, bench):
-        # resolv.conf has no place for a port. An address of its own, so that runs don't meet.
+        # resolv.conf can't name a port, so a separate address keeps runs apart.
         self.address = f"127.{60 + os.getpid() // 65536 % 60}.{os.getpid() // 256 % 256}.{os.getpid() % 254 + 1}"
         self.process = subprocess.Popen(
             [
@@ -41,7 +41,7 @@ class Names:
         self._await(bench)
 
     def _await(self, bench):
-        # A question for localhost's address, as RFC 1035 section 4 has it.
+        # A query for localhost's address, in the form of RFC 1035 section 4.
         question = b"\1\2\1\0\0\1\0\0\0\0\0\0\6origin\4test\0\0\1\0\1"
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
             client.settimeout(0.2)

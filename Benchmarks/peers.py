@@ -9,7 +9,7 @@ import time
 import urllib.request
 
 HOST = "origin.test"
-#: The same origin, which no proxy looks into.
+#: The same origin through a tunnel that no proxy decrypts.
 TUNNELLED = "tunnel.test"
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -29,7 +29,7 @@ class Bench:
     def __init__(self, directory):
         self.directory = pathlib.Path(directory)
         self.directory.chmod(0o755)
-        #: A name server; without one, the hosts file has the two names that most works need.
+        #: A name server. Without one, the hosts file has the two names that most works need.
         self.names = None
         self.write("hosts", f"127.0.0.1 {HOST} {TUNNELLED}\n")
         for name, size in (("1k", 1 << 10), ("16k", 16 << 10), ("10m", 10_000_000), ("100m", 100 << 20)):
@@ -134,9 +134,9 @@ def processor_clock(process):
 class Server:
     """A program with its descendants, and the processor time that they have used."""
 
-    #: How a client reaches the origin through it: "connect" or "direct".
+    #: How a client reaches the origin through this proxy: "connect" or "direct".
     way = "direct"
-    #: What it can't do of the works.
+    #: Works that it doesn't support.
     lacks = ()
 
     def __init__(self, bench, command, port, environment=None, patience=20):
@@ -183,8 +183,7 @@ class Server:
         total = 0
         for process in self.processes():
             try:
-                # Of children that have ended there are clock ticks, 10 ms each; of a process its own clock tells
-                # nanoseconds.
+                # Ended children have clock ticks of 10 ms; a running process has its own clock, in nanoseconds.
                 fields = pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
                 total += sum(int(field) for field in fields[13:15]) / TICKS + time.clock_gettime(
                     processor_clock(process)
@@ -241,7 +240,7 @@ class Origin(Server):
     def __init__(self, bench):
         port = free_port()
         self.status = free_port()
-        #: The same where every request takes a connection, and every connection a whole handshake.
+        #: The same, with a new connection for every request and a whole handshake for every connection.
         self.forgetful = free_port()
         body = f"""
     server {{
@@ -300,7 +299,7 @@ class Nginx(Server):
 class HAProxy(Server):
     """A bridge that mints the leaf by the client's SNI, TLS on both sides."""
 
-    #: It has one origin.
+    #: It has a single origin.
     lacks = ("whole handshake",)
     #: More words of `bind` and `server`.
     bind = server = ""
@@ -344,7 +343,7 @@ class Squid(Server):
     """ssl-bump, in its cheapest form for new connections: the client's side first."""
 
     way = "connect"
-    #: Now and then it ends an upload of this length without an answer.
+    #: It sometimes ends an upload of this length without an answer.
     lacks = ("MB up", "5,000", "new upstream")
 
     def __init__(self, bench, origin):

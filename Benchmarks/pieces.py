@@ -24,7 +24,7 @@ class Answer(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200)
         self.send_header("Content-Length", str(len(BODY)))
-        # It writes what has been gathered of the head; the body is a write of its own.
+        # This writes the buffered head; the body is a separate write.
         self.end_headers()
         self.wfile.write(BODY)
 

@@ -98,7 +98,7 @@ def main():
             kinds = {"pinproxy": Pinproxy, "nginx": Nginx, "haproxy": HAProxy}
             commands = {name: command_of(kind, bench, origin) for name, kind in kinds.items()}
             figures = {name: [] for name in kinds}
-            # The first start makes the authority, and warms the page cache.
+            # The first start creates the authority and warms the page cache.
             for turn in range(options.starts + 1):
                 for name, found in commands.items():
                     figure = start(bench, found, name == "pinproxy")

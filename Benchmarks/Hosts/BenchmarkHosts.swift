@@ -1,4 +1,4 @@
-/// A pin file as a large company might have one, hosts that it speaks for, and as many others.
+/// The pin file of a large company, hosts that its entries match, and as many that none matches.
 struct BenchmarkHosts {
     let pinFile: String
     /// One host of each entry, in random order.
@@ -33,13 +33,13 @@ struct BenchmarkHosts {
             file += "    pinning: public-key\n    pins:\n      - \(pin)\n"
         }
         pinFile = file
-        // Made anew in the new order, so that they lie one behind the other in memory.
+        // Copied in the new order, so that they are adjacent in memory.
         self.found = found.shuffled(using: &random).map { String(decoding: Array($0.utf8), as: UTF8.self) }
         self.notFound = notFound.shuffled(using: &random).map { String(decoding: Array($0.utf8), as: UTF8.self) }
     }
 }
 
-/// A generator with a given start, so that every run has the same names.
+/// A generator with a fixed seed, so that every run has the same names.
 struct SplitMix: RandomNumberGenerator {
     var state: UInt64
 

@@ -1,4 +1,4 @@
-// How long a pin file of 100,000 entries takes to read, and a host to find in it. See ../README.md.
+// How long it takes to read a pin file of 100,000 entries, and to find a host in it. See ../README.md.
 
 import PinproxyConfiguration
 import Foundation
@@ -40,8 +40,8 @@ import PinproxySecurity
         report("found, nothing in a cache, with the entry", each(hosts.found, in: entries, true, evicting: ballast))
     }
 
-    /// Nanoseconds a lookup, of each round. The names lie in memory in the order in which they are asked
-    /// for, as that of a request is fresh too.
+    /// Nanoseconds per lookup, in each round. The names are in memory in the order of the lookups, since a request's
+    /// name is fresh too.
     static func each<Value>(
         _ names: [String], in table: HostTable<Value>, _ isFound: Bool, evicting ballast: Ballast? = nil
     ) -> [Double] {
@@ -64,7 +64,7 @@ import PinproxySecurity
         }
     }
 
-    /// Processor time of this thread: others use the machine as well.
+    /// Processor time of this thread, since others use the machine as well.
     static func seconds(_ work: () throws -> Void) rethrows -> Double {
         func now() -> Double {
             var time = timespec()
@@ -84,7 +84,7 @@ import PinproxySecurity
     static func text(_ number: Double) -> String { String(format: "%.2f", number) }
 }
 
-/// Memory of other work, more than the caches hold.
+/// Unrelated memory, more than the caches hold.
 struct Ballast {
     private let words = [UInt64](repeating: 1, count: 16 << 20)
 

@@ -1,5 +1,5 @@
-// What the serializers cost: 1 MiB of JSON that is judged, beside what Foundation's parser takes for it, and queries
-// that are encoded. See ../README.md.
+// What the serializers cost: judging 1 MiB of JSON, compared with Foundation's parser, and encoding queries. See
+// ../README.md.
 
 import Foundation
 import Glibc
@@ -57,7 +57,7 @@ import PinproxySerialization
         }
     }
 
-    /// An array of records, as services answer with.
+    /// An array of records, as services return it.
     private static func document(bytes: Int) -> [UInt8] {
         var text = "["
         var number = 0

@@ -3,13 +3,13 @@ import PinproxyTLS
 
 @testable import PinproxyBundles
 
-/// Keys that are the same in each run, and files signed by them.
+/// Keys that are the same in each run, and files signed with them.
 enum BundleBed {
     /// 2027-01-15T08:00:00Z.
     static let now: Int64 = 1_800_000_000
     static let later = now + 86_400
 
-    /// PKCS#8 of an Ed25519 key (RFC 8410 section 7) whose 32 bytes are all this number.
+    /// An Ed25519 private key in PKCS#8 (RFC 8410 section 7), with `number` as each of its 32 bytes.
     static func key(_ number: UInt8) throws -> SigningKey {
         try key(seed: [UInt8](repeating: number, count: 32))
     }
@@ -24,7 +24,7 @@ enum BundleBed {
         try RoleKeys(numbers.map { try key($0).publicKey }, threshold: threshold)
     }
 
-    /// Root keys 1, 2, 3 (two of them), bundle keys 11, 12 (both), timestamp key 21.
+    /// Root keys 1, 2, 3 (two must sign), bundle keys 11, 12 (both), timestamp key 21.
     static func root(
         _ version: Int = 1, expires: Int64 = later, root: ([UInt8], Int) = ([1, 2, 3], 2),
         bundle: ([UInt8], Int) = ([11, 12], 2), timestamp: ([UInt8], Int) = ([21], 1)
@@ -54,7 +54,7 @@ enum BundleBed {
             BundleTimestamp(version: version, expires: expires, for: try PolicyBundle(bundle)).envelope, by: keys)
     }
 
-    /// With one root, if nothing else is said.
+    /// With one root by default.
     static func document(
         roots: [Envelope]? = nil, bundle: Envelope? = nil, timestamp: Envelope? = nil
     ) throws
@@ -79,7 +79,7 @@ enum BundleBed {
         try verifier().verify(document.bytes(), after: known, at: now)
     }
 
-    /// Why it is refused; nil: it is accepted.
+    /// The reason for a refusal; nil: it is accepted.
     static func refusal(
         of document: BundleDocument, after known: BundleState? = nil, at now: Int64 = now
     ) throws -> BundleError? {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinproxyBundles
 
-/// What the format refuses, each with what is said, and its bounds from both sides.
+/// What the format refuses, with each error, and its limits from both sides.
 @Suite struct BundleFormatTests {
     // MARK: The file
 
@@ -227,7 +227,7 @@ import Testing
         }
     }
 
-    /// é in its two forms is one name for people, and for some file systems.
+    /// é in its two forms is one name for users, and for some file systems.
     @Test func pathsAreDistinctToEverybody() {
         let files = ["pins.yaml", "caf\u{E9}", "cafe\u{301}"].map { BundleFile(path: $0, bytes: []) }
         #expect(
@@ -265,7 +265,7 @@ import Testing
         }
     }
 
-    /// What the format allows fits into the file.
+    /// The largest content that the format allows fits into the file.
     @Test func theLargestBundleFits() throws {
         let files = [BundleFile(path: "pins.yaml", bytes: [UInt8](repeating: 0xFF, count: BundleFile.bytesLimit))]
         let bundle = try Self.envelope(files)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import PinproxyBundles
 
-/// A small bundle, cut and changed: it is refused, or says what it said.
+/// A small bundle, truncated and changed: it is refused, or means the same.
 @Suite struct BundleMutationTests {
     private let verifier: BundleVerifier
     private let bytes: [UInt8]
@@ -38,11 +38,11 @@ import Testing
             accepted += 1
             #expect(verified.bundle == bundle, "bit \(bit) of byte \(index)")
         }
-        // The line end may become other white space; everything else counts.
+        // The line end may become other white space; everything else matters.
         #expect(accepted <= 1, "bit \(bit)")
     }
 
-    /// Each byte left out, and each doubled.
+    /// Each byte removed, and each doubled.
     @Test func noByteIsSpare() {
         for index in bytes.indices.dropLast() {
             var (shorter, longer) = (bytes, bytes)

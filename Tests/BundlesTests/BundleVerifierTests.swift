@@ -19,7 +19,7 @@ import Testing
         #expect(verified.timestampExpires == later)
         #expect(verified.state.rootVersion == 1)
         #expect(verified.state.bundleDigest == verified.bundle.digest)
-        // The same file again, by the machine that knows it.
+        // The same file again, on a machine that knows it.
         #expect(try BundleBed.refusal(of: document, after: verified.state) == nil)
     }
 
@@ -44,7 +44,7 @@ import Testing
                 == valid.map { .signatures(.bundle, version: 1, by: "root version 1", valid: $0, threshold: 2) })
     }
 
-    /// A signature copied, cut, lengthened, or under another key's name.
+    /// A signature that is copied, truncated, extended, or under another key's name.
     @Test func copiedAndDamagedSignaturesDoNotCount() throws {
         let one = try BundleBed.bundle(by: [11])
         let signature = try #require(one.signatures.first)
@@ -95,7 +95,7 @@ import Testing
 
     // MARK: Rotation
 
-    /// Root 2 has keys 4, 5, 6 (two of them); those of root 1 are 1, 2, 3 (two).
+    /// Root 2 has keys 4, 5, 6 (two must sign); those of root 1 are 1, 2, 3 (two).
     private func second(_ version: Int = 2, by signers: [UInt8]) throws -> Envelope {
         try BundleBed.signed(BundleBed.root(version, root: ([4, 5, 6], 2)).envelope, by: signers)
     }
@@ -108,7 +108,7 @@ import Testing
             let document = try BundleBed.document(roots: [first(), second(by: [1, 3, 4, 6])])
             let verified = try BundleBed.verify(document, after: state)
             #expect(verified.state.rootVersion == 2)
-            // What the old root's keys sign is no root any longer.
+            // A root signed by the old root's keys is no longer valid.
             let third = try BundleBed.signed(BundleBed.root(3).envelope, by: [1, 2, 3])
             let next = try BundleBed.document(roots: [first(), second(by: [1, 3, 4, 6]), third])
             #expect(
@@ -147,7 +147,7 @@ import Testing
             try BundleBed.refusal(of: BundleBed.document(roots: [first(), first()])) == .gap(known: 1, next: 1))
     }
 
-    /// The oldest roots may be left out, for machines that know later ones or begin with later keys.
+    /// The oldest roots may be omitted, for machines that know later ones or begin with later keys.
     @Test func theChainMayBeginLater() throws {
         let known = try BundleBed.verify(BundleBed.document()).state
         let roots = try [first(), second(by: [1, 2, 4, 5])]
@@ -211,7 +211,7 @@ import Testing
             try refusal(roots: [roots[0], fork], bundle: bundle, timestamp: 5) == .changed(.root, version: 2))
     }
 
-    /// Keys that were stolen signed the highest version: a root without them ends that (TUF section 5.3.11).
+    /// Stolen keys signed the highest version: a root without them resets it (TUF section 5.3.11).
     @Test func aRootWithOtherKeysForgetsTheirVersions() throws {
         let huge = try BundleBed.bundle(Fields.largest)
         let stolen = try BundleBed.verify(
@@ -227,7 +227,7 @@ import Testing
                 after: stolen.state)
         }
         #expect(try refusal(bundle: ([12, 13], 2), timestamp: ([22], 1)) == nil)
-        // One of the two remains of three, of which two sign: nothing of before is valid.
+        // One of the two old keys remains, and two of three must sign: the old signatures no longer count.
         #expect(try refusal(bundle: ([12, 13, 14], 2), timestamp: ([22], 1)) == nil)
         #expect(
             try refusal(bundle: ([12, 13], 2), timestamp: ([21, 22], 1))
@@ -266,7 +266,7 @@ import Testing
 
     // MARK: Roles
 
-    /// One key has every role here, and its signature still holds for one alone.
+    /// One key has every role here, and its signature is still valid for one only.
     @Test func noPayloadPassesForAnothers() throws {
         let root = try BundleBed.signed(
             BundleBed.root(root: ([1], 1), bundle: ([1], 1), timestamp: ([1], 1)).envelope, by: [1])
@@ -290,7 +290,7 @@ import Testing
         #expect(
             try refusal([root], bundle, root)
                 == .payloadType(.timestamp, found: "application/vnd.pinproxy.root+json"))
-        // The payload of one under the type of another: what is signed contains the type.
+        // One payload under another's type: the signed bytes include the type.
         let signature = try #require(timestamp.signatures.first)
         let disguised = try envelope(
             Envelope(.bundle, payload: bundle.payload), with: [(signature.keyID, signature.bytes)])
@@ -333,7 +333,7 @@ import Testing
 
     // MARK: Roots of a file that is refused
 
-    /// Keys that a later root takes out are out, though its bundle wasn't accepted.
+    /// Keys that a later root removes are removed, even if its bundle wasn't accepted.
     @Test func aRootIsRememberedWithoutItsBundle() throws {
         let first = try BundleBed.root()
         let known = try BundleBed.verify(BundleBed.document()).state
@@ -341,12 +341,12 @@ import Testing
         let roots = [
             try BundleBed.signed(first.envelope, by: [1, 2]), try BundleBed.signed(second.envelope, by: [1, 2]),
         ]
-        // Its timestamp is missing, and its bundle signed by nobody who may.
+        // Its timestamp is missing, and its bundle has no valid signature.
         var document = try BundleBed.document(roots: roots)
         document.timestamp = nil
         let following = try BundleBed.verifier().following(known, rootsOf: document.bytes())
         #expect(following.rootVersion == 2)
-        // None of their keys is left: nothing is known of what they signed.
+        // None of their keys is left, so nothing remains of what they signed.
         #expect((following.bundleVersion, following.timestampVersion) == (0, 0))
         let thief = try BundleBed.document(bundle: BundleBed.bundle(9), timestamp: nil)
         #expect(try BundleBed.refusal(of: thief, after: known) == nil)
@@ -354,7 +354,7 @@ import Testing
             try BundleBed.refusal(of: thief, after: following) == .older(.root, version: 1, known: 2))
     }
 
-    /// - Parameter signers: of root 2; those of root 1 are 1, 2 and 3, two of them.
+    /// - Parameter signers: those of root 2; those of root 1 are 1, 2 and 3, two of them.
     @Test(arguments: [([1], 1), ([4, 5], 1), ([1, 2], 2)] as [([UInt8], Int)])
     func onlyASignedRootIsRemembered(_ signers: [UInt8], _ version: Int) throws {
         let known = try BundleBed.verify(BundleBed.document()).state
@@ -374,9 +374,9 @@ import Testing
         #expect(try BundleBed.verifier().following(known, rootsOf: bytes) == known)
     }
 
-    /// Nobody has signed the text when it is read.
+    /// The text isn't verified yet when it is read.
     @Test(arguments: [(65_535, false), (65_536, true)]) func valuesAreCounted(_ count: Int, isRefused: Bool) throws {
-        // With the braces, and the bracket, one comma less than elements.
+        // With the braces and the bracket, and one comma fewer than elements.
         let text = "{\"x\":[0" + String(repeating: ",0", count: count - 1) + "]}"
         #expect {
             try BundleDocument(Array(text.utf8))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PinproxyBundles
 
-/// Others can check our signatures, and make some that we accept.
+/// Other tools can verify our signatures, and make some that we accept.
 @Suite struct EnvelopeTests {
     /// The example of DSSE's protocol.md.
     @Test func whatIsSignedIsTheEncodingOfTheStandard() throws {
@@ -67,7 +67,7 @@ import Testing
         #expect(envelope.signers(among: try BundleBed.role([11, 12], 2).keys).count == 2)
     }
 
-    /// The file in docs/bundles.md: made of the keys that stand there, and verified.
+    /// The file in docs/bundles.md: made with the keys given there, and verified.
     @Test func theExampleOfTheManualIsAsItSays() throws {
         let root = URL(filePath: #filePath).appending(path: "../../..").standardized
         let page = try String(contentsOf: root.appending(path: "docs/bundles.md"), encoding: .utf8)
@@ -89,7 +89,7 @@ import Testing
         #expect(page.contains(String(decoding: signed, as: UTF8.self)))
     }
 
-    /// What the manual shows.
+    /// The manual's example.
     static func example() throws -> BundleDocument {
         let (expires, soon) = (BundleBed.now + 365 * 86_400, BundleBed.now + 7 * 86_400)
         let pins = """
@@ -107,7 +107,7 @@ import Testing
             timestamp: BundleBed.timestamp(1, expires: soon, for: bundle, by: [4]))
     }
 
-    /// A directory with what openssl reads and writes.
+    /// A directory for openssl's input and output.
     private final class Place {
         private let directory: String
 
@@ -132,7 +132,7 @@ import Testing
             return try SigningKey(pem: read("key.pem"))
         }
 
-        /// Its exit code.
+        /// Returns its exit code.
         func openssl(_ arguments: [String]) throws -> Int32 {
             let process = Process()
             process.executableURL = URL(filePath: "/usr/bin/openssl")

@@ -4,7 +4,7 @@ import Testing
 @testable import PinproxyCaching
 
 @Suite struct CacheAnswerTests {
-    /// Of a response that is fresh for 100 seconds, after `age` seconds.
+    /// For a response that is fresh for 100 seconds, after `age` seconds.
     @Test(
         arguments: [
             ("", "", 99, .fresh), ("", "", 100, .ask(.stale)), ("", "no-cache", 1, .ask(.request)),

@@ -66,7 +66,7 @@ import Testing
         #expect(directives("min-fresh=x").minFresh == CacheDirectives.mostSeconds)
     }
 
-    /// No prefix grants what the whole doesn't, and none takes longer than its length allows.
+    /// No prefix grants more than the whole does, nor takes longer than its length allows.
     @Test func everyPrefixIsRead() {
         let text = "a=\"\\\"b\", max-age=60, no-store , private=\"x,y\", stale-if-error=\"9\",@@,c=d"
         for count in 0...text.utf8.count {

@@ -50,7 +50,7 @@ import Testing
         #expect(Confirmation.updated(stored, by: update.view)?.text.contains("no-cache") == true)
     }
 
-    /// Age and Date are of one response: the next one's start from new.
+    /// Age and Date belong to one response, and are not kept for the next.
     @Test func ageAndDateEnd() throws {
         let stored = try Trial.response(["Age: 50", "Date: \(Trial.date)", "X: y"])
         let update = try Trial.response(["ETag: 1"], status: 304)
@@ -60,7 +60,7 @@ import Testing
                 == "HTTP/1.1 200 X\r\nX: y\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\n\r\n")
     }
 
-    /// The rules have judged the type that the body came with; and some servers send a default one.
+    /// The rules have judged the type that the body arrived with; and some servers send a default one.
     @Test func theTypeStays() throws {
         let stored = try Trial.response(["Content-Type: image/png", "ETag: \"1\""])
         let update = try Trial.response(["Content-Type: text/html", "ETag: x", "Content-Digest: a"], status: 304)

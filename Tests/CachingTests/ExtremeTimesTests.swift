@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinproxyCaching
 
-/// Clocks and fields that lie: nothing traps, and nothing becomes fresher.
+/// False clocks and fields: nothing traps, and nothing becomes fresher.
 @Suite struct ExtremeTimesTests {
     private static let times: [Int64] = [.min, .min + 1, -1, 0, 1, Trial.arrival, 253_402_300_799, .max - 1, .max]
 
@@ -36,7 +36,7 @@ import Testing
                             #expect(freshness.age(at: now) >= 0)
                             #expect(freshness.rest(at: now) <= freshness.lifetime)
                             let answers = requests.map { choice.answer(to: $0, at: now) }
-                            // Before it came it is never used.
+                            // Before its arrival it is never used.
                             if now < received {
                                 #expect(answers.allSatisfy { $0 == .ask(.stale) || $0 == .ask(.request) })
                             }
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    /// Whatever Date, Age and the clock say, it is fresh for no longer than it says, and than without them.
+    /// Whatever Date, Age and the clock are, it is fresh no longer than it says, and no longer than without them.
     @Test func liesMakeNothingFresher() throws {
         let says = "Cache-Control: max-age=100"
         let honest = try Trial.choice([says]).freshness
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    /// Setting the clock forward makes nothing fresher, and setting it back before the arrival neither.
+    /// Setting the clock forward makes nothing fresher, nor does setting it back before the arrival.
     @Test func stepsOfTheClockMakeNothingFresher() throws {
         for head in Self.heads {
             let freshness = try Trial.choice(head).freshness

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinproxyCaching
 
-/// The values that a cache reads, cut at each byte.
+/// The values that a cache reads, truncated at each byte.
 @Suite struct FieldReadingTests {
     private func prefixes(_ value: String) -> [String] { (0...value.utf8.count).map { String(value.prefix($0)) } }
 
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    /// A cut list asks for no fewer fields than its whole names.
+    /// A truncated list requires no fewer fields than its complete names.
     @Test func everyPrefixOfVaryIsRead() throws {
         for part in prefixes("Accept-Language, x-a , Cookie,*") {
             switch try Trial.traits("Vary: \(part)").vary {
@@ -45,7 +45,7 @@ import Testing
         #expect(try Trial.traits("Vary: \(most.joined(separator: ","))").vary == .names(most.sorted()))
     }
 
-    /// Names without commas would be one that no request has: it would match each.
+    /// Names without commas would be a single one that no request has, and would match each.
     @Test(arguments: ["a b", "a;b", "\"a\"", "a: b", "ä"]) func whatIsNoNameMatchesNothing(_ value: String) throws {
         #expect(try Trial.traits("Vary: \(value)").vary == .anything)
         #expect(try Trial.traits("Vary: x, \(value)").vary == .anything)
@@ -72,7 +72,7 @@ import Testing
                 == nil)
     }
 
-    /// A program that can't decode what another one was sent doesn't get it.
+    /// A program doesn't get a response that was encoded for another and that it can't decode.
     @Test func whatIsCodedVaries() throws {
         #expect(try Trial.traits("Content-Encoding: gzip").vary == .names(["accept-encoding"]))
         #expect(try Trial.traits("Content-Encoding: br", "Vary: X").vary == .names(["accept-encoding", "x"]))

@@ -6,7 +6,7 @@ import Testing
 @Suite struct FreshnessTests {
     private let date = "Date: \(Trial.date)"
 
-    /// Each with the time for which the response is fresh.
+    /// Fields, with the time for which the response is fresh.
     @Test(
         arguments: [
             (["Cache-Control: max-age=100"], 100), (["Cache-Control: max-age=100", "Age: 30"], 70),
@@ -36,10 +36,10 @@ import Testing
 
     @Test func theWayHereCounts() throws {
         let fields = ["Date: Mon, 12 Jan 1970 13:46:30 GMT", "Cache-Control: max-age=100", "Age: 8"]
-        // Ten seconds by the clocks, eleven by Age and the way.
+        // Ten seconds by the clocks, eleven by Age and the delay.
         #expect(try Trial.choice(fields, delay: 3).freshness.age(at: Trial.arrival) == 11)
         #expect(try Trial.choice(fields).freshness.age(at: Trial.arrival) == 10)
-        // A clock of the origin's in the future makes nothing younger than new.
+        // An origin's clock in the future makes nothing younger than new.
         let ahead = ["Date: Mon, 12 Jan 1970 14:46:30 GMT", "Cache-Control: max-age=100"]
         #expect(try Trial.choice(ahead).freshness.age(at: Trial.arrival + 4) == 4)
     }

@@ -29,7 +29,7 @@ import Testing
         ("Location: /other", "https://a.test/other"), ("Location: z", "https://a.test/x/z"),
         ("Content-Location: https://A.test:443/c", "https://a.test/c"), ("Location: ../..//c", "https://a.test//c"),
         ("Content-Location: ?q", "https://a.test/x/y?q"),
-        // Another origin's are that one's alone to invalidate.
+        // Only another origin itself may invalidate its responses.
         ("Location: https://b.test/other", nil), ("Location: http://a.test/other", nil),
         ("Location: https://a.test:8443/other", nil), ("Location: //b.test/", nil), ("Location: mailto:a", nil),
         ("Location: ", nil), ("Location: #f", nil),

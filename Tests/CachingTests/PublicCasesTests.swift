@@ -3,12 +3,12 @@ import Testing
 
 @testable import PinproxyCaching
 
-/// What the public suite of cache tests asks of caches (http-tests/cache-tests), and why.
+/// What the public suite of cache tests (http-tests/cache-tests) requires of caches, and why.
 @Suite struct PublicCasesTests {
     enum Use: String {
         /// The stored response is served.
         case reused
-        /// It is stored, and the origin is asked before it is used.
+        /// It is stored, and validated with the origin before use.
         case validated
         case notStored
     }
@@ -213,7 +213,7 @@ import Testing
 }
 
 extension PublicCasesTests.Case {
-    /// Used if it is used `later`, and not a second after its lifetime.
+    /// Used if it is needed `later`, and not a second after its lifetime.
     fileprivate init(_ reason: String, _ says: [String], status: Int, later: Int64) {
         self.init(reason, says, later: later, status: status, .reused)
     }

@@ -56,7 +56,7 @@ import Testing
         #expect(RangeAnswer(request, of: part, bodyLength: 5) == .ask)
     }
 
-    /// Of bytes 2 to 5 of ten.
+    /// For bytes 2 to 5 of ten.
     @Test(arguments: [
         ("bytes=2-5", 2..<6), ("bytes=3-4", 3..<5), ("bytes=1-4", nil), ("bytes=5-6", nil), ("bytes=2-", nil),
         ("bytes=-5", nil), ("bytes=2-3,4-5", nil),
@@ -76,7 +76,7 @@ import Testing
         #expect(last == part(8..<10, at: 1))
     }
 
-    /// Every range of up to five bytes, beside sets of offsets.
+    /// Every range of up to five bytes, compared with sets of offsets.
     @Test func itGivesTheBytesThatAreMeant() throws {
         for complete in UInt64(0)...4 {
             for first in UInt64(0)...5 {

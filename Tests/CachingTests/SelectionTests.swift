@@ -21,7 +21,7 @@ import Testing
         #expect(try selected("Accept: a") != selected("Accept: A"))
         #expect(try selected("Accept:") != selected())
         #expect(try selected("X: ab") != selected("X: a b"))
-        // Blanks may mean something in a field that isn't known, and in quotes.
+        // Blanks may be significant in an unknown field, and in quotes.
         #expect(try selected("X: a  b") != selected("x: a b"))
         #expect(try selected("X: a,b") != selected("X: a, b"))
         #expect(try selected("Accept: a;b=\"x, y\"") != selected("Accept: a;b=\"x,y\""))

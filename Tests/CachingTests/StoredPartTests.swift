@@ -16,7 +16,7 @@ import Testing
         return (StoredPart(traits, bodyLength: UInt64(bytes.count)), traits)
     }
 
-    /// Every pair of parts of six bytes: combined exactly where no byte between them is missing.
+    /// Every pair of parts of six bytes is combined exactly if no byte between them is missing.
     @Test func partsThatTouchAreOne() throws {
         for first in 0..<6 {
             for last in first..<6 {
@@ -60,7 +60,7 @@ import Testing
         #expect(StoredPart(try Trial.traits(tag, status: 206), bodyLength: 3) == nil)
         #expect(StoredPart(try Trial.traits(tag, status: 404), bodyLength: 3) == nil)
         #expect(StoredPart(try Trial.traits(range, status: 206), bodyLength: 3) == nil)
-        // The longest that a Content-Range can say.
+        // The longest that a Content-Range can express.
         let far = try Trial.traits(
             tag, "Content-Range: bytes 9223372036854775806-9223372036854775806/9223372036854775807", status: 206)
         #expect(StoredPart(far, bodyLength: 1)?.bytes.upperBound == UInt64(Int64.max))

@@ -29,7 +29,7 @@ import PinproxyTransport
         #expect(collect(Self.text, announced: length, limit: 13).outcome == "complete")
     }
 
-    /// Of a body for which there is no room not a byte is asked for.
+    /// If there is no space for a body, not one byte is requested.
     @Test(arguments: [BodyLength.known(200_000), .unknown]) func aBodyWithoutRoomIsRefused(length: BodyLength) {
         let budget = BodyBudget(limit: 70_000)
         let body = [UInt8](repeating: 0x61, count: 200_000)

@@ -2,8 +2,8 @@ import Testing
 
 @testable import PinproxyClients
 
-/// What must hold of a client's connection in whatever order things happen to it: every state that can be reached is
-/// visited with every event. No socket, no clock.
+/// Invariants of a client's connection, in any order of events: every reachable state is visited with every event. No
+/// socket, no clock.
 @Suite struct ConnectionStateTests {
     private typealias Event = ConnectionState.Event
     private typealias Action = ConnectionState.Action
@@ -23,7 +23,7 @@ import Testing
     /// Follows a connection as a strict observer, who knows only events and actions.
     private struct Observer: Hashable {
         private(set) var state = ConnectionState()
-        /// Attempts of the CONNECT that waits for an upstream connection; nil: none does.
+        /// Attempts of the CONNECT that waits for an upstream connection; nil: none is waiting.
         private var attempts: [ConnectionState.Attempt]?
         private var answered: ConnectionState.Passage?
         private var hasVerdict = false
@@ -32,7 +32,7 @@ import Testing
         private var isSuspended = false
         private var isEnded = false
 
-        /// - Returns: what must not be.
+        /// - Returns: the violated invariant, if any.
         mutating func take(_ event: Event) -> String? {
             let before = state
             let action = state.received(event)
@@ -154,7 +154,7 @@ import Testing
             ])
     }
 
-    /// A reload overtakes the attempt: it is decided about again, and can be made again.
+    /// A reload overtakes the attempt: the decision is made again, and so may be the attempt.
     @Test func anOvertakenAttemptIsDecidedAnew() {
         expect(Self.asked + [(.overtaken, .decideAnew)] + Self.asked + [(.connectFailed(.told), .refuse)])
     }

@@ -4,7 +4,7 @@ import Testing
 @testable import PinproxyClients
 
 @Suite struct ExplainCommandLineTests {
-    /// Whatever a client asked for is one word of the shell's.
+    /// Whatever a client requested is one shell word.
     @Test(arguments: [
         ("api.test:443", "GET", "/x", "pinproxy explain api.test --path /x"),
         ("api.test:8443", "GET", "/x", "pinproxy explain api.test:8443 --path /x"),

@@ -15,7 +15,7 @@ import Testing
         #expect(share.enter(5) == .places(8) && share.count == 8)
         share.leave(3)
         #expect(share.enter(1) == .share(2) && share.enter(5) == nil)
-        // Of nobody's: it changes nothing.
+        // Of no holder: it changes nothing.
         share.leave(99)
         #expect(share.count == 8)
         for holder in [1, 1, 2, 2, 3, 4, 4, 5] { share.leave(holder) }
@@ -42,7 +42,7 @@ import Testing
         var order = ""
         while let next = queue.next() {
             order += next.element
-            // Being served, it keeps its place.
+            // While it is served, it keeps its place.
             #expect(queue.count == 8 - order.count)
             queue.served(next.holder)
         }
@@ -76,7 +76,7 @@ import Testing
         #expect(add("a1", 1, isBusy: true) == nil && add("a2", 1) == nil && add("b1", 2) == nil)
         #expect(add("a3", 1) == "a2")
         #expect(add("a4", 1, isBusy: true) == "a3")
-        // All members of that holder are busy.
+        // All other members of that holder are busy.
         #expect(add("a5", 1) == "a1")
         #expect(add("b2", 2) == nil)
         // All places are taken: two by each, or most by one holder.

@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    /// What the proxy says of a refusal may become a reason phrase, whichever room it comes from.
+    /// A refusal's text may become a reason phrase, whichever module it comes from.
     @Test func everyTextOfTheSourcesHasAnASCIIForm() throws {
         let repository = URL(fileURLWithPath: #filePath)
             .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()

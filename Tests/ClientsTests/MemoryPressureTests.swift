@@ -3,7 +3,7 @@ import Testing
 @testable import PinproxyClients
 
 @Suite struct MemoryPressureTests {
-    /// Each level begins at its mark, and ends some way below.
+    /// Each level begins at its mark, and ends somewhat lower.
     @Test func levelsDoNotComeAndGo() {
         let pressure = MemoryPressure()
         func level(at share: Int) -> MemoryPressure.Level {
@@ -17,7 +17,7 @@ import Testing
         #expect(!pressure.measure { nil }.isAnother && pressure.use == nil)
     }
 
-    /// What has begun counts as used until the measurement after its end.
+    /// Work that begins claims its memory until the measurement after its end.
     @Test func whatBeginsClaimsItsMemory() {
         let pressure = MemoryPressure()
         let megabyte = 1 << 20
@@ -36,7 +36,7 @@ import Testing
         #expect(measure() == .none && pressure.admitsConnection)
     }
 
-    /// With plenty left no request claims anything; with less, each does until the next measurement.
+    /// With plenty left no request claims memory; with less, each does until the next measurement.
     @Test func requestsClaimTheirsWhereLittleIsLeft() {
         let pressure = MemoryPressure()
         let megabyte = 1 << 20

@@ -8,20 +8,20 @@ import Testing
 @testable import PinproxyClients
 
 @Suite struct PeerInquiryTests {
-    /// What was done to find processes.
+    /// The searches for processes that were made.
     private final class Looks: Sendable {
-        /// Those through all processes.
+        /// Searches through all processes.
         let whole = Atomic(0)
         let some = Atomic(0)
         /// When the last one ended.
         let ended = Atomic<UInt64>(0)
-        /// The shortest time between two, in nanoseconds.
+        /// The shortest pause between two searches, in nanoseconds.
         let shortestRest = Mutex(UInt64.max)
-        /// The times between them.
+        /// The pauses between searches.
         let rests = Mutex<[UInt64]>([])
     }
 
-    /// - Parameter nanoseconds: of processor time that a look takes.
+    /// - Parameter nanoseconds: the processor time of a search.
     private func inquiry(_ looks: Looks, nanoseconds: Int) throws -> PeerInquiry {
         try PeerInquiry(sight: .everything) { inodes, candidates in
             guard candidates == nil else {
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    /// Nanoseconds of processor time, of this thread.
+    /// Nanoseconds of this thread's processor time.
     private static func spent() -> Int {
         var time = timespec()
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
@@ -61,7 +61,7 @@ import Testing
     @Test func aBurstIsLookedForTogetherAndWhoeverDecidesWaitsForNobodysRest() throws {
         let loop = try EventLoop()
         let looks = Looks()
-        // The next one would come after ten seconds at the earliest.
+        // The next search would come after ten seconds at the earliest.
         let inquiry = try inquiry(looks, nanoseconds: 100_000_000)
         var answers: [Int32?] = []
         func count(_ peer: ClientPeer) {
@@ -70,7 +70,7 @@ import Testing
                 for inode in 2...100 as ClosedRange<UInt64> {
                     inquiry.ask(self.peer(inode), isComplete: false, on: loop) { count($0) }
                 }
-                // The burst rests now; this one may not.
+                // The burst has to wait now; this request must not.
                 inquiry.ask(self.peer(101), isComplete: true, on: loop) { count($0) }
             }
             if answers.count == 101 { loop.stop() }
@@ -99,7 +99,7 @@ import Testing
         #expect(looks.shortestRest.withLock { $0 } >= 500_000_000)
     }
 
-    /// A user who has something decided again and again has to wait; another one doesn't.
+    /// A user with many decisions has to wait; another one doesn't.
     @Test func oneUsersDecisionsKeepNoOtherWaiting() throws {
         let loop = try EventLoop()
         let looks = Looks()
@@ -112,7 +112,7 @@ import Testing
                 inquiry.ask(self.peer(2, user: 1), isComplete: true, on: loop) { count($0) }
                 inquiry.ask(self.peer(3, user: 2), isComplete: true, on: loop) { count($0) }
             }
-            // A question that waits anyway is answered by another user's search.
+            // A query that waits anyway is answered by another user's search.
             if answers.count == 3 { inquiry.ask(self.peer(4, user: 1), isComplete: true, on: loop) { count($0) } }
             if answers.count == 4 { loop.stop() }
         }
@@ -123,7 +123,7 @@ import Testing
         #expect(looks.rests.withLock { $0 }.map { $0 >= 200_000_000 } == [false, true])
     }
 
-    /// Nothing is looked through as long as the queue is kept busy.
+    /// No search is made as long as the queue is kept busy.
     @Test func oneUsersQuestionsLeaveRoomForOthers() throws {
         let loop = try EventLoop()
         let (begun, goesOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
@@ -142,7 +142,7 @@ import Testing
                 refused.append("\(user): \(why)")
             }
         }
-        // The first is taken out of the queue and looked for.
+        // The first is taken from the queue and searched for.
         ask(1)
         begun.wait()
         for _ in 0..<(PeerInquiry.capacity / 4) { ask(1) }

@@ -7,7 +7,7 @@ import Testing
 @Suite struct PendingReportsTests {
     private func time(_ seconds: Double) -> MonotonicTime { MonotonicTime(nanoseconds: UInt64(seconds * 1e9)) }
 
-    /// A user who is refused all the time leaves searches for others.
+    /// A user who is refused all the time leaves searches to others.
     @Test func aUserHasAShareOfTheWorkers() {
         var reports = PendingReports()
         func searches(of user: UInt32, at seconds: Double) -> Int {

@@ -10,7 +10,7 @@ import PinproxyTransport
 @testable import PinproxyClients
 @testable import PinproxyTLS
 
-/// A response taken apart, the way a client would.
+/// A response parsed as a client would parse it.
 private struct Answer {
     let status: Int
     let reason: String
@@ -177,7 +177,7 @@ private struct Answer {
         if form == .page { #expect(!String(decoding: answer.body, as: UTF8.self).contains("<script>")) }
     }
 
-    /// As a status of gRPC, by the mapping that its clients apply themselves.
+    /// As a gRPC status, by the mapping that its clients apply themselves.
     @Test(arguments: [
         (400, "13"), (401, "16"), (403, "7"), (404, "12"), (421, "2"), (429, "14"), (431, "2"), (502, "14"),
         (503, "14"), (504, "14"),
@@ -208,7 +208,7 @@ private struct Answer {
         #expect(RefusalForm(for: try OwnedRequest(bytes).view) == .problem)
     }
 
-    /// Of an answer inside a connection, pages read it too.
+    /// An answer inside a connection can be read by pages too.
     @Test(arguments: [RefusalForm.problem, .page, .grpc], [PinproxyHTTPWire.Method.connect, .get, .post])
     func onlyTheAnswerToConnectSaysWhoAskedAndWhere(_ form: RefusalForm, _ method: PinproxyHTTPWire.Method) throws {
         let address = SocketAddress(ip: try #require(IPAddress("192.0.2.77")), port: 3128)

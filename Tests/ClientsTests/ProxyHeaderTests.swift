@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinproxyClients
 
-/// Version 1 and 2 of the PROXY protocol: every prefix of what is right, and what is wrong.
+/// Version 1 and 2 of the PROXY protocol: every prefix of valid headers, and invalid ones.
 @Suite struct ProxyHeaderTests {
     private static let signature: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A]
 
@@ -49,17 +49,17 @@ import Testing
         (Array("PROXY UNKNOWN ffff:f...f:ffff whatever is here\r\n".utf8), .unknown),
         (binary(v4), source("192.0.2.1", 56324)),
         (binary(0x21, 0x21, v6), source("2001:db8::1", 0x1234)),
-        // Fields after the addresses, of types known and not.
+        // Fields after the addresses, of known and unknown types.
         (
             binary(v4 + field(2, Array("example.com".utf8)) + field(0x20, [1, 0, 0, 0, 0]) + field(0xEE, [])),
             source("192.0.2.1", 56324)
         ),
         (checked(v4, field(1, Array("h2".utf8))), source("192.0.2.1", 56324)),
         (checked(v4 + field(4, [0, 0, 0]), []), source("192.0.2.1", 56324)),
-        // LOCAL: whatever follows is passed over.
+        // LOCAL: whatever follows is skipped.
         (binary(0x20, 0x00, []), .unknown), (binary(0x20, 0x11, v4), .unknown),
         (binary(0x20, 0xFF, [3, 0, 4, 1, 2, 3, 4, 9]), .unknown),
-        // A family that isn't told, and Unix sockets.
+        // An unspecified family, and Unix sockets.
         (binary(0x21, 0x00, []), .unknown), (binary(0x21, 0x00, field(0xEE, [1])), .unknown),
         (binary(0x21, 0x31, [UInt8](repeating: 0x2F, count: 216)), .unknown), (binary(0x21, 0x10, v4), .unknown),
     ]
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    /// What can't become right is refused before the rest comes.
+    /// A header that can't become valid is refused before the rest of it arrives.
     @Test func refusesAtOnce() {
         let early: [([UInt8], ProxyHeader.Defect)] = [
             (Self.signature + [0x11], .malformed("version 1")), (Self.signature + [0x22], .malformed("command 2")),
@@ -127,7 +127,7 @@ import Testing
             (Self.v4 + Self.field(3, [1, 2, 3, 4]), .wrongChecksum),
         ]
         for (rest, defect) in broken { #expect(throws: defect) { try ProxyHeader.parse(Self.binary(rest)) } }
-        // A checksum that was right before a bit changed.
+        // A valid checksum before a bit is changed.
         let header = Self.checked(Self.v4, Self.field(1, [7]))
         for index in 16..<28 {
             var changed = header

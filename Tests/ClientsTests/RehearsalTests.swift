@@ -13,7 +13,7 @@ import Testing
             unixTime: { 0 })
     }
 
-    /// A socket that is connected to and never says anything.
+    /// A socket that accepts connections and never sends anything.
     private final class SilentServer {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         private(set) var port: UInt16 = 0
@@ -41,7 +41,7 @@ import Testing
         let server = try SilentServer()
         let silent = try Rehearsal.Host(name: "127.0.0.1", port: server.port)
         let closed = try Rehearsal.Host(name: "127.0.0.1", port: 1)
-        // More than are tried at one time, so that some are never begun.
+        // More than are tried at a time, so that some are never begun.
         let hosts = [closed] + Array(repeating: silent, count: 40)
         let endings = try rehearsal().run(
             hosts.map { ($0, .secure(SecurityPolicy(), nil, HTTPProtocol.usual)) }, within: .milliseconds(300))

@@ -29,7 +29,7 @@ import Testing
         #expect(register.isEmpty)
     }
 
-    /// No user takes all the room, and the proxy's own finds room as long as there is any.
+    /// No user takes all the space, and the proxy's own user finds space as long as there is any.
     @Test func runsAreBounded() throws {
         let register = RunRegister()
         func count(owner: UInt32, isOwn: Bool) -> Int {
@@ -59,7 +59,7 @@ import Testing
         #expect(told.load(ordering: .relaxed) == RunRefusals.limit)
     }
 
-    /// The first request is named, and others that were refused for the same reason are counted.
+    /// The first request is named, and others refused for the same reason are counted.
     @Test func refusalsByRulesNameTheFirstRequest() throws {
         let run = try begin(RunRegister(), RunToken())
         let authority = try Authority.parse("rule.test", defaultPort: 443).get()
@@ -103,7 +103,7 @@ import Testing
         }
         #expect(!received(0, true) && !received(1, true))
         let first = try #require(questions.ask(about: 7) { answers.add($0) })
-        // It can be guessed, and hasn't been sent.
+        // It can be guessed, and wasn't sent.
         #expect(!received(first, true) && answers.all == [])
         #expect(questions.takeUnsent() == [RunQuestion(number: first, socket: 7)])
         #expect(questions.takeUnsent() == [])
@@ -111,13 +111,13 @@ import Testing
         #expect(answers.all == [true])
     }
 
-    /// Nobody waits twice for a run that is stopped, or doesn't want to answer.
+    /// A run that is stopped, or doesn't answer, is not waited for a second time.
     @Test func aRunThatOwesAnAnswerIsNotAsked() throws {
         let (questions, answers) = (RunQuestions(), Answers())
         let first = try #require(questions.ask(about: 1) { answers.add($0) })
         _ = questions.takeUnsent()
         let second = try #require(questions.ask(about: 2) { answers.add($0) })
-        // It was never sent: that is not the run's fault.
+        // It was never sent, which is not the run's fault.
         questions.giveUp(second)
         #expect(questions.takeUnsent() == [])
         #expect(questions.ask(about: 3) { answers.add($0) } != nil)
@@ -144,7 +144,7 @@ import Testing
         #expect(register.runs(of: 0).isEmpty)
     }
 
-    /// A program that sends the token once it is asked for it was not refused.
+    /// A program that sends the token on request was not refused.
     @Test func whatIsAskedForAPasswordIsToldAtTheEnd() throws {
         let run = try begin(RunRegister())
         let (one, other) = (
@@ -162,9 +162,9 @@ import Testing
         #expect(run.summary.unlisted + run.summary.counts.count == 1001)
     }
 
-    // MARK: What is told
+    // MARK: Refusals
 
-    /// What a client sent reaches a terminal in the end.
+    /// Text that a client sent reaches a terminal in the end.
     @Test func aRefusalIsOneLineOfPrintableASCII() throws {
         let run = try begin(RunRegister())
         run.refused("a\u{1B}[2Jb\r\nc\u{202E}\(String(repeating: "x", count: 5000))", asking: nil)
@@ -196,14 +196,14 @@ import Testing
     private static let hash = "$2b$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e"
     private static let another = "$2b$04$Zbcdefghijklmnopqrstuu7l1RuZ0j0kNQ8HllgcvKJOUX1ZYSEEq"
 
-    /// A token opens nothing that whoever began the run couldn't open.
+    /// A token grants only the access of the user who began the run.
     @Test func aTokenGrantsWhatItsBearerHadShown() throws {
         let users = try Self.users(Self.hash)
         let ann = try #require(users.user(named: Array("ann".utf8)))
         let register = RunRegister()
         #expect(try !begin(register).isLetIn(by: users))
         #expect(try begin(register, grant: .user(ann)).isLetIn(by: users))
-        // Another password since.
+        // The password has changed.
         #expect(try !begin(register, grant: .user(ann)).isLetIn(by: Self.users(Self.another)))
         let token = RunToken()
         let own = try begin(register, token, isOwn: true, grant: .owner)
@@ -212,7 +212,7 @@ import Testing
         #expect(!own.isLetIn(by: users))
         #expect(!ClientIdentity().isLetIn(by: users))
         #expect(ClientIdentity(user: ann).isLetIn(by: users))
-        // The user of a connection doesn't stand for a run's.
+        // The user of a connection doesn't count as the run's.
         #expect(try !ClientIdentity(user: ann, run: begin(register)).isLetIn(by: users))
     }
 }

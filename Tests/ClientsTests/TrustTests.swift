@@ -6,7 +6,7 @@ import Testing
 
 @testable import PinproxyClients
 
-/// Who seems not to trust the proxy's authority, and who has shown that he does.
+/// Which clients seem not to trust the proxy's authority, and which have shown that they do.
 @Suite struct TrustTests {
     private func client(_ executable: String?, user: UInt32 = 1000, agent: String? = nil) -> KnownClient {
         KnownClient(
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    /// One that isn't known may be any of them, for a while: no false alarm.
+    /// An unknown program may be any of them, for a while: no false alarm.
     @Test func anUnknownProgramMayBeAny() {
         var signs = TrustSigns()
         #expect(!signs.includes(client(nil), since: nil))
@@ -47,9 +47,9 @@ import Testing
             signs.includes(client(nil, agent: "curl/8"), since: at(5))
                 && signs.includes(client(nil, agent: "pip/25"), since: at(5)))
         #expect(!signs.includes(client(nil, agent: "git/2"), since: nil) && !signs.includes(client(nil), since: nil))
-        // It may be the first one.
+        // It may be the first program.
         #expect(signs.includes(client("/usr/bin/curl", agent: "curl/8"), since: at(5)))
-        // It isn't the second.
+        // It isn't the second program.
         #expect(!signs.includes(client("/usr/bin/pip", agent: "pip/25"), since: nil))
     }
 
@@ -60,7 +60,7 @@ import Testing
             !signs.includes(client("/bin/a", user: 0), since: nil)
                 && signs.includes(client("/bin/a", user: 4999), since: nil))
         for number in 0..<100 { signs.trusts(client("/bin/\(number)", user: 4999), at: at(2)) }
-        // Too many to be distinguished.
+        // Too many to distinguish.
         #expect(signs.includes(client("/bin/other", user: 4999), since: at(2)))
     }
 
@@ -89,7 +89,7 @@ import Testing
             authority: try Authority.parse("a.test", defaultPort: 443).get())
     }
 
-    /// Browsers close connections to spare, perhaps before they ask over another one.
+    /// Browsers close spare connections, perhaps before they send a request over another.
     @Test func aRunsProgramThatAsksAfterAllIsNotTold() throws {
         let run = try RunRegister().begin(RunToken(), owner: 1000, isOwn: false, grant: .nothing) {}
         run.left(try departure("/usr/bin/chromium"))

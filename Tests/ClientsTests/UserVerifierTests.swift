@@ -18,7 +18,7 @@ import Testing
 
     private static let logger = Logger(label: "none") { _ in SwiftLogNoOpLogHandler() }
 
-    /// Comparisons wait in a queue that doesn't move: what comes on top isn't told that it is wrong.
+    /// Comparisons wait in a queue that doesn't move: excess ones are not reported as wrong.
     @Test func whatCannotWaitIsNotCompared() throws {
         let lines = LoggedEvents()
         let queue = DispatchQueue(label: "comparisons", attributes: .initiallyInactive)
@@ -26,7 +26,7 @@ import Testing
             file: Self.file, logger: Logger(label: "log") { _ in lines.handler }, run: { queue.async(execute: $0) })
         let loop = try EventLoop()
         var answers: [UserVerifier.Ruling] = []
-        // Nobody gets more than a share, and four take all places.
+        // Nobody gets more than a share, and four users fill the queue.
         let (share, total) = (UserVerifier.longestOfOne, UserVerifier.longestQueue)
         for (user, count) in [(1, share + 3), (2, share), (3, share), (4, share), (5, 1)] as [(UInt32, Int)] {
             for number in 0..<count {
@@ -47,11 +47,11 @@ import Testing
         loop.run()
         #expect(answers.count { $0 == .right } == 1)
         #expect(answers.count { $0 == .wrong } == total - 1)
-        // Said once that it is over, with how many it concerned.
+        // The end of the shortage is logged once, with the number of passwords not compared.
         #expect(lines.all == ["warning users.limit", "notice users.limit 4"])
     }
 
-    /// One who tries many passwords delays another by one comparison.
+    /// Someone who tries many passwords delays another user by one comparison.
     @Test func whoTriesManyWaitsForHisOwn() throws {
         let queue = DispatchQueue(label: "comparisons", attributes: .initiallyInactive)
         let verifier = try UserVerifier(file: Self.file, logger: Self.logger, run: { queue.async(execute: $0) })
@@ -64,7 +64,7 @@ import Testing
             }
         }
         for number in 0..<10 { try verify("ann:\(number)", 1) }
-        // The same, at once, over many connections: that is one comparison.
+        // The same password, at once, over many connections is one comparison.
         for _ in 0..<3 { try verify("ann:correct horse", 2) }
         queue.activate()
         loop.run()
@@ -146,7 +146,7 @@ import Testing
     }
 }
 
-/// The events of one logger, each with its level and, where it has one, its count.
+/// The events of one logger, each with its level and its count if it has one.
 private final class LoggedEvents: Sendable {
     private let events = Mutex<[String]>([])
     var all: [String] { events.withLock { $0 } }

@@ -41,7 +41,7 @@ import Testing
         #expect(FileManager.default.fileExists(atPath: named + "/authority.pem"))
     }
 
-    /// The store with a command that only writes down that it was called.
+    /// The store, with a command that only records that it was called.
     private func store(_ bed: CommandBed, _ script: String = "echo x >> calls") throws -> SystemTrustStore {
         try FileManager.default.createDirectory(atPath: bed.path("store"), withIntermediateDirectories: true)
         return SystemTrustStore(
@@ -63,14 +63,14 @@ import Testing
         #expect(try bed.read("calls") == "x\nx\nx\n")
     }
 
-    /// Debian's own command, in directories of the test.
+    /// Debian's own command, in the test's directories.
     @Test func removingLeavesNoLinksBehind() throws {
         let bed = try CommandBed()
         for name in ["store", "certs", "shared"] {
             try FileManager.default.createDirectory(atPath: bed.path(name), withIntermediateDirectories: true)
         }
         try bed.write("conf", "# none\n")
-        // Somebody else's.
+        // An unrelated certificate.
         try bed.write("store/other.crt", try HeldCertificate.selfSigned(.root("Other")).pem)
         let store = SystemTrustStore(
             directory: bed.path("store"),

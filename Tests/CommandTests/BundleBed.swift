@@ -7,7 +7,7 @@ final class BundleBed {
     /// The public halves.
     private(set) var keys: [String: String] = [:]
 
-    /// - Parameter pins: what the first bundle has.
+    /// - Parameter pins: the pin file of the first bundle.
     init(pins: String = "hosts: []\n", isSigned: Bool = true) throws {
         bed = try CommandBed("bundle")
         for name in ["root-1", "root-2", "alice", "bob", "job"] {
@@ -58,13 +58,13 @@ final class BundleBed {
     }
 
     func openssl(_ arguments: String...) throws -> CommandBed.Outcome {
-        // Keys are closed to others.
+        // Only the owner may read keys.
         try CommandBed.run(
             ["/bin/sh", "-c", "umask 077; exec /usr/bin/openssl \"$@\"", "openssl"] + arguments, in: bed.directory,
             environment: bed.environment)
     }
 
-    /// Certificates, for pins.
+    /// Makes certificates to pin.
     func makeCertificate(_ name: String) throws {
         let outcome = try openssl(
             "req", "-x509", "-newkey", "ed25519", "-nodes", "-keyout", "\(name).key", "-out", name, "-subj",

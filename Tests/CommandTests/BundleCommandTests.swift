@@ -5,7 +5,7 @@ import Testing
     private static let pin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
     private static let other = "sha256/AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="
 
-    /// The commands of docs/bundles.md, as they stand there.
+    /// The commands of docs/bundles.md, run verbatim.
     @Test func theCeremonyOfTheManualWorks() throws {
         let root = URL(filePath: #filePath).appending(path: "../../..").standardized
         let page = try String(contentsOf: root.appending(path: "docs/bundles.md"), encoding: .utf8)
@@ -98,7 +98,7 @@ import Testing
         #expect(
             made.output.contains(
                 "to be signed by the root keys of version 1, and by 2 of its 2 root keys"))
-        // Nobody has signed it: it is replaced.
+        // Unsigned, so it is replaced.
         #expect(
             try bed.bundle(
                 "root", "policy.bundle", "--root", bed.key("root-1"), "--root", bed.key("alice"), "--root-threshold",
@@ -111,7 +111,7 @@ import Testing
         try bed.sign("root", "root-2")
         #expect(try bed.verify().code == 0)
         #expect(try bed.verify("--after", "first.bundle").code == 0)
-        // Bob signs nothing any longer.
+        // Bob no longer signs anything.
         let bob = try bed.bundle("sign", "policy.bundle", "--role", "bundle", "--key-file", "bob.pem")
         #expect(bob.code == 1)
         #expect(
@@ -142,7 +142,7 @@ import Testing
         let open = try bed.bundle("sign", "policy.bundle", "--role", "timestamp", "--key-file", "job.pem")
         #expect(open.code == 1)
         #expect(open.errors == "pinproxy: job.pem: it is open to other users (mode 644): chmod 600\n")
-        // Standard input is the caller's.
+        // Standard input comes from the caller.
         let input = try CommandBed.run(
             [
                 "/bin/sh", "-c", "\"$0\" bundle sign policy.bundle --role timestamp --key-file - < job.pem",
@@ -150,7 +150,7 @@ import Testing
             ],
             in: bed.bed.directory, environment: bed.bed.environment)
         #expect(input.code == 0, "\(input.errors)")
-        // Ed25519 signs the same in the same way.
+        // Ed25519 signatures are deterministic.
         #expect(try bed.bed.read("policy.bundle") == before)
         let empty = try bed.bundle("sign", "policy.bundle", "--role", "timestamp", "--key-file", "-")
         #expect(empty.code == 1)
@@ -233,7 +233,7 @@ import Testing
         #expect(same.output.hasSuffix("no machine notices a difference\n"))
     }
 
-    /// They are on the machines, and not here.
+    /// Revocation lists are on the machines, and not here.
     @Test func revocationListsAreComparedByName() throws {
         func pins(_ path: String) -> String { "hosts:\n- {match: a.test, crl_files: \(path)}\n" }
         let bed = try BundleBed(pins: pins("/none/old.crl"))
@@ -249,7 +249,7 @@ import Testing
         #expect(relative.errors.contains("error: crl_files: new.crl is a revocation list, which changes often"))
     }
 
-    /// A bundle that somebody made by other means: what a machine would refuse is told with the file's name.
+    /// A bundle made by other means: a payload that machines would refuse is reported with the file's name.
     @Test func aBundleThatNoMachineTakesIsNotCompared() throws {
         let bed = try BundleBed()
         let text = try bed.bed.read("policy.bundle")
@@ -266,7 +266,7 @@ import Testing
         #expect(unknown.code == 78)
         #expect(unknown.errors.hasPrefix("bad.bundle: pins.yaml:1:1: error: "))
         #expect(unknown.errors.contains("hostz"))
-        // It names a file of the machine.
+        // It names a file on the machine.
         let place = bed.bed.path("a.pem")
         try bed.makeCertificate("a.pem")
         let outside = try refusal(

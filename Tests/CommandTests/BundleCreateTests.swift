@@ -38,7 +38,7 @@ import Testing
         #expect(bundle["note"] as? String == "first\u{1B}")
         let files = try #require(bundle["files"] as? [[String: Any]])
         #expect(files.map { $0["path"] as? String } == ["pins.yaml", "certs/a.pem"])
-        // As they are.
+        // The files are unchanged.
         #expect(try bed.bundle("show", "policy.bundle", "--extract", "pins.yaml").output == pins)
         #expect(
             try bed.bundle("show", "policy.bundle", "--extract", "certs/a.pem").output

@@ -1,6 +1,6 @@
 import Testing
 
-/// `pinproxy cache` without a proxy, and with what it can't use. No error repeats a query or a password.
+/// `pinproxy cache` without a proxy, and with bad arguments. No error repeats a query or a password.
 @Suite(.serialized) struct CacheArgumentTests {
     private let bed: CommandBed
 

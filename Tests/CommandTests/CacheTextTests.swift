@@ -4,7 +4,7 @@ import Testing
 
 @testable import pinproxy
 
-/// What `pinproxy cache` says to people.
+/// The text output of `pinproxy cache`.
 @Suite struct CacheTextTests {
     private func report(_ more: String = "") throws -> CacheReport {
         let json = """
@@ -62,7 +62,7 @@ import Testing
         #expect(try response(["owner": owner]).lines[0].hasSuffix(shown))
     }
 
-    /// Secrets are never in the report; what is left out is said.
+    /// Secrets are never in the report, which names what it omits.
     @Test func fieldsOfVaryAreShown() throws {
         let fields: [[String: Any]] = [
             ["name": "accept-language", "value": "de", "hidden": false], ["name": "cookie", "hidden": true],
@@ -111,7 +111,7 @@ import Testing
         #expect(stale.hasPrefix("    stale for 1m30s, since 20") && stale.hasSuffix("Z (\(shown))"), "\(stale)")
     }
 
-    /// Each with what is known where nothing is stored.
+    /// The output for each, with what is known where nothing is stored.
     @Test(arguments: [
         (#""refusal": "cache: off (entry, pins.yaml:3:5)""#, "cache: off (entry, pins.yaml:3:5)"),
         (#""store": "disk", "shared": true"#, "cache: disk, shared by all users\n  no response to GET since the start"),

@@ -1,8 +1,8 @@
 import Testing
 
-/// An error of a rule is where the rule is, however far that is below its host.
+/// Errors in rules point at the rule, however far it is below its host.
 @Suite struct CheckRulesTests {
-    /// What is written below `request:`, or below `rules:`. The wrong line begins with `!`. Its column counts from 0.
+    /// Text below `request:` or `rules:`. The wrong line begins with `!`. Its column counts from 0.
     private static let wrong: [(rules: String, text: String, column: Int, error: String)] = [
         ("request", "  set_headers:\n!    Bad Name: x", 4, "set_headers: \"Bad Name\""),
         ("request", "  set_headers:\n    X-A: a\n!    Host: b.test", 4, "set_headers: Host"),

@@ -36,7 +36,7 @@ import Testing
         #expect(outcome.errors.contains("pins.yaml:1:48: warning: insecure: "))
     }
 
-    /// The authority's certificate is enough: its key may be somebody else's to read.
+    /// The authority's certificate is enough: its key may be readable only by others.
     @Test func warnsOfALocalAuthorityThatClientsRefuse() throws {
         let bed = try CommandBed(configuration: "authority: {certificate: own.pem}\npins: pins.yaml\n")
         try bed.write("pins.yaml", "hosts: [{match: a.test}, {match: b.test, action: tunnel}]\n")
@@ -75,7 +75,7 @@ import Testing
                 == "\(place): warning: the local authority can't be read: there is no certificate in it\n")
     }
 
-    /// Its clock is the machine's.
+    /// The clock is the machine's.
     @Test(arguments: [(3, "expires", "in 2 days"), (-3, "expired", "3 days ago")])
     func warnsOfAClientCertificateThatEnds(days: Int64, word: String, distance: String) throws {
         let bed = try CommandBed(configuration: "pins: pins.yaml\n")
@@ -101,7 +101,7 @@ import Testing
         #expect(lint.output.contains("\(distance) [certificate-expires]"), "\(lint)")
     }
 
-    /// Days are meant, not seconds.
+    /// The hint for a lifetime suggests days, not seconds.
     @Test func aLifetimeWithoutAUnitIsOfDays() throws {
         let bed = try CommandBed(configuration: "pins: pins.yaml\n")
         try bed.write("pins.yaml", "defaults: {max_leaf_lifetime: 398}\nhosts: []\n")

@@ -3,9 +3,9 @@ import Testing
 
 @testable import pinproxy
 
-/// A command is parsed without the others: what comes out is what the whole tree makes of the same words.
+/// A command parsed without the others gives the same result as the whole tree.
 @Suite struct CommandAloneTests {
-    /// Taken alone.
+    /// Parsed alone.
     @Test(arguments: [
         ["run"], ["run", "--config", "a.yaml"], ["check", "--state-directory=/s"],
         ["env", "--shell", "fish", "--unset"],
@@ -25,7 +25,7 @@ import Testing
         #expect(first == second)
     }
 
-    /// The whole tree's to tell: help, wrong usage, and commands of several words.
+    /// Left to the whole tree: help, wrong usage, and commands of several words.
     @Test(arguments: [
         [], ["--help"], ["--version"], ["help"], ["help", "exec"], ["bogus"], ["run", "--help"], ["run", "--version"],
         ["run", "--bogus"], ["run", "surplus"], ["run", "help"], ["exec"], ["exec", "--"], ["exec", "--help"],

@@ -1,10 +1,10 @@
 import Foundation
 import Testing
 
-/// A directory with a configuration in it, and the built executable to be run there.
+/// A directory with a configuration, and the built executable to run in it.
 ///
-/// Who runs it blocks one of the few threads that all tests share. A suite with many runs is serialized,
-/// so that it doesn't keep those from going on that wait for their servers.
+/// Running it blocks one of the few threads that all tests share. A suite with many runs is serialized, so that it
+/// doesn't hold up tests that wait for their servers.
 final class CommandBed {
     struct Outcome: Equatable {
         var code: Int32
@@ -42,12 +42,12 @@ final class CommandBed {
         return (tests as NSString).deletingLastPathComponent + "/pinproxy"
     }
 
-    /// Variables that know nothing of the shell's, with a state directory in the bed.
+    /// An environment without the shell's variables, and with a state directory in the bed.
     var environment: [String: String] {
         ["PATH": "/usr/bin:/bin", "HOME": directory, "XDG_STATE_HOME": path("state")]
     }
 
-    /// Runs `pinproxy` with these arguments to its end.
+    /// Runs `pinproxy` with these arguments until it ends.
     func run(_ arguments: String..., environment more: [String: String] = [:]) throws -> Outcome {
         try Self.run(
             [Self.executable] + arguments, in: directory, environment: environment.merging(more) { $1 })
@@ -60,7 +60,7 @@ final class CommandBed {
             environment: environment)
     }
 
-    /// As the tests themselves got them (docs/testing.md).
+    /// The settings that the tests themselves got (docs/testing.md).
     private static let sanitizerSettings = ProcessInfo.processInfo.environment.filter {
         $0.key == "ASAN_OPTIONS" || $0.key == "LSAN_OPTIONS"
     }
@@ -74,7 +74,7 @@ final class CommandBed {
         process.currentDirectoryURL = URL(fileURLWithPath: directory)
         process.environment = environment.merging(sanitizerSettings) { $1 }
         process.standardInput = FileHandle.nullDevice
-        // Files, since nobody empties two pipes at once.
+        // Files, since two pipes can't be emptied at once.
         let names = ["output", "errors"].map { "\(directory)/.\($0)-\(UUID().uuidString)" }
         for name in names { try Data().write(to: URL(fileURLWithPath: name)) }
         defer { for name in names { try? FileManager.default.removeItem(atPath: name) } }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import pinproxy
 
-/// Which commands see the proxy's authority in the system's trust stores, and from what that is made.
+/// Which commands see the proxy's authority in the system's trust stores, and how those are made.
 @Suite struct CommandTrustTests {
     private let files = TrustFiles(bundle: "/b", authority: "/a")
 
@@ -18,13 +18,13 @@ import Testing
         for command in ["sudo", "/usr/bin/sudo", "podman", "mount", "apt-get"] {
             #expect(!isGiven(command) && isGiven(command, .required), "\(command)")
         }
-        // Root gets no namespace of users, but mounts that others don't see.
+        // Root gets a private mount namespace, but no user namespace.
         #expect(isGiven("sudo", isRoot: true) && isGiven("podman", isRoot: true))
         #expect(!isGiven("mount", isRoot: true) && !isGiven("apt-get", isRoot: true))
         #expect(!isGiven("curl", .refused) && !isGiven("curl", .refused, isRoot: true))
     }
 
-    /// mmdebstrap's apt reads no variable and no other store.
+    /// mmdebstrap's apt reads neither variables nor another store.
     @Test(arguments: ["buildah", "/usr/bin/mmdebstrap"])
     func whatMapsSeveralUsersHasItIfItsUserHasNumbers(command: String) {
         let ids = SubordinateIDs(users: [.init(first: 100_000, count: 65536)], groups: [.init(first: 1, count: 2)])
@@ -35,7 +35,7 @@ import Testing
         #expect(isGiven(ids) && !isGiven(nil))
     }
 
-    /// Where it is wanted all the same, what will fail is said first.
+    /// If it is required anyway, the command warns about what will fail.
     @Test func whatCannotBearItIsSaid() {
         func trust(_ command: String, isRoot: Bool = false, _ ids: SubordinateIDs? = nil) -> CommandTrust {
             CommandTrust(wish: .required, command: command, isRoot: isRoot, findSubordinates: { ids })
@@ -44,7 +44,7 @@ import Testing
         #expect(warning("/usr/bin/podman")?.contains("/usr/bin/podman makes namespaces of several users") == true)
         #expect(warning("sudo")?.contains("sudo acts for another user") == true)
         #expect(warning("curl") == nil && warning("podman", isRoot: true) == nil)
-        // They are mapped if the user has some.
+        // Subordinate IDs are mapped if the user has some.
         let ids = SubordinateIDs(users: [.init(first: 100_000, count: 65536)], groups: [.init(first: 1, count: 2)])
         #expect(trust("buildah", ids).warning == nil && trust("buildah", ids).subordinates == ids)
         #expect(trust("sudo", ids).warning != nil)
@@ -110,7 +110,7 @@ import Testing
         try FileManager.default.removeItem(atPath: bed.path("store"))
         stamp.keep(files, of: sources)
         #expect(stamp.files(of: sources) == nil)
-        // Somebody has written into it.
+        // The file was modified.
         let path = bed.path("state/trust/key/\(TrustStamp.name)")
         for text in ["", "\n\n\n", "x\n/b\n/a\n"] {
             try Data(text.utf8).write(to: URL(fileURLWithPath: path))
@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    /// While no other authority lies beside it, its file needn't be read to find what was made of it.
+    /// If no other authority is beside it, its file needn't be read to find what was made from it.
     @Test func filesOfAnAuthorityAreFoundByItsFile() throws {
         let bed = try CommandBed()
         #expect(try bed.configured("ca", "create").code == 0)
@@ -139,7 +139,7 @@ import Testing
         let second = try prepare()
         #expect(second.bundle != first.bundle && second.hashed.map(\.pem) != first.hashed.map(\.pem))
         #expect(try bed.read("state/pinproxy/authority.pem").hasPrefix(second.hashed[0].pem))
-        // One of a rotation joins it.
+        // A rotation adds another.
         try bed.write("state/pinproxy/authority.next.pem", first.hashed[0].pem)
         #expect(!files.isAlone)
         #expect(try prepare().hashed.count == 2)
@@ -180,7 +180,7 @@ import Testing
         }
         let found = NSSDatabases(home: bed.directory, settings: bed.path("xdg")).directories
         #expect(Set(found) == Set([bed.path(".pki/nssdb")] + places.map { bed.path("\($0)/abc.default") }))
-        // Named twice, it is one place.
+        // A directory named twice counts once.
         let own = NSSDatabases(home: bed.directory, settings: bed.path(".config")).directories
         #expect(own.count == Set(own).count)
     }

@@ -5,7 +5,7 @@ import Testing
 @testable import PinproxySerialization
 @testable import pinproxy
 
-/// What `check` says of rules with missing decoders. Tests/System tries it with packages.
+/// What `check` says about rules with missing decoders. Tests/System tests this with packages.
 @Suite struct DecoderRemarksTests {
     private static let pins = """
         hosts:

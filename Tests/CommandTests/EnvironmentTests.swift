@@ -8,7 +8,7 @@ import Testing
 @testable import pinproxy
 
 @Suite struct EnvironmentTests {
-    /// The variables as a shell that has evaluated the output hands them to programs.
+    /// The variables that a shell passes to programs after it has evaluated the output.
     private func evaluated(_ bed: CommandBed) throws -> [String: String] {
         let outcome = try CommandBed.run(
             ["/bin/sh", "-c", "eval \"$('\(CommandBed.executable)' env --config pinproxy.yaml)\"; exec env -0"],
@@ -22,14 +22,14 @@ import Testing
         return variables
     }
 
-    /// The files of the authority that the bed has now.
+    /// The files of the bed's current authority.
     private func trustFolder(_ bed: CommandBed) throws -> String {
         let authority = try Certificate(derOrPEM: Array(try bed.read("state/pinproxy/authority.pem").utf8))
         return bed.path("state/pinproxy/trust/\(authority.sha256.hex.prefix(16))")
     }
 
     @Test func survivesTheShell() throws {
-        // Everything that a shell makes something of.
+        // All characters that are special in a shell.
         let bed = try CommandBed(
             "it's $HOME `x` \"y\" *", configuration: "proxy: {listen: \"[::]:4711\"}\npins: null\n")
         #expect(try bed.configured("ca", "create").code == 0)
@@ -75,7 +75,7 @@ import Testing
         #expect(second != first && FileManager.default.fileExists(atPath: first))
         #expect(try bundle(second).hasSuffix(try bed.read("state/pinproxy/authority.pem")))
 
-        // Somebody has written into it.
+        // The file was modified.
         try Data("x".utf8).write(to: URL(fileURLWithPath: second + "/ca-bundle.pem"))
         #expect(try bed.configured("env").code == 0)
         #expect(try bundle(second).hasSuffix(try bed.read("state/pinproxy/authority.pem")))
@@ -100,7 +100,7 @@ import Testing
         #expect(outcome.errors.contains("the port of the proxy is chosen when it starts"))
     }
 
-    /// Only a proxy that is up is of use to a shell, whatever somebody is writing into the pin file.
+    /// A broken pin file doesn't keep a shell from using a running proxy.
     @Test func aBrokenPinFileIsNoHindrance() throws {
         let bed = try CommandBed(configuration: "pins: pins.yaml\n")
         try bed.write("pins.yaml", "hosts: []\n")
@@ -113,7 +113,7 @@ import Testing
         #expect(try bed.configured("ca", "show").code == 0)
     }
 
-    /// `eval "$(pinproxy env)"` must not leave a person in a shell without the proxy who thinks otherwise.
+    /// `eval "$(pinproxy env)"` must not leave a user in a shell that unknowingly bypasses the proxy.
     @Test(arguments: ["bash", "dash"]) func aFailureIsTheShellsToo(shell: String) throws {
         let bed = try CommandBed(configuration: "proxy: {lissen: 127.0.0.1:1}\npins: null\n")
         let outcome = try CommandBed.run(
@@ -127,7 +127,7 @@ import Testing
         #expect(outcome.errors.hasSuffix("this shell does not use the proxy\n"), "\(outcome)")
     }
 
-    /// The URL that is advised is one that can be used.
+    /// The suggested URL can be used.
     @Test func credentialsGoIntoTheURLThatIsPrinted() throws {
         let held = try HeldCertificate.root().issue(.leaf("proxy.test"))
         for (tls, scheme) in [("", "http"), (", tls: {certificate: proxy.pem, private_key: proxy.key}", "https")] {
@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    /// The address is the socket unit's; who may not ask the proxy reads what it has left.
+    /// The address is the socket unit's. Users who can't query the proxy read the file that it wrote.
     @Test func theSocketsOfSystemdAreThoseThatTheProxyHasLeft() throws {
         let bed = try CommandBed(configuration: "proxy: {listen: systemd}\npins: null\n")
         #expect(try bed.configured("ca", "create").code == 0)
@@ -190,7 +190,7 @@ import Testing
         }
     }
 
-    /// A user who has taken all hosts out must not think that they are checked.
+    /// A user who has excluded all hosts must not believe that they are checked.
     @Test func aBypassIsSaid() throws {
         let bed = try CommandBed()
         #expect(try bed.configured("ca", "create").code == 0)
@@ -198,7 +198,7 @@ import Testing
         #expect(outcome.code == 0 && outcome.errors.contains("programs go round the proxy"), "\(outcome)")
     }
 
-    /// What the user has configured is taken in, and comes back.
+    /// The user's own settings are included, and restored afterwards.
     @Test func whatIsTakenInComesBack() throws {
         let bed = try CommandBed()
         #expect(try bed.configured("ca", "create").code == 0)
@@ -224,7 +224,7 @@ import Testing
             "HGRCPATH=/a/hgrc:/b:\(folder)/hgrc\n", "PHP_INI_SCAN_DIR=/php::\(folder)/php\n", "user_agent = mine\n",
             "#include \"\(bed.path("my-apt.conf"))\";\n", "ca_certificate = \(folder)/ca-bundle.pem\n",
         ] { #expect(parts[0].contains(line), "\(line) in \(parts[0])") }
-        // Of a copy no copy is made.
+        // A copy is not copied again.
         #expect(parts[0].components(separatedBy: "user_agent").count == 2)
         let after = parts[1].split(separator: "\n").filter { line in
             !["PWD", "_", "OLDPWD", "SHLVL", "ASAN_OPTIONS", "LSAN_OPTIONS"].contains(line.prefix { $0 != "=" })
@@ -233,7 +233,7 @@ import Testing
         #expect(Set(after.map(String.init)).subtracting(["no_proxy=.corp"]) == Set(before))
     }
 
-    /// Neither an authority nor orders for programs are taken from where somebody else could change them.
+    /// Neither an authority nor settings for programs are taken from a place that others can change.
     @Test func nothingIsTakenFromWhereOthersWrite() throws {
         let bed = try CommandBed()
         #expect(try bed.configured("ca", "create").code == 0)
@@ -244,7 +244,7 @@ import Testing
             "\(outcome)")
     }
 
-    /// Programs of root's don't take orders from a service.
+    /// Root's programs don't take settings from a service.
     @Test(.enabled(if: geteuid() == 0, "needs root, to give files away")) func programFilesAreInADirectoryOfOnesOwn()
         throws
     {
@@ -258,14 +258,14 @@ import Testing
             environment: ["XDG_STATE_HOME": bed.path("own")])
         #expect(outcome.output.contains("WGETRC='\(bed.path("own/pinproxy/trust"))"), "\(outcome)")
         #expect(outcome.output.contains("SSL_CERT_FILE='\(bed.path("own/pinproxy/trust"))"), "\(outcome)")
-        // Without one there are no such files.
+        // Without such a directory there are no such files.
         let without = try bed.run(
             "env", "--config", bed.path("pinproxy.yaml"), "--state-directory", bed.path("state/pinproxy"),
             environment: ["XDG_STATE_HOME": bed.path("state")])
         #expect(without.code == 1 && without.errors.contains("belongs to user 1"), "\(without)")
     }
 
-    /// Everything that a shell makes something of, in each shell that this machine has.
+    /// All characters that are special in a shell, in each shell of this machine.
     @Test(arguments: ShellSyntax.allCases)
     func aValueIsOneWord(shell: ShellSyntax) throws {
         let value = "it's $HOME `x` \"y\" * \\ \\' !! {a,b} %ENV% \u{e9} ; & | < > ~ # \t end"

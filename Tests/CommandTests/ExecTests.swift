@@ -4,7 +4,7 @@ import Testing
 @testable import pinproxy
 
 @Suite struct ExecTests {
-    /// No proxy runs: that is said first.
+    /// The warning that no proxy runs, which comes first.
     private func warning(_ bed: CommandBed, _ command: String) -> String {
         "pinproxy: no proxy is running with the state directory \(bed.path("state/pinproxy")), and nothing listens on "
             + "127.0.0.1:1: what \(command) asks of it will fail; start it with pinproxy run\n"
@@ -50,7 +50,7 @@ import Testing
                     errors: warning(bed, "./pinproxy.yaml") + "pinproxy: ./pinproxy.yaml: Permission denied\n"))
     }
 
-    /// As execvp(3) and the shells take it.
+    /// Run as execvp(3) and the shells run it.
     @Test func aScriptWithoutAFirstLineIsRun() throws {
         let bed = try bed()
         try bed.write("unmarked", "echo \"$0 $1\"; exit 3\n")

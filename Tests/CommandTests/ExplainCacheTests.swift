@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// `pinproxy explain --path` about the cache, by the rules alone.
+/// What `pinproxy explain --path` says about the cache, by the rules alone.
 @Suite(.serialized) struct ExplainCacheTests {
     private let bed: CommandBed
 
@@ -22,7 +22,7 @@ import Testing
             "explain", rest: ["api.test", "--chain", bed.path("chain.pem"), "--at", "2030-01-01"] + more)
     }
 
-    /// An entry, what is asked, and what the cache would do.
+    /// An entry, a request, and what the cache would do.
     @Test(
         arguments: [
             ("", [], "neither stored nor served: cache is off where nothing is written about it (PINS:2)"),
@@ -61,7 +61,7 @@ import Testing
                 "api.test", "--chain", bed.path("chain.pem"), "--at", "2030-01-01", "--path", "/private/x?y=1",
             ] + arguments)
         let account = outcome.output.components(separatedBy: "\nThe cache:\n").last ?? ""
-        // Without the columns of places.
+        // Without the columns.
         let text = account.replacing(/(pins\.yaml:[0-9]+):[0-9]+/) { "\($0.output.1)" }
         #expect(text.contains(shown.replacingOccurrences(of: "PINS", with: bed.path("pins.yaml"))), "\(outcome)")
         #expect(!outcome.output.contains("secret"))
@@ -91,7 +91,7 @@ import Testing
         #expect(off.contains("\"stored\" : false") && off.contains("cache is off where nothing is written"))
     }
 
-    /// `check` reads the keys, and says what can't be.
+    /// `check` reads the keys, and reports contradictions.
     @Test(
         arguments: [
             ("    cache: memory\n    shared: true", nil), ("    cache: ram", "off, memory"),

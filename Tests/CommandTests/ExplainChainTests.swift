@@ -5,11 +5,11 @@ import Testing
 
 @testable import pinproxy
 
-/// `pinproxy explain --chain`: a rotation rehearsed without a server, and all that may be wrong with it.
+/// `pinproxy explain --chain`: a rotation rehearsed without a server, and everything that may be wrong with it.
 @Suite(.serialized) struct ExplainChainTests {
     private static let now = CertificateTemplate.now
 
-    /// A host with a chain in use, and the one that is to replace it: another key, valid from 25 days on.
+    /// A host with its current chain and the next one, which has another key and becomes valid in 25 days.
     private struct Rotation {
         let bed: CommandBed
         let root: HeldCertificate
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    /// The date is that of --at, as for everything else.
+    /// The date is the one of --at, as everywhere.
     @Test func aDateOfEnforcementIsRehearsed() throws {
         let rotation = try Rotation { old, _ in [old] }
         let pins = try String(contentsOfFile: rotation.bed.path("pins.yaml"), encoding: .utf8)

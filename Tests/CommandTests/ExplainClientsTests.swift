@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// `pinproxy explain --client`: what becomes of a client where an entry is for some only.
+/// `pinproxy explain --client`: how a client is treated when an entry applies to some clients only.
 @Suite(.serialized) struct ExplainClientsTests {
     private let bed: CommandBed
 

@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// `pinproxy explain --path`: the request as it would be sent, what the response must be, and what becomes of a
-/// response that was stored (`--response`).
+/// `pinproxy explain --path`: the request as sent, the requirements on the response, and the verdict on a stored
+/// response (`--response`).
 @Suite(.serialized) struct ExplainResponseTests {
     private let bed: CommandBed
 
@@ -58,7 +58,7 @@ import Testing
     // MARK: The request
 
     private func sent(_ path: String, method: String) throws -> CommandBed.Outcome {
-        // A response that passes, so that no connection is made.
+        // With an acceptable response given, no connection is made.
         try judge(Self.json + "\r\n{}", path: path, "--method", method)
     }
 

@@ -2,8 +2,8 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// `pinproxy explain` about session, request and response rules. This version supports no value but the
-/// defaults, so those are what is written here.
+/// `pinproxy explain` about session, request and response rules. This version supports only the default values, so
+/// those are used here.
 @Suite(.serialized) struct ExplainRulesTests {
     private let bed: CommandBed
 

@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// What `pinproxy explain` and `lint` say of session rules.
+/// What `pinproxy explain` and `lint` say about session rules.
 @Suite struct ExplainSessionTests {
     private func bed(_ pins: String) throws -> CommandBed {
         let root = try HeldCertificate.root()

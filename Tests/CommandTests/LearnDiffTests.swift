@@ -6,7 +6,7 @@ import Testing
 
 @testable import pinproxy
 
-/// What `learn` would have a person change in the pin file, applied by the real `patch`, and read back.
+/// The changes that `learn` suggests for the pin file, applied by the real `patch`, and read back.
 @Suite struct LearnDiffTests {
     private static let now: UnixTime = 1_893_456_000
     /// 32 bytes that are all the same, as a pin.
@@ -18,7 +18,7 @@ import Testing
     }
     private static let (leaf, issuer, root) = (pin(1), pin(2), pin(3))
 
-    /// One host's chain of leaf, issuer and root, whose keys and certificates are 1, 2 and 3.
+    /// One host's chain of leaf, issuer and root, with keys and certificates 1, 2 and 3.
     private static func host(
         _ name: String, port: Int = 443, leaf: UInt8 = 1, matched: String? = nil, subject: String = "CN=leaf"
     ) throws -> (String, [String: Any]) {
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    /// Makes the diff, has `patch` apply it, and reads the result as `check` does.
+    /// Makes the diff, applies it with `patch`, and reads the result as `check` does.
     private func learn(
         _ history: ChainHistory, _ pins: String, with tool: [String] = ["patch", "-p0", "-i"]
     ) throws -> Outcome {
@@ -96,7 +96,7 @@ import Testing
             if pins.contains("other.test") {
                 #expect(outcome.snapshot.entry(for: "other.test", port: 443)?.action == .deny)
             }
-            // All that was there still is.
+            // Everything that was there still is.
             let kept = pins.split(whereSeparator: \.isNewline).filter { !$0.hasPrefix("hosts:") }
             #expect(kept.allSatisfy { outcome.text.contains($0) })
         }
@@ -119,7 +119,7 @@ import Testing
         #expect(outcome.pins("new.test") == [Self.leaf, Self.issuer])
     }
 
-    /// A certificate's subject is written by whoever made it.
+    /// A certificate's subject is untrusted text.
     @Test func aSubjectCannotAddToTheFile() throws {
         let evil = "CN=x\n  - match: evil.test\u{2028}  - match: evil.test\u{85}\r  - match: evil.test"
         let outcome = try learn(try Self.history(Self.host("new.test", subject: evil)), "hosts: []\n")
@@ -189,7 +189,7 @@ import Testing
             try Self.history(Self.host("api.test", matched: Self.leaf)),
             entry("pinning: public-key", "pins:", "  - \(Self.leaf)", "  - \(Self.pin(9))"))
         #expect(two.diff == "")
-        // Met by a pin above the issuer, whose key isn't among the candidates.
+        // A pin above the issuer matched; its key is not among the candidates.
         let root = try learn(
             try Self.history(Self.host("api.test", matched: Self.root)),
             entry("pinning: public-key", "pins:", "  - \(Self.root)", "  - \(Self.pin(9))"))
@@ -219,7 +219,7 @@ import Testing
         #expect(outcome.snapshot.hosts.entries.count == 2)
     }
 
-    /// What one host shows says nothing of the others; the wildcard's other keys hold for the host as before.
+    /// A host's observation says nothing about others; the wildcard's other keys still apply to the host.
     @Test(arguments: [
         "    pinning: none\n    min_tls: 1.3\n    record: true\n",
         "    min_tls: 1.3   # of old\n    pinning: none\n\n    # why\n    record: true\n",

@@ -2,7 +2,7 @@ import Foundation
 import PinproxyTestAuthority
 import Testing
 
-/// What lint says of what entries store.
+/// What lint says about stored responses of entries.
 @Suite(.serialized) struct LintCacheTests {
     private func lint(_ entry: String) throws -> [LintTests.Finding] {
         let bed = try LintTests.bed("hosts:\n  - match: a.test\n" + entry + "\n")
@@ -15,7 +15,7 @@ import Testing
         return try LintTests.lint(bed).filter { $0.rule.hasSuffix("-cache") }
     }
 
-    /// Entries, and what of the proxy's is noted, since all their users get the responses.
+    /// Entries, and the proxy's secret that lint reports, since all their users get the responses.
     @Test(
         arguments: [
             ("    cache: memory\n    shared: true", nil),

@@ -4,7 +4,7 @@ import PinproxyTLS
 import PinproxyTestAuthority
 import Testing
 
-/// What lint makes of the running proxy's counts.
+/// What lint concludes from the running proxy's counts.
 @Suite(.serialized) struct LintHistoryTests {
     private static let now = CertificateTemplate.now
     private static let day = CertificateTemplate.day
@@ -43,13 +43,13 @@ import Testing
     }
 
     @Test func aPinLivesAsLongAsNothingElseDoes() throws {
-        // Neither matched lately: nobody has asked for the host.
+        // Neither matched lately, since nobody requested the host.
         let asleep = try bed {
             note(&$0, daysAgo: 60)
             count(&$0, .matched([LintTests.pins[0]]), daysAgo: 31)
         }
         #expect(try LintTests.lint(asleep).isEmpty)
-        // Less than thirty days are too few.
+        // Less than thirty days are not enough.
         let young = try bed {
             note(&$0, daysAgo: 29)
             count(&$0, .matched([LintTests.pins[0]]), daysAgo: 1)
@@ -86,7 +86,7 @@ import Testing
             count(&$0, .matched([LintTests.pins[0]]), times: 100, daysAgo: 1)
         }
         #expect(try LintTests.lint(recovered).filter { $0.rule != "report-only" }.map(\.rule) == ["can-be-enforced"])
-        // An enforced entry is not for promotion.
+        // An enforced entry isn't a candidate for promotion.
         let enforced = try bed {
             note(&$0, daysAgo: 20)
             count(&$0, .matched([LintTests.pins[0]]), times: 100, daysAgo: 1)
@@ -94,7 +94,7 @@ import Testing
         #expect(try LintTests.lint(enforced).isEmpty)
     }
 
-    /// The recommended rollout passes --strict for its time, and no longer.
+    /// The recommended rollout passes --strict for its duration, and no longer.
     @Test(arguments: [(Int64(0), "note"), (29, "note"), (30, "warning")])
     func anEntryThatOnlyReportsIsANoteForItsTime(_ days: Int64, _ severity: String) throws {
         let bed = try bed(", enforcement: report") { history in
@@ -118,7 +118,7 @@ import Testing
         #expect(found[0].message.contains("no connection has been counted yet"))
     }
 
-    /// An added pin is a correction: what missed before doesn't count.
+    /// An added pin is a correction: misses before it don't count.
     @Test func missesEndWithTheCorrection() throws {
         func missed(_ correct: (inout PinHistory) -> Void) throws -> [LintTests.Finding] {
             let bed = try bed(", enforcement: report") { history in
@@ -129,7 +129,7 @@ import Testing
             }
             return try LintTests.lint(bed).filter { $0.rule != "report-only" }
         }
-        // The third pin is configured, and no connection was made since.
+        // The third pin is configured, and there was no connection since.
         #expect(try missed { _ in }.isEmpty)
         #expect(try missed { note(&$0, daysAgo: 2) }.isEmpty)
         let again = try missed {
@@ -150,7 +150,7 @@ import Testing
         #expect(try bed.configured("lint", rest: ["--offline", "--strict"]).code == 0)
     }
 
-    /// It is enforced by itself: nobody has to do anything.
+    /// Enforcement starts automatically; no action is needed.
     @Test func whatIsEnforcedLaterIsANoteWithItsProgress() throws {
         let waiting = try bed(", enforcement: report, enforce_after: {matches: 200, days: 14}") {
             note(&$0, daysAgo: 60)
@@ -163,7 +163,7 @@ import Testing
             found[0].message.contains(
                 "reported until 200 matches and 14 days without a mismatch (enforce_after): 120 of 200 matches, 1 of "
                     + "14 days"), "\(found)")
-        // Misses are a warning all the same.
+        // Misses are a warning anyway.
         let missed = try bed(", enforcement: report, enforce_after: {matches: 200}") {
             note(&$0, daysAgo: 20)
             count(&$0, .missed, daysAgo: 8)

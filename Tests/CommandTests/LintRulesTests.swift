@@ -3,7 +3,7 @@ import PinproxyRecords
 import PinproxyTestAuthority
 import Testing
 
-/// What lint makes of the running proxy's counts of rules.
+/// What lint concludes from the running proxy's counts of rules.
 @Suite(.serialized) struct LintRulesTests {
     private typealias Name = RuleHistory.Name
     private static let now = CertificateTemplate.now
@@ -47,7 +47,7 @@ import Testing
                 == "api.test, rule 1 of the entry (/v1/** (GET)): the rules were applied to no request since 2029-12-25"
         )
         #expect(never.first?.entry == "api.test")
-        // Not after less than a week, and not where it was applied.
+        // Not after less than a week, and not for rules that were applied.
         #expect(try lint(bed { settle(&$0, daysAgo: 6) }).isEmpty)
         let applied = try bed {
             settle(&$0, daysAgo: 60)

@@ -5,12 +5,12 @@ import Testing
 
 @testable import pinproxy
 
-/// `pinproxy lint --offline`: what the files alone say, on a day that the test sets.
+/// `pinproxy lint --offline`: what the files alone show, on a day that the test sets.
 @Suite(.serialized) struct LintTests {
     static let pins = ["A", "B", "C"].map { "sha256/\(String(repeating: $0, count: 42))A=" }
     static let today = "2030-01-01"
 
-    /// What lint says of a pin file, as `LINE:COLUMN severity rule` with the message.
+    /// A finding of lint in a pin file, as `LINE:COLUMN severity rule` with the message.
     struct Finding: Decodable {
         let rule: String
         let severity: String

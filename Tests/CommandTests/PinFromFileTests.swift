@@ -5,7 +5,7 @@ import Testing
 
 @testable import pinproxy
 
-/// `pinproxy pin --from`, and what is wrong usage of `pinproxy pin`.
+/// `pinproxy pin --from`, and wrong usage of `pinproxy pin`.
 @Suite(.serialized) struct PinFromFileTests {
     private let root = try? HeldCertificate.root()
 
@@ -31,11 +31,11 @@ import Testing
         #expect(outcome.code == 0)
         #expect(outcome.output.contains("NOT VERIFIED"))
         #expect(outcome.output.contains("\n  - match: api.test\n    pinning: public-key\n    pins:\n"))
-        // Whether it is in use, a file doesn't say.
+        // A file doesn't say whether it is in use.
         #expect(outcome.output.contains("      - \(try spkiPin(leaf))   # the leaf's key"))
         #expect(!outcome.output.contains("in use"))
         #expect(outcome.output.contains("      - \(try spkiPin(leaf.issuers[0]))   # backup"))
-        // For an entry that is there already.
+        // Lines for an existing entry.
         let lines = try bed.configured("pin", rest: ["--from", bed.path("chain.pem"), "--lines"]).output
         #expect(
             lines.split(separator: "\n").map { $0.prefix(59).trimmingCharacters(in: .whitespaces) }
@@ -116,7 +116,7 @@ import Testing
         }
     }
 
-    /// A key is pinned before its certificate is there.
+    /// A key is pinned before its certificate exists.
     @Test func aSigningRequestIsReadToo() throws {
         let bed = try CommandBed()
         let held = try leaf("api.test")
@@ -134,7 +134,7 @@ import Testing
                 outcome.output.contains(
                     "      - \(try spkiPin(held))   # the key of a signing request (CN=api.test), EC P-256\n"))
         }
-        // Somebody else's key in it.
+        // A request with an unrelated key.
         let url = URL(fileURLWithPath: bed.path("request.DER"))
         var der = [UInt8](try Data(contentsOf: url))
         der[der.count - 1] ^= 1
@@ -199,7 +199,7 @@ import Testing
         #expect(outcome.errors.contains("Usage: pinproxy pin"))
     }
 
-    /// A subject is chosen by the one who made the certificate.
+    /// A certificate's subject is untrusted text.
     @Test func aSubjectCannotBreakOutOfItsComment() throws {
         let bed = try CommandBed()
         let subject = "x\n  - match: evil.test\u{85}a\u{2028}b\u{202E}c\u{1B}[2J"

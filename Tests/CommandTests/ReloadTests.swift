@@ -11,7 +11,7 @@ import Testing
         #expect(outcome.errors.contains("no proxy is running with the state directory"))
     }
 
-    /// The process id of a proxy that has ended may be somebody else's by now.
+    /// The process ID of a proxy that has ended may belong to another process by now.
     @Test func takesNoStaleFileForAProxy() throws {
         let bed = try CommandBed()
         try FileManager.default.createDirectory(atPath: bed.path("state/pinproxy"), withIntermediateDirectories: true)
@@ -32,12 +32,12 @@ import Testing
             #expect(failure?.message?.contains("(process \(getpid()))") == true)
             withExtendedLifetime(lock) {}
         }
-        // A child of another test has a copy of the lock until its exec.
+        // A child of another test holds a copy of the lock until its exec.
         while ProcessLock.holder(in: state) != nil { sched_yield() }
         _ = try ProcessLock(state)
     }
 
-    /// Everybody may read the file of the process id, and so lock it: that neither keeps a proxy out nor goes unsaid.
+    /// Anybody may read the PID file, and so lock it. That doesn't keep a proxy out, and is reported.
     @Test func nobodyElseLocksAProxyOut() throws {
         let bed = try CommandBed()
         try bed.write("pinproxy.pid", "1\n")
@@ -51,8 +51,8 @@ import Testing
                 == 0o600)
     }
 
-    /// The lock is held, but its file names somebody else: the number of a process in another container, or
-    /// what an editor left.
+    /// The lock is held, but its file names another process: the number of a process in another container, or what an
+    /// editor left.
     @Test func asksNoProcessThatIsNotTheProxy() throws {
         let bed = try CommandBed()
         try FileManager.default.createDirectory(atPath: bed.path("state/pinproxy"), withIntermediateDirectories: true)

@@ -70,7 +70,7 @@ import Testing
         #expect(lines(account([[used]])) == [])
     }
 
-    /// What the command's own network refused stands beside what proxies did, whichever comes first.
+    /// Refusals by the command's own network are counted beside the proxies', in any order.
     @Test func refusalsWithoutAProxyAreCountedToo() throws {
         var account = RunAccount()
         account.began()
@@ -105,7 +105,7 @@ import Testing
             .init(refusal: RunRefusal(host: "a.test:8443", cause: "no", options: ["--path", path, "--method", "PUT"]))
         }
         let summary = RunUpdate(summary: RunSummary(requests: 2, counts: [2], unlisted: 0))
-        // A proxy that came back counts the same by another request.
+        // A restarted proxy counts the same by another request.
         let account = account([[refusal("/it's"), summary], [refusal("/other"), summary]])
         #expect(
             lines(account) == [

@@ -1,16 +1,16 @@
 import Foundation
 import Testing
 
-/// The daemon's life as the command line sees it.
+/// The daemon's life as seen from the command line.
 @Suite(.serialized) struct RunTests {
-    /// A proxy on a port of the system's choice, ready.
+    /// A running proxy on a port chosen by the system.
     private final class Daemon {
         let process = Process()
         private let log = Pipe()
 
-        /// - Parameter before: commands of the shell's, each ended by `;`.
+        /// - Parameter before: shell commands, each ended by `;`.
         init(_ bed: CommandBed, before: String = "") throws {
-            // The shell becomes the proxy: what it does before, it does under the proxy's number.
+            // The shell becomes the proxy, so its commands run under the proxy's process ID.
             process.executableURL = URL(fileURLWithPath: "/bin/sh")
             process.arguments = [
                 "-c", "\(before)exec \"$0\" run --config \"$1\"", CommandBed.executable, bed.path("pinproxy.yaml"),
@@ -72,12 +72,12 @@ import Testing
         #expect(try bed.configured("reload").code == 1)
     }
 
-    /// Whoever names a configuration doesn't mean a proxy that reads another one.
+    /// A command that names a configuration ignores a proxy with another one.
     @Test func aProxyOfAnotherConfigurationIsLeftAlone() throws {
         let bed = try bed()
         let daemon = try Daemon(bed)
         try bed.write("other.yaml", "pins: null\n")
-        // It would be refused, and say so, if it were asked.
+        // The proxy would refuse this, and say so, if it were asked.
         try bed.write("pins.yaml", "hosts: 7\n")
         let outcome = try bed.run("reload", "--config", "other.yaml")
         #expect(outcome.code == 1 && outcome.output == "", "\(outcome)")
@@ -91,8 +91,8 @@ import Testing
         #expect(daemon.end(by: SIGTERM) == 0)
     }
 
-    /// Nothing on the disk stands between the proxy and whoever asks it: no file that can't be written, and none
-    /// that an earlier process of the same number has left.
+    /// Files in the state directory can't disturb a reload: neither an unwritable one nor one that an earlier process
+    /// with the same ID left.
     @Test(arguments: [
         "mkdir -p $XDG_STATE_HOME/pinproxy/reload.status;",
         "mkdir -p $XDG_STATE_HOME/pinproxy/reload.status/x; touch $XDG_STATE_HOME/pinproxy/reload.status.$$;",
@@ -126,11 +126,11 @@ import Testing
         #expect(outcome.errors.contains("process \(identifier) ended before it answered"), "\(outcome)")
     }
 
-    /// The kernel's word that somebody has connected: one socket of that name listens, and one more is the far end.
+    /// Waits until the kernel lists two sockets of that name: the listener and an accepted connection.
     private func waitForConnection(to path: String) throws {
         let end = Date.now + 30
         while Date.now < end {
-            // The table comes in pieces, and has no size by which all of it would be read at once.
+            // The file reports no size, so it is read in pieces.
             let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: "/proc/net/unix"))
             var table = Data()
             while let piece = try file.read(upToCount: 1 << 16), !piece.isEmpty { table += piece }
@@ -148,12 +148,12 @@ import Testing
         #expect(second.code == 1)
         #expect(second.errors.contains("another pinproxy (process \(daemon.process.processIdentifier)) is running"))
         #expect(daemon.end(by: SIGINT) == 0)
-        // Nothing is left that would keep the next one out.
+        // Nothing is left that would keep the next proxy out.
         #expect(try Daemon(bed).end(by: SIGTERM) == 0)
     }
 
     @Test func saysWhyItCannotListen() throws {
-        // An address of the documentation (RFC 5737), which no machine has.
+        // A documentation address (RFC 5737), which no machine has.
         let bed = try CommandBed(configuration: "proxy: {listen: 192.0.2.1:1}\npins: null\n")
         let outcome = try bed.configured("run")
         #expect(outcome.code == 1)
@@ -171,7 +171,7 @@ import Testing
     }
 }
 
-/// What a thread of its own came to.
+/// The result of work on a background thread.
 private final class Background<Value: Sendable>: @unchecked Sendable {
     private let done = DispatchSemaphore(value: 0)
     private var result: Result<Value, any Error>?

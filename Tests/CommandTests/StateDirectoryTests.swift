@@ -2,7 +2,8 @@ import Foundation
 import PinproxyTLS
 import Testing
 
-/// What root does where the state directory is a service's, and what anybody does where somebody has prepared his own.
+/// What root does if the state directory belongs to a service, and what anyone does if another user has prepared
+/// theirs.
 @Suite(.serialized) struct StateDirectoryTests {
     private static let isRoot = geteuid() == 0
     private static let nobody: uid_t = 65534
@@ -12,7 +13,7 @@ import Testing
         return lstat(path, &status) == 0 ? status.st_uid : nil
     }
 
-    /// A bed with an authority in a state directory that is somebody else's.
+    /// A bed with an authority in another user's state directory.
     private func serviceBed() throws -> (bed: CommandBed, options: [String]) {
         let bed = try CommandBed(configuration: "proxy: {listen: 127.0.0.1:1, workers: 1}\npins: null\n")
         let state = bed.path("service")
@@ -62,7 +63,8 @@ import Testing
         #expect(try names() == ["authority.key", "authority.pem"])
     }
 
-    /// Root's commands take what is private to the service's user, or to root; nobody else's, and nothing open.
+    /// Root's commands accept files private to the service's user, or to root. They accept nobody else's, and no open
+    /// ones.
     @Test(
         .enabled(if: isRoot, "needs root, to give files away"),
         arguments: [(uid_t(65534), 0o600, true), (0, 0o600, true), (12345, 0o600, false), (65534, 0o640, false)])
@@ -83,7 +85,7 @@ import Testing
         #expect(served.code == 78, "\(served)")
     }
 
-    /// The service has replaced every written file by a link.
+    /// The service has replaced every written file with a link.
     @Test(.enabled(if: isRoot, "needs root, to give files away")) func rootWritesNothingWhereAServiceLeads() throws {
         let (bed, options) = try serviceBed()
         let victim = bed.path("victim")
@@ -122,7 +124,7 @@ import Testing
         #expect(owner(bed.path("service/chains.json")) == Self.nobody)
     }
 
-    // MARK: Files that are not what they are taken for
+    // MARK: Files that are not what they seem
 
     /// A pipe and a link are refused, and the command doesn't block.
     @Test(
@@ -142,7 +144,7 @@ import Testing
         }
     }
 
-    /// A shell takes what follows a certificate for a script, and so may the programs that are given the file.
+    /// A shell runs what follows a certificate as a script, and so may the programs that get the file.
     @Test func nothingButCertificatesIsPassedOn() throws {
         let bed = try CommandBed()
         #expect(try bed.configured("ca", "create").code == 0)

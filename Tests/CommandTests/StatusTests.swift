@@ -12,7 +12,7 @@ import Testing
         "removed": 1893456001}}}}}
         """
 
-    /// A state directory in which a proxy has left its counts.
+    /// A state directory with counts that a proxy left.
     private func bed(_ counts: String) throws -> CommandBed {
         let bed = try CommandBed()
         try FileManager.default.createDirectory(atPath: bed.path("state/pinproxy"), withIntermediateDirectories: true)

@@ -5,7 +5,7 @@ import Testing
 @testable import PinproxyIsolation
 @testable import pinproxy
 
-/// The lines that tell Subversion of the proxy.
+/// The lines that configure the proxy for Subversion.
 @Suite struct SubversionServersTests {
     private func lines(direct: [String] = [], _ change: (inout ProxyURL) -> Void = { _ in }) throws -> String? {
         let bed = try CommandBed(configuration: "pins: null\n")
@@ -21,7 +21,7 @@ import Testing
         #expect(
             try lines(direct: ["localhost", ".example.com"])?.hasSuffix(
                 "http-proxy-exceptions = localhost, *.example.com\n") == true)
-        // It knows no proxy that speaks TLS.
+        // Subversion doesn't support proxies that speak TLS.
         #expect(try lines { $0.scheme = "https" } == nil)
     }
 

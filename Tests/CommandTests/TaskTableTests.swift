@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct TaskTableTests {
     private func task(_ id: Int, _ more: String = "") throws -> TaskSummary {
-        // A key written twice may be read either way.
+        // A duplicate key may be read either way.
         let transactions = more.contains(#""transactions""#) ? "" : #", "transactions": []"#
         let json = """
             {"id": \(id), "kind": "exchange", "state": "running", "phase": "waiting for the response", "client": \
@@ -59,7 +59,7 @@ import Testing
         #expect(table(tasks, height: 51).count == 51)
     }
 
-    /// At 80 columns the request is readable; what has room stays.
+    /// At 80 columns the request is readable, and everything that fits stays.
     @Test func theRequestIsShownOnANarrowTerminal() throws {
         let tasks = [try task(4711, #", "protocol": "http/1.1""#)]
         let narrow = table(tasks, width: 80)

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// docs/SECURITY.md names the tests that show what an attacker can't do: each of them exists.
+/// Every test exists that docs/SECURITY.md names as evidence.
 @Suite struct ThreatModelTests {
     @Test func theTestsThatItNamesExist() throws {
         let root = URL(filePath: #filePath).appending(path: "../../..").standardized

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Each check that the compiler leaves out has its reason beside it, in a comment.
+/// Each disabled check of the compiler has its reason beside it, in a comment.
 ///
 /// - `@unchecked Sendable`: `//` on its line, just before it, or in the line after it.
 /// - `nonisolated(unsafe)`: a comment on its line or just before it.
@@ -48,7 +48,7 @@ import Testing
     private static func faults(in text: String) -> [String] {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         var faults: [String] = []
-        // A reason stands before the properties of the type that are not checked.
+        // A reason precedes the unchecked properties of a type.
         var isGiven = false
         for (number, line) in lines.enumerated() {
             let code = code(line)
@@ -71,7 +71,7 @@ import Testing
         return faults
     }
 
-    /// The nearest line above that is no documentation, if it is a comment.
+    /// The nearest line above that isn't documentation, if it is a comment.
     private static func commentBefore(_ number: Int, _ lines: [Substring]) -> Substring {
         lines[..<number].last { !$0.drop(while: \.isWhitespace).hasPrefix("///") }.flatMap {
             code($0).allSatisfy(\.isWhitespace) ? $0 : nil
@@ -82,6 +82,6 @@ import Testing
         line.range(of: "//").map { line[..<$0.lowerBound] } ?? line
     }
 
-    /// A comment that is no documentation: that says what something is for.
+    /// Whether it is a comment but not documentation, which says what something is for.
     private static func hasReason(_ line: Substring) -> Bool { line.contains(/(^|[^\/])\/\/ \S/) }
 }

@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// Loading an `unowned` reference to a released object ends the process. Each use gives a reason why that can't happen,
-/// in a comment on its line or just before it: `// unowned: REASON`.
+/// Loading an `unowned` reference to a released object crashes the process. Each use gives a reason why that can't
+/// happen, in a comment on its line or just before it: `// unowned: REASON`.
 @Suite struct UnownedTests {
     @Test func everyUseHasItsReason() throws {
         for (file, text) in try SourceFiles.all() {

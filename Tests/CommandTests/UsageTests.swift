@@ -1,6 +1,6 @@
 import Testing
 
-/// What people meet first: help, wrong words, and the exit codes of the contract.
+/// What users meet first: help, wrong usage, and the documented exit codes.
 @Suite(.serialized) struct UsageTests {
     @Test(arguments: [
         [], ["run"], ["check"], ["ca"], ["ca", "create"], ["ca", "show"], ["ca", "install"], ["ca", "remove"], ["env"],

@@ -12,7 +12,7 @@ import Testing
         try RuleBed("hosts:\n" + entries.map { "  - {\($0)}\n" }.joined())
     }
 
-    /// What AFHTTPSessionManager makes of paths: below the base, whether or not that was written with a slash.
+    /// Paths are below the base as in AFHTTPSessionManager, whether or not the base ends in a slash.
     @Test(arguments: [
         ("https://b.test/v2/", "/users?a=b", "https://b.test/v2/users?a=b"),
         ("https://b.test/v2", "/users", "https://b.test/v2/users"),
@@ -28,7 +28,7 @@ import Testing
         #expect(rules.session.baseURL?.url(of: Array(target.utf8)[...]) == Array(expected.utf8))
     }
 
-    /// No server reads the path as one above the base.
+    /// No server resolves the path to one above the base.
     @Test(arguments: [
         "/../x", "/..", "/../", "/a/../../x", "/%2e%2e/x", "/%2E./x", "/.%2e%2fx", "/..\\x", "/..%5cx",
         "/a/..%2f..%2fx", "//../x",
@@ -38,7 +38,7 @@ import Testing
         let authority = try Authority.parse("b.test", defaultPort: 443).get()
         let base = BaseURL(isSecure: true, authority: authority, path: "/v2/")
         #expect(base.url(of: Array(target.utf8)[...]) == nil)
-        // At the root there is nothing above.
+        // Nothing is above the root.
         let root = BaseURL(isSecure: true, authority: authority, path: "/")
         #expect(root.url(of: Array(target.utf8)[...]) != nil)
     }
@@ -54,9 +54,9 @@ import Testing
 
     @Test func aBaseIsRead() throws {
         #expect(try Self.bed("match: a.test, session: {base_url: 'https://b.test/v2/'}").problems() == [])
-        // Its own host over TLS is no loop.
+        // The entry's own host over TLS is no loop.
         #expect(try Self.bed("match: a.test, session: {base_url: 'https://a.test/v2/'}").problems() == [])
-        // An entry of another port.
+        // An entry for another port.
         #expect(
             try Self.bed(
                 "match: a.test, session: {base_url: 'http://b.test:8080/'}", "match: b.test, session: {resume: true}"

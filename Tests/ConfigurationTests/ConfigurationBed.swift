@@ -3,7 +3,7 @@ import PinproxyTestAuthority
 
 @testable import PinproxyConfiguration
 
-/// A directory of configuration files that goes with the test.
+/// A directory of configuration files that is deleted after the test.
 final class ConfigurationBed {
     let directory: String
 
@@ -17,7 +17,7 @@ final class ConfigurationBed {
 
     private static let authority = Result { try HeldCertificate.root() }
 
-    /// A pin file in a directory of its own, with certificates beside it.
+    /// A pin file in its own directory, with certificates beside it.
     convenience init(pins: String, _ more: [String: String] = [:]) throws {
         let pem = try Self.authority.get().pem
         var files = [
@@ -45,8 +45,7 @@ final class ConfigurationBed {
         try Snapshot.load(path("pinproxy.yaml"), stateDirectory: path("state"))
     }
 
-    /// The problems of a load, one a line, without the directory. Warnings of a snapshot that was
-    /// made are problems too.
+    /// The problems of a load, one a line, without the directory. Warnings of a successful load are problems too.
     func problems() -> [String] {
         let problems: [Problem]
         do { problems = try load().warnings } catch { problems = error.problems }

@@ -7,12 +7,12 @@ import Testing
 
 @testable import PinproxyConfiguration
 
-/// pinproxy.yaml, right and wrong. The messages are what people see: they are tested word for word.
+/// pinproxy.yaml, valid and invalid. Users see the messages, so they are compared word for word.
 @Suite struct DaemonFileTests {
     private func bed(_ text: String, _ more: [String: String]) throws -> ConfigurationBed {
         var files = ["pins.yaml": "hosts: []\n", "ca.pem": try Self.authority.get()]
         files.merge(more) { $1 }
-        // One authority is read sooner than all of the system's.
+        // Reading one authority is faster than reading all of the system's.
         let isMapping = text.contains(": ") && !text.contains("upstream") && text.hasSuffix("\n")
         files["pinproxy.yaml"] = isMapping ? text + "upstream: {trust: ca.pem}\n" : text
         return try ConfigurationBed(files)
@@ -601,13 +601,13 @@ import Testing
     @Test func saysThatTheFileIsMissing() throws {
         #expect(
             try ConfigurationBed().problems() == ["pinproxy.yaml: error: can't be read: No such file or directory"])
-        // Nobody writes to it; a reload that waited for it would be the proxy's end.
+        // Nobody writes to it; a reload that waited for it would hang the proxy.
         let bed = try ConfigurationBed()
         #expect(mkfifo(bed.path("pinproxy.yaml"), 0o600) == 0)
         #expect(bed.problems() == ["pinproxy.yaml: error: can't be read: not a regular file"])
     }
 
-    /// Whatever a file is cut down to, there is a snapshot or a reason.
+    /// Every truncated file gives a snapshot or an error.
     @Test func survivesEveryPrefix() throws {
         let text =
             """

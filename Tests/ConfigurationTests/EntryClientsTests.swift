@@ -16,7 +16,7 @@ import Testing
         #expect(!clients.admits(user: 0, processes: [Self.ci]))
         #expect(!clients.admits(user: 1000, processes: [Process(unit: "other.service", executable: "/usr/bin/git")]))
         #expect(!clients.admits(user: 1000, processes: [Process(unit: "ci.service", executable: "/usr/bin/curl")]))
-        // Any of those who hold the connection can send over it.
+        // Any process that holds the connection can send over it.
         #expect(
             !clients.admits(user: 1000, processes: [Self.ci, Process(unit: "ci.service", executable: "/usr/bin/sh")]))
     }
@@ -49,7 +49,7 @@ import Testing
                 EntryClients.User(name: "root", number: 0), EntryClients.User(name: "4242", number: 4242),
             ])
         #expect(clients?.units == ["ci.service"])
-        // Symbolic links are followed: what the kernel tells has none.
+        // Symbolic links are followed, because the kernel reports resolved paths.
         #expect(clients?.executables == ["/usr/bin/dash"] || clients?.executables?.first?.hasSuffix("sh") == true)
         #expect(warnings.isEmpty, "\(warnings)")
         for action in ["tunnel", "verify-tunnel"] {

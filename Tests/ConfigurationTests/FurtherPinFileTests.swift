@@ -6,7 +6,7 @@ import Testing
 
 @testable import PinproxyConfiguration
 
-/// Pin files beside the main one: `include`, and the directory of the file.
+/// Pin files beside the main one: `include`, and the file's directory.
 @Suite struct FurtherPinFileTests {
     private static let pin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
@@ -38,7 +38,7 @@ import Testing
         #expect(snapshot.entry(for: "x.test", port: 443)?.location.hasSuffix("pins/hosts.d/10-x.yaml:2") == true)
     }
 
-    /// Paths in a file are relative to it, and so are the files of pins.
+    /// Paths in a file are relative to it, and so are the pins' files.
     @Test func pathsAreRelativeToTheirFile() throws {
         let bed = try ConfigurationBed(
             pins: "hosts: []\n",
@@ -114,7 +114,7 @@ import Testing
         #expect(!isCurrent())
     }
 
-    /// A start with the kept copy has all of them, whatever the directory has become.
+    /// A start from the kept copy has all files, whatever happened to the directory.
     @Test func copiesHaveAllFiles() throws {
         let bed = try ConfigurationBed(
             pins: "include: more.yaml\nhosts: []\n",

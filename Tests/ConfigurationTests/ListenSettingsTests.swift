@@ -2,7 +2,7 @@ import Testing
 
 @testable import PinproxyConfiguration
 
-/// `proxy.listen` besides plain addresses: Unix sockets, and addresses where PROXY headers come first.
+/// `proxy.listen` besides plain addresses: Unix sockets, and addresses that expect PROXY headers.
 @Suite struct ListenSettingsTests {
     private static func bed(_ text: String) throws -> ConfigurationBed {
         try ConfigurationBed(

@@ -11,7 +11,7 @@ import Testing
     private static let repository = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path
 
-    /// The page as `make manual` makes it, without the roff that its text needs.
+    /// The page that `make manual` makes, without the roff escapes of its text.
     private func page(_ name: String) throws -> String {
         let bed = try ConfigurationBed()
         let process = Process()
@@ -25,7 +25,7 @@ import Testing
             .replacingOccurrences(of: "\\-", with: "-").replacingOccurrences(of: "\\&", with: "")
     }
 
-    /// The sections of the errors about a key that nobody knows, each with the keys that are known there.
+    /// The sections with unknown-key errors, each with the keys that are known there.
     private func knownKeys(_ bed: ConfigurationBed) throws -> [String: Set<String>] {
         var known: [String: Set<String>] = [:]
         for problem in bed.problems() where problem.contains("unknown key \"qqqqqqqqqqqqqqqq\"") {

@@ -3,9 +3,9 @@ import PinproxySecurity
 import PinproxyTLS
 import Testing
 
-/// Entries that say the same share it, and thousands are kept side by side: none loses what is its own.
+/// Entries share what they have in common, and thousands are stored together: each keeps its own values.
 @Suite struct ManyEntriesTests {
-    /// The ways in which the entries are written, in turn.
+    /// The policies of the entries, in turn.
     private static let kinds = [
         "pinning: public-key",
         "pinning: public-key\n    enforcement: report",
@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test(arguments: [20, 999, 1000, 5000]) func eachKeepsItsOwn(_ count: Int) throws {
-        // More kinds than are remembered, so that some are forgotten and made anew.
+        // More kinds than are remembered: some are forgotten and made again.
         let text =
             "hosts:\n"
             + (0..<count).map { number in
@@ -81,7 +81,7 @@ import Testing
             #expect((value.policy.requirements.minimumTLS == .tls13) == kind.contains("min_tls"))
             #expect((value.rules != nil) == kind.contains("response:"))
         }
-        // Each pin's policy is its own.
+        // Each entry has its own pin, and so its own policy.
         #expect(Set(entries.map(\.value.policy.digest)).count == count)
     }
 }

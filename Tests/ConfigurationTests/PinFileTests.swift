@@ -7,7 +7,7 @@ import Testing
 
 @testable import PinproxyConfiguration
 
-/// pins.yaml, right and wrong. What is wrong must never mean that less is pinned.
+/// pins.yaml, valid and invalid. An error must never mean that less is pinned.
 @Suite struct PinFileTests {
     private static let pin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
     private static let otherPin = "sha256/BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBA="
@@ -62,7 +62,7 @@ import Testing
         #expect(snapshot.files.count == 2)
     }
 
-    /// As U-label or A-label, and in any case, a host is the same one.
+    /// A host is the same as U-label or A-label, and in any case.
     @Test func readsNamesOfAllLanguages() throws {
         let snapshot = try load("hosts: [{match: '*.BÜCHER.test', action: tunnel}]\n")
         let entry = try #require(snapshot.entry(for: "www.XN--bcher-kva.test", port: 443))
@@ -351,8 +351,8 @@ import Testing
         #expect(snapshot.entry(for: "c.test", port: 1)?.policy.position == .leaf)
     }
 
-    /// Cut off anywhere, as when it is read while it is written, the file is refused or says what it
-    /// says: the host is never there without its pin.
+    /// A truncated file, as when it is read while it is written, is refused or means what it says: the host never
+    /// appears without its pin.
     @Test func neverLosesAPinToATruncatedFile() throws {
         let text = "hosts:\n  - match: a.test\n    pinning: public-key\n    pins:\n      - \(Self.pin)\n"
         let bytes = Array(text.utf8)

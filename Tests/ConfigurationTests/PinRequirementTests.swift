@@ -7,7 +7,7 @@ import Testing
 
 @testable import PinproxyConfiguration
 
-/// What an entry, or the defaults, ask of a server besides its pins, and what it is shown.
+/// An entry's, or the defaults', requirements on a server besides its pins, and the certificate presented to it.
 @Suite struct PinRequirementTests {
     private static let pin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
@@ -51,7 +51,7 @@ import Testing
         #expect(own.policy.expiry == PinExpiry(date: 1_814_313_600, action: .deny))
         let third = try #require(snapshot.entry(for: "c.test", port: 443)?.reportURI)
         #expect((third.isSecure, third.host, third.port, third.target) == (true, "reports.test", 443, "/"))
-        // A context is not small: hosts that agree share one, also with those that have no entry.
+        // A context is not small: hosts with equal settings share one, including those without an entry.
         #expect(inherited.tls === snapshot.defaultTLS)
         #expect(inherited.tls !== own.tls)
         #expect(snapshot.defaultPolicy.digest == inherited.policy.digest)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PinproxyConfiguration
 
-/// A pin file read alone: what it says, and which files it names for what.
+/// A pin file read alone: its contents, and the files that it names.
 @Suite struct PolicyFilesTests {
     private func named(_ pins: String) throws -> [NamedFile] {
         let bed = try ConfigurationBed(pins: pins, ["pins/secret.txt": "word", "pins/body.bin": "x"])
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    /// A machine has its own; only the policy's author is here.
+    /// The file is on each machine, and not on the policy author's.
     @Test(arguments: [("/none/a.crl", true), ("credential:a", true), ("a.crl", false), ("../a.crl", false)])
     func revocationListsAreNamedAndNotRead(name: String, isTaken: Bool) throws {
         let bed = try ConfigurationBed(pins: "hosts:\n- {match: a.test, crl_files: [\(name)]}\n")
@@ -59,7 +59,7 @@ import Testing
         #expect(policy.hosts.values.first?.policy.requirements.revocationLists?.paths == [file.path])
     }
 
-    /// Secrets that aren't there, or are open to everybody, are no hindrance.
+    /// Secrets that are missing, or readable by everybody, are not a problem.
     @Test func noSecretIsRead() throws {
         let text = "hosts:\n- {match: a.test, request: {authorization: {user: u, password_file: none.txt}}}\n"
         #expect(try named(text).map(\.purpose) == [.secret])
@@ -84,7 +84,7 @@ import Testing
                 == "the contents of a request, which a bundle doesn't carry")
     }
 
-    /// Files of included folders and of the file's directory stay where they are.
+    /// Files of included folders and of the file's directory keep their place.
     @Test func furtherFilesAndWhatTheyNameAreCarried() throws {
         let entry = { (host: String) in "hosts:\n- {match: \(host), pinning: certificate, pins: [{file: ca.pem}]}\n" }
         let bed = try ConfigurationBed(

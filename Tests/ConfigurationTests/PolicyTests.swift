@@ -7,7 +7,7 @@ import Testing
 
 @testable import PinproxyConfiguration
 
-/// A configuration with a signed bundle: what holds of the bundle, and of the machine's own pin file beside it.
+/// A configuration with a signed bundle: what applies to the bundle, and to the machine's own pin file beside it.
 @Suite struct PolicyTests {
     /// 2027-01-15T08:00:00Z.
     private static let now: Int64 = 1_800_000_000
@@ -15,7 +15,7 @@ import Testing
         "sha256/\(String(repeating: $0, count: 42))\($0 == "A" ? "A" : "Y")="
     }
 
-    /// PKCS#8 of an Ed25519 key (RFC 8410 section 7) whose 32 bytes are all this number.
+    /// An Ed25519 private key in PKCS#8 (RFC 8410 section 7), with `number` as each of its 32 bytes.
     private static func key(_ number: UInt8) throws -> SigningKey {
         let seed = [UInt8](repeating: number, count: 32)
         let der: [UInt8] = [0x30, 0x2E, 2, 1, 0, 0x30, 5, 6, 3, 0x2B, 0x65, 0x70, 4, 0x22, 4, 0x20] + seed
@@ -108,7 +108,7 @@ import Testing
         #expect(try load(bed).entry(for: "api.test", port: 443)?.action == .deny)
     }
 
-    /// The bundle's hosts, an own entry, and what is said of it; nil: it may be there.
+    /// The bundle's hosts, the machine's own entry, and the error about it; nil: it is allowed.
     @Test(arguments: [
         (
             "{match: a.test, pinning: public-key, pins: [P0, P1]}", "{match: a.test, pinning: public-key, pins: [P0]}",
@@ -217,7 +217,7 @@ import Testing
     private static let second = "enforcement: report, enforce_from: 2026-01-02"
     private static let after = "enforcement: report, enforce_after: {matches: 100, days: 14}"
 
-    /// Further keys of both entries: an own one may enforce pins earlier, or on more machines.
+    /// Other keys of both entries: the machine's own may enforce pins earlier, or on more machines.
     @Test(arguments: [
         ("", first, "enforce_from, where the pins are enforced there"),
         ("", after, "enforce_after, where the pins are enforced there"),
@@ -234,7 +234,7 @@ import Testing
         try anOwnEntryMayTighten("\(entry), \(theirs)}", "\(entry), \(own)}", weakness)
     }
 
-    /// Of several entries of the bundle the one counts that would decide.
+    /// Of several entries of the bundle, only the deciding one counts.
     @Test(arguments: [
         (
             ["{match: \"**.test\", action: deny}", "{match: a.test, pinning: public-key, pins: [P0, P1]}"],
@@ -289,7 +289,7 @@ import Testing
         _ = try load(bed)
     }
 
-    /// With `local: any` the machine's defaults hold, and those of the bundle are still read.
+    /// With `local: any` the machine's defaults apply, and the bundle's are still read.
     @Test func defaultsInBothFiles() throws {
         let bed = try bed("defaults: {min_tls: 1.3}\nhosts: []\n")
         try keep(Self.bundle(["pins.yaml": "defaults: {action: deny}\nhosts: []\n"], local: .any), in: bed)
@@ -300,7 +300,7 @@ import Testing
         #expect { try load(bed) } throws: { "\($0)".contains("unknown key \"acton\"") }
     }
 
-    /// A bundle that waits for its stage has a later timestamp: the one in force is confirmed by it.
+    /// A bundle that waits for its stage has a later timestamp, which confirms the one in force.
     @Test func aLaterTimestampConfirmsIt() throws {
         let bed = try bed("hosts: []\n", onExpiry: "deny")
         let bundle = try Self.bundle(["pins.yaml": "hosts: []\n"], timestampExpires: Self.now + 60)
@@ -313,20 +313,20 @@ import Testing
         #expect(try load(bed, at: Self.now + 7200).denial != nil)
     }
 
-    /// The machine has moved to another group since.
+    /// The machine has moved to another group since then.
     @Test func aBundleForOtherGroupsIsNone() throws {
         let bed = try bed("hosts: []\n", onExpiry: "deny")
         try keep(Self.bundle(["pins.yaml": "hosts: []\n"], groups: ["laptops"]), in: bed)
         #expect(try load(bed).denial?.contains("is for the groups laptops, and this machine is in none") == true)
     }
 
-    /// What isn't in force is read all the same: it will be.
+    /// What isn't in force is read anyway, since it will be.
     @Test func aBrokenPinFileIsAnErrorWhereAllIsDenied() throws {
         let bed = try bed("hosts: 1\n", onExpiry: "deny")
         #expect { try load(bed) } throws: { "\($0)".contains("pins/hosts.yaml:1:8") }
     }
 
-    /// A signer has a state directory of its own.
+    /// A signer has its own state directory.
     @Test func theBundleMayBeElsewhere() throws {
         let bed = try bed("hosts: []\n", onExpiry: "deny")
         try keep(Self.bundle(["pins.yaml": "hosts: []\n"]), in: bed)
@@ -351,7 +351,7 @@ import Testing
         #expect(snapshot.entry(for: "own.test", port: 443) == nil)
     }
 
-    /// Hosts that the bundle has no entry for.
+    /// The hosts without an entry in the bundle.
     @Test func defaultsAreNotWeakened() throws {
         let bundle = try Self.bundle(["pins.yaml": "defaults: {action: deny}\nhosts: []\n"])
         let adding = try bed("hosts:\n  - {match: a.test, pinning: none}\n")
@@ -409,14 +409,14 @@ import Testing
         }
     }
 
-    /// Less could be pinned without it.
+    /// Without the file, less could be pinned.
     @Test(arguments: ["", "{", "[]", "{\"bundle\": \"AAAA\"}"]) func aDamagedFileIsAnError(_ text: String) throws {
         let bed = try bed("hosts: []\n")
         try bed.write("state/policy.json", Array(text.utf8))
         #expect { try load(bed) } throws: { "\($0)".contains("state/policy.json") }
     }
 
-    /// The root that the configuration's keys have signed may be cut from the file when no machine needs it.
+    /// The root signed by the configuration's keys may be cut from the file when no machine needs it.
     @Test func aLaterRootIsRemembered() throws {
         let (first, second) = (try Self.key(1), try Self.key(2))
         func root(_ version: Int, _ key: SigningKey, by signers: [SigningKey]) throws -> Envelope {
@@ -442,7 +442,7 @@ import Testing
         #expect(try load(bed).bundle?.version == 1)
     }
 
-    /// The keys of the configuration have changed.
+    /// The configuration's keys have changed.
     @Test func aBundleByOtherKeysIsNone() throws {
         let bed = try bed("hosts: []\n", onExpiry: "deny")
         try keep(Self.bundle(["pins.yaml": "hosts: []\n"]), in: bed)

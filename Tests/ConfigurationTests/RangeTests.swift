@@ -2,12 +2,12 @@ import Testing
 
 @testable import PinproxyConfiguration
 
-/// Every number of the configuration that has a range: its ends are accepted. Values beside them are refused with their
-/// place, key and range.
+/// The limits of every number in the configuration are accepted. Values just outside are refused with their place, key
+/// and range.
 @Suite struct RangeTests {
     struct Range: Sendable, CustomTestStringConvertible {
         let key: String
-        /// Nil: the lowest is nought, below which nothing can be written.
+        /// Nil: the lowest value is zero, and nothing below it can be written.
         let below: String?
         let lowest: String
         let highest: String

@@ -3,12 +3,12 @@ import Testing
 
 @testable import PinproxyConfiguration
 
-/// Which machines take a stage, of a bundle or of an entry.
+/// The machines that a stage of a bundle or an entry applies to.
 @Suite struct RolloutStageTests {
     @Test func machinesSpreadOverThePlaces() {
         var counts = [Int](repeating: 0, count: 100)
         for number in 0..<20_000 { counts[RolloutStage(machine: "machine-\(number)").place] += 1 }
-        // Each place has 200 of them; the deviation is 14.
+        // The mean is 200 per place; the deviation is 14.
         #expect(counts.allSatisfy { (100...300).contains($0) }, "\(counts)")
     }
 
@@ -21,7 +21,7 @@ import Testing
         #expect(stage.isReached(by: stage.place + 1))
     }
 
-    /// Two machines, by their machine-id(5): one stage is for the first alone.
+    /// Two machines, by their machine-id(5): one stage applies to the first only.
     @Test func anEntryIsEnforcedOnTheMachinesThatTakeTheBundle() {
         let stages = ["0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"].map(RolloutStage.init)
             .sorted { $0.place < $1.place }

@@ -136,7 +136,7 @@ import Testing
         #expect(defaults.first?.contains("error: unknown key \"stage\"") == true)
     }
 
-    // MARK: With time, and by what was written down
+    // MARK: Over time, and from the record
 
     @Test func theWarningSaysUntilWhen() throws {
         let snapshot = try ConfigurationBed(pins: pins("enforcement: report\n  enforce_from: 2026-12-15")).load()
@@ -179,10 +179,10 @@ import Testing
         #expect(after.warnings(at: Self.now).isEmpty)
         #expect(after.enforcing(enforced) == nil)
         #expect(after.digest == before.digest, "it is the same policy")
-        // The running one comes to the same.
+        // The running configuration reaches the same result.
         let renewed = try #require(before.enforcing(enforced))
         #expect(renewed.entry(for: "a.test", port: 443)?.policy.digest == after.hosts.values[0].policy.digest)
-        // Another pin than then.
+        // Another pin than before.
         let changed = pins("enforcement: report\n  enforce_after: {matches: 3}")
             .replacingOccurrences(of: "AAAA=", with: "AAAE=")
         try bed.write("pins/hosts.yaml", Array(changed.utf8))
@@ -196,7 +196,7 @@ import Testing
         let snapshot = try bed.load()
         #expect(snapshot.entry(for: "a.test", port: 443)?.policy.enforcement(at: Self.now) == .report)
         #expect(snapshot.warnings.map(\.message).count { $0.contains("enforce_after are taken for reported") } == 1)
-        // Nobody needs it.
+        // No entry needs the file.
         try bed.write("pins/hosts.yaml", Array("hosts: []\n".utf8))
         #expect(try bed.load().warnings.isEmpty)
     }

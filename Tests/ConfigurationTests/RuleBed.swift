@@ -2,8 +2,8 @@ import Foundation
 
 @testable import PinproxyConfiguration
 
-/// A pin file with rules, with the secrets and files that they name, read as by a version that supports
-/// every key or as by this one.
+/// A pin file with rules, and the secrets and files that they name. It is read as by a version that supports every key,
+/// or as by this one.
 final class RuleBed {
     private let bed: ConfigurationBed
 

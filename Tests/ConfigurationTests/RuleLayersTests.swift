@@ -6,7 +6,7 @@ import Testing
 
 @testable import PinproxyConfiguration
 
-/// How `defaults`, an entry and their rules are laid over one another.
+/// How `defaults`, an entry and their rules are combined.
 @Suite struct RuleLayersTests {
     private func layers(_ pins: String) throws -> RuleLayers {
         let snapshot = try RuleBed(pins).load()
@@ -109,7 +109,7 @@ import Testing
         #expect(layers.keys(.none).map(\.value) == ["{user: ann, password: •••}", "{X-Key: •••}"])
     }
 
-    /// What lies wrong is only seen once it lies: the serializer may come from another layer.
+    /// A contradiction only appears when layers are combined: the serializer may come from another layer.
     @Test func contradictionsAreOfWhatIsLaid() throws {
         #expect(
             try RuleBed(
@@ -132,7 +132,7 @@ import Testing
 
     // MARK: Paths
 
-    /// The rule is about /private; whatever a server reads as it never goes by as something else.
+    /// The rule is for /private; a path that a server reads as that can't pass as another.
     @Test(
         arguments: [
             ("/private/x", true), ("/%70rivate/x", true), ("/private", true), ("/private/", true),
@@ -163,7 +163,7 @@ import Testing
         #expect(layers.choose(path: "/a//../%2f;\\", method: "GET") == .decided(.none))
     }
 
-    // MARK: Against a naive model
+    // MARK: Compared with a naive model
 
     private struct Model {
         struct Rule {
@@ -222,7 +222,7 @@ import Testing
             return "\(tables(own)), rules: [\(list.joined(separator: ", "))]"
         }
 
-        /// Its keys, and over them those of its first rule that matches.
+        /// Its own keys, overridden by those of its first matching rule.
         func laid(over below: [String: String], _ path: String, _ method: String) -> [String: String] {
             let rule = rules.first {
                 ($0.path.flatMap { Self.patterns[$0] }?.contains(path) ?? true)
@@ -232,7 +232,7 @@ import Testing
         }
     }
 
-    /// Entries of one pin file, so that it is read once.
+    /// The entries are in one pin file, so that it is read once.
     @Test func agreesWithTheNaiveModel() throws {
         var random = Seeded(state: 3)
         for _ in 0..<5 {
@@ -251,7 +251,7 @@ import Testing
                         }
                         let keys = Dictionary(uniqueKeysWithValues: layers.keys(choice).map { ($0.name, $0.value) })
                         #expect(keys == expected)
-                        // What is shown is what holds.
+                        // What is displayed is what applies.
                         let rules = layers.rules(choice)
                         #expect(rules.session.text(of: .timeout) == expected["session.timeout"] ?? "1m")
                         #expect(rules.session.text(of: .redirects) == expected["session.redirects"] ?? "pass")
@@ -264,7 +264,7 @@ import Testing
     }
 }
 
-/// A generator with a given start, so that a failure can be had again (SplitMix64).
+/// A generator with a fixed seed, so that a failure can be reproduced (SplitMix64).
 private struct Seeded: RandomNumberGenerator {
     var state: UInt64
 

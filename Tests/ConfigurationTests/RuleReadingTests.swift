@@ -7,7 +7,7 @@ import Testing
 
 @testable import PinproxyConfiguration
 
-/// Each key of `session`, `request`, `response` and `rules`, right and wrong.
+/// Each key of `session`, `request`, `response` and `rules`, valid and invalid.
 @Suite struct RuleReadingTests {
     private static let pin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
@@ -50,7 +50,7 @@ import Testing
         #expect(url.description == "https://api.example.com:8443/v2/")
     }
 
-    /// Accepted, as some servers want a bare key; not silently, and the token isn't shown.
+    /// Accepted, since some servers want a bare key; but with a warning, and without showing the token.
     @Test(arguments: ["Authorization", "authorization"])
     func aBareTokenAsAuthorizationIsWarnedOf(_ name: String) throws {
         let problems = try RuleBed("hosts: [{match: a.test, request: {set_headers: {\(name): {file: secret}}}}]\n")
@@ -149,7 +149,7 @@ import Testing
         #expect(short.serializers == [.xml])
     }
 
-    /// What a key says by null, an empty list or mapping is what holds without it.
+    /// null, an empty list or an empty mapping mean the same as leaving the key out.
     @Test(arguments: [
         "session: {}", "session: null", "request: null", "response: {}", "rules: []", "rules: null",
         "session: {credentials: null, max_active: null, base_url: null}",
@@ -198,7 +198,7 @@ import Testing
 
     // MARK: Wrong
 
-    /// Of an entry that begins in column 9, what is written from column 25 on.
+    /// The text from column 25 of an entry that begins in column 9.
     @Test(arguments: [
         ("session: 5", "1:34: error: \"session\" must be a mapping (key: value), not \"5\""),
         ("session: {timout: 5s}", "1:35: error: unknown key \"timout\" in \"session\"; did you mean \"timeout\"?"),
@@ -711,7 +711,7 @@ import Testing
 
     // MARK: Every key
 
-    /// Every key, with a value that is right and isn't the default.
+    /// Every key, with a valid value that isn't the default.
     private static let written: [String: String] = [
         "session.timeout": "5s", "session.minimum_rate": "100B/1m", "session.redirects": "refuse",
         "session.max_redirects": "3", "session.follow_to": "[b.test]",
@@ -736,11 +736,11 @@ import Testing
         + RequestRules.Key.allCases.map { "request.\($0.rawValue)" }
         + ResponseRules.Key.allCases.map { "response.\($0.rawValue)" }
 
-    /// In every place where a table may stand.
+    /// Wherever a table is allowed.
     @Test(arguments: allKeys) func everyKeyIsTaken(_ key: String) throws {
         let parts = key.split(separator: ".")
         let value = try #require(Self.written[key])
-        // What the key needs to make sense.
+        // What the key requires to make sense.
         let more =
             ["request.parts": ", serializer: multipart", "response.remove_null_values": ", serializer: json"][key] ?? ""
         for place in [
@@ -759,7 +759,7 @@ import Testing
         }
     }
 
-    /// Cut off anywhere, a file with rules is read or refused, and never crashes.
+    /// A truncated file with rules is read or refused, and never crashes.
     @Test func survivesEveryPrefix() throws {
         let text = """
             defaults: {session: {timeout: 5s}}

@@ -2,28 +2,28 @@ import Testing
 
 @testable import PinproxyConfiguration
 
-/// Whatever stands in a file, and wherever: what a URL holds in confidence is in no problem.
+/// The secret part of a URL is in no error, wherever in the file it is written.
 @Suite struct SecretValueTests {
     private static let secret = "hunter2hunter2"
 
-    /// What people paste: a proxy's URL, with its mistakes, and a collector's.
+    /// What users paste: a proxy's URL, with typical mistakes, and a collector's.
     private static let urls = [
         "http://ada:\(secret)@p.test:1/?\(secret)", "http://ada:\(secret)@p.test:x", "ftp://\(secret)@p.test/",
         "http://ada:\(secret)%0a@p.test:1", "https://p.test/x y?token=\(secret)",
         "https://p.test/?m=a@b&token=\(secret)",
         "http://ada:\(secret) x@p.test:3128", "http://ada:\(secret)",
     ]
-    /// A file may be called so.
+    /// A file may have such a name.
     private static let pairs = ["ada:\(secret)@p.test:3128"]
 
-    /// Files in which it stands where a section, a list or a key belongs.
+    /// Files with the secret where a section, a list or a key belongs.
     private static let daemon = [
         "\"%\": 1\n", "proxy: \"%\"\n", "proxy: [\"%\"]\n", "proxy: {\"%\": 1}\n", "\"%\": 1\n\"%\": 2\n",
         "proxy: {listen: \"%\"\n", "proxy: \"%\" x\n", "upstream: parent: \"%\"\n",
         "admin: \"%\"\nauthority: \"%\"\nupstream: \"%\"\ntimeouts: \"%\"\nlimits: \"%\"\nlog: \"%\"\n",
         "upstream: {parent: [\"%\"]}\n", "proxy: {listen: [127.0.0.1:1, \"%\"]}\n",
     ]
-    /// And one in which it stands for every value.
+    /// A file with the secret as every value.
     private static let values = """
         proxy: {listen: "%", tls: "%", workers: "%", allow_clients: ["%"], via: "%"}
         authority: {leaf_lifetime: "%"}
@@ -44,7 +44,7 @@ import Testing
         "hosts: \"%\"\n", "hosts: [\"%\"]\n", "hosts: [{\"%\": 1}]\n", "hosts: [{match: \"%\"}]\n", "defaults: \"%\"\n",
         "defaults: {action: \"%\", min_tls: \"%\", report_uri: \"% y\", max_leaf_lifetime: \"%\"}\n",
     ]
-    /// Each in an entry of its own.
+    /// Entries with the secret as one of their values.
     private static let entryValues = [
         "action: \"%\"", "pinning: \"%\"", "pinning: public-key, pins: \"%\"", "pinning: public-key, pins: [\"%\"]",
         "pinning: certificate, pins: [\"%\"]", "position: \"%\"",
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    /// In the place of the file that holds it.
+    /// The secret itself, where the name of its file belongs, or in a header or URL.
     @Test(arguments: [
         "client_certificate: {pkcs12: certs/ca.pem, password_file: \(secret)}",
         "session: {credentials: {user: ada, password_file: \(secret)}}",

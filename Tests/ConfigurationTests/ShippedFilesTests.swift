@@ -5,7 +5,7 @@ import Testing
 
 @testable import PinproxyConfiguration
 
-/// The files that people get must work as they are, and so must what they are told to uncomment.
+/// The shipped files must work as they are, and with the lines that users may uncomment.
 @Suite struct ShippedFilesTests {
     private static let directory = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -36,7 +36,7 @@ import Testing
         #expect(shipped.defaultAction == defaults.defaultAction)
     }
 
-    /// The example of docs/rules.md, and the lines that it is said to be explained by.
+    /// The example of docs/rules.md, and the lines that are said to explain it.
     @Test func theDocumentedRulesWork() throws {
         let page = try shipped("../docs/rules.md")
         let start = try #require(page.range(of: "```yaml\n")).upperBound

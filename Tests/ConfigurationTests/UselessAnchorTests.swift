@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinproxyConfiguration
 
-/// Files in `upstream.trust` by which no server can be trusted: said where they are named, and no error.
+/// Files in `upstream.trust` that can't make any server trusted: a warning where they are named, not an error.
 @Suite struct UselessAnchorTests {
     private static let now = CertificateTemplate.now
 
@@ -48,7 +48,7 @@ import Testing
             ])
     }
 
-    /// By the clock that is given, its last second included.
+    /// At the given time; its last second is valid.
     @Test func aRootThatHasExpired() throws {
         let files = ["old.pem": expired.pem]
         #expect(
@@ -90,7 +90,7 @@ import Testing
             ])
     }
 
-    /// Anchors are never silently fewer: a file without any is an error, with its place.
+    /// Anchors are never silently missing: a file without any is an error, with its place.
     @Test func anEmptyFile() throws {
         let bed = try ConfigurationBed([
             "pinproxy.yaml": "upstream:\n  trust: empty.pem\npins: null\n", "empty.pem": "",

@@ -2,7 +2,7 @@ import Testing
 
 @testable import PinproxyConfiguration
 
-/// What becomes of the text before anybody asks what it means.
+/// How text becomes YAML values, before their meaning is checked.
 @Suite struct YAMLDocumentTests {
     private func compose(_ text: String) -> (value: YAMLValue?, problems: [String]) {
         compose(Array(text.utf8))
@@ -214,7 +214,7 @@ import Testing
                 == ["f:1:\(deep + 1): error: lists and mappings are nested more than 256 deep"])
     }
 
-    /// Whatever a file is cut down to, it is read or refused, and never crashes.
+    /// A truncated file is read or refused, and never crashes.
     @Test func survivesEveryPrefix() {
         let text = "a: &x [::1, 'b', \"c\\n\"]\nä: {<<: {y: 1}, z: *x}\nq: |\n  text\nr: !!str 5 # c\n"
         let bytes = Array(text.utf8)

@@ -2,20 +2,20 @@ import CPinproxySeccomp
 import PinproxyDecoding
 import Glibc
 
-/// Closes itself in as a process that decodes does, then makes one system call, and says what came of it.
+/// Confines itself like a decoder process, then makes one system call, and prints the result.
 ///
 ///     ConfinementProbe NAME|NUMBER [ARGUMENT…]
 ///     ConfinementProbe allocate BYTES
 ///     ConfinementProbe thread|abort|fault
 ///
-/// Standard output takes the place of the socket. What isn't allowed ends it by SIGSYS, after the line "confined".
+/// Standard output replaces the socket. A forbidden call ends it by SIGSYS, after the line "confined".
 @main enum ConfinementProbe {
     static func main() {
         var words = Array(CommandLine.arguments.dropFirst())
         let name = words.isEmpty ? "getpid" : words.removeFirst()
         let number = Int(name).map { CInt($0) } ?? seccomp_syscall_resolve_name(name)
         let arguments = words.map { Int($0) ?? 0 } + Array(repeating: 0, count: 6)
-        // It takes a variable number of arguments, which Swift doesn't call.
+        // The function is variadic, which Swift can't call.
         typealias Call = @convention(c) (Int, Int, Int, Int, Int, Int, Int) -> Int
         let call = unsafeBitCast(dlsym(nil, "syscall"), to: Call.self)
         // The runtime's handlers would start a program to show the stack.

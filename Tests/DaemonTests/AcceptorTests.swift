@@ -6,7 +6,7 @@ import Testing
 
 /// The acceptor with real workers.
 @Suite(.timeLimit(.minutes(5))) struct AcceptorTests {
-    /// A client that asks the proxy itself, and is told how to use it.
+    /// A client that sends a request to the proxy itself and gets usage instructions (400).
     private final class Client {
         private let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
 
@@ -40,7 +40,7 @@ import Testing
     @Test(arguments: 0...1) func aWorkerThatStallsKeepsNobodyElseWaiting(number: Int) throws {
         let bench = try WorkerBench()
         let goOn = bench.hold(worker: number)
-        // Each worker gets one before anybody can know.
+        // Each worker gets one before its stall can be known.
         let first = try (1...2).map { _ in try Client(port: bench.port) }
         #expect(first[1 - number].isAnswered())
         for _ in 1...10 { #expect(try Client(port: bench.port).isAnswered()) }

@@ -32,7 +32,7 @@ import Testing
         #expect(gate(hosts: ["own.example"]).objection(to: request(host: host), needing: .read) == nil)
     }
 
-    /// What a browser sends that was led here by a name of somebody else's.
+    /// Requests of a browser that was lured here by somebody else's name.
     @Test(arguments: [
         "evil.test", "evil.test:7468", "127.0.0.1.evil.test", "localhost.evil.test", "sub.own.example", "", "a b",
         "127.1",
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    /// What a browser says of the page that has it ask. Pages on other ports of the same machine are `same-site`.
+    /// What a browser reports about the requesting page. Pages on other ports of the same machine are `same-site`.
     @Test(
         arguments: [
             (nil, nil), ("same-origin", nil), ("none", nil), ("cross-site", 403), ("same-site", 403), ("", 403),

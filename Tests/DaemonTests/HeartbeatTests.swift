@@ -3,9 +3,9 @@ import Testing
 
 @testable import PinproxyDaemon
 
-/// Driven by hand: the threads are closures that answer when the test says so.
+/// Driven by hand: the threads are closures that answer when the test decides.
 @Suite struct HeartbeatTests {
-    /// Runs the loop for so many of its heartbeat's intervals.
+    /// Runs the loop for a number of its heartbeat intervals.
     private final class Bench {
         let loop: EventLoop
         var asked: [@Sendable () -> Void] = []
@@ -34,7 +34,7 @@ import Testing
         #expect(bench.asked.count == 3)
         for answer in bench.asked.dropLast() { answer() }
         bench.run(intervals: 20)
-        // One is stuck: nothing is said, and nobody is asked again.
+        // One is stuck: nothing is reported, and nobody is asked again.
         #expect(bench.alive == 0 && bench.asked.count == 3)
     }
 

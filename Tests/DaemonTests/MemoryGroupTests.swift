@@ -5,7 +5,7 @@ import Testing
 @testable import PinproxyDaemon
 
 @Suite struct MemoryGroupTests {
-    /// A folder that looks like /sys/fs/cgroup, and the list that names the process's groups.
+    /// A folder in the form of /sys/fs/cgroup, and the list that names the process's groups.
     private func use(_ list: String, _ files: [String: String]) throws -> MemoryUse? {
         let root = NSTemporaryDirectory() + "pinproxy-groups-\(UUID())"
         defer { try? FileManager.default.removeItem(atPath: root) }
@@ -42,7 +42,7 @@ import Testing
             "memory/memory.limit_in_bytes": "9223372036854771712\n", "memory/memory.usage_in_bytes": "1\n",
         ]
         #expect(try use("4:memory:/a\n0::/b\n", files) == MemoryUse(used: 600, limit: 1000))
-        // Of a container that sees its own group as the root.
+        // In a container that sees its own group as the root.
         let root = ["memory/memory.limit_in_bytes": "1000\n", "memory/memory.usage_in_bytes": "900\n"]
         #expect(try use("4:memory:/docker/123\n", root) == MemoryUse(used: 900, limit: 1000))
     }

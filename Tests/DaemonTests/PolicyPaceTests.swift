@@ -2,9 +2,9 @@ import Testing
 
 @testable import PinproxyDaemon
 
-/// When the server of the bundle is asked.
+/// When the bundle's server is asked.
 @Suite struct PolicyPaceTests {
-    /// Seconds: the interval, failures, and the pause without chance.
+    /// Seconds: the interval, failures, and the pause without jitter.
     @Test(arguments: [
         (300, 0, 300), (300, 1, 10), (300, 2, 20), (300, 3, 40), (300, 9, 2560), (300, 10, 3600), (300, 1000, 3600),
         (10, 0, 10), (10, 1, 10), (10, 9, 2560), (86_400, 1, 10), (86_400, 14, 81_920), (86_400, 20, 86_400),

@@ -18,7 +18,7 @@ import Testing
 
     private static let pin = "sha256/" + String(repeating: "A", count: 43) + "="
 
-    /// What the proxy would refuse is not looked up, in whatever spelling.
+    /// A host that the proxy would refuse is not looked up, in any spelling.
     @Test(arguments: [
         ("denied.test", RunNameRuling.refused), ("DENIED.test.", .refused), ("free.test", .lookUp),
         ("free.test.", .lookUp),

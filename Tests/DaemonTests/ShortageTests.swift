@@ -6,7 +6,7 @@ import Testing
 
 @testable import PinproxyDaemon
 
-/// What may strike thousands of times a second is told twice.
+/// A shortage that strikes thousands of times a second is logged twice.
 @Suite(.timeLimit(.minutes(5))) struct ShortageTests {
     private final class Waiting { var isGoingOn = true }
 
@@ -17,7 +17,7 @@ import Testing
         let loop = try EventLoop()
         let waiting = Waiting()
         let shortage = Shortage("clients.limit", loop: loop, logger: logger, quietNanoseconds: 1_000_000) {
-            // Asked whether it goes on, it does, the first time.
+            // The shortage still lasts at the first check.
             if !waiting.isGoingOn { loop.afterThisTurn { loop.stop() } }
             defer { waiting.isGoingOn = false }
             return waiting.isGoingOn
@@ -42,7 +42,7 @@ import Testing
         var shortage: Shortage?
     }
 
-    /// Somebody waited until this very moment, and is let in with the next turn of the loop: that is not the end.
+    /// A client that waited until now is admitted in the next turn of the loop: the shortage hasn't ended.
     @Test func itIsNotOverWhileSomebodyIsOnTheWayIn() throws {
         let loop = try EventLoop()
         let asked = Asked()

@@ -8,7 +8,7 @@ import Testing
 
 @testable import PinproxyDaemon
 
-/// Questions to real workers, one of which can be held up.
+/// Queries to real workers; one of them can be blocked.
 @Suite(.timeLimit(.minutes(5))) struct TaskBoardTests {
     /// Runs a loop until `ask` has been answered.
     private func answer<Answer>(
@@ -42,7 +42,7 @@ import Testing
         defer { goOn.signal() }
         let list: TaskList = try answer({ $0.list($1) }, of: bench)
         #expect(list.silentWorkers == ["worker \(number + 1)"])
-        // Numbers go round: 1 and 4 are the first worker's, 2 and 5 the second's, 3 is the control socket's own.
+        // Numbers alternate: 1 and 4 are the first worker's, 2 and 5 the second's, 3 is the control socket's own.
         let own = UInt64(number + 4)
         let other = UInt64(2 - number)
         let silent: TaskBoard.Finding = try answer({ $0.find(own, completion: $1) }, of: bench)

@@ -4,7 +4,7 @@ import Testing
 @testable import PinproxyDaemon
 @testable import PinproxyRecords
 
-/// What a collector's answers mean, and which figures go to it.
+/// What a collector's answers mean, and which figures are sent to it.
 @Suite struct TelemetryTests {
     private static let now: Int64 = 1_893_456_000
 
@@ -16,7 +16,7 @@ import Testing
 
     @Test func whatTheCollectorTook() {
         for status in [200, 202, 204] { #expect(answer(status) == .taken(nil)) }
-        // An empty partial success, and fields that nobody knows yet.
+        // An empty partial success, and unknown fields.
         for body: [UInt8] in [[0x0A, 0x00], [0x0A, 0x02, 0x08, 0x00], [0x10, 0x07], [0x0A, 0x02, 0x18, 0x07]] {
             #expect(answer(200, body) == .taken(nil))
         }
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    /// Those without a mismatch are summed. A named entry stays, and its series begins at 0.
+    /// Entries without a mismatch are summed. A named entry stays, and its series begins at 0.
     @Test func onlyEntriesWithMismatchesAreNamed() {
         var counters = WorkerCounters()
         for slot in [2, 3, 3] { counters.count(.matched, at: slot) }

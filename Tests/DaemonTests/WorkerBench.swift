@@ -12,8 +12,8 @@ import Testing
 
 @testable import PinproxyDaemon
 
-/// Two workers and their acceptor, without the daemon's signals, in the test's own process: so that one of them can be
-/// held up.
+/// Two workers and their acceptor in the test's own process, without the daemon's signals, so that a worker can be
+/// blocked.
 final class WorkerBench {
     let workers: [WorkerThread]
     let port: UInt16
@@ -69,8 +69,8 @@ final class WorkerBench {
         try? FileManager.default.removeItem(at: directory)
     }
 
-    /// Keeps a worker from its loop.
-    /// - Returns: what lets it go on.
+    /// Blocks a worker's loop.
+    /// - Returns: the semaphore that unblocks it.
     func hold(worker number: Int) -> DispatchSemaphore {
         let (isHeld, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         workers[number].perform { _ in

@@ -2,7 +2,7 @@ import Testing
 
 @testable import PinproxyDaemon
 
-/// Whom a client is handed to.
+/// Which worker a client is handed to.
 @Suite struct WorkerChoiceTests {
     private func picks(_ times: Int, _ loads: [(waiting: Int, clients: Int)]) -> [Int] {
         var choice = WorkerChoice()
@@ -23,7 +23,7 @@ import Testing
         #expect(picks(5, [(0, 4), (0, 2), (0, 4)]) == [1, 1, 2, 0, 1])
     }
 
-    /// Each a new connection that is over when the next comes.
+    /// Each connection is closed before the next one arrives.
     @Test func tiesDoNotGoToTheFirst() {
         var choice = WorkerChoice()
         #expect((1...6).map { _ in choice.pick(of: 3) { _ in (0, 0) } } == [0, 1, 2, 0, 1, 2])

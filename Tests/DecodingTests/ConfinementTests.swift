@@ -2,27 +2,27 @@ import CPinproxySeccomp
 import Foundation
 import Testing
 
-/// What a confined decoder process may do. Each case makes real system calls in its own process
-/// (Tests/ConfinementProbe).
+/// The system calls allowed to a confined decoder process. Each case makes real ones in a process of
+/// Tests/ConfinementProbe.
 @Suite(.timeLimit(.minutes(5))) struct ConfinementTests {
     struct Outcome: Sendable {
-        /// `confined` is the first, if it got so far.
+        /// The first is `confined`, if it got that far.
         let lines: [String]
-        /// The signal that ended it, or 0.
+        /// The signal that killed it, or 0.
         let signal: Int32
-        /// Ended for a call that isn't allowed.
+        /// Killed for a forbidden call.
         var isForbidden: Bool { lines == ["confined"] && signal == SIGSYS }
     }
 
     @Test(arguments: [
-        // Files, what they are, and what is in a directory. 524288 is O_CLOEXEC, 577 creates one.
+        // Files, their properties, and directories. 524288 is O_CLOEXEC, 577 creates a file.
         ["openat2", "-100"], ["stat"], ["newfstatat", "-100"], ["getdents64"], ["unlink"], ["rename"], ["mkdir"],
         ["chdir"],
         ["memfd_create"], ["inotify_init1"], ["ioctl", "1"], ["fcntl", "1"], ["dup", "1"], ["pipe2"], ["sendfile"],
         // The network.
         ["socket", "2", "1"], ["socket", "1", "1"], ["socketpair", "1", "1"], ["connect"], ["bind"], ["sendmsg", "1"],
         ["recvmsg", "1"],
-        // Other processes, and more of itself.
+        // Other processes, and copies of itself.
         ["fork"], ["vfork"], ["clone"], ["clone3"], ["execve"], ["execveat"], ["kill", "1"], ["tkill", "1"],
         ["tgkill", "1", "1", "9"],
         ["rt_sigqueueinfo", "1"], ["ptrace", "16", "1"], ["process_vm_readv", "1"], ["pidfd_open", "1"], ["setns"],
@@ -33,7 +33,7 @@ import Testing
         ["userfaultfd"], ["keyctl"], ["mount"], ["setuid"], ["personality"], ["rt_sigaction"],
         // Memory that becomes code: PROT_READ and PROT_EXEC, private and anonymous.
         ["mmap", "0", "4096", "5", "34", "-1"], ["mprotect", "0", "4096", "5"], ["pkey_mprotect", "0", "4096", "5"],
-        // Another descriptor than the socket, or than standard error.
+        // Descriptors other than the socket and standard error.
         ["read", "0"], ["read", "2"], ["write", "0"], ["write", "4"], ["writev", "1"], ["pread64", "1"],
     ])
     func aCallThatIsNotNeededEndsTheProcess(words: [String]) async throws {
@@ -41,14 +41,14 @@ import Testing
         #expect(outcome.isForbidden, "\(words): \(outcome)")
     }
 
-    /// Libraries look for files that they can do without.
+    /// Libraries look for optional files.
     @Test(arguments: [["open"], ["openat", "-100"]])
     func aFileIsNeverThere(words: [String]) async throws {
         let outcome = try await Self.probe(words)
         #expect(outcome.lines == ["confined", "returned -1 \(ENOENT)"] && outcome.signal == 0, "\(outcome)")
     }
 
-    /// Every number that there is, with every argument 0: what isn't listed here isn't allowed.
+    /// Every call number, with every argument 0: calls not listed here aren't allowed.
     @Test func nothingElseIsAllowed() async throws {
         let allowed: Set<String> = [
             "mmap", "mprotect", "munmap", "mremap", "madvise", "brk", "futex", "sched_yield", "clock_gettime",
@@ -56,8 +56,8 @@ import Testing
             "gettimeofday", "getrandom", "sysinfo", "rt_sigprocmask", "restart_syscall", "getpid", "gettid", "open",
             "openat",
         ]
-        // They end it in their own way, or need its descriptors. Linux lets uprobe and uretprobe past every filter, and
-        // ends who calls them without a probe.
+        // These end it in their own way, or need its descriptors. Linux exempts uprobe and uretprobe from every filter,
+        // and kills callers without a probe.
         let others: Set<String> = [
             "exit", "exit_group", "rt_sigreturn", "read", "write", "writev", "tgkill", "uprobe", "uretprobe",
         ]
@@ -81,14 +81,14 @@ import Testing
         let memory = try await Self.probe(["mmap", "0", "4096", "3", "34", "-1"])
         #expect(memory.lines.last?.hasPrefix("returned ") == true && memory.lines.last != "returned -1 1", "\(memory)")
         #expect(try await Self.probe(["thread"]).isForbidden)
-        // A library that finds its memory damaged ends the process by the signal that says so.
+        // A library that finds its memory damaged ends the process with the signal for that.
         let aborted = try await Self.probe(["abort"])
         #expect(aborted.lines == ["confined"] && aborted.signal == SIGABRT, "\(aborted)")
         let faulted = try await Self.probe(["fault"])
         #expect(faulted.lines == ["confined"] && faulted.signal == SIGSEGV, "\(faulted)")
     }
 
-    /// 256 MiB beyond what it begins with; the address sanitizer needs more.
+    /// 256 MiB beyond its initial memory; the address sanitizer needs more.
     @Test(.enabled(if: dlsym(nil, "__asan_init") == nil)) func memoryIsBounded() async throws {
         #expect(try await Self.probe(["allocate", "\(128 << 20)"]).lines == ["confined", "allocated"])
         #expect(try await Self.probe(["allocate", "\(512 << 20)"]).lines == ["confined", "no memory"])
@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    /// The calls that there are on this machine, by libseccomp.
+    /// The system calls of this machine, by libseccomp.
     private static let calls: [(number: Int, name: String)] = (0..<600).compactMap { number in
         guard let name = seccomp_syscall_resolve_num_arch(UInt32(SCMP_ARCH_NATIVE), CInt(number)) else { return nil }
         defer { free(name) }

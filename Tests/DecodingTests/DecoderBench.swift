@@ -6,7 +6,7 @@ import PinproxySession
 import Synchronization
 import Testing
 
-/// Decoder processes as a proxy runs them: the real program, or a script that replaces it.
+/// Decoder processes as a proxy runs them: the real program, or a script instead of it.
 final class DecoderBench: Sendable {
     let executor: ProcessExecutor
     private let incidents = Mutex<[DecoderEvents.Incident]>([])
@@ -24,7 +24,7 @@ final class DecoderBench: Sendable {
             let place = FileManager.default.temporaryDirectory.appending(path: "pinproxy-decoder-\(UUID())")
             try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
             try Data(script.utf8).write(to: place.appending(path: "behaviour"))
-            // Not a file that was just written: another test may be starting a program, which has it open then
+            // Not a file that was just written: another test may be starting a program, and then holds the file open
             // (ETXTBSY).
             executable = place.appending(path: "decoder").path
             try FileManager.default.createSymbolicLink(atPath: executable, withDestinationPath: Self.peer)
@@ -52,12 +52,12 @@ final class DecoderBench: Sendable {
         .path
 
     var incidentsSoFar: [DecoderEvents.Incident] { incidents.withLock { $0 } }
-    /// Why no process could be started, and `over`.
+    /// The reasons why no process could be started, and `over`.
     var troublesSoFar: [String] { troubles.withLock { $0 } }
 
     // MARK: Bodies
 
-    /// JSON under gzip: it needs a decoder, and is right.
+    /// Valid JSON under gzip, which needs a decoder.
     static let coded: [UInt8] = Array(
         Data(base64Encoded: "H4sIAAAAAAACA4s21DGK5QIA3iMBaQYAAAA=") ?? Data())
 
@@ -76,7 +76,7 @@ final class DecoderBench: Sendable {
 
     enum BenchError: Error { case notHeld }
 
-    /// The outcome in words: `pass`, or what failed.
+    /// The outcome as text: `pass`, or the failure.
     func judge(
         _ body: [UInt8] = coded, _ judgement: BodyJudgement? = nil, of host: String = "a.test"
     ) async throws -> String {
@@ -94,12 +94,12 @@ final class DecoderBench: Sendable {
         }
     }
 
-    /// A file beside the script's.
+    /// Writes a file beside the script.
     func write(_ text: String, to name: String) throws {
         try Data(text.utf8).write(to: try #require(directory).appending(path: name))
     }
 
-    /// Asks again until it is so: counts follow an answer.
+    /// Repeats until it holds, since counts follow an answer.
     func eventually(_ holds: (DecoderCounts) throws -> Bool) async throws {
         while try !holds(executor.counts) { try await Task.sleep(for: .milliseconds(5)) }
     }

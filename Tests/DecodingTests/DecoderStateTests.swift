@@ -3,7 +3,7 @@ import Testing
 @testable import PinproxyDecoding
 
 @Suite struct DecoderStateTests {
-    /// One walk: the state, whether a body still lacks its outcome, and what was done to the process.
+    /// One path: the state, whether a body still lacks its outcome, and what was done to the process.
     private struct Walk: Hashable {
         var state = DecoderState()
         /// A process starts with a body.
@@ -11,7 +11,7 @@ import Testing
         var kills = 0
         var isBuried = false
 
-        /// - Returns: false if the event can't happen now: a body is given only to one that is idle.
+        /// - Returns: false if the event is impossible now: only an idle process gets a body.
         mutating func take(_ event: DecoderState.Event) -> Bool {
             if event == .given, state.phase != .idle { return false }
             let before = state
@@ -30,7 +30,7 @@ import Testing
                 kills += 1
             case .bury(let saysHow):
                 #expect(event == .ended && !isBuried)
-                // One that was killed for a reason has said it.
+                // A process killed for a reason has reported it.
                 #expect(saysHow == (before.phase != .dying))
                 if saysHow { hasBody = false }
                 isBuried = true
@@ -54,7 +54,7 @@ import Testing
                 var next = walk
                 if next.take(event) { open.append(next) }
             }
-            // Whatever happens, the kernel's word ends it.
+            // In every case the kernel's notice ends it.
             var last = walk
             _ = last.take(.ended)
             #expect(last.state.phase == .gone && !last.hasBody)

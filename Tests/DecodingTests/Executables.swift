@@ -1,6 +1,6 @@
 import Foundation
 
-/// What `swift build` made beside the tests.
+/// The executables that `swift build` made beside the tests.
 enum Executables {
     static func path(_ name: String) -> String {
         let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""

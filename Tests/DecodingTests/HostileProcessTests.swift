@@ -5,7 +5,7 @@ import Testing
 
 @testable import PinproxyDecoding
 
-/// A process that was taken over may say and do anything: one body is refused for it, and nothing else happens.
+/// A compromised process may send and do anything: one body is refused for it, and nothing else happens.
 @Suite(.timeLimit(.minutes(5))) struct HostileProcessTests {
     /// Does what the body says, and accepts any other.
     private static let obedient = """
@@ -74,11 +74,11 @@ import Testing
         #expect(bench.incidentsSoFar[1].output == String(repeating: "x", count: 1024))
     }
 
-    /// An answer to nothing ends it; the body before has its own.
+    /// An unrequested answer ends it; the previous body has its own.
     @Test func whatNobodyAskedForEndsIt() async throws {
         let bench = try DecoderBench(script: Self.obedient)
         let first = try await judge("then more", by: bench)
-        // The second may come together with the first.
+        // The second may arrive together with the first.
         #expect(first == "pass" || first == Self.nonsense)
         try await bench.eventually { _ in bench.incidentsSoFar.count == 1 }
         #expect(try await judge("fine", by: bench) == "pass")
@@ -106,13 +106,13 @@ import Testing
         try await bench.eventually { $0.waiting == 19 && $0.processes.count == 2 }
     }
 
-    /// A client that goes takes along what waits, and not the place of what is worked on.
+    /// A client that leaves cancels what waits, but keeps the place of what is in progress.
     @Test func clientsThatComeAndGoStartNoMore() async throws {
         let bench = try DecoderBench(script: Self.obedient) { $0.processes = 2 }
         let judgement = try DecoderBench.judgement(nil, .xml)
         for _ in 0..<50 {
             let ticket = bench.executor.perform(judgement, on: Array("hang".utf8), of: "bad.test") { _ in }
-            // The first is worked on by then; the others wait for it.
+            // The first is in progress by then; the others wait for it.
             #expect(try await judge("fine", by: bench) == "pass")
             ticket.cancel()
         }
@@ -156,7 +156,7 @@ import Testing
         #expect(outcome.contains("posix_spawn: No such file or directory"), "\(outcome)")
     }
 
-    /// The pause grows, and ends with the first that gets ready.
+    /// The pause grows, and ends with the first process that gets ready.
     @Test func onceOneCanBeStartedAllIsAsBefore() async throws {
         let script = "if not os.path.exists(folder + '/ok'): os._exit(1)\n" + Self.obedient
         let bench = try DecoderBench(script: script)

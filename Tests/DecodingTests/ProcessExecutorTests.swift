@@ -6,7 +6,7 @@ import Testing
 
 @testable import PinproxyDecoding
 
-/// The real program decodes, closed in as it is.
+/// The real program decodes, confined as in use.
 @Suite(.timeLimit(.minutes(5))) struct ProcessExecutorTests {
     @Test func everyImageIsDecoded() async throws {
         let bench = try DecoderBench()
@@ -19,7 +19,7 @@ import Testing
         #expect(bench.incidentsSoFar.isEmpty, "\(bench.incidentsSoFar)")
     }
 
-    /// Decoders do things that they don't do with what is right.
+    /// Decoders take unusual paths for damaged input.
     @Test(arguments: ImageSeeds.all) func damageEndsNoProcess(seed: ImageSeeds.Seed) async throws {
         let bench = try DecoderBench()
         let judgement = try DecoderBench.judgement(nil, .image)
@@ -28,7 +28,7 @@ import Testing
         #expect(bench.incidentsSoFar.isEmpty, "\(bench.incidentsSoFar)")
     }
 
-    /// Where the process knows the character set, where the library knows it, and where a file would be needed.
+    /// The character set is known to the process, or to the library, or would need a file.
     @Test(arguments: [
         "UTF-8", "ISO-8859-1", "ISO-8859-15", "windows-1252", "Shift_JIS", "EUC-KR", "GB18030", "UTF-7", "IBM1047",
         "no-such",
@@ -39,7 +39,7 @@ import Testing
         let judgement = try DecoderBench.judgement(nil, .xml)
         let outcome = try await bench.judge(Array(text.utf8), judgement)
         if name == "IBM1047" || name == "no-such" {
-            // It is declared in the wrong one, or in one that there isn't.
+            // It is declared as the wrong one, or as one that doesn't exist.
             #expect(outcome != "pass" && outcome.contains("is not XML"), "\(outcome)")
         } else {
             #expect(outcome == "pass", "\(outcome)")
@@ -71,7 +71,7 @@ import Testing
         try await bench.eventually { $0.done == 6 && $0.starts == 1 }
     }
 
-    /// JSON that comes as it is is looked at by one pass of the proxy's own, and starts nothing.
+    /// Uncoded JSON is checked by the proxy in one pass, and starts no process.
     @Test func whatNeedsNoDecoderStartsNoProcess() async throws {
         let bench = try DecoderBench()
         #expect(try await bench.judge(Array("[1]".utf8), DecoderBench.judgement(nil)) == "pass")
@@ -80,7 +80,7 @@ import Testing
 
     // MARK: What it is
 
-    /// Who isn't root can't look into a process that may not be looked into.
+    /// Only root can look into a process that is protected from inspection.
     @Test(.enabled(if: getuid() == 0, "needs root, whose process has something to give up"))
     func itHasNothingButItsSocket() async throws {
         let bench = try DecoderBench()
@@ -120,7 +120,7 @@ import Testing
 
     // MARK: Signals
 
-    /// Those for the proxy reach all processes of its group or unit.
+    /// Signals for the proxy reach all processes of its group or unit.
     @Test func itLeavesSignalsToTheProxy() async throws {
         let bench = try DecoderBench()
         #expect(try await bench.judge() == "pass")
@@ -143,7 +143,7 @@ import Testing
         try await bench.eventually { $0.timedOut == 1 && $0.done == 2 }
     }
 
-    /// It ends between two bodies: the next has another, and only the log tells.
+    /// It ends between two bodies: the next gets another process, and only the log shows it.
     @Test func oneThatEndsWhileItIsIdleIsReplaced() async throws {
         let bench = try DecoderBench()
         #expect(try await bench.judge() == "pass")
@@ -176,7 +176,7 @@ import Testing
         let process = try #require(bench.executor.counts.processes.first)
         bench.executor.stop()
         try await bench.eventually { _ in
-            // A child that nobody waited for is there until then.
+            // Until then there is an unreaped child.
             waitpid(process, nil, WNOHANG) != 0 || kill(process, 0) != 0
         }
         #expect(try await bench.judge().hasSuffix("the proxy stops"))

@@ -24,7 +24,7 @@ from peers import Programs, certificates, build_go, start_proxy, start_readers
 from trial import Trial
 from wire import Loop, Recorder
 
-#: A lane with so many differences has said enough.
+#: A lane with so many differences has shown enough.
 FAULTS = 20
 
 

@@ -7,7 +7,7 @@ from streams import Sent
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RESET, SETTINGS, PING, GOAWAY, WINDOW, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
-#: Windows that nobody here fills: INITIAL_WINDOW_SIZE, and that of the connection.
+#: Windows that nobody fills here: INITIAL_WINDOW_SIZE, and the connection's.
 WIDE = (struct.pack(">HI", 4, 1 << 30), struct.pack(">I", (1 << 30) - 65535))
 
 VALUES = [

@@ -10,7 +10,7 @@ from streams import AFTER, LENGTH, StreamReader
 from wire import Client, Recorder
 
 BATCH = 24
-#: Connections on which an origin sends what nobody understands, until its client has given up.
+#: Connections on which an origin sends garbage, until its client has given up.
 TRIES = 8
 
 
@@ -93,7 +93,7 @@ class HTTP2Trial:
             data = b"".join(
                 b"%s %s HTTP/1.1\r\nHost: %s\r\n\r\n" % (method, target, host) for method, target, *_ in row
             )
-            # The last one says that nothing follows.
+            # The last one is marked as final.
             data = data[:-2] + b"Connection: close\r\n\r\n"
             clients.append(
                 Client(self.loop, self.trial.proxy, [data], False, tunnel=host, context=self.offers["http/1.1"])
@@ -103,7 +103,7 @@ class HTTP2Trial:
             return all(client.is_done for client in clients)
 
         if any(row[-1][3] == "flipped" for row in rows):
-            # A frame may now be longer than what is sent of it: the proxy waits until its origin ends, and may try
+            # A frame may now be longer than what is sent of it: the proxy waits until its origin closes, and may try
             # again.
             for _ in range(TRIES):
                 if self.loop.run(is_done, patience=1):
@@ -127,7 +127,7 @@ class HTTP2Trial:
             try:
                 answer = reader.response(data, method, at, has_ended=False, is_client=True)
             except (Incomplete, Refused) as error:
-                # A response that broke off is cut where it broke.
+                # An interrupted response is cut where it broke.
                 return (
                     None
                     if isinstance(wanted, str) and isinstance(error, Incomplete)

@@ -82,16 +82,13 @@ KNOWN = {
     ),
 }
 
-#: Not differences in HTTP/2, as what is wrong comes after what was passed on. A length that isn't that of DATA (RFC
-# 9113 section 8.1.1) is
-#: seen at the body's end: an origin that was sent as much as the length says has a whole message by then, and the
-# client's stream is
-#: reset all the same. So it is with bad trailers after such a body, with what follows a response's head that has no
-# body (HEAD, 204, 205, 304),
-#: and with DATA after a response's length: a client of HTTP/1.1 was sent as much as the length says, and no byte of the
-# rest.
+#: Not differences in HTTP/2, since the defect comes after what was already passed on. A length that differs from that
+#: of DATA (RFC 9113 section 8.1.1) is noticed at the body's end. By then an origin that was sent that many bytes has a
+#: complete message; the client's stream is reset anyway. The same holds for bad trailers after such a body, for data
+#: after the head of a response without a body (HEAD, 204, 205, 304), and for DATA beyond a response's length: an
+#: HTTP/1.1 client was sent that many bytes, and none beyond them.
 
-#: What real readers do by their own design, whatever sends to them.
+#: What real readers do by design, whatever the sender.
 READERS = {
     "python, interim": "http.client takes every interim response but 100 for the final one: it gets none of the others "
     "here.",

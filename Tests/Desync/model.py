@@ -20,7 +20,7 @@ CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]+)((?:[ \t]*;.*)?)\Z", re.DOTALL)
 QUOTED = rb'"(?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t\x20-\x7e\x80-\xff])*"'
 EXTENSIONS = re.compile(rb"(?:[ \t]*;[ \t]*" + TOKEN + rb"(?:[ \t]*=[ \t]*(?:" + TOKEN + rb"|" + QUOTED + rb"))?)*\Z")
 
-#: What pinproxy's configuration and its own fixed limits allow.
+#: The limits of pinproxy's configuration and its fixed limits.
 HEAD_LIMIT, FIELD_LIMIT, OPTION_LIMIT, CHUNK_LINE_LIMIT, TRAILER_LIMIT = 65536, 1000, 32, 4096, 16384
 RESPONSE_HEAD_LIMIT = 262144
 #: Trailers from HTTP/2 have the limit of the head before them.
@@ -42,7 +42,7 @@ class Message(NamedTuple):
     #: The connection carries no further message.
     closes: bool
     host: bytes
-    #: The recipient answers it by itself (Max-Forwards: 0).
+    #: The recipient answers it directly (Max-Forwards: 0).
     is_own: bool = False
 
 
@@ -52,7 +52,7 @@ class Answer(NamedTuple):
     #: Where the next message begins.
     end: int
     fields: list
-    #: The body ends with the connection.
+    #: The body ends when the connection closes.
     until_close: bool
 
 
@@ -206,7 +206,7 @@ class Reader:
     def refuse(reason):
         raise Refused(reason)
 
-    #: Extensions that are read in no other way by anyone: tokens, "=", blanks and whole quoted strings.
+    #: Extensions that every reader reads the same way: tokens, "=", blanks and whole quoted strings.
     LAX = re.compile(
         rb"[ \t]*;[ \t]*" + TOKEN + rb"(?:[ \t=]|" + TOKEN + rb"|" + QUOTED + rb"|;[ \t]*" + TOKEN + rb")*\Z"
     )
@@ -276,7 +276,7 @@ class Reader:
                 raise Refused("Max-Forwards")
             is_own = int(hops[0]) == 0
         if is_own and (chunked or length is not None):
-            # Whoever answers a request itself needn't read its body, but then has to close.
+            # A server that answers a request directly needn't read its body, but then has to close.
             return Message(method, target, b"", True, b"", True), len(data)
         if chunked:
             body, end = self.chunks(data, body_at)
@@ -315,7 +315,7 @@ class Reader:
                 rest = data[at:]
                 return messages, "end" if not rest.strip(b"\r\n") else "incomplete"
             except Refused as refused:
-                # Whether there is an answer before the head is whole depends on how far it was looked at.
+                # Whether there is an answer before the head is complete depends on how far it was read.
                 has_head = b"\r\n\r\n" in data[at:].lstrip(b"\r\n")
                 return messages, f"refused: {refused}" if has_head else "incomplete"
             messages.append(message)

@@ -157,7 +157,7 @@ class PreparedOrigin(Recorder):
 
     def answer(self, stream, path):
         sent, flips = self.responses[path]
-        # Not from the trial's own source of random numbers: requests arrive in an order that nobody chose.
+        # Not from the trial's own random numbers, since requests arrive in an unpredictable order.
         maker = FrameMaker(random.Random(f"{self.seed} {path}"))
         data = b"".join(maker.frames(stream, sent))
         return maker.flipped(data) if flips else data

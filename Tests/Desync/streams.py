@@ -12,7 +12,7 @@ STATUS = re.compile(rb"[1-9][0-9][0-9]\Z")
 CONNECTION_SPECIFIC = {b"connection", b"proxy-connection", b"keep-alive", b"transfer-encoding", b"upgrade"}
 #: See below "not differences" in known.py.
 LENGTH, AFTER = "length isn't that of DATA", "what follows a message that is whole"
-#: limits.request_head counts text; each field counts 32 bytes besides (RFC 9113 section 6.5.2).
+#: limits.request_head counts text; each field counts 32 extra bytes (RFC 9113 section 6.5.2).
 HEAD_LIMIT, RESPONSE_HEAD_LIMIT = 65536, 262144
 
 
@@ -24,9 +24,9 @@ class Sent(NamedTuple):
     pieces: list = []
     #: Nil: none.
     trailers: list = None
-    #: Of a response: an error code, by which its stream is reset at its end.
+    #: For a response: the error code that resets its stream at its end.
     reset: int = None
-    #: Of a response: heads before it.
+    #: For a response: interim heads before it.
     interim: list = []
 
     @property

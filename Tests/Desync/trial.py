@@ -36,7 +36,7 @@ class Stream:
             self.messages, self.ending = [], SILENT
             reader.used["first byte of a tunnel"] = 1
         self.used = reader.used
-        #: Without the end of this side only where the proxy or the last response ends it.
+        #: This side may keep the connection open only if the proxy or the last response closes it.
         self.ends = ends or self.ending == "incomplete" or any(m.is_own for m in self.messages)
 
     @property
@@ -71,7 +71,7 @@ class Stream:
         """
         reader, at, was_refused = Reader(KNOWN), 0, False
         for number, message in enumerate(self.messages):
-            # The reader may have refused a message before all of it came: that ends the connection.
+            # The reader may have refused a message before all of it arrived: that closes the connection.
             if was_refused and at == len(data):
                 return None
             try:
@@ -101,7 +101,7 @@ class Stream:
         if at == len(data):
             return None if self.ending == "incomplete" else f"no answer to what is {self.ending}"
         if self.ending == "incomplete" and CONTINUE.fullmatch(data, at):
-            # It may go on, and never does.
+            # 100 invites the rest of the body, which never comes.
             return None
         for method in (b"GET", b"HEAD"):
             try:
@@ -129,7 +129,7 @@ class Trial:
         self.tunnelled = tunnelled
         self.readers = readers
         self.number = 0
-        #: Of HTTP/2 (http2_trial.py).
+        #: The HTTP/2 trial (http2_trial.py).
         self.others = None
         self.counts = collections.Counter()
         self.known = collections.Counter()
@@ -173,7 +173,7 @@ class Trial:
                 pieces[-1] = self.maker.flipped(pieces[-1], url)
         data = b"".join(pieces)
         if not is_inside:
-            # A tunnel to the origin would be right; the trial has tunnels of its own.
+            # A tunnel to the origin would be valid; tunnels have their own trials.
             data = data.replace(b"CONNECT " + authority, b"CONNECT nowhere")
         if is_inside and data.startswith(b"\x16"):
             # That would be a TLS handshake (RFC 8446 section 5.1).
@@ -202,7 +202,7 @@ class Trial:
         """What is wrong, as lines."""
         origin.seen = []
         recorder = origin if is_strict else self.recorder
-        # That behind nginx is another.
+        # The recorder behind nginx is another one.
         recorder = getattr(origin, "recorder", recorder)
         recorder.refused, recorder.responses = [], {}
         clients = [stream.client(self.loop, self.proxy) for stream in streams]
@@ -254,7 +254,7 @@ class Trial:
     def prepare(self, count):
         """Responses at the recorder. By target: what the model expects for a method."""
         self.recorder.responses = {}
-        #: By target: the body that was whole before what is wrong came.
+        #: By target: the complete body before the defect.
         self.whole = {}
         targets = []
         share = self.random.choice([0, 0.02, 0.05, 0.1])
@@ -327,7 +327,7 @@ class Trial:
             try:
                 answer = reader.response(data, method, at, is_client=True)
             except (Incomplete, Refused) as error:
-                # A response that broke off is cut where it broke.
+                # An interrupted response is cut where it broke.
                 return (
                     None
                     if isinstance(wanted, str) and isinstance(error, Incomplete)

@@ -8,7 +8,7 @@ import time
 
 from model import RELAYED_TRAILER_LIMIT, Incomplete, Reader, Refused
 
-#: A batch that isn't over by then is a failure.
+#: A batch that takes longer is a failure.
 PATIENCE = 60
 
 
@@ -91,7 +91,7 @@ class Link:
                     return b"".join(pieces)
                 raise BlockingIOError from None
             except OSError:
-                # What came before is handled; the next call fails again.
+                # Earlier data is handled; the next call fails again.
                 if pieces:
                     return b"".join(pieces)
                 raise
@@ -121,9 +121,9 @@ class Recorder:
         self.context = context
         self.reader = Reader(known, RELAYED_TRAILER_LIMIT)
         self.seen = []
-        #: What arrived and isn't acceptable.
+        #: Unacceptable data that arrived.
         self.refused = []
-        #: Prepared responses by their target: bytes, and whether the connection ends with them.
+        #: Prepared responses by target: the bytes, and whether they close the connection.
         self.responses = {}
         self.socket = socket.create_server(address, backlog=1024)
         self.socket.setblocking(False)

@@ -15,7 +15,7 @@ import Testing
             var random = SystemRandomNumberGenerator()
             for _ in 0..<300 {
                 let number = Int.random(in: 0..<55, using: &random)
-                // The length tells the bodies of one number apart, and the head tells the length.
+                // The length distinguishes the bodies of one number, and the head has the length.
                 let sample = Sample(number: number, length: number * 1700 + 9000 + thread)
                 do {
                     switch Int.random(in: 0..<10, using: &random) {
@@ -50,7 +50,7 @@ import Testing
         #expect(again.status.records == status.records && again.status.bytes == status.bytes)
     }
 
-    /// While others use it, its files are deleted again and again.
+    /// Its files are deleted again and again while others use it.
     @Test func filesMayBeDeletedAtAnyTime() throws {
         let bed = StoreBed(inMemory: true)
         let store = try bed.open()
@@ -78,7 +78,7 @@ import Testing
         #expect(bed.bodies.count <= store.status.records)
     }
 
-    /// The report may use the store.
+    /// The report callback may use the store.
     @Test func aReportMayCallTheStore() throws {
         let bed = StoreBed()
         let box = Mutex<DiskStore?>(nil)

@@ -2,7 +2,7 @@ import PinproxyDiskStore
 import Foundation
 import Testing
 
-/// Who may have a directory, and what happens to one that was changed.
+/// Which directories are accepted, and what happens to one that was changed.
 @Suite struct DirectoryTests {
     @Test func twoStoresCannotShareADirectory() throws {
         let bed = StoreBed()
@@ -13,7 +13,7 @@ import Testing
         #expect(try Sample(number: 1).read(from: try bed.open()) == Sample(number: 1).body)
     }
 
-    /// A child has one between fork and exec.
+    /// A child has a copy between fork and exec.
     @Test func aCopyOfItsDescriptorKeepsNobodyOut() throws {
         let bed = StoreBed()
         let first = try bed.open()
@@ -89,7 +89,7 @@ import Testing
         #expect(FileManager.default.contents(atPath: target) == Data("mine".utf8))
     }
 
-    // MARK: What is found
+    // MARK: Existing contents
 
     @Test func whatIsNotAnIndexIsSetAsideAndBegunAnew() throws {
         let bed = StoreBed()
@@ -106,7 +106,7 @@ import Testing
             try Sample(number: 1).store(in: store)
             store.close()
         }
-        // The next start finds a sound one.
+        // The next start finds an intact one.
         let store = try bed.open()
         #expect(try Sample(number: 1).read(from: store) == Sample(number: 1).body)
         #expect(!FileManager.default.fileExists(atPath: aside))
@@ -152,7 +152,7 @@ import Testing
         #expect(bed.bodies.sorted() == ["1", "3", "4"])
         #expect(store.status.records == 3)
         for number in [0, 2, 3] { #expect(try Sample(number: number).read(from: store) == Sample(number: number).body) }
-        // Numbers aren't used twice.
+        // Numbers aren't reused.
         try Sample(number: 9).store(in: store)
         #expect(bed.bodies.sorted() == ["1", "3", "4", "8"])
     }
@@ -167,7 +167,7 @@ import Testing
         var writer = try store.writer(Sample(number: 2).identity)
         try writer.append(sample.body)
         try FileManager.default.removeItem(atPath: bed.directory)
-        // Who reads, reads on; others miss.
+        // Open readers continue; others miss.
         #expect(try reader.piece(from: 65536).count == 100_000 - 65536)
         #expect(throws: ReadingFailure.removed) { try sample.read(from: store) }
         var failure: (any Error)?
@@ -190,7 +190,7 @@ import Testing
         try FileManager.default.removeItem(atPath: "\(bed.directory)/\(name)")
         try Sample(number: 2).store(in: store)
         #expect(try Sample(number: 2).read(from: store) == Sample(number: 2).body)
-        // What is lost is a miss. The log's rows are still in memory, and survive.
+        // Lost records are misses. The log's rows are still in memory, and survive.
         let isKept = name == "index.sqlite-wal"
         #expect(try Sample(number: 1).read(from: store) == (isKept ? Sample(number: 1).body : nil))
         #expect(bed.bodies.count == (isKept ? 2 : 1))
@@ -207,7 +207,7 @@ import Testing
         #expect(throws: StoringFailure.refused(refusal)) { try Sample(number: 1).store(in: store) }
         #expect(store.status.pause == "\(bed.directory): not a directory")
         #expect(store.records(of: Sample(number: 1).identity.key).isEmpty)
-        // What is out of reach isn't purged, and may be back later.
+        // What can't be reached isn't purged, and may come back later.
         #expect(throws: StoringFailure.refused(refusal)) { try store.purge(host: "host1.test") }
         #expect(throws: StoringFailure.refused(refusal)) { try store.purge(key: Sample(number: 1).identity.key) }
         #expect(throws: StoringFailure.refused(refusal)) { try store.purgeAll() }

@@ -2,7 +2,7 @@ import PinproxyDiskStore
 import Foundation
 import Testing
 
-/// A disk that is full only ends storing, for a while.
+/// A full disk only stops storing, for a while.
 @Suite(.enabled(if: SmallDisk.isPossible, "needs root and mount(2)")) struct FailingDiskTests {
     @Test func aFullDiskPausesStoring() throws {
         let disk = try SmallDisk(bytes: 2 << 20)
@@ -18,14 +18,14 @@ import Testing
                 failures.append(failure)
             }
         }
-        // The body or the index, whichever came first.
+        // The body or the index, whichever failed first.
         guard case .disk(let problem) = failures.first else {
             Issue.record("\(failures)")
             return
         }
         #expect(["write: No space left on device", "index: database or disk is full"].contains("\(problem)"))
         #expect(disk.bed.reported == [.paused(problem, seconds: 30)])
-        // No second try for now; what is there is served.
+        // There is no second attempt for now; stored responses are served.
         let next = Sample(number: 500)
         let paused = StoringFailure.paused(problem)
         #expect(throws: paused) { try next.store(in: store) }
@@ -44,7 +44,7 @@ import Testing
         #expect(try next.read(from: store) == next.body)
     }
 
-    /// Nothing at all can be written: not even the index's log.
+    /// Nothing can be written, not even the index's log.
     @Test(arguments: [false, true]) func aPurgeMakesRoomOnAFullDisk(_ all: Bool) throws {
         let disk = try SmallDisk(bytes: 2 << 20)
         let store = try disk.bed.open(limit: 100 << 20)
@@ -106,7 +106,7 @@ import Testing
     }
 }
 
-/// A tmpfs of a few bytes at the place of a bed's directory.
+/// A small tmpfs in place of a bed's directory.
 private final class SmallDisk {
     static let isPossible = geteuid() == 0 && (try? SmallDisk(bytes: 4096)) != nil
 
@@ -123,12 +123,12 @@ private final class SmallDisk {
         }
     }
 
-    // Open files don't hold it.
+    // Open files don't keep it mounted.
     deinit { umount2(bed.directory, CInt(MNT_DETACH)) }
 
     private var filler: String { bed.directory + "/filler" }
 
-    /// - Parameter limit: bytes; all that fits, if nothing is said.
+    /// - Parameter limit: in bytes; by default everything that fits.
     func fill(_ limit: Int = .max) throws {
         let raw = open(filler, O_WRONLY | O_CREAT | O_APPEND, 0o600)
         guard raw >= 0 else { throw Failure(code: errno) }

@@ -7,7 +7,7 @@ import Testing
 @Suite struct KilledProcessTests {
     private static let limit: UInt64 = 3 << 20
 
-    /// It is killed when it has said some lines: while it opens the store, verifies it, or does its next thing.
+    /// It is killed after some lines: while it opens the store, verifies it, or makes its next change.
     @Test func aHundredKillsLeaveNothingWrong() throws {
         let bed = StoreBed()
         var (records, swept) = (0, 0)
@@ -15,7 +15,7 @@ import Testing
             let lines = try Self.run(
                 bed.directory, seed: round + 1, killedAfter: [1, 2, 10, 40][round % 4] + round % 7)
             for line in lines where line.hasPrefix("event") {
-                // Its pages are never torn, and what a kill leaves is swept.
+                // Its pages are never torn, and leftovers of a kill are swept.
                 #expect(!line.contains("begunAnew") && !line.contains("damaged"), "round \(round): \(line)")
                 if line.contains("swept") { swept += 1 }
             }
@@ -24,10 +24,10 @@ import Testing
             try #require(numbers.count == 3, "\(opened)")
             records = max(records, numbers[0])
             #expect(numbers[0] == numbers[1] && numbers[2] == 0, "round \(round): \(opened)")
-            // The index's log comes besides.
+            // The index's log comes on top.
             #expect(bed.size < Self.limit + 8 << 20)
         }
-        // It had something to lose.
+        // There was something to lose.
         #expect(records > 20 && swept > 0, "\(records) records, \(swept) sweeps")
         let store = try bed.open(limit: Self.limit)
         let kept = (0..<40).flatMap { store.records(of: SHA256Digest.of(Array("\($0)".utf8))) }
@@ -35,7 +35,7 @@ import Testing
         #expect(store.status.bytes <= Self.limit)
     }
 
-    /// - Returns: all that it has said.
+    /// - Returns: all its output.
     private static func run(_ directory: String, seed: Int, killedAfter count: Int) throws -> [String] {
         let process = Process()
         process.executableURL = URL(filePath: probe)

@@ -2,7 +2,7 @@ import PinproxyDiskStore
 import Foundation
 import Testing
 
-/// What is stored stays below the limit.
+/// The store stays below its limit.
 @Suite struct LimitTests {
     @Test func theLeastRecentlyUsedGoDownToSixtyPercent() throws {
         let bed = StoreBed()
@@ -78,7 +78,7 @@ import Testing
         try Sample(number: 101).store(in: store)
     }
 
-    /// Small bodies fill an index, then large ones take their room: its pages are given back.
+    /// Small bodies fill an index, then large ones replace them: the index's pages are freed.
     @Test func theDirectoryIsBounded() throws {
         let bed = StoreBed()
         let limit: UInt64 = 2 << 20
@@ -86,7 +86,7 @@ import Testing
         for number in 0..<5000 { try Sample(number: number, length: 10).store(in: store) }
         #expect(store.status.evicted > 0)
         for number in 0..<100 { try Sample(number: 9000 + number, length: 100_000).store(in: store) }
-        // The index's log comes besides.
+        // The index's log comes on top.
         #expect(bed.size < limit + 8 << 20)
         store.close()
         #expect(bed.size < limit, "\(bed.size)")

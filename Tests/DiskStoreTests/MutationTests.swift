@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 import Testing
 
-/// No changed byte makes a wrong one: what was changed is a miss, and the store works.
+/// No changed byte is ever served: a changed record is a miss, and the store keeps working.
 @Suite struct MutationTests {
     // MARK: Bodies
 
@@ -47,7 +47,7 @@ import Testing
         let sample = Sample(number: 1, length: 100_000)
         let reader = try store.reader(of: try sample.store(in: store))
         truncate("\(bed.directory)/bodies/\(try #require(bed.bodies.first))", length)
-        // One that is open is verified as it is read.
+        // An open body is verified as it is read.
         if length < 100_000 {
             #expect(throws: ReadingFailure.damaged("its file was changed near byte 65536")) {
                 try reader.piece(from: 65536)
@@ -96,7 +96,7 @@ import Testing
         #expect(store.status.records == 0)
     }
 
-    /// After a restart the number of a removed record is used again.
+    /// After a restart a removed record's number is reused.
     @Test func anOldBodyOfTheSameNumberIsRefused() throws {
         let bed = StoreBed()
         let (path, copy) = (bed.directory + "/bodies/1", bed.folder.path + "/copy")
@@ -202,7 +202,7 @@ import Testing
         #expect(store.status.records == 0 && store.status.damaged == 1)
     }
 
-    /// Each byte of the index's pages that isn't empty space, then of its log's headers, and many others.
+    /// Each byte of the index's pages except empty space, then of its log's headers, and many others.
     @Test(arguments: ["index.sqlite", "index.sqlite-wal"]) func everyByteOfTheIndexMayChange(_ name: String) throws {
         let bed = StoreBed(inMemory: true)
         let model = try Self.model(bed, closed: name == "index.sqlite")
@@ -229,7 +229,7 @@ import Testing
             }
         }
         if let error = failure.withLock({ $0 }) { throw error }
-        // Both happened: the trial sees something.
+        // Both happened, so the trial is effective.
         #expect(kept.load(ordering: .relaxed) > places.count / 2 && anew.load(ordering: .relaxed) > 100)
     }
 
@@ -244,7 +244,7 @@ import Testing
         return names.reduce(into: [:]) { $0[$1] = FileManager.default.contents(atPath: "\(bed.directory)/\($1)") }
     }
 
-    /// A store that finds these files serves what was stored, or nothing, and stores.
+    /// A store opened with these files serves what was stored, or nothing, and can store.
     /// - Returns: how many records it has kept.
     private static func survives(_ files: [String: Data], _ bed: StoreBed) throws -> Int {
         mkdir(bed.directory, 0o700)
@@ -269,7 +269,7 @@ import Testing
         }
         _ = try? store.topHosts(10)
         _ = try? store.purge(host: "nowhere.test")
-        // Whatever it found out meanwhile, it has begun again.
+        // Whatever it detected meanwhile, it works again.
         let sample = Sample(number: 9, length: 100)
         if (try? sample.store(in: store)) == nil { try sample.store(in: store) }
         #expect(try sample.read(from: store) == sample.body)

@@ -23,7 +23,7 @@ import Testing
         #expect(Self.verified(id: 7, bytes) == [true, true, true])
     }
 
-    /// Each byte of the key ends all of them, each byte of a tag its piece.
+    /// Each byte of the key affects all pieces, each byte of a tag affects its piece.
     @Test func everyByteOfKeyAndTagsCounts() {
         let bytes = Self.written(id: 7)
         for place in bytes.indices {
@@ -52,12 +52,12 @@ import Testing
         let swapped = [Self.pieces[0], Self.pieces[2], Self.pieces[1]]
         #expect(Self.verified(id: 7, bytes, swapped) == [true, false, false])
         #expect(Self.verified(id: 8, bytes) == [false, false, false])
-        // With its tag it isn't either.
+        // Nor is it valid with its tag moved along.
         let moved = Array(bytes[..<32] + bytes[48...] + bytes[32..<48])
         #expect(Self.verified(id: 7, moved, swapped) == [true, false, false])
     }
 
-    /// After a restart the number of a removed or abandoned body is used again, and its key isn't.
+    /// After a restart a removed or abandoned body's number is reused, but its key isn't.
     @Test func eachBodyHasAKeyOfItsOwn() {
         let written = (0..<100).map { _ in Self.written(id: 7) }
         #expect(Set(written.map { $0[..<16] }).count == 100)

@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 import PinproxyTLS
 
-/// A directory for a store, a clock that the test sets, and what the store has reported.
+/// A directory for a store, a clock that the test sets, and the store's reports.
 final class StoreBed: Sendable {
     let folder: URL
     /// Milliseconds since 1970.
@@ -46,7 +46,7 @@ final class StoreBed: Sendable {
     }
 }
 
-/// A response of a number: everything in it follows from that.
+/// A response determined by a number.
 struct Sample {
     let number: Int
     var variant = 0
@@ -63,7 +63,7 @@ struct Sample {
     var head: [UInt8] { Array("HTTP/1.1 200 OK\r\nETag: \"\(number)-\(variant)\"\r\n\r\n".utf8) }
     var metadata: [UInt8] { Array("metadata \(number)".utf8) }
 
-    /// No two pieces of it are alike.
+    /// No two pieces are the same.
     var body: [UInt8] {
         var state = UInt64(number) &* 1_000_003 &+ UInt64(variant) &+ 1
         let words = (0..<(length + 7) / 8).map { _ in
@@ -102,7 +102,7 @@ struct Sample {
     }
 }
 
-/// A writer for closures and arrays.
+/// A writer from closures and arrays.
 final class Kept {
     private var writer: BodyWriter?
 

@@ -27,7 +27,7 @@ import PinproxyTLS
 
     @Test func everyFileIsForItsUserAlone() throws {
         let bed = StoreBed()
-        // Not even a generous umask opens them.
+        // Not even a permissive umask makes them readable.
         let store = try bed.open()
         try Sample(number: 1).store(in: store)
         let manager = FileManager.default
@@ -50,7 +50,7 @@ import PinproxyTLS
             let piece = try reader.piece(from: UInt64(offset))
             #expect(piece.count == min(65536 - offset % 65536, body.count - offset))
             #expect(Array(piece) == Array(body[offset..<offset + piece.count]))
-            // Not every file system can tell what it has in memory.
+            // Not every file system reports what it has in memory.
             if let cached = reader.cachedPiece(from: UInt64(offset)) { #expect(cached == piece) }
         }
         #expect(reader.cachedPiece(from: 150_000) == nil && reader.cachedPiece(from: .max) == nil)
@@ -84,7 +84,7 @@ import PinproxyTLS
         #expect(try new.read(from: store) == new.body)
         #expect(bed.bodies.count == 1)
         #expect(store.status.records == 1)
-        // Who reads the old one reads it to its end; nobody else can.
+        // A reader of the old body reads it to its end; nobody else can.
         #expect(try reader.piece(from: 65536).count == 100_000 - 65536)
         #expect(throws: ReadingFailure.removed) { try Sample.read(old, from: store) }
         #expect(throws: StoringFailure.purged) { try store.update(old, head: [], metadata: []) }
@@ -143,7 +143,7 @@ import PinproxyTLS
         let bed = StoreBed()
         let store = try bed.open()
         let stored = try Sample(number: 1).store(in: store).stored
-        // Any store writes what was noted.
+        // Any store writes recorded uses.
         for (passing, noted) in [(59_999, 0), (1, 60_000), (10_000, 60_000), (-30_000, 40_000)] as [(Int64, Int64)] {
             bed.pass(passing)
             store.touch(try #require(Sample(number: 1).record(in: store)))

@@ -14,7 +14,7 @@ import Testing
         for end in ends { close(end) }
         let first = try #require(try DescriptorMessage.receive(from: far))
         #expect(first.bytes == [1, 2, 3] && first.descriptors.count == 2)
-        // They are the same pipe's, and not for programs that are executed.
+        // They are for the same pipe, and are closed on exec.
         #expect(write(first.descriptors[1], "x", 1) == 1)
         var byte: UInt8 = 0
         #expect(read(first.descriptors[0], &byte, 1) == 1 && byte == UInt8(ascii: "x"))
@@ -29,7 +29,7 @@ import Testing
         #expect(throws: SystemError(code: EPIPE, call: "sendmsg")) { try DescriptorMessage.send([1], over: far) }
     }
 
-    /// All of 127.0.0.0/8 is this machine's: a socket on all addresses answers from the one that was asked.
+    /// A wildcard socket answers from the address that was asked. All of 127.0.0.0/8 is local.
     @Test(arguments: [("0.0.0.0", "127.9.8.7", AF_INET), ("::", "::1", AF_INET6)])
     func datagramsAreAnsweredFromWhereTheyWereSent(everywhere: String, asked: String, family: CInt) throws {
         let server = try DatagramSocket.bind(on: SocketAddress(ip: #require(IPAddress(everywhere)), port: 0))
@@ -43,7 +43,7 @@ import Testing
         let arrival = try #require(DatagramSocket.receive(server.raw, longest: 16))
         #expect(arrival.bytes == Array("question".utf8) && arrival.local == address.ip)
         DatagramSocket.answer([1, 2], to: arrival, over: server.raw)
-        // Of a connected socket the kernel takes nothing from another address.
+        // On a connected socket the kernel drops what comes from another address.
         var answer: [UInt8] = [0, 0, 0]
         #expect(recv(raw, &answer, 3, 0) == 2 && answer == [1, 2, 0])
     }

@@ -4,7 +4,7 @@ import Testing
 
 private let millisecond: UInt64 = 1_000_000
 
-/// The owner of a deadline or a timer: records its calls, and passes them on to a test.
+/// The owner of a deadline or a timer: records its calls, and forwards them to a test.
 private final class Owner {
     let loop: EventLoop
     var deadline: Deadline?
@@ -150,7 +150,7 @@ extension Deadline {
     }
 }
 
-/// An owner lives until a call of its deadline or timer has returned, whatever it releases.
+/// An owner lives until a call by its deadline or timer has returned, whatever it releases.
 @Suite struct OwnerTests {
     enum Caller: CaseIterable {
         case deadline, timer, repeatingTimer
@@ -201,7 +201,7 @@ extension Deadline {
     }
 }
 
-/// Long enough for a second, wrong call to come.
+/// Long enough for a second, wrong call to arrive.
 private func settleThenStop(_ loop: EventLoop) {
     loop.afterThisTurn { loop.afterThisTurn { loop.afterThisTurn { loop.stop() } } }
 }

@@ -32,7 +32,7 @@ import Testing
         send(1, to: pair.b)
         run(loop)
         #expect(heard == [1, 2])
-        // A closed number of the block serves whoever opens it next.
+        // A number closed in the block works again for the next descriptor that gets it.
         let late = try SocketPair()
         defer { late.close() }
         let again = try EventLoop()

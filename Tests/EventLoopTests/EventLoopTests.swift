@@ -84,7 +84,7 @@ import Testing
             }
         }
         source.wantsWrite = true
-        // Ready only once the first callback is over: nobody may be starved by work that puts off work.
+        // Ready only after the first callback: work that defers more work must starve nobody.
         source.wantsRead = true
         send(1, to: pair.b)
         run(loop)
@@ -157,20 +157,20 @@ import Testing
 
     @Test func loopsLeaveNoDescriptorBehind() throws {
         let before = openDescriptors(ofKind: "anon_inode:[eventpoll]")
-        // Other tests have loops of their own at the same time: only those of this test are told apart by number.
+        // Other tests run loops at the same time, so this test's are identified by number.
         var own: Set<CInt> = []
         for _ in 0..<200 {
             let loop = try EventLoop()
             own.insert(loop.inbox.descriptor)
             settle(loop)
         }
-        // 200 loops one after the other, the numbers are used again: a leak would have needed 200 of them.
+        // Sequential loops reuse the numbers; a leak would have used 200 of them.
         #expect(own.count < 200)
         #expect(openDescriptors(ofKind: "anon_inode:[eventpoll]") < before + 200)
     }
 }
 
-/// The number of descriptors of this process that `/proc` describes so.
+/// The number of this process's descriptors with this description in `/proc`.
 func openDescriptors(ofKind kind: String) -> Int {
     guard let directory = opendir("/proc/self/fd") else { return 0 }
     defer { closedir(directory) }
@@ -188,7 +188,7 @@ func openDescriptors(ofKind kind: String) -> Int {
     return count
 }
 
-/// A thread that can be waited for.
+/// A thread that can be joined.
 final class PosixThread {
     private var thread = pthread_t()
     private final class Body {

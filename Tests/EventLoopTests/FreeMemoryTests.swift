@@ -21,13 +21,13 @@ import Testing
         }
     }
 
-    /// What is mapped of files, in KiB, as the kernel counts it.
+    /// Mapped file pages in KiB, as counted by the kernel.
     private static func mapped() throws -> Int {
         let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
         return try #require(status.firstMatch(of: /RssFile:\s+([0-9]+)/).flatMap { Int($0.output.1) })
     }
 
-    /// Code that has run is taken out of memory, and runs again all the same.
+    /// Code that has run is dropped from memory, and still runs again.
     @Test func afterAStartCodeIsGivenBack() throws {
         let before = try Self.mapped()
         FreeMemory(run: { $0() }, give: {}).giveBackAfterStart()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinproxyEventLoop
 
-/// Ends a loop that would otherwise wait for ever, and fails the test: never reached when all is well.
+/// Ends a loop that would wait forever, and fails the test: never reached if all is well.
 final class Watchdog {
     private var timer: Timer?
 
@@ -21,7 +21,7 @@ func run(_ loop: EventLoop) {
     withExtendedLifetime(watchdog) { loop.run() }
 }
 
-/// Lets a loop turn until it has nothing at hand, then returns.
+/// Runs a loop until it has no work left, then returns.
 func settle(_ loop: EventLoop) {
     loop.afterThisTurn { loop.afterThisTurn { loop.afterThisTurn { loop.stop() } } }
     run(loop)
@@ -45,7 +45,7 @@ struct SocketPair {
     }
 }
 
-/// A handler made of a closure.
+/// A handler made from a closure.
 final class ClosureHandler: SocketHandler {
     var ready: (Readiness) -> Void
 

@@ -58,7 +58,7 @@ import Testing
         #expect(lookup.received(found(six + four), .ipv4) == .end(found(four)))
     }
 
-    /// A search list must not give one family of a name and the other of another.
+    /// A search list must not mix families: one from one name, the other from another.
     @Test func theNextNameIsAskedForOnlyIfThisOneHasNeitherFamily() {
         var lookup = started("a", "a.corp.test")
         _ = lookup.received(.failed(.noAddresses("a")), .ipv6)

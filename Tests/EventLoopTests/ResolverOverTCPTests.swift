@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinproxyEventLoop
 
-/// Against a real name server, dnsmasq: what a scripted one over UDP can't show. No hosts file has these names.
+/// Against a real name server, dnsmasq, for what a scripted one over UDP can't show. No hosts file has these names.
 @Suite struct ResolverOverTCPTests {
     private func resolve(_ name: String, with options: [String]) throws -> Result<[IPAddress], ResolutionError> {
         let server = try Dnsmasq(options)
@@ -22,7 +22,7 @@ import Testing
     }
 
     @Test func anAnswerTooLongForUDPComesOverTCPWhole() throws {
-        // 16 bytes each: more than the 512 bytes of an answer over UDP can hold.
+        // 16 bytes each: more than an answer of 512 bytes over UDP can hold.
         let records = (1...100).map { "--host-record=many.name-server.test,198.51.100.\($0)" }
         let addresses = try resolve("many.name-server.test", with: records).get()
         #expect(Set(addresses.map(\.description)) == Set((1...100).map { "198.51.100.\($0)" }))
@@ -62,13 +62,13 @@ import Testing
     }
 }
 
-/// dnsmasq on a loopback address of its own, on a port that was free there.
+/// dnsmasq on its own loopback address, at a port that was free there.
 private final class Dnsmasq {
     let address: String
     private let process = Process()
 
     init(_ options: [String]) throws {
-        // Nobody else uses this address: the port that the system finds free on it stays free.
+        // Nobody else uses this address, so a port found free on it stays free.
         let host = "127.\(UInt8.random(in: 1...254)).\(UInt8.random(in: 0...255)).\(UInt8.random(in: 1...254))"
         let port: UInt16
         do {
@@ -88,7 +88,7 @@ private final class Dnsmasq {
         let errors = Pipe()
         process.standardError = errors
         try process.run()
-        // It says so when it listens; then its log goes unread, and it writes no more.
+        // It logs that it listens, and nothing after that, so its log goes unread.
         var log = ""
         while !log.contains("started") {
             let more = errors.fileHandleForReading.availableData
@@ -98,9 +98,9 @@ private final class Dnsmasq {
     }
 
     deinit {
-        // An init that throws comes here too, and 0 is this process's own group.
+        // `deinit` also runs after an `init` that throws, and 0 would be this process's own group.
         guard process.processIdentifier > 0 else { return }
-        // Not SIGTERM: the child inherits the signal mask of the test's thread, in which that is blocked.
+        // Not SIGTERM: the child inherits this thread's signal mask, which blocks it.
         kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
     }

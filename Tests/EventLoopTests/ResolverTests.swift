@@ -5,7 +5,7 @@ import Testing
 
 private typealias Answer = Result<[IPAddress], ResolutionError>
 
-/// A loop with a scripted name server and a resolver that asks it.
+/// A loop with a scripted name server and a resolver that uses it.
 private struct Fixture {
     let loop: EventLoop
     let cache = ResolverCache()
@@ -26,7 +26,7 @@ private struct Fixture {
         return try Resolver(loop: loop, cache: cache, settings: settings)
     }
 
-    /// Asks for the names at once, and runs the loop until all are answered.
+    /// Resolves the names at once, and runs the loop until all are answered.
     func answers(_ resolver: Resolver, _ names: [String]) -> [Answer] {
         var answers = [Answer?](repeating: nil, count: names.count)
         for (index, name) in names.enumerated() {
@@ -70,7 +70,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
 
     // MARK: One family before the other (RFC 8305 section 3)
 
-    /// With a deadline of 20 s for each question: whoever waited for the dropped one would be seen to.
+    /// Each question has a deadline of 20 s, so waiting for the dropped one would show.
     @Test(arguments: [ScriptedNameServer.Kind.a, .aaaa])
     func aServerThatDropsOneOfTheQuestionsKeepsNobodyFromBeginning(dropped: ScriptedNameServer.Kind) throws {
         let fixture = try Fixture { _ in addresses("192.0.2.1", "2001:db8::1") }
@@ -88,14 +88,14 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         run(fixture.loop)
         #expect(begun == [known])
         #expect(answers == 0)
-        // Who comes later needn't wait either.
+        // A later query needn't wait either.
         resolver.resolve("half.test") {
             begun.append($0)
         } completion: { _ in
             answers += 1
         }
         #expect(begun == [known, known])
-        // The dropped question fails with the resolver; what the other brought stands.
+        // The dropped query fails with the resolver; the other's result stays.
         fixture.server.dropped = nil
     }
 
@@ -165,7 +165,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         let fixture = try Fixture { _ in addresses("192.0.2.1") }
         _ = fixture.answer(try fixture.resolver(), "known.test")
         var answer: Answer?
-        // Nobody runs the loop: it must come from the cache, at once.
+        // The loop doesn't run, so the answer must come from the cache at once.
         try fixture.resolver().resolve("known.test") { answer = $0 }
         #expect(try texts(answer) == ["192.0.2.1"])
         #expect(fixture.server.count("known.test") == 2)
@@ -331,7 +331,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         try resolver.reload()
         #expect(fixture.cache.count == 0)
         #expect(answers.isEmpty)
-        // It waits for the look-up that was asked for again.
+        // It waits for the repeated look-up.
         resolver.resolve("flying.test", completion: told("new"))
         resolver.resolve("known.test", completion: told("known"))
         run(fixture.loop)
@@ -339,7 +339,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         #expect(fixture.server.questions == ["flying.test": 4, "known.test": 2])
     }
 
-    /// The servers of before may be out of reach: nobody waits for them.
+    /// The old servers may be unreachable: nobody waits for them.
     @Test func aLookUpThatNobodyAnswersIsAskedAgainAfterAReloadAndEndsOnce() throws {
         var isSilent = true
         let fixture = try Fixture { _ in isSilent ? .silence : addresses("192.0.2.1") }
@@ -360,7 +360,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         #expect(try texts(fixture.cache.answer(for: "moved.test", at: .now())?.map(\.addresses)) == ["192.0.2.1"])
     }
 
-    /// c-ares has a cache since 1.31, which remembers for an hour what isn't there.
+    /// c-ares has had a cache since 1.31, which remembers missing names for an hour.
     @Test func whatIsKnownIsKnownToTheCacheAlone() throws {
         let fixture = try Fixture { _ in addresses("192.0.2.1") }
         let channel = try ResolverChannel(loop: fixture.loop, settings: fixture.settings)
@@ -386,7 +386,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         }
         #expect(answers.count == 4, "the hosts file needs no waiting")
         #expect(try texts(answers.first) == ["192.0.2.77", "2001:db8::77"])
-        // c-ares 1.34 joins the lines of a name, and gives all that they say to each name in them.
+        // c-ares 1.34 joins a name's lines, and assigns all their values to each name in them.
         #expect(try texts(answers[1]).isSubset(of: ["192.0.2.77", "2001:db8::77"]))
         #expect(try texts(answers[1]).contains("192.0.2.77"))
         #expect(try texts(answers[2]).isSubset(of: ["127.0.0.1", "::1"]))
@@ -429,7 +429,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
             #expect(try texts(fixture.answer(resolver, "alive\(round).test")) == ["192.0.2.1"])
             try resolver.reload()
         }
-        // Other tests have some of their own meanwhile; a leak would be 50 at least.
+        // Other tests open a few meanwhile; a leak would be at least 50.
         #expect(openDescriptorCount() < before + 50)
     }
 }
@@ -438,8 +438,8 @@ private func openDescriptorCount() -> Int {
     (0..<4096).count { fcntl($0, F_GETFD) >= 0 }
 }
 
-/// c-ares takes the hosts file that the environment names. Set once for the process, before its first look-up: changing
-/// the environment while other threads read it isn't safe.
+/// The hosts file for c-ares, named in the environment. It is set once for the process, before the first look-up:
+/// changing the environment while other threads read it isn't safe.
 private let hostsFile: String = {
     var path = Array("/tmp/pinproxy-hosts-XXXXXX".utf8CString)
     let descriptor = mkstemp(&path)

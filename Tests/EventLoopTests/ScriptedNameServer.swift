@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinproxyEventLoop
 
-/// A DNS server over UDP on the test's own loop: says what the test tells it to, and counts the questions.
+/// A DNS server over UDP on the test's own loop: answers as the test decides, and counts the queries.
 final class ScriptedNameServer: SocketHandler {
     enum Kind: UInt16 {
         case a = 1
@@ -11,7 +11,7 @@ final class ScriptedNameServer: SocketHandler {
     }
 
     enum Reply {
-        /// Addresses with their time to live in seconds; of these, those of the kind that was asked for.
+        /// Addresses with their time to live in seconds; only those of the requested kind are sent.
         case addresses([(String, timeToLive: UInt32)])
         case noSuchName
         case failure
@@ -21,7 +21,7 @@ final class ScriptedNameServer: SocketHandler {
     /// For `ares_set_servers_ports_csv`.
     let address: SocketAddress
     private(set) var questions: [String: Int] = [:]
-    /// Questions of this kind are never answered.
+    /// Queries of this kind are never answered.
     var dropped: Kind?
     private var source: SocketSource?
     private let descriptor: CInt
@@ -43,7 +43,7 @@ final class ScriptedNameServer: SocketHandler {
         _ = close(descriptor)
     }
 
-    /// How often it was asked for the name, A and AAAA together.
+    /// How often the name was queried, A and AAAA together.
     func count(_ name: String) -> Int {
         questions[name] ?? 0
     }

@@ -143,7 +143,7 @@ import Testing
             // Releasing it is enough, even while its callback is on the stack.
             if invalidates { source?.invalidate() }
             source = nil
-            // The same number, another socket: in one step, or a test beside this one might take the number.
+            // The same number for another socket: in one step, or a concurrent test might take the number.
             #expect(dup2(second.a, first.a) == first.a)
             _ = close(second.a)
             newSource = SocketSource(loop: loop, descriptor: first.a, handler: newHandler)

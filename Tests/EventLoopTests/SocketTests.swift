@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test func aRefusedConnectionLeavesItsErrorOnTheSocketOnce() throws {
-        // Bound and not listening: nobody else can get the port meanwhile.
+        // Bound, which keeps others off the port, but not listening.
         let holder = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { _ = close(holder) }
         let any = SocketAddress(ip: try #require(IPAddress("127.0.0.1")), port: 0)
@@ -65,7 +65,7 @@ import Testing
     @Test func bothFamiliesCanListenOnTheSamePort() throws {
         let six = try Socket.listen(on: .init(ip: try #require(IPAddress("::")), port: 0), backlog: 8, reusePort: false)
         let port = try #require(Socket.localAddress(six.raw)).port
-        // Only that the IPv6 socket doesn't claim IPv4 is meant: somebody else may have the port there.
+        // This only checks that the IPv6 socket doesn't claim IPv4; another process may have that port.
         var only: CInt = 0
         var length = socklen_t(MemoryLayout<CInt>.size)
         #expect(getsockopt(six.raw, CInt(IPPROTO_IPV6), IPV6_V6ONLY, &only, &length) == 0)

@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct ThreadTests {
-    /// The process's signals are for the thread that waits for them; the thread's own faults must show.
+    /// The process's signals are for the thread that waits for them; a thread's own faults must show.
     @Test(arguments: [(SIGTERM, true), (SIGHUP, true), (SIGINT, true), (SIGSEGV, false), (SIGABRT, false)])
     func aThreadTakesNoSignals(signal: CInt, isBlocked: Bool) throws {
         let seen = Mutex<CInt>(-1)
@@ -30,7 +30,7 @@ struct ThreadTests {
         init(_ loop: EventLoop, _ ingredient: Ingredient?) { self.loop = loop }
     }
 
-    /// A worker's first configuration isn't kept by the thread that it was started on.
+    /// A worker's first configuration isn't retained by the thread that it was started on.
     @Test func whatAnObjectWasMadeOfGoes() throws {
         var ingredient: Ingredient? = Ingredient()
         weak let seen = ingredient

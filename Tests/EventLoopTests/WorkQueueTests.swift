@@ -13,7 +13,7 @@ import Testing
         #expect(seen.withLock { $0 } == Array(0..<100))
     }
 
-    /// A queue that nobody holds any more does what was added, and its thread ends.
+    /// A released queue still does its work, and then its thread ends.
     @Test func whatWasAddedIsDoneAtTheEnd() throws {
         final class Held: Sendable {
             let gone: Semaphore

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TREE = ROOT / ".build-faults" / "tree"
 DECLARATION = '\n@_silgen_name("pinproxy_planted") private func planted(_ number: CInt) -> Bool\n'
 ACTIVE = ROOT / ".build-faults" / "active"
-# A file, for tests start programs without the variables of their own environment.
+# A file, since tests start programs without the variables of their environment.
 SWITCH = (
     """#include <stdbool.h>
 #include <stdio.h>
@@ -59,7 +59,7 @@ def plant():
     ).stdout.strip()
     subprocess.run(["git", "-C", TREE, "checkout", "--quiet", "--force", head], check=True)
     (TREE / "Sources/CShims/planted.c").write_text(SWITCH)
-    # A room that stands on nothing of ours doesn't link what is beside the C shims.
+    # A module that depends on no other of ours doesn't link what is beside the C shims.
     package = TREE / "Package.swift"
     package.write_text(package.read_text().replace('"CXML2", "CZlib",', '"CShims", "CXML2", "CZlib",'))
     for number, fault in enumerate(FAULTS, 1):

@@ -30,9 +30,9 @@ NAMESPACE = "PINPROXY_FLEET_NAMESPACE"
 SERVER, API = "policy.test", "api.test"
 PORT, FIRST_PROXY, FIRST_ADMIN = 8443, 20000, 30000
 WRONG = "sha256/" + "A" * 43 + "="
-#: How many are started, asked or read at one time.
+#: How many are started, queried or read at a time.
 AT_ONCE = 16
-#: Looks of each machine that are counted while nothing changes.
+#: How many polls of each machine are counted while nothing changes.
 QUIET = 3
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -81,7 +81,7 @@ def memory(process):
 
 
 def loopback_bytes():
-    # Of this namespace, which /sys isn't.
+    # Of this namespace, unlike /sys.
     line = next(
         line for line in pathlib.Path("/proc/net/dev").read_text().splitlines() if line.strip().startswith("lo:")
     )
@@ -237,7 +237,7 @@ class Fleet:
         former = {machine.number: machine.count("policy.accepted") for machine in self.machines}
         ended = self.await_all(
             f"bundle {version}",
-            # Of a policy that differs in its stage alone, a machine that waits has said so before.
+            # A waiting machine has already reported a policy that differs only in its stage.
             lambda machine: machine.count("policy.accepted", version) + machine.count("policy.waiting", version),
         )
         took = [machine for machine in self.machines if machine.count("policy.accepted") > former[machine.number]]

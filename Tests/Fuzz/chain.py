@@ -71,7 +71,7 @@ with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     ca = "basicConstraints=critical,CA:TRUE{}\nkeyUsage=critical,keyCertSign,cRLSign\nsubjectKeyIdentifier=hash\n"
     make("root", None, "/CN=Fuzz root", ca.format(""))
-    # Names are in certificates that the fuzzer changes: constraints are tried as well.
+    # Names are in certificates that the fuzzer changes, so constraints are tested as well.
     make(
         "issuer",
         "root",

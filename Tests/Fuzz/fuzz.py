@@ -18,22 +18,22 @@ import tempfile
 here = pathlib.Path(__file__).resolve().parent
 build = here.parent.parent / ".build-fuzz"
 program = build / "release" / "PinproxyFuzz"
-# A trap would stop in Swift's backtracer. What is referred to weakly looks like a leak to the leak sanitizer. Freed
-# memory is watched for 16 MB of further allocations instead of 256, more than an input makes; of each allocation eight
-# frames are kept instead of 30. Together that is a tenth faster; to see a crash again, the defaults are used.
+# A trap would stop in Swift's backtracer. Weak references look like leaks to the leak sanitizer. Freed memory is
+# watched for 16 MB of further allocations instead of 256, more than an input makes; eight frames are kept per
+# allocation instead of 30. Together that is a tenth faster; to reproduce a crash, the defaults are used.
 environment = {
     **os.environ,
     "SWIFT_BACKTRACE": "enable=no",
     "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1:quarantine_size_mb=16:malloc_context_size=8",
 }
 bounds = [
-    # Of an input, which libFuzzer would take from the corpus otherwise; seconds for one input; megabytes of the
-    # process.
+    # The length of an input, which libFuzzer would otherwise take from the corpus; seconds for one input; megabytes of
+    # the process.
     "-max_len=4096",
     "-timeout=10",
     "-rss_limit_mb=2048",
-    # Both take the first seconds of a run, or the first minutes: names of functions in so large a program, and a search
-    # of all memory whenever an input has left something in a cache.
+    # Both take the first seconds or minutes of a run: function names in so large a program, and a search of all memory
+    # whenever an input has left something in a cache.
     "-print_funcs=0",
     "-detect_leaks=0",
 ]
@@ -72,7 +72,7 @@ def run(target, seconds):
     command += [f"-dict={dictionary}"] if dictionary.exists() else []
     with open(log, "w") as output:
         try:
-            # The fuzzer ends after that time; one that doesn't is killed, and counts as a find.
+            # The fuzzer stops after that time; one that doesn't is killed, and counts as a finding.
             status = subprocess.run(
                 [*command, str(corpus), *committed(target)],
                 stdout=output,
@@ -86,7 +86,7 @@ def run(target, seconds):
     executions = number(r"stat::number_of_executed_units:\s+(\d+)", text)
     row = (target, executions, number(r"cov: (\d+)", text), number(r"ft: (\d+)", text), executions // max(seconds, 1))
     print("{}: {} executions, {} edges, {} features, {} a second".format(*row), flush=True)
-    # A slow input is kept, and no failure.
+    # A slow input is kept, and is not a failure.
     new = [path for path in sorted(set(found.iterdir()) - before) if not path.name.startswith("slow-unit")]
     if status == 0:
         return row, []

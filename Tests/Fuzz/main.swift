@@ -3,7 +3,7 @@
 import PinproxyFuzzTargets
 import Glibc
 
-/// Of the fuzzer's runtime, which `-sanitize=fuzzer` links.
+/// The entry point of the fuzzer's runtime, which `-sanitize=fuzzer` links.
 @_silgen_name("LLVMFuzzerRunDriver")
 func runFuzzer(
     _ count: UnsafeMutablePointer<CInt>,
@@ -17,10 +17,10 @@ func fail(_ words: String) -> Never {
     exit(64)
 }
 
-/// What the callback, which can't capture, calls.
+/// The target for the callback, which can't capture.
 nonisolated(unsafe) var chosen: FuzzTarget?
 
-/// Hands the target's name to the processes that libFuzzer starts for a merge: they get its own options alone.
+/// Passes the target's name to the processes that libFuzzer starts for a merge, which only get its own options.
 let inherited = "PINPROXY_FUZZ_TARGET"
 
 func fuzz(_ name: String, optionsAfter skipped: Int) -> Never {

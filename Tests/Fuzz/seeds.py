@@ -453,7 +453,7 @@ write(
     + bytes(4)
     + b"\1\2\3\4",
 )
-# The images of the tests of serializers.
+# The images from the serializers' tests.
 images = (pathlib.Path(__file__).parent.parent / "TestBodies" / "ImageSeeds.swift").read_text()
 for name, data in re.findall(r'Seed\(\s*"([^"]+)",[^"]*"""([^"]+)"""', images):
     if len(data) < 6000:
@@ -712,7 +712,7 @@ for kind, parts in {
     write("connection", kind, NEXT.join(parts), bytes([0, 1, 1, 3]))
 
 
-# HTTP/2: frames, then commands, room, cuts and style, the last of which is read first.
+# HTTP/2: frames, then commands, room, cuts and style. The style is read first.
 def h2(kind, flags=0, stream=0, payload=b""):
     return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
 
@@ -856,7 +856,7 @@ for kind, data, commands in [
     write("http2-client", kind, data, choices(3 if commands else 1, commands))
 
 
-# Whole connections: the client's bytes, then each origin's, then choices. The last byte says who speaks HTTP/2.
+# Whole connections: the client's bytes, then each origin's, then choices. The last byte chooses who speaks HTTP/2.
 def message(name, *parts, speaks=0, ending=3):
     write("http2-connection", name, NEXT.encode().join(parts), bytes([0, ending, 1, 3, speaks]))
 
@@ -953,7 +953,7 @@ message(
     speaks=2,
 )
 
-# Policy bundles (docs/bundles.md). The target signs them, with the key whose private bytes are all 1.
+# Policy bundles (docs/bundles.md). The target signs them, with the private key of bytes that are all 1.
 KEY = "ed25519:iojj3XQJ8ZX9UtstPLpdcspnCb8dlBIb83SIAbQPb1w="
 ROLE = {"keys": [KEY], "threshold": 1}
 EXPIRES = "2027-06-30T12:00:00Z"
@@ -1001,7 +1001,7 @@ write("bundle", "root", root(1), b"\1")
 write("bundle", "policy", policy, b"\2")
 write("bundle", "timestamp", stamp, b"\3")
 
-# Answers of a collector (OTLP): a partial success with a count and a message, empty ones, and Retry-After.
+# Responses of a collector (OTLP): a partial success with a count and a message, empty ones, and Retry-After.
 write("collector-answer", "rejected", b"\x0a\x0b\x08\x07\x12\x07too old", b"\0")
 write("collector-answer", "empty", b"\x0a\x00", b"\1")
 write("collector-answer", "unknown", b"\x10\x07\x19" + bytes(8) + b"\x25" + bytes(4), b"\0")

@@ -1,6 +1,6 @@
 import PinproxyHTTPWire
 
-/// Authorities, URLs and paths: what is printed reads as itself, and nothing in it means two things.
+/// Authorities, URLs and paths: the printed form reads as itself, and nothing is ambiguous.
 enum Authorities {
     static func authority(_ bytes: [UInt8]) {
         var choices = Choices(bytes, count: 1)
@@ -32,7 +32,7 @@ enum Authorities {
         guard let base else { return require(false, "the base is a URL") }
         guard let url = try? base.resolving(bytes.span) else { return }
         let text = url.description
-        // The scheme and the authority count where a URL is read, and not where a path is resolved.
+        // The scheme and the authority matter where a URL is read, not where a path is resolved.
         require(
             text.utf8.count > RequestURL.longest || (try? RequestURL(text)) == url, "a URL reads as itself: \(text)")
         require(
@@ -45,7 +45,7 @@ enum Authorities {
         require(
             !path.contains { $0.elementsEqual(".".utf8) || $0.elementsEqual("..".utf8) },
             "no dot segment is left: \(text)")
-        // As it goes out, it is a request's target.
+        // The form that is sent is a request's target.
         let head = Array(
             "GET \(String(decoding: url.target, as: UTF8.self)) HTTP/1.1\r\nHost: \(url.origin.host)\r\n\r\n".utf8)
         require((try? OwnedRequest(head)) != nil, "a URL can be asked for: \(text)")
@@ -55,7 +55,7 @@ enum Authorities {
         try? PathPattern($0)
     }
 
-    /// A pattern, and after a line feed a path.
+    /// A pattern, and a path after a line feed.
     static func path(_ bytes: [UInt8]) {
         let parts = bytes.split(separator: 0x0A, maxSplits: 1, omittingEmptySubsequences: false)
         let target = Array(parts.last ?? [])
@@ -84,7 +84,7 @@ enum Authorities {
                 readings.count > 1 || !segments.contains { $0.elementsEqual("..".utf8) },
                 "no dot segment is left in a plain path")
         }
-        // The answer is no where it would take long: a state of one for each byte meets sets of states of the other.
+        // `covers` answers no if it would take long: a state per byte of one pattern meets sets of states of the other.
         if let pattern, pattern.description.utf8.count < 64,
             pattern.description.utf8.count(where: { $0 == UInt8(ascii: "*") }) < 8
         {

@@ -1,7 +1,7 @@
 internal import Foundation
 import PinproxySerialization
 
-/// Bodies that are judged by what they hold, and the codings they come in.
+/// Bodies that are judged by their contents, and their codings.
 enum Bodies {
     static func json(_ bytes: [UInt8]) {
         let serializer = JSONResponseSerializer()
@@ -14,7 +14,7 @@ enum Bodies {
         guard refusal == nil, let value else {
             let isNamed =
                 refusal.map { explanation in differences.contains { explanation.explanation.contains($0) } } ?? false
-            // It also reads UTF-16 and UTF-32 with a cut last unit.
+            // It also reads UTF-16 and UTF-32 with a truncated last unit.
             require(
                 foundation == nil || isNamed || bytes.contains(0),
                 "JSONSerialization accepts what is refused: \(refusal.map { "\($0)" } ?? "")")
@@ -35,8 +35,8 @@ enum Bodies {
         if let rest { require(!holdsNull(rest), "no null member is left") }
     }
 
-    /// What JSONSerialization lets pass on Linux and `JSONResponseSerializer` refuses, by the words of its refusal.
-    /// They are a comma before the end of an array or object, and a huge number under a key that comes again.
+    /// Inputs that JSONSerialization accepts on Linux and `JSONResponseSerializer` refuses, by the text of the refusal.
+    /// They are a comma before the end of an array or object, and a huge number under a repeated key.
     private static let differences = ["found \"]\"", "found \"}\"", "beyond the range of a double"]
 
     private static func holdsNull(_ value: ParameterValue) -> Bool {

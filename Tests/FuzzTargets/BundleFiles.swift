@@ -1,10 +1,11 @@
 import PinproxyBundles
 
-/// `policy.bundle`, its payloads, and what a verifier makes of them.
+/// `policy.bundle`, its payloads, and how a verifier handles them.
 enum BundleFiles {
     private static let now: Int64 = 1_800_000_000
 
-    /// The key of the seeds, whose private bytes are all 1. It signs what the fuzzer makes, or nothing would be read.
+    /// The seeds' private key, with bytes that are all 1. It signs the fuzzer's input, which is refused unread
+    /// otherwise.
     private static let key: SigningKey? = try? SigningKey(
         pem: Array(
             """

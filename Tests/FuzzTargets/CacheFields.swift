@@ -1,11 +1,12 @@
 import PinproxyCaching
 import PinproxyHTTPWire
 
-/// A request's head and a response's: what a cache makes of their fields.
+/// A request's and a response's head, with their fields as a cache reads them.
 enum CacheFields {
     private static let arrival: Int64 = 1_800_000_000
 
-    /// The response after the request. Three choices: what the cache is, when the next request comes, what is stored.
+    /// The response follows the request. Three choices: the kind of cache, the time of the next request, and what is
+    /// stored.
     static func fields(_ bytes: [UInt8]) {
         var choices = Choices(bytes, count: 3)
         let (isShared, second, third) = (choices.flag(), choices.byte(), choices.byte())
@@ -91,7 +92,7 @@ enum CacheFields {
         }
     }
 
-    /// What is stored, and served.
+    /// A response that is stored and served.
     private static func keep(_ response: OwnedResponse, for request: OwnedRequest, _ bodyLength: UInt64) {
         guard let stored = response.stored(length: Int(bodyLength), received: arrival) else {
             return require(response.head.fields.count > HeadParser.fieldLimit - 2, "what came can be stored")

@@ -2,8 +2,8 @@ import Glibc
 import PinproxySecurity
 import PinproxyTLS
 
-/// Certificates to verdict, and what vouches for them. Nobody has the keys of ``FixedChain``: only its leaf may be
-/// accepted.
+/// Certificates up to the verdict, with the evidence for them. Nobody has the keys of ``FixedChain``: only its leaf may
+/// be accepted.
 enum Certificates {
     private static let name = ServerName(host: "a.test")
     private static let anchors = (try? Certificate(der: FixedChain.root)).map { TrustAnchors([$0]) }
@@ -33,7 +33,7 @@ enum Certificates {
         guard let presented = try? PresentedChain(der: given) else { return }
         for (certificate, given) in zip(presented.certificates, given) {
             read(certificate)
-            // Equal bytes need no second parse, which is a fifth of the time.
+            // Equal bytes need no second parse, which takes a fifth of the time.
             let der = certificate.der
             require(der == given || (try? Certificate(der: der)) == certificate, "a certificate reads as itself")
         }
@@ -56,7 +56,7 @@ enum Certificates {
         require(verdict.validUntil > FixedChain.time, "what is accepted holds for a while")
     }
 
-    /// What is shown of a certificate, and asked of it.
+    /// Reads what is displayed and queried of a certificate.
     private static func read(_ certificate: Certificate) {
         let words = [certificate.subject, certificate.issuer, certificate.serialNumber, certificate.keyDescription]
         require(words.allSatisfy { $0.utf8.count < 1 << 18 }, "what is shown of a certificate is bounded")

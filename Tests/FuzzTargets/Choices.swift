@@ -1,9 +1,9 @@
-/// The last bytes of an input, which choose how it is used. Its beginning stays what a peer sends.
+/// The last bytes of an input, which choose how it is used. Its beginning remains the peer's data.
 struct Choices {
     let input: [UInt8]
     private var rest: [UInt8]
 
-    /// - Parameter count: how many choices there are; a shorter input chooses zero.
+    /// - Parameter count: the number of choices; a shorter input chooses zero.
     init(_ bytes: [UInt8], count: Int) {
         input = Array(bytes.dropLast(count))
         rest = Array(bytes.suffix(count))
@@ -15,7 +15,7 @@ struct Choices {
 }
 
 /// The parts of an input between lines `--- WORD`.
-/// - Parameter most: parts; the last one may contain such lines.
+/// - Parameter most: the limit on parts; the last one may contain such lines.
 func parts(of input: [UInt8], separatedBy word: String, most: Int) -> [[UInt8]] {
     let separator = Array("\n--- \(word)\n".utf8)
     var (parts, start, place) = ([[UInt8]](), 0, 0)

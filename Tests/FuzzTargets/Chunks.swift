@@ -1,8 +1,8 @@
 import PinproxyHTTPWire
 
-/// Chunked bodies: the filter that passes them on and the decoder agree, however a body is cut.
+/// Chunked bodies: the filter that passes them on and the decoder agree, however a body is split.
 enum Chunks {
-    /// What a filter or decoder made of a body.
+    /// The result of a filter or decoder.
     private struct Result: Equatable {
         var kept: [UInt8] = []
         var consumed = 0
@@ -49,7 +49,7 @@ enum Chunks {
         require(again.kept == passed.kept, "a body that was filtered stays as it is")
     }
 
-    /// - Parameter seed: of the pieces; nil: all at once.
+    /// - Parameter seed: for splitting into pieces; nil: all at once.
     private static func take(
         _ input: [UInt8], _ seed: UInt8? = nil, by step: (inout MutableSpan<UInt8>) -> BodyProgress
     ) -> Result {

@@ -1,6 +1,6 @@
 import PinproxyDaemon
 
-/// The answer of a collector for metrics and logs.
+/// The response of a collector for metrics and logs.
 enum CollectorAnswers {
     /// One choice: the status.
     static func answer(_ bytes: [UInt8]) {

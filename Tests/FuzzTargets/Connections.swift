@@ -5,20 +5,20 @@ import PinproxyHTTPWire
 import PinproxySession
 import Synchronization
 
-/// A whole connection of a client: what both sides send comes from the input, in pieces and turns that it chooses.
+/// A whole client connection: the input decides what both sides send, and how it is split into pieces and turns.
 ///
-/// The input is the client's bytes, then what each upstream connection answers, after lines `--- next`.
+/// The input has the client's bytes, then the answer of each upstream connection, after lines `--- next`.
 enum Connections {
     // unchecked: only used under the lock.
     nonisolated(unsafe) private static var proxy: ScriptedProxy?
     private static let lock = Mutex(())
 
-    /// In the clear, to the proxy and to its parent.
+    /// Unencrypted, to the proxy and to its parent.
     static func connection(_ bytes: [UInt8]) {
         run(Choices(bytes, count: 4)) { _, _ in (.none, .none) }
     }
 
-    /// Inside TLS on both sides. One side speaks HTTP/2 at least, by what the last byte chooses.
+    /// Inside TLS on both sides. At least one side speaks HTTP/2, as chosen by the last byte.
     static func http2(_ bytes: [UInt8]) {
         run(Choices(bytes, count: 5)) { choices, proxy in
             let choice = choices.byte() % 3
@@ -42,7 +42,7 @@ enum Connections {
         }
     }
 
-    /// Turns after which the proxy ends, and everything has to be closed.
+    /// Turns after which the proxy stops, and everything has to be closed.
     private static let patience = 100
     /// Rounds without progress that end a trial; deferred work takes one or two. Leaves out the proxy's timers: they
     /// fired in some slow trials only, by chance.
@@ -62,7 +62,7 @@ enum Connections {
         let (descriptor, connection) = try proxy.accept { ended += 1 }
         let client = ScriptedPeer(descriptor, opening.client, script: scripts.removeFirst())
         var origins: [ScriptedPeer] = []
-        // All rounds, those after the opening, and the last ones without anything left to send.
+        // All rounds, those after the opening, and the last ones with nothing left to send.
         var (round, step, quiet, still, moved) = (0, 0, 0, 0, 0)
         repeat {
             round += 1
@@ -96,7 +96,7 @@ enum Connections {
         check(client, origins)
         client.close()
         for origin in origins { origin.close() }
-        // The end may be half a close: the exchange continues, and pauses before it asks for the rest of a download.
+        // The end may be a half-close: the exchange continues, and pauses before it requests the rest of a download.
         for turn in 0..<2 * patience where ended == 0 {
             if turn == patience { connection.stop() }
             proxy.loop.runReady()
@@ -131,9 +131,9 @@ enum Connections {
     }
 }
 
-/// What arrives at an origin.
+/// The data that arrives at an origin.
 private enum Requests {
-    /// It is requests in order, the last one perhaps cut, until something else than HTTP follows.
+    /// Checks for requests in order, perhaps with a truncated last one, until something other than HTTP follows.
     static func check(_ bytes: [UInt8]) {
         var rest = bytes[...]
         while !rest.isEmpty {

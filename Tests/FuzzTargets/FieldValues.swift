@@ -2,7 +2,7 @@ import PinproxyHTTPWire
 import PinproxySerialization
 import PinproxySession
 
-/// Values of fields that servers send, and that decide about something.
+/// Values of fields that servers send, and that affect decisions.
 enum FieldValues {
     static func challenge(_ bytes: [UInt8]) {
         // As in a head: lines without control characters.
@@ -61,7 +61,7 @@ enum FieldValues {
         require(ContentRange.parse(Array(text.utf8).span) == range, "a range reads as itself: \(text)")
     }
 
-    /// Dates, entity tags, times to wait, parts that are asked for, content types and lists of codings.
+    /// Dates, entity tags, delays, requested ranges, content types and lists of codings.
     static func others(_ bytes: [UInt8]) {
         if let date = HTTPDate.parse(bytes.span) {
             require(abs(date) < 1 << 40, "a date has a year of four digits")

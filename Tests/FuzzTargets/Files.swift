@@ -1,8 +1,8 @@
 import PinproxyConfiguration
 
-/// pinproxy.yaml and the pin file to a snapshot.
+/// Loads pinproxy.yaml and the pin file into a snapshot.
 enum Files {
-    /// The main file, and after a line `--- pins` the other one.
+    /// The main file, and the other one after a line `--- pins`.
     static func configuration(_ bytes: [UInt8]) {
         let both = parts(of: bytes, separatedBy: "pins", most: 2)
         let (main, pins) = (both[0], both.count > 1 ? both[1] : [])
@@ -10,11 +10,11 @@ enum Files {
             .init(path: "/fuzz/pinproxy.yaml", bytes: main), .init(path: "/fuzz/pins.yaml", bytes: pins),
         ])
         let first = outcome(files)
-        // Of some inputs: it takes as long again.
+        // Only for some inputs, since it doubles the time.
         if bytes.count % 8 == 0 { require(first == outcome(files), "the same files say the same") }
     }
 
-    /// - Returns: what is said of them.
+    /// - Returns: what is reported about them.
     private static func outcome(_ files: ConfigurationFiles) -> [String] {
         do throws(ConfigurationProblems) {
             let snapshot = try Snapshot.load("/fuzz/pinproxy.yaml", from: files, stateDirectory: "/fuzz/state")

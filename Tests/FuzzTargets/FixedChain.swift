@@ -1,12 +1,12 @@
 import Foundation
 
-/// A root, an issuer and a leaf for `a.test`, with what vouches for it. Tests/Fuzz/chain.py wrote it, and threw the
-/// keys away.
+/// A root, an issuer and a leaf for `a.test`, with evidence for it. Tests/Fuzz/chain.py wrote it, and discarded the
+/// keys.
 enum FixedChain {
-    /// Everything here is valid then.
+    /// Everything here is valid at this time.
     static let time: Int64 = 1_800_000_000
 
-    /// DER, as all that follows.
+    /// DER, like everything that follows.
     static let leaf = bytes(
         """
         MIIBrTCCAVSgAwIBAgICA+wwCgYIKoZIzj0EAwIwFjEUMBIGA1UEAwwLRnV6eiBpc3N1ZXIwHhcNMjYxMTI0MDAwNzMyWhcNNDYxMTE5

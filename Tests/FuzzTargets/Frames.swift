@@ -4,11 +4,11 @@ import PinproxyHTTPWire
 import PinproxyIsolation
 import PinproxySerialization
 
-/// Messages between programs of a machine: decoder processes, the control socket, names of an isolated network.
+/// Messages between programs of one machine: decoder processes, the control socket, names of an isolated network.
 enum Frames {
     private static let longest = (message: 512, body: 2048)
 
-    /// What a decoder process, which may have been taken over, says to the proxy.
+    /// Messages of a decoder process, which may be compromised, to the proxy.
     static func decoder(_ bytes: [UInt8]) {
         var choices = Choices(bytes, count: 1)
         let seed = choices.byte()
@@ -36,7 +36,7 @@ enum Frames {
                 "a frame stays in its limits")
             answers(frame.message, frame.body)
         }
-        // Without a frame's head, so that the fuzzer needn't guess lengths.
+        // Without a frame header, so that the fuzzer needn't guess lengths.
         answers(input, [1, 2, 3])
         if let (answer, result) = try? AskedBodyWork.perform(input, on: Array("{\"a\":null}".utf8)) {
             require(!answer.isEmpty && result.count <= 1 << 20, "work that is understood is answered")
@@ -70,7 +70,7 @@ enum Frames {
         }
     }
 
-    /// Bodies of requests that are converted.
+    /// Bodies of requests to convert.
     static func conversion(_ bytes: [UInt8]) {
         var choices = Choices(bytes, count: 2)
         let conversion = BodyConversion(
@@ -103,7 +103,7 @@ enum Frames {
         }
     }
 
-    /// A question for addresses, from within an isolated network.
+    /// A query for addresses, from within an isolated network.
     static func name(_ bytes: [UInt8]) {
         switch NameMessage.parse(bytes) {
         case .nothing: break

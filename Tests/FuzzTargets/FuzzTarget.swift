@@ -1,6 +1,6 @@
-/// A function of bytes that a fuzzer calls. It states what must hold of them, and traps where that doesn't hold.
+/// A function of bytes that a fuzzer calls. It states invariants, and traps where one is violated.
 package struct FuzzTarget: Sendable {
-    /// As `make fuzz TARGET=` and the folders of `Tests/Fuzz` have it.
+    /// The name in `make fuzz TARGET=` and in the folders of `Tests/Fuzz`.
     package let name: String
     package let run: @Sendable ([UInt8]) -> Void
 
@@ -12,7 +12,7 @@ package struct FuzzTarget: Sendable {
     package static func named(_ name: String) -> FuzzTarget? { all.first { $0.name == name } }
 }
 
-/// Ends the program, also a release build's, if a statement doesn't hold.
+/// Ends the program, even a release build, if a statement doesn't hold.
 func require(_ holds: Bool, _ statement: @autoclosure () -> String) {
     if !holds { fatalError("does not hold: \(statement())") }
 }

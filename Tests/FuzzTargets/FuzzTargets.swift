@@ -1,5 +1,5 @@
 extension FuzzTarget {
-    /// Each parser and state machine that takes a peer's bytes. Each needs a seed in `Tests/Fuzz/Corpus`.
+    /// Each parser and state machine that reads a peer's bytes. Each needs a seed in `Tests/Fuzz/Corpus`.
     package static let all: [FuzzTarget] = [
         FuzzTarget("request-head", Heads.request),
         FuzzTarget("response-head", Heads.response),

@@ -1,9 +1,9 @@
 import PinproxyHTTP2
 import PinproxyHTTPWire
 
-/// Sessions of HTTP/2, from either side: what a peer sends, and what is commanded meanwhile.
+/// HTTP/2 sessions on either side: the peer's bytes, with commands in between.
 ///
-/// An input ends with choices: whether the beginning of a connection is put before it, how it is cut, and commands.
+/// An input ends with choices: whether a connection preface precedes it, how it is split, and commands.
 enum HTTP2Sessions {
     private static let commandCount = 8
 
@@ -46,7 +46,7 @@ enum HTTP2Sessions {
         }
     }
 
-    /// What a peer of that role's session sends first.
+    /// What the peer of a session with this role sends first.
     static func beginning(_ role: HTTP2Session.Role) -> [UInt8] {
         let settings: [UInt8] = [0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0]
         return role == .server ? Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + settings : settings
@@ -62,7 +62,7 @@ private final class HTTP2End: HTTP2Outlet {
     private let commands: [UInt8]
     private var next = 0
     private var block = FieldBlock()
-    /// Bytes that are left of the bodies that are sent.
+    /// The number of body bytes left to send.
     private var bodies: [HTTP2StreamID: Int] = [:]
     private var now: UInt64 = 0
 
@@ -117,7 +117,7 @@ private final class HTTP2End: HTTP2Outlet {
         while let event = session.nextEvent() {
             count += 1
             watch.take(event, bytes, of: session)
-            // A peer that overflows its window may do so by less when some is returned between two pieces.
+            // A peer that overflows its window may overflow it by less if some is returned between two pieces.
             if case .data(let stream, let range) = event, !commands.isEmpty {
                 session.consumed(range.count, of: stream)
                 session.consumedOfConnection(range.count)
@@ -134,7 +134,7 @@ private final class HTTP2End: HTTP2Outlet {
         out = []
     }
 
-    /// A failed session is over once its GOAWAY is sent.
+    /// A failed session is finished once its GOAWAY is sent.
     func finish() {
         guard watch.hasFailed else { return }
         require(!session.wantsToSend && !session.wantsToLive, "a session that has failed has nothing left to do")

@@ -1,10 +1,9 @@
 import PinproxyHTTP2
 import PinproxyHTTPWire
 
-/// States what must hold of a session's events, and of what it sends.
+/// Checks the invariants of a session's events, and of its output.
 struct HTTP2Watch {
-    /// An event, in a form that is compared. Of a stream that turns out to be malformed, data may have been seen or
-    /// not.
+    /// An event in a comparable form. Data of a stream that turns out to be malformed may have been seen or not.
     enum Seen: Equatable {
         case head(Int32, [UInt8], Bool)
         case refused(Int32)
@@ -41,7 +40,7 @@ struct HTTP2Watch {
         methods[stream.rawValue] = method
     }
 
-    /// Reset from here.
+    /// Reset by this side.
     mutating func ended(_ stream: HTTP2StreamID) {
         if stages[stream.rawValue] != nil { stages[stream.rawValue] = .over }
     }
@@ -97,7 +96,7 @@ struct HTTP2Watch {
         case .failed(let code, let reason):
             require(!reason.isEmpty || code != .noError, "a failure has a reason")
             hasFailed = true
-            // After a GOAWAY without open streams nghttp2 ignores what follows, even the second half of a frame.
+            // After a GOAWAY without open streams nghttp2 ignores all further input, even the second half of a frame.
             if !isEnding { note(.other("failed \(code)")) }
         case .goAway:
             isEnding = true
@@ -197,7 +196,7 @@ struct HTTP2Watch {
         check(block)
     }
 
-    /// What may stand in a field section (RFC 9113 section 8.2).
+    /// Checks what a field section may contain (RFC 9113 section 8.2).
     private func check(_ block: FieldBlock) {
         var isRegular = false
         for field in block.fields {
@@ -219,12 +218,12 @@ struct HTTP2Watch {
         }
     }
 
-    // MARK: What is sent
+    // MARK: Output
 
     mutating func sent(_ bytes: [UInt8]) { frames.take(bytes) }
 }
 
-/// States what must hold of the frames that a session sends.
+/// Checks the invariants of the frames that a session sends.
 struct SentFrames {
     private var scanner: FrameScanner
     private(set) var heads = 0

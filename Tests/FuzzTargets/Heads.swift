@@ -1,6 +1,6 @@
 import PinproxyHTTPWire
 
-/// Heads of HTTP/1.1: however they arrive, they read alike, and what is passed on reads as what came.
+/// HTTP/1.1 heads: they read the same however they arrive, and the forwarded head reads like the original.
 enum Heads {
     private static let limit = 4096
     private static let via = ViaPseudonym(token: 0x0123_4567_89AB_CDEF)
@@ -30,7 +30,7 @@ enum Heads {
         passOn(head, parser.framing, choice, from: input)
     }
 
-    /// What `HeadWriter` makes of it for the next hop.
+    /// The head that `HeadWriter` makes for the next hop.
     private static func passOn(_ head: RequestHead, _ framing: HTTP1Framing, _ choice: UInt8, from input: [UInt8]) {
         guard case .success(let origin) = origin, head.targetForm != .authority else { return }
         switch head.maxForwards(in: input.span) {
@@ -147,7 +147,7 @@ enum Heads {
         }
     }
 
-    // MARK: What both have
+    // MARK: Common to both
 
     private enum Outcome: Equatable {
         case incomplete, complete, tooLarge, tooManyFields

@@ -1,6 +1,6 @@
 import PinproxyHTTPWire
 
-/// TLS handshakes that are looked at and not taken part in.
+/// TLS handshakes that are observed, without taking part.
 enum Hellos {
     static func client(_ bytes: [UInt8]) {
         let whole = ClientHello.peek(bytes.span)
@@ -13,7 +13,7 @@ enum Hellos {
             let exact = ClientHello.peek(bytes.span.extracting(0..<hello.length))
             require(exact == whole, "what follows a ClientHello doesn't change it")
         }
-        // More bytes never change what was said of fewer.
+        // More bytes never change the result for fewer.
         for cut in Set([1, 2, 5, 6, 9, bytes.count / 4, bytes.count / 2, bytes.count - 1]) where 0..<bytes.count ~= cut
         {
             let early = ClientHello.peek(bytes.span.extracting(0..<cut))
@@ -26,7 +26,7 @@ enum Hellos {
         }
     }
 
-    /// What a server's flight says at its end: offsets depend on how it is cut.
+    /// The final result for a server's flight, since offsets depend on how it is split.
     private enum End: Equatable {
         case incomplete
         case alert(UInt8)

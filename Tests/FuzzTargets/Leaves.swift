@@ -3,14 +3,14 @@ import PinproxyConfiguration
 import PinproxySecurity
 import PinproxyTLS
 
-/// What a proxy that was taken over says to its signer, and what such a signer says to the proxy.
+/// What a compromised proxy sends to its signer, and what a compromised signer sends to the proxy.
 enum Leaves {
     private static let authority = try? LocalAuthority.temporary(at: FixedChain.time)
     private static let other = ServerName.dns("b.test")
     private static let asked = authority?.request(for: other, port: 443)
     /// Stays empty: no leaf in an input has the right signature.
     private static let cache = authority.map { LeafCache(authority: $0, lifetime: 3600) }
-    /// Names the policy decides about in the way that the signer's process does.
+    /// The policy for names, as the signer's process applies it.
     private static let snapshot: Snapshot? = {
         let pins =
             """
@@ -25,7 +25,7 @@ enum Leaves {
             ]), stateDirectory: "/fuzz/state")
     }()
 
-    /// The host, then the rest of a request: with the right authority and key, so that the fuzzer needn't guess them.
+    /// The host, then the rest of a request, with the right authority and key, so that the fuzzer needn't guess them.
     static func request(_ bytes: [UInt8]) {
         guard let authority, let snapshot else { return require(false, "the signer can be made") }
         var choices = Choices(bytes, count: 3)
@@ -59,7 +59,7 @@ enum Leaves {
         require(!leaf.isAuthority && leaf.issuer == authority.certificate.subject, "a leaf signs nothing")
     }
 
-    /// As the proxy reads an answer.
+    /// Reads an answer as the proxy does.
     private static func read(_ packet: [UInt8]) {
         guard let answer = LeafAnswer(packet) else { return }
         require(answer.packet == packet, "an answer reads as itself")

@@ -2,11 +2,11 @@ import PinproxyAddresses
 import PinproxyEventLoop
 internal import Glibc
 
-/// What a name server answers: c-ares reads it, and the resolver makes addresses of it.
+/// Answers of a name server: c-ares parses them, and the resolver turns them into addresses.
 enum NameAnswers {
     private static let question = "name.test"
 
-    /// The input is an answer without its number and its question, which are those that were asked.
+    /// The input is an answer without its number and its question, which are those of the query.
     static func answer(_ bytes: [UInt8]) {
         do { try ask(bytes) } catch { fatalError("the trial itself failed: \(error)") }
     }
@@ -39,7 +39,7 @@ enum NameAnswers {
     private static func reply(to query: [UInt8], _ bytes: [UInt8]) -> [UInt8] {
         guard query.count > 12 else { return bytes }
         let name = query[12...].prefix { $0 != 0 }
-        // Its end, type and class.
+        // The end of the name, type and class.
         let question = query[12..<min(query.count, 12 + name.count + 5)]
         return Array(query[..<2] + bytes.prefix(10) + question + bytes.dropFirst(10))
     }

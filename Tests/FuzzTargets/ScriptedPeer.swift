@@ -2,14 +2,14 @@ internal import Glibc
 import PinproxyHTTP2
 import PinproxyTLS
 
-/// One end of a socket, with what it is going to send.
+/// One end of a socket, with the data that it will send.
 final class ScriptedPeer {
-    /// What comes before the script, to get TLS inside a CONNECT.
+    /// What precedes the script, to get TLS inside a CONNECT.
     enum Opening {
         case none
-        /// Asks for a tunnel, then begins TLS with these protocols on offer.
+        /// Requests a tunnel, then begins TLS and offers these protocols.
         case client(TLSClientContext, host: String, protocols: [String])
-        /// Allows the tunnel, then takes TLS.
+        /// Allows the tunnel, then accepts TLS.
         case origin(TLSServerContext)
     }
 
@@ -22,10 +22,10 @@ final class ScriptedPeer {
     /// Nil: it speaks HTTP/1.1.
     private var frames: SentFrames?
     private var isSecured = false
-    /// The handshake needs bytes of the other side.
+    /// The handshake needs bytes from the other side.
     private var awaitsHandshake = false
     private var isClosed = false
-    /// Increases with whatever is sent, received or closed.
+    /// Increases with every byte sent or received, and when something is closed.
     private(set) var moved = 0
 
     init(_ descriptor: CInt, _ opening: Opening, script: [UInt8]) {
@@ -40,9 +40,9 @@ final class ScriptedPeer {
         Glibc.send(descriptor, bytes, bytes.count, CInt(MSG_NOSIGNAL) | CInt(MSG_DONTWAIT))
     }
 
-    /// It has sent its script, or can't.
+    /// Whether it has sent its script, or can't.
     var isDone: Bool { isReady && (isClosed || sent == script.count) }
-    /// The script may be sent.
+    /// Whether the script may be sent.
     var isReady: Bool { if case .none = opening { true } else { false } }
     private var isClient: Bool { if case .client = opening { true } else { false } }
 
@@ -83,7 +83,7 @@ final class ScriptedPeer {
         return recv(descriptor, &byte, 1, CInt(MSG_DONTWAIT) | CInt(MSG_PEEK)) >= 0 || errno != EAGAIN
     }
 
-    /// The peer has sent a request, or a response.
+    /// Whether the peer has sent a request, or a response.
     var hasHead: Bool { frames.map { $0.heads > 0 } ?? !received.isEmpty }
     var speaksHTTP2: Bool { frames != nil }
 
@@ -91,7 +91,7 @@ final class ScriptedPeer {
         recv(descriptor, piece.baseAddress, piece.count, CInt(MSG_DONTWAIT))
     }
 
-    /// Takes the opening a step further.
+    /// Advances the opening by a step.
     private func open() {
         if isReady { return }
         if tls == nil {
@@ -122,7 +122,7 @@ final class ScriptedPeer {
         case .complete?:
             isSecured = true
             if tls?.alpn == "h2" {
-                // The beginning of a connection (RFC 9113 section 3.4) is hardly found by chance.
+                // A connection preface (RFC 9113 section 3.4) is hardly found by chance.
                 script = HTTP2Sessions.beginning(isClient ? .server : .client) + script
                 frames = SentFrames(isClient ? .server : .client)
             }
@@ -138,7 +138,7 @@ final class ScriptedPeer {
         sent = script.count
     }
 
-    /// - Parameter how: it stays open, or ends its side, or closes, or resets.
+    /// - Parameter how: keep it open, end this side, close, or reset.
     func end(_ how: UInt8) {
         guard !isClosed else { return }
         switch how {
@@ -163,7 +163,7 @@ final class ScriptedPeer {
 }
 
 extension TLSResult<Int> {
-    /// Nil: nothing more moves in that direction.
+    /// Nil: nothing further moves in that direction.
     fileprivate var count: Int? {
         switch self {
         case .complete(let count): count

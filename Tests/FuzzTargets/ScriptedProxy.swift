@@ -11,18 +11,18 @@ import PinproxySession
 import PinproxyTLS
 import PinproxyTransport
 
-/// A worker of the proxy. The fuzzer turns its loop, and plays its client and its parent proxy.
+/// A worker of the proxy. The fuzzer runs its loop, and plays its client and its parent proxy.
 final class ScriptedProxy {
     let loop: EventLoop
     /// Where the worker's upstream connections arrive.
     private let parent: Descriptor
     private let worker: WorkerContext
     private let clientTLS: TLSClientContext
-    /// By the protocol that they choose. The proxy remembers what a host chose, so each has another host.
+    /// By the chosen protocol. The proxy remembers a host's choice, so each protocol has another host.
     private let originTLS: [String: (host: String, context: TLSServerContext)]
 
     init() throws {
-        // Nobody writes to this process's sockets but itself; a closed one must not end it.
+        // Only this process writes to its sockets; a closed one must not end it.
         signal(SIGPIPE, SIG_IGN)
         guard let loopback = IPAddress("127.0.0.1") else { fatalError("an address can be read") }
         parent = try Socket.listen(on: SocketAddress(ip: loopback, port: 0), backlog: 64, reusePort: false)
@@ -93,13 +93,13 @@ final class ScriptedProxy {
 
         """
 
-    /// How both sides begin to speak these protocols.
+    /// How both sides negotiate these protocols.
     func openings(client: String, origin: String) -> (client: ScriptedPeer.Opening, origin: ScriptedPeer.Opening) {
         guard let (host, context) = originTLS[origin] else { return (.none, .none) }
         return (.client(clientTLS, host: host, protocols: [client]), .origin(context))
     }
 
-    /// Accepts an upstream connection, if there is one. Polls first: `accept` allocates a socket before it looks.
+    /// Accepts an upstream connection, if there is one. Polls first, since `accept` allocates a socket before it looks.
     func nextUpstream() -> Descriptor? {
         var arrived = pollfd(fd: parent.raw, events: Int16(POLLIN), revents: 0)
         guard poll(&arrived, 1, 0) == 1, case .accepted(let socket, _) = Socket.accept(parent.raw) else { return nil }
@@ -118,7 +118,7 @@ final class ScriptedProxy {
     }
 }
 
-/// Judges bodies at once, so that an input always takes as many turns.
+/// Judges bodies at once, so that an input always takes the same number of turns.
 private struct SameThread: BodyExecutor {
     func perform<Work: BodyWork>(
         _ work: Work, on body: [UInt8], of host: String,

@@ -1,9 +1,9 @@
 import PinproxyClients
 import PinproxySession
 
-/// State machines: a byte is an event. Whatever the order, they end once, and nothing follows the end.
+/// State machines: a byte is an event. In any order, they end once, and nothing follows the end.
 enum States {
-    /// `ExchangeStateTests` goes through every state with few retries; this with as many as there may be.
+    /// `ExchangeStateTests` visits every state with few retries; this uses as many as possible.
     static func exchange(_ bytes: [UInt8]) {
         var choices = Choices(bytes, count: 3)
         let limits = RetryRule.Limits(
@@ -25,8 +25,8 @@ enum States {
             case .open, .askAgain: connections += 1
             default: require(state.isUnderWay || !wasUnderWay, "an exchange ends with a word: \(action) after \(event)")
             }
-            // Each redirect and each place's challenges may take a connection, and each of those a second one; each
-            // place may leave some unprocessed, and one may want a connection of its own.
+            // Each redirect and each hop's challenges may take a connection, and each of those a second one. Each hop
+            // may leave some requests unprocessed, and one may need a separate connection.
             let hops = Int(limits.redirects) + 1
             let most = 2 * (3 + hops * (Int(limits.challenges) + 1)) + hops * Int(limits.unprocessed)
             require(connections <= most, "connections are bounded: \(connections) of \(most)")

@@ -2,7 +2,7 @@ import Foundation
 import PinproxyFuzzTargets
 import Testing
 
-/// Each committed input of `make fuzz`, once: a target that finds something wrong ends the run.
+/// Runs each committed input of `make fuzz` once. A target that finds an error ends the run.
 @Suite struct FuzzTests {
     static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .appendingPathComponent("Fuzz")
@@ -18,7 +18,7 @@ import Testing
         let corpus = Self.files("Corpus", of: name)
         #expect(!corpus.isEmpty, "\(name) has no seed in Tests/Fuzz/Corpus")
         for file in corpus + Self.files("Regressions", of: name) {
-            // Said first, for a trap ends the process.
+            // Printed first, since a trap ends the process.
             print("fuzz input \(name)/\(file.lastPathComponent)")
             target.run(Array(try Data(contentsOf: file)))
         }

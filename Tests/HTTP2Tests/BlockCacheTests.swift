@@ -5,7 +5,7 @@ import Testing
 
 @testable import PinproxyHTTP2
 
-/// The memory that a session of nghttp2 gets.
+/// The memory for an nghttp2 session.
 @Suite(.enabled(if: BlockCache.limit > 0, "the address sanitizer looks at freed memory"))
 struct BlockCacheTests {
     @Test(arguments: [1, 24, 25, 100, 504])
@@ -27,7 +27,7 @@ struct BlockCacheTests {
             let block = try #require(memory.malloc(size, memory.mem_user_data))
             memory.free(block, memory.mem_user_data)
         }
-        // Again, from what is kept: each is written to as far as it goes.
+        // Again, from the cache: each block is written to its full size.
         let blocks = try (0...600).map { size in
             let block = try #require(memory.malloc(size, memory.mem_user_data))
             #expect(malloc_usable_size(block) >= size)
@@ -88,7 +88,7 @@ struct BlockCacheTests {
             side.session.trim()
             #expect(side.session.handle.cache.kept == 0)
         }
-        // Streams open and end after that, too.
+        // Streams still open and close after that.
         let stream = try #require(pair.client.session.submitRequest(request(), hasBody: false))
         pair.exchange()
         pair.server.session.submitResponse(stream, response(), hasBody: false)

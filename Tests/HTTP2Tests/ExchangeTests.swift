@@ -122,7 +122,7 @@ import Testing
         pair.exchange()
         #expect(pair.events.server.last == .reset(1, .cancel))
         #expect(pair.events.client.isEmpty)
-        // What comes too late does no harm.
+        // Late calls do no harm.
         pair.server.session.submitResponse(stream, response(), hasBody: true)
         pair.server.session.reset(stream, .cancel)
         pair.server.say(stream, "late")
@@ -175,7 +175,7 @@ import Testing
         pair.exchange()
         #expect(pair.events.server.count == 3)
 
-        // Before it knows of the limit, a client may exceed it.
+        // A client may exceed the limit before it knows it.
         let hasty = try Peer(.server, settings: settings)
         _ = hasty.collect()
         hasty.receive(Raw.client(acknowledges: false) + Raw.request(1) + Raw.request(3) + Raw.request(5))
@@ -183,7 +183,7 @@ import Testing
         let frames = SentFrame.all(in: hasty.collect())
         #expect(frames.contains { $0.kind == .reset && $0.stream == 5 && $0.code == .refusedStream })
         #expect(!hasty.session.isGoingAway)
-        // Afterwards that is an error of the connection.
+        // Afterwards that is a connection error.
         hasty.receive(Raw.settingsAck + Raw.request(7))
         #expect(hasty.received.last == .failed(.protocolError))
     }

@@ -4,7 +4,7 @@ import Testing
 
 /// Each limit at, under and over it (RFC 9113 section 10.5).
 @Suite struct FloodGuardTests {
-    /// Few enough to be counted here, each with a pause after which one more passes.
+    /// Small enough to count here, each with a pause after which one more passes.
     static var limits: FloodLimits {
         var limits = FloodLimits()
         let rate = FloodLimits.Rate(5, perSecond: 10)
@@ -37,7 +37,7 @@ import Testing
         #expect(guardian.received(frame, at: start + 99_999_999) == flood)
         #expect(guardian.received(frame, at: start + 100_000_000) == nil)
         #expect(guardian.received(frame, at: start + 100_000_001) == flood)
-        // A long pause gives no more than the burst.
+        // A long pause allows no more than the burst.
         for _ in 0..<5 { #expect(guardian.received(frame, at: 10 * start) == nil) }
         #expect(guardian.received(frame, at: 10 * start) == flood)
     }
@@ -56,7 +56,7 @@ import Testing
         let head = FrameHeader(.headers, flags: 4, length: 10, stream: 1)
         for _ in 0..<5 { #expect(guardian.ignored(head, at: 1) == nil) }
         #expect(guardian.ignored(head, at: 1) == .ignored)
-        // In-flight data of streams that were reset is bounded by windows.
+        // In-flight data of reset streams is limited by windows.
         #expect(guardian.ignored(FrameHeader(.data, length: 10, stream: 1), at: 1) == nil)
     }
 

@@ -120,7 +120,7 @@ import Testing
             client.receive(Raw.reset(2 * index + 1, 7))
         }
         #expect(client.received.last == .reset(5999, .refusedStream))
-        // Others are not.
+        // Other frames are not limited.
         for _ in 0...FloodLimits().resets.burst { client.receive(Raw.reset(1)) }
         #expect(client.received.last == .failed(.enhanceYourCalm))
     }

@@ -2,7 +2,7 @@ import PinproxyHTTP2
 import PinproxyHTTPWire
 import Testing
 
-/// Windows, and outlets without room (RFC 9113 section 5.2).
+/// Windows, and outlets without space (RFC 9113 section 5.2).
 @Suite struct FlowControlTests {
     private func opened(
         _ client: HTTP2Settings = HTTP2Settings(), _ server: HTTP2Settings = HTTP2Settings()
@@ -68,7 +68,7 @@ import Testing
         #expect(dataCount(pair.client) == 100_000)
     }
 
-    /// A stream's window grows with the first bytes that are consumed.
+    /// A stream's window grows with the first consumed bytes.
     @Test func windowsGrowAlsoOfStreamsThatAreOpen() throws {
         var settings = HTTP2Settings()
         settings.initialWindow = 1000
@@ -92,7 +92,7 @@ import Testing
         #expect(pair.client.session.connectionWindow == 150_000)
     }
 
-    /// Twenty readers that read a little and stop: what may have to be held for them has a bound.
+    /// Twenty readers that read a little and stop: what may have to be held for them is limited.
     @Test func windowsOfManyStreamsGrowByNoMoreThanTheConnectionsLargest() throws {
         var settings = HTTP2Settings()
         settings.initialWindow = 1000
@@ -115,7 +115,7 @@ import Testing
         let most = 20 * 1000 + limits.connectionWindow
         #expect((most - 20 * 1000...most).contains(windows.reduce(0, +)), "\(windows)")
         #expect(windows.allSatisfy { $0 <= limits.streamWindow }, "\(windows)")
-        // What closed streams had is there for others.
+        // The windows of closed streams are available to others.
         for stream in streams { pair.client.session.reset(stream, .cancel) }
         pair.exchange()
         let next = try #require(pair.client.session.submitRequest(request(), hasBody: false))

@@ -72,7 +72,7 @@ import Testing
         let frames = SentFrame.all(in: server.collect())
         #expect(frames.last?.kind == .goAway && frames.last?.code == .protocolError)
         #expect(!server.session.wantsToLive && !server.session.wantsToSend)
-        // Nothing does harm afterwards.
+        // Later calls do no harm.
         let stream = HTTP2StreamID(1)
         server.session.submitResponse(stream, response(), hasBody: true)
         server.session.submitInterim(stream, response(103))

@@ -2,7 +2,7 @@ import PinproxyHTTP2
 import PinproxyHTTPWire
 import Testing
 
-/// Heads at, under and over what was announced (RFC 9113 section 6.5.2), and what HPACK makes of few bytes.
+/// Heads at, below and above the announced limit (RFC 9113 section 6.5.2), and HPACK's expansion of few bytes.
 @Suite struct HeaderListTests {
     private func size(_ fields: [(String, String)]) -> Int {
         fields.reduce(0) { $0 + $1.0.utf8.count + $1.1.utf8.count + 32 }
@@ -56,7 +56,7 @@ import Testing
     }
 
     @Test func aHeadHasSoManyFields() throws {
-        // Host is one.
+        // Host counts as one.
         for (count, passes) in [(HeadParser.fieldLimit - 1, true), (HeadParser.fieldLimit, false), (1700, false)] {
             let server = try Peer.server()
             server.receive(Raw.request(1, (0..<count).map { ("a", "\($0 % 10)") }))
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    /// An entry of 4 KiB in the table, then an index of one byte for each copy.
+    /// A table entry of 4 KiB, then an index of one byte for each copy.
     private func bomb(_ stream: UInt32, copies: Int, stores: Bool) -> [UInt8] {
         var block = Raw.get.flatMap { Raw.literal($0.0, $0.1) }
         if stores { block += Raw.literal("x", String(repeating: "y", count: 4000), form: 0x40) }

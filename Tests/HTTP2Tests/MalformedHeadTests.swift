@@ -2,8 +2,7 @@ import PinproxyHTTP2
 import PinproxyHTTPWire
 import Testing
 
-/// Heads that smuggling and confusion are made of (RFC 9113 sections 8.1.1 to 8.3 and 10.3). None may come out as a
-/// head.
+/// Heads for smuggling and confusion (RFC 9113 sections 8.1.1 to 8.3 and 10.3). None may be delivered as a head.
 @Suite struct MalformedHeadTests {
     struct Case: CustomTestStringConvertible, Sendable {
         let what: String
@@ -112,7 +111,7 @@ import Testing
         #expect(server.received.last == .head(3, "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", ends: true, body: .none))
     }
 
-    /// RFC 9113 section 8.2.1 forbids them, programs send them, and HTTP/1.1 passes them over.
+    /// RFC 9113 section 8.2.1 forbids them, programs send them, and HTTP/1.1 ignores them.
     @Test func blanksAroundAValueAreRemoved() throws {
         let server = try Peer.server()
         server.receive(

@@ -3,7 +3,7 @@ import PinproxyHTTPWire
 
 /// One side of a connection in memory: a session with its bodies, and what it has received.
 final class Peer: HTTP2Outlet {
-    /// A body that is sent: bytes at hand, and whether these are the last.
+    /// A body to send: the available bytes, and whether these are the last.
     struct Body {
         var bytes: [UInt8] = []
         var isLast = false
@@ -16,14 +16,14 @@ final class Peer: HTTP2Outlet {
     var room = Int.max
     var bodies: [HTTP2StreamID: Body] = [:]
     var received: [Seen] = []
-    /// Which streams' bodies went out, frame by frame.
+    /// The streams of sent body data, frame by frame.
     var order: [HTTP2StreamID] = []
-    /// Windows are returned as data is taken.
+    /// Whether windows are returned as data is taken.
     var consumes = true
     /// Methods of a client's requests.
     var methods: [HTTP2StreamID: Method] = [:]
 
-    /// An event, in a form that can be compared.
+    /// An event in a comparable form.
     enum Seen: Equatable {
         case head(Int32, String, ends: Bool, body: BodyLength)
         case refused(Int32, String)
@@ -48,7 +48,7 @@ final class Peer: HTTP2Outlet {
         session = try HTTP2Session(role, settings: settings, limits: limits)
     }
 
-    /// What was received, settings and windows of the connection left out.
+    /// What was received, without settings and windows of the connection.
     var ofStreams: [Seen] { received.filter { $0 != .settings && $0 != .windowOpened(nil) } }
 
     // MARK: In
@@ -106,7 +106,7 @@ final class Peer: HTTP2Outlet {
         }
     }
 
-    /// Pieces of data that follow each other are one, however they were cut.
+    /// Consecutive pieces of data are joined, however they were split.
     private func add(_ seen: Seen) {
         if case .data(let stream, let more) = seen, case .data(stream, let before)? = received.last {
             received[received.count - 1] = .data(stream, before + more)
@@ -117,7 +117,7 @@ final class Peer: HTTP2Outlet {
 
     // MARK: Out
 
-    /// What the session sends now.
+    /// Returns what the session sends now.
     func collect() -> [UInt8] {
         session.send(through: self)
         takeEvents()
@@ -151,7 +151,7 @@ final class Peer: HTTP2Outlet {
     func trailers(of stream: HTTP2StreamID) -> FieldBlock? { bodies[stream]?.trailers }
 }
 
-/// Two sides that are joined.
+/// Two connected sides.
 struct Pair {
     let client: Peer
     let server: Peer

@@ -44,7 +44,7 @@ import Testing
                 schedule.insert(stream, priority)
             }
             let included = zip(streams, priorities).filter { turn.includes($0, $1) }.map(\.0)
-            // Each incremental one has a turn before any has another, and the others share one.
+            // Each incremental stream has a turn before any has another; the others share one turn.
             var next: [HTTP2StreamID] = []
             for _ in included { if let stream = schedule.removeFirst() { next.append(stream) } }
             #expect(Set(next) == Set(included), "\(priorities)")
@@ -112,7 +112,7 @@ import Testing
         #expect(schedule.first == HTTP2StreamID(5))
     }
 
-    /// Each sequence of steps, against a model that keeps streams in plain lists.
+    /// Each sequence of steps, compared with a model that keeps streams in plain lists.
     @Test func aScheduleDoesWhatASimpleOneDoes() {
         for seed in UInt64(1)...200 {
             var random = Seeded(state: seed)
@@ -148,7 +148,7 @@ import Testing
 
     // MARK: Sessions
 
-    /// Streams with bodies of two frames each; the order of the frames.
+    /// The order of frames of streams with two-frame bodies.
     private func frames(_ priorities: [String?], updates: [UInt8] = []) throws -> [Int32] {
         let server = try Peer.server()
         server.receive(

@@ -1,7 +1,7 @@
 import PinproxyHTTP2
 import PinproxyHTTPWire
 
-/// Frames written by hand, for what no honest peer sends (RFC 9113 section 4.1, RFC 7541).
+/// Hand-written frames that no honest peer sends (RFC 9113 section 4.1, RFC 7541).
 enum Raw {
     static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
 
@@ -40,7 +40,7 @@ enum Raw {
     }
     static func ping(ack: Bool = false) -> [UInt8] { frame(6, ack ? 1 : 0, 0, [1, 2, 3, 4, 5, 6, 7, 8]) }
 
-    /// A literal without indexing, and without Huffman's code.
+    /// A literal without indexing, and without Huffman coding.
     static func literal(_ name: String, _ value: String, form: UInt8 = 0) -> [UInt8] {
         [form] + length(name.utf8.count) + Array(name.utf8) + length(value.utf8.count) + Array(value.utf8)
     }
@@ -66,14 +66,14 @@ enum Raw {
         headers(stream, get + more, flags: flags)
     }
 
-    /// A client's beginning, its settings acknowledged or not.
+    /// A client's connection preface, with or without acknowledging settings.
     static func client(acknowledges: Bool = true) -> [UInt8] {
         preface + settings() + (acknowledges ? settingsAck : [])
     }
 }
 
 extension Peer {
-    /// A server that has had the beginning of a connection.
+    /// A server that has received the connection preface.
     static func server(settings: HTTP2Settings = HTTP2Settings(), limits: HTTP2Limits = HTTP2Limits()) throws -> Peer {
         let peer = try Peer(.server, settings: settings, limits: limits)
         _ = peer.collect()
@@ -83,7 +83,7 @@ extension Peer {
         return peer
     }
 
-    /// A client that has had the beginning of a connection, and has sent requests of these methods.
+    /// A client that has sent its preface and requests with these methods.
     static func client(_ methods: [String] = ["GET"], limits: HTTP2Limits = HTTP2Limits()) throws -> Peer {
         let peer = try Peer(.client, limits: limits)
         for name in methods {
@@ -100,7 +100,7 @@ extension Peer {
     }
 }
 
-/// A frame that a session sent, as far as tests look at it.
+/// A sent frame, in the parts that tests examine.
 struct SentFrame: Equatable {
     let kind: FrameHeader.Kind
     let flags: UInt8

@@ -2,7 +2,7 @@ import PinproxyHTTP2
 import PinproxyHTTPWire
 import Testing
 
-/// What other implementations sent, recorded on a socket: whole, in every two parts, and byte by byte.
+/// Data of other implementations, recorded on a socket: whole, split in two at every byte, and byte by byte.
 @Suite struct RecordedTests {
     /// nghttp (nghttp2 1.52): two requests with a body and trailers, in a tree of priorities of RFC 7540.
     static let nghttp = bytes(
@@ -24,7 +24,7 @@ import Testing
         3d6226633d64
         """)
 
-    /// Python's h2 4.4: a body with padding and trailers, priorities, a reset, a PING, Huffman's code, GOAWAY.
+    /// Python's h2 4.4: a body with padding and trailers, priorities, a reset, a PING, Huffman coding, GOAWAY.
     static let pythonClient = bytes(
         """
         505249202a20485454502f322e300d0a0d0a534d0d0a0d0a00002a04000000000000010000100000020000000100040000ffff0005000040
@@ -125,7 +125,7 @@ import Testing
 
     @Test func responsesOfPythonsH2() throws {
         let seen = try everySplit(Self.pythonServer) {
-            // As nghttp had: its first six numbers were spent on priorities.
+            // As in nghttp: its first six numbers were used for priorities.
             let client = try Peer(.client)
             for _ in 0..<8 { _ = client.session.submitRequest(request(), hasBody: false) }
             _ = client.collect()

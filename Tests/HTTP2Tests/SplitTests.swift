@@ -2,12 +2,11 @@ import PinproxyHTTP2
 import PinproxyHTTPWire
 import Testing
 
-/// However bytes are cut, they mean the same.
+/// However bytes are split, they mean the same.
 @Suite struct SplitTests {
     private static let big = [("x-long", String(repeating: "z", count: 300)), ("cookie", "a=1"), ("cookie", "b=2")]
 
-    /// What a client sends: heads in parts, bodies with padding, trailers, resets, windows, priorities, faults of
-    /// streams.
+    /// A client's data: heads in parts, bodies with padding, trailers, resets, windows, priorities, stream errors.
     static let client: [UInt8] =
         Raw.client() + Raw.request(1, big) + Raw.frame(2, 0, 3, [0, 0, 0, 0, 15])
         + Raw.frame(1, 1, 3, Raw.get.flatMap { Raw.literal($0.0, $0.1) }) + Raw.frame(9, 0, 3, Raw.literal("a", "b"))
@@ -23,7 +22,7 @@ import Testing
         + Raw.request(13, [("te", "gzip")])
         + Raw.frame(7, 0, 0, Raw.number(0) + Raw.number(0) + Array("bye".utf8)) + Raw.frame(4, 0, 5) + Raw.request(15)
 
-    /// What an origin sends to seven requests.
+    /// An origin's data for seven requests.
     static let origin: [UInt8] =
         Raw.headers(1, [(":status", "103"), ("link", "</a>")], flags: Raw.endHeaders)
         + Raw.headers(1, [(":status", "200"), ("content-length", "5")], flags: Raw.endHeaders)

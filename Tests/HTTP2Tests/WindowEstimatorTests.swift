@@ -15,7 +15,7 @@ import Testing
             #expect(estimator.answered(at: now) == expected)
             #expect(estimator.window == expected)
         }
-        // Nothing is left to be found out.
+        // Nothing is left to measure.
         #expect(estimator.received(1000, at: now + second) == false)
         #expect(estimator.answered(at: now + second) == nil)
     }

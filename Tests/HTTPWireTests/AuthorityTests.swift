@@ -57,7 +57,7 @@ import Testing
         ("[1:2:3:4:5:6:7:8:]:443", .invalidIPv6), ("[12345::]:443", .invalidIPv6), ("[::g]:443", .invalidIPv6),
         ("[:::1]:443", .invalidIPv6), ("[::1.2.3]:443", .invalidIPv6), ("[::1.2.3.4:5]:443", .invalidIPv6),
         ("[:]:443", .invalidIPv6),
-        // Where the port begins is anybody's guess.
+        // It is ambiguous where the port begins.
         ("::1:443", .unbracketedIPv6(meant: "[::1]:443")),
         ("2001:DB8::1:443", .unbracketedIPv6(meant: "[2001:db8::1]:443")),
         ("1:2:3:4:5:6:7:8:443", .unbracketedIPv6(meant: "[1:2:3:4:5:6:7:8]:443")),

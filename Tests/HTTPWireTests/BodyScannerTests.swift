@@ -2,15 +2,15 @@ import PinproxyHTTPWire
 import Testing
 
 @Suite struct BodyScannerTests {
-    /// A body in the chunked coding with everything that it may hold.
+    /// A chunked body with every feature of the coding.
     static let body =
         "5;name=value;q=\"a;\\\"b\" ; flag\r\nhello\r\n00C \t;x\r\n, wide world\r\n0;last\r\nX-Sum: 1;2\r\nY:\r\n\r\n"
-    /// The same, as it is passed on.
+    /// The same body as it is passed on.
     static let canonicalBody = body.replacing("00C", with: "C")
     static let payload = "hello, wide world"
     static let next = "GET / HTTP/1.1\r\n"
 
-    // What a scanner does changes it, which #expect doesn't allow within.
+    // Scanning changes it, which #expect doesn't allow inside.
 
     private func scan(_ scanner: inout BodyScanner, _ text: String) -> BodyProgress {
         scan(&scanner, Array(text.utf8)).progress
@@ -171,7 +171,7 @@ import Testing
         #expect(decoded.defect == defect)
     }
 
-    /// A recipient that takes leading zeros for octal, or merges trailers, would read another message.
+    /// A recipient that reads leading zeros as octal, or merges trailers, would see another message.
     @Test(arguments: [
         ("05\r\nhello\r\n000\r\n\r\n", "5\r\nhello\r\n0\r\n\r\n"),
         ("000a;x=0\r\n0123456789\r\n0;0\r\n\r\n", "a;x=0\r\n0123456789\r\n0;0\r\n\r\n"),
@@ -204,7 +204,7 @@ import Testing
         }
     }
 
-    /// What is in order before the defect can still be passed on.
+    /// The part before a defect can still be passed on.
     @Test func theGoodPartOfABadBodyIsTold() {
         var scanner = BodyScanner(.chunked)
         let (progress, buffer) = scan(&scanner, Array("05\r\nhello\r\n5\r\nworld!\r\n".utf8))
@@ -228,7 +228,7 @@ import Testing
         let field = "X: \(long)\r\n"
         let trailerDefect = scan(&trailers, "0\r\n\(field)\(field)\(field)\(field)").defect
         #expect(trailerDefect == .trailersTooLong)
-        // The bound is for one line: a body of many long lines is fine.
+        // The limit is per line: a body of many long lines is fine.
         var many = BodyScanner(.chunked)
         let chunk = Array("1;\(long.dropLast(10))\r\nx\r\n".utf8)
         for _ in 0..<10 {

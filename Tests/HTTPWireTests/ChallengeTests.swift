@@ -2,7 +2,7 @@ import PinproxyHTTPWire
 import Testing
 
 @Suite struct ChallengeTests {
-    /// Challenges as one line each: `scheme|token68|name=value|…`.
+    /// Challenges, one line each: `scheme|token68|name=value|…`.
     static func read(_ values: String...) -> [String] {
         var list: [Challenge] = []
         for value in values {
@@ -44,7 +44,7 @@ import Testing
         ),
         (#", ,Basic realm="", ,"#, ["basic|realm="]), ("Basic\trealm=\"a\tb\"", ["basic|realm=a\tb"]),
         (#"Basic realm="a\\b\"c\d""#, [#"basic|realm=a\b"cd"#]),
-        // Without the quotes that belong there.
+        // Without the required quotes.
         ("Digest realm=/a:b, nonce=YWJj==, domain=/x?y", ["digest|realm=/a:b|nonce=YWJj==|domain=/x?y"]),
         // Nothing.
         ("", []), (",", []), ("  ,\t, ", []),
@@ -55,16 +55,16 @@ import Testing
 
     @Test func severalFieldsAreOneList() {
         #expect(Self.read("Basic realm=a", "", #"Digest realm="b""#) == ["basic|realm=a", "digest|realm=b"])
-        // A parameter belongs to a challenge of its own field.
+        // A parameter never joins a challenge from another field.
         #expect(Self.read("Basic realm=a", "nonce=x", "Basic realm=b") == ["basic|realm=a", "basic|realm=b"])
     }
 
     @Test(arguments: [
-        // The challenge alone goes.
+        // Only this challenge is dropped.
         ("Basic realm=a, realm=b, Digest realm=c", ["digest|realm=c"]),
         ("Basic realm=a, REALM=a, Digest realm=c", ["digest|realm=c"]),
         ("Negotiate abc=, realm=a, Digest realm=c", ["digest|realm=c"]),
-        // The rest of the field goes.
+        // The rest of the field is dropped.
         (#"Basic realm=a, Digest realm="b, Basic realm=c"#, ["basic|realm=a"]),
         (#"Basic realm=a, Digest realm="b\"#, ["basic|realm=a"]),
         ("Basic realm=a, Digest realm=, nonce=b", ["basic|realm=a"]),
@@ -94,7 +94,7 @@ import Testing
         for end in 0..<bytes.count {
             let list = Self.parse(bytes.span.extracting(0..<end))
             #expect(list.count <= whole.count)
-            // The beginning of a parameter's name may be a scheme; nothing else is read as what it isn't.
+            // The beginning of a parameter's name may look like a scheme; nothing else is misread.
             for (part, challenge) in zip(list.dropLast(), whole) {
                 #expect(part.scheme == challenge.scheme && part.token68 == challenge.token68, "\(end)")
                 for name in ["realm", "nonce", "qop"] where part.parameters[name] != nil {
@@ -112,7 +112,7 @@ import Testing
         #expect(Self.read("Basic realm=\"\(realm)\"").first?.utf8.count == "basic|realm=".utf8.count + 160_000)
         let many = (0..<100_000).map { "p\($0)=1" }.joined(separator: ",")
         #expect(Self.read("Basic \(many), Digest realm=a") == ["digest|realm=a"])
-        // What would take long if it were read again and again.
+        // Input that would take long if it were read repeatedly.
         for piece in ["a ", "a,", "a=", "\"", "a=\"", "=,", "\\", "a \"", ", "] {
             #expect(Self.read(String(repeating: piece, count: 100_000)).count <= Challenge.most)
         }

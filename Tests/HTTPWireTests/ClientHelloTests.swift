@@ -2,7 +2,7 @@ import PinproxyHTTPWire
 import Testing
 
 @Suite struct ClientHelloTests {
-    // MARK: A hello, built by hand
+    // MARK: A hand-made hello
 
     static func vector(_ lengthBytes: Int, _ body: [UInt8]) -> [UInt8] {
         (0..<lengthBytes).reversed().map { UInt8(truncatingIfNeeded: body.count >> ($0 * 8)) } + body
@@ -16,7 +16,7 @@ import Testing
         [0, 16] + vector(2, vector(2, names.flatMap { vector(1, Array($0.utf8)) }))
     }
 
-    /// GREASE (RFC 8701), and a key share of the size that ML-KEM brings.
+    /// GREASE (RFC 8701), and a key share of ML-KEM's size.
     static let grease: [UInt8] = [0x0A, 0x0A, 0, 0]
     static let keyShare: [UInt8] = [0, 51] + vector(2, [UInt8](repeating: 7, count: 1250))
 
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    /// session_ticket is empty where a client only asks for a ticket.
+    /// session_ticket is empty if a client only requests a ticket.
     @Test func offeredSessionsAreTold() {
         func offer(_ extensions: [UInt8]) -> SessionOffer? {
             guard
@@ -125,7 +125,7 @@ import Testing
             records(handshake(extensions: [0]), sizes: []),
             records(handshake(extensions: [0, 0, 0, 9, 1]), sizes: []),
             records([1, 0, 0, 2, 3, 3], sizes: []),
-            // More in the record that ends it: known as soon as the message is whole.
+            // More in the last record: known as soon as the message is complete.
             records(typical + [1], sizes: []), records(typical + [1], sizes: []).dropLast(),
             records(handshake(extensions: grease), sizes: [3]).prefix(8) + [23, 3, 1, 0, 1, 0],
         ] as [[UInt8]])
@@ -139,7 +139,7 @@ import Testing
 
     // MARK: The second one, after a HelloRetryRequest
 
-    /// What a client sent after its first hello.
+    /// The client's messages after its first hello.
     static func afterFirst(_ bytes: [UInt8]) throws -> (first: ClientHello, rest: [UInt8]) {
         guard case .complete(let first) = ClientHello.peek(bytes.span) else { throw Incomplete() }
         return (first, Array(bytes[first.length...]))
@@ -180,7 +180,7 @@ import Testing
         ] as [[UInt8]])
     func whatIsNoSecondIsMalformed(_ bytes: [UInt8]) {
         var more = bytes
-        // Some lies are seen only when the record's header is whole.
+        // Some false values show only when the record's header is complete.
         if more.count < 5 { more += [0, 0, 0] }
         guard case .malformed(let error) = ClientHello.peekSecond(more.span) else {
             Issue.record("not refused: \(ClientHello.peekSecond(more.span))")
@@ -207,7 +207,7 @@ import Testing
         var random = Seeded(UInt64(seed))
         var bytes = Self.records(Self.typical, sizes: [50])
         for _ in 0..<5 {
-            // Lengths live in the first and last parts.
+            // Lengths are in the first and last parts.
             let place =
                 Bool.random(using: &random)
                 ? Int.random(in: 0..<150, using: &random) : bytes.count - 1 - Int.random(in: 0..<30, using: &random)

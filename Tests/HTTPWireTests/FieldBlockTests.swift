@@ -1,7 +1,7 @@
 import PinproxyHTTPWire
 import Testing
 
-/// Heads and trailers on their way out in HTTP/2.
+/// Outgoing HTTP/2 heads and trailers.
 @Suite struct FieldBlockTests {
     private let via = ViaPseudonym(token: 1)
 

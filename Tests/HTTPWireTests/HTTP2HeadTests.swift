@@ -1,7 +1,7 @@
 import PinproxyHTTPWire
 import Testing
 
-/// Heads that arrived in HTTP/2, as text.
+/// Heads received over HTTP/2, as text.
 @Suite struct HTTP2HeadTests {
     private func read(
         _ text: String, lines: Int, ends: Bool = false, extended: Bool = false

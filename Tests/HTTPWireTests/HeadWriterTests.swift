@@ -75,7 +75,7 @@ import Testing
         #expect(try rewritten(start + "Via: 1.0 x\r\n\r\n", via: nil) == start + "Via: 1.0 x\r\n\r\n")
     }
 
-    /// What a client that knows no proxy has sent to an origin becomes what it would have sent to a proxy.
+    /// A request to an origin by a client without proxy support becomes a request to a proxy.
     @Test func pathsBecomeURLs() throws {
         let rest = "Host: a\r\n\r\n"
         func target(_ line: String) throws -> Substring {
@@ -150,7 +150,7 @@ import Testing
                 == "HTTP/1.1 200 O\r\nContent-Length: 5\r\nX: 1\r\n\r\n")
     }
 
-    /// A client that knows no rule for 205 has its length all the same.
+    /// A client without a rule for 205 gets a length anyway.
     @Test(arguments: ["", "Content-Length: 0\r\n", "Content-Length: 7\r\n", "Transfer-Encoding: chunked\r\n"])
     func aResetHasNoContent(_ fields: String) throws {
         #expect(
@@ -181,7 +181,7 @@ import Testing
         #expect(String(decoding: out, as: UTF8.self) == "TRACE /x?y HTTP/1.1\r\nHost: a\r\nVia: 1.1 b\r\nX: f\r\n\r\n")
     }
 
-    /// RFC 9209: who speaks in this proxy's name forges a refusal.
+    /// RFC 9209: a server that signs with this proxy's name forges a refusal.
     @Test(arguments: [
         ("cdn; error=x", "cdn; error=x"), ("pinproxy; error=x", nil), ("\"pinproxy\"", nil), ("PinProxy", nil),
         ("a , pinproxy;details=\"b, c\" ,d", "a, d"),
@@ -189,7 +189,7 @@ import Testing
         ("a; details=\"\\\", pinproxy; error=y\"", "a; details=\"\\\", pinproxy; error=y\""),
         ("pinproxy.example", "pinproxy.example"),
         ("\"pinproxy x\";a", "\"pinproxy x\";a"), ("a;b=pinproxy", "a;b=pinproxy"), ("*a/b:c", "*a/b:c"),
-        // No lists: who reads them otherwise is not to find this proxy in them.
+        // No lists: a reader that splits them differently must not find this proxy in them.
         ("a; details=\"x, pinproxy", nil), ("x\", pinproxy", nil), ("\"pin\\proxy\"", nil), ("pinproxy error=x", nil),
         ("a,,b", nil),
         ("a,", nil), ("", nil), ("(pinproxy)", nil), ("a;d=%\"x\\\", pinproxy; e=\"\"", nil), ("\"pinproxy\"x", nil),

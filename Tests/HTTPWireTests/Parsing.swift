@@ -1,6 +1,6 @@
 import PinproxyHTTPWire
 
-/// What became of a head that was given in one piece.
+/// The result of parsing a head given in one piece.
 enum Parsed<Head: Sendable>: Sendable {
     case complete(Head, HTTP1Framing)
     case incomplete, tooLarge, tooManyFields
@@ -43,7 +43,7 @@ extension ByteRange {
     func text(in string: String) -> String { text(in: Array(string.utf8).span) }
 }
 
-/// A small generator with a seed, so that a failure can be had again (SplitMix64).
+/// A small generator with a seed, so that a failure can be reproduced (SplitMix64).
 struct Seeded: RandomNumberGenerator {
     var state: UInt64
     init(_ seed: UInt64) { state = seed }
@@ -55,7 +55,7 @@ struct Seeded: RandomNumberGenerator {
         return z ^ (z >> 31)
     }
 
-    /// Cuts so many bytes into pieces.
+    /// Splits `count` bytes into pieces.
     mutating func pieces(of count: Int, longest: Int) -> [Range<Int>] {
         var cuts: [Range<Int>] = []
         var start = 0

@@ -48,7 +48,7 @@ import Testing
         #expect(try PathPattern(text).matches(Array(("/" + String(repeating: "xa", count: 127)).utf8)))
     }
 
-    /// What would keep a matcher that goes back busy for hours is done in the time of one reading.
+    /// A path that would keep a backtracking matcher busy for hours is matched in one pass.
     @Test func noPathIsSlow() throws {
         let path = Array(("/" + String(repeating: "a", count: 4_000)).utf8)
         #expect(try !PathPattern("/**a*a*a**a*a**b").matches(path))
@@ -59,7 +59,7 @@ import Testing
 
     private static let alphabet = Array("/a*b".utf8)
 
-    /// All that a pattern means, in one line each; exponential, so for short ones.
+    /// The literal meaning of a pattern, in one line each; exponential, so only for short ones.
     private func matches(_ pattern: ArraySlice<UInt8>, _ path: ArraySlice<UInt8>) -> Bool {
         guard let first = pattern.first else { return path.isEmpty }
         let slash = UInt8(ascii: "/")
@@ -98,7 +98,7 @@ import Testing
                 #expect(pattern.matches(Array(path.utf8)) == expected, "\(written) \(path)")
             }
         }
-        // It means something only if both answers are common.
+        // This is meaningful only if both answers are common.
         #expect(matched > 2_000)
     }
 
@@ -115,7 +115,7 @@ import Testing
         #expect(try PathPattern(wide).covers(PathPattern(narrow)) == expected)
     }
 
-    /// It covers exactly if no path tells them apart: tried with all short ones.
+    /// A pattern covers another exactly if no path distinguishes them: tried with all short paths.
     @Test func coversWhatItMatchesMoreThan() throws {
         var random = Seeded(12)
         var paths: [[UInt8]] = [[UInt8(ascii: "/")]]

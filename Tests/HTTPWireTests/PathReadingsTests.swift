@@ -3,7 +3,7 @@ import Testing
 @testable import PinproxyHTTPWire
 
 @Suite struct PathReadingsTests {
-    /// The readings, the one with everything normalised first; those that are equal once.
+    /// The distinct readings, the fully normalised one first.
     private func readings(of target: String) -> [String] {
         var readings = PathReadings()
         readings.take(target)
@@ -43,7 +43,7 @@ import Testing
         #expect(Set(readings) == Set(expected), "\(readings)")
     }
 
-    /// The spellings by which servers are led to a file that a rule is about, and one of their readings is it.
+    /// Spellings that servers resolve to a file that a rule covers: one reading of each is that file.
     @Test(arguments: [
         "/private/x", "//private/x", "/private//x", "/./private/x", "/public/../private/x", "/public/%2e%2e/private/x",
         "/public/%2E./private/x", "/%70rivate/x", "/private%2fx", "/private%2Fx", "/public/..%2fprivate/x",
@@ -56,7 +56,8 @@ import Testing
         #expect(readings(of: spelling).contains("/private/x"))
     }
 
-    /// Python's http.server drops blanks of Latin-1 at the end of a target; in UTF-8 they are parts of characters.
+    /// Python's http.server strips Latin-1 whitespace from the end of a target; in UTF-8 these bytes are parts of
+    /// characters.
     @Test(
         arguments: [
             ("", "/private/x", [0x85], true), ("", "/private/x", [0xA0, 0x85, 0xA0], true),
@@ -73,7 +74,7 @@ import Testing
             return readings.bytes
         }
         #expect(all.contains(Array("/private/x".utf8)) == isDropped)
-        // It is also read as it stands.
+        // It is also read as written.
         #expect(Set(all).count == readings.count)
         readings.take([0x85].span)
         #expect(readings.count == 1)

@@ -1,4 +1,4 @@
-/// What `openssl s_server` (3.0) and its client sent in the clear, recorded between the two.
+/// Unencrypted messages of `openssl s_server` (3.0) and its client, recorded between the two.
 enum RecordedFlights {
     /// TLS 1.2, ECDHE-ECDSA: ServerHello, Certificate (leaf and root), ServerKeyExchange, ServerHelloDone.
     static let full = bytes(
@@ -81,7 +81,7 @@ enum RecordedFlights {
         a0844e08672bc30c7add7d608fab7ca4e93198056f2073fbaafda0723c83
         """)
 
-    /// What the client (`-groups P-256:P-384`) sent to it: ClientHello, change_cipher_spec, ClientHello.
+    /// The client's messages to it (`-groups P-256:P-384`): ClientHello, change_cipher_spec, ClientHello.
     static let retriedClient = bytes(
         """
         16030100fc010000f80303cf7636bb472cb1b4ba72417e68ad210bc54459c851ae8dfbd7df3765a99f8a85200056fbed70178618518e

@@ -32,7 +32,7 @@ import Testing
     ])
     func everyPrefixIsIncomplete(_ text: String) {
         let bytes = Array(text.utf8)
-        // Once with a new parser for each prefix, once with one that goes on.
+        // Once with a new parser for each prefix, once with one that resumes.
         var resumed = HeadParser(limit: 1000)
         var resumedHead = RequestHead()
         for count in 0..<bytes.count {

@@ -25,7 +25,7 @@ import Testing
         return try base.resolving(bytes.span)
     }
 
-    /// RFC 3986 sections 5.4.1 and 5.4.2; what stands after # isn't sent.
+    /// RFC 3986 sections 5.4.1 and 5.4.2; the part after # isn't sent.
     @Test(arguments: [
         ("g", "http://a/b/c/g"), ("./g", "http://a/b/c/g"), ("g/", "http://a/b/c/g/"), ("/g", "http://a/g"),
         ("//g", "http://g/"),
@@ -106,7 +106,7 @@ import Testing
             do throws(LocationDefect) {
                 let url = try Self.resolve(location.prefix(end), at: base)
                 #expect(url.target.first == UInt8(ascii: "/") && url.isSecure, "\(end)")
-                // What was resolved means the same when it is read again.
+                // A resolved URL means the same when it is read again.
                 let again = try Self.resolve(url.description[...], at: base)
                 #expect(again == url)
             } catch {
@@ -132,8 +132,8 @@ import Testing
         #expect(try Self.url("http://[::1]:80/").origin.host == "[::1]")
     }
 
-    /// The same as Python's urljoin for references of all shapes, but for those in which it keeps to other rules: empty
-    /// segments, and dots after another host.
+    /// Agrees with Python's urljoin for references of all shapes, except where Python has other rules: empty segments,
+    /// and dots after another host.
     @Test func pythonResolvesTheSame() throws {
         var random = Seeded(11)
         let pieces = ["a", "..", ".", "b;c=1", "..d", "e.", "%2e", "x:y", "f=g&h", "..."]
@@ -148,7 +148,7 @@ import Testing
             let reference = index % 50 == 0 ? "?" + path() : prefix + path(dotted: !prefix.contains("h")) + query
             return ("http://a.test/" + path() + (Bool.random(using: &random) ? "?" + path() : ""), reference)
         }
-        // What begins with a scheme by accident.
+        // Leaves out those that accidentally begin with a scheme.
         .filter { !$0.reference.hasPrefix("x:y") }
         let python = Process()
         python.executableURL = URL(filePath: "/usr/bin/env")

@@ -16,7 +16,7 @@ import Testing
         #expect(new.head.bodyLength == .known(3))
     }
 
-    /// One length, whatever the old framing was: a second one would be another request to somebody.
+    /// A single length, whatever the old framing was: a second one could smuggle another request.
     @Test(arguments: [
         "Content-Length: 3\r\n", "Transfer-Encoding: chunked\r\nTrailer: X-Sum\r\n", "",
     ])
@@ -66,7 +66,7 @@ import Testing
     }
 }
 
-/// What goes along where a redirect leads.
+/// The fields that are sent along to a redirect's target.
 @Suite struct RedirectedRequestTests {
     private static let fields = [
         "Accept: a", "accept-encoding: b", "Accept-Language: c", "User-Agent: d", "Cache-Control: e", "Pragma: f",

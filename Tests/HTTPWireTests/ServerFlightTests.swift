@@ -5,7 +5,7 @@ import Testing
 @Suite struct ServerFlightTests {
     typealias Progress = ServerFlight.Progress
 
-    /// What a flight comes to that arrives in one piece.
+    /// The result for a flight that arrives in one piece.
     static func read(_ bytes: [UInt8]) -> Progress {
         var flight = ServerFlight()
         return flight.receive(bytes)
@@ -50,7 +50,7 @@ import Testing
         }
         #expect(shown.version == 0x0303)
         #expect(shown.certificates.count == 2)
-        // Each is one SEQUENCE, whole.
+        // Each is one complete SEQUENCE.
         for der in shown.certificates {
             #expect(der[0] == 0x30 && der[1] == 0x82 && der.count == 4 + Int(der[2]) << 8 + Int(der[3]))
         }
@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test func whatIsNotAFullFlightIsTold() {
-        // The client's identifier, which it had made up for a ticket.
+        // The client's identifier, made up for a ticket.
         let sessionID = Array(RecordedFlights.resumed[44..<76])
         #expect(Self.read(RecordedFlights.resumed) == .resumed(version: 0x0303, sessionID: sessionID))
         #expect(Self.read(RecordedFlights.encrypted) == .encrypted(isResumed: false))
@@ -145,7 +145,7 @@ import Testing
         #expect(Self.read(Self.records(Self.hello(extensions: key + version))) == .encrypted(isResumed: true))
     }
 
-    // MARK: Flights built by hand
+    // MARK: Hand-made flights
 
     @Test(arguments: [1, 3, 50]) func messagesMayBeCutIntoRecordsOrShareThem(_ size: Int) {
         let list: [[UInt8]] = [[1, 2, 3], [4]]
@@ -208,7 +208,7 @@ import Testing
         #expect(Self.code(Self.read(Array(repeating: warning, count: 5).flatMap(\.self))) == .serverHandshake)
     }
 
-    /// Anonymous key exchange (`aNULL`) and pre-shared keys: no certificate is shown, and no session resumed.
+    /// Anonymous key exchange (`aNULL`) and pre-shared keys: no certificate is presented, and no session resumed.
     @Test(arguments: [
         records(hello(), message(12, [1, 2])), records(hello(), message(13, [1])), records(hello(), done),
         records(hello(), certificates([]), done),
@@ -237,7 +237,7 @@ import Testing
             records(hello(), message(22, [1, 0, 0, 1, 5])), records(hello(), message(20, [])),
             records(hello(), certificates([[1]]), message(12, []), message(22, [1, 0, 0, 1, 5])),
             records(hello(), certificates([[1]]), message(12, []), message(12, [])),
-            // Messages that lie about their lengths.
+            // Messages with false lengths.
             records(hello(), message(11, [0, 0, 4, 0, 0, 2, 1])), records(hello(), message(11, [0, 0, 3, 0, 0, 0])),
             records(hello(), message(11, [0, 0, 4, 0, 0, 1, 1, 9])), records(hello(), message(11, [])),
             records(hello(), certificates([[1]]), message(22, [1, 0, 0, 2, 5])),
@@ -263,13 +263,13 @@ import Testing
     }
 
     @Test func whatGrowsIsBounded() {
-        // One message, in its header already.
+        // One message that is too long, as its header shows.
         #expect(Self.code(Self.read(Self.records(Self.hello(), [11, 2, 0, 0]))) == .serverHandshakeTooLong)
-        // The whole, in records of one byte each.
+        // The whole flight, in records of one byte each.
         let certificate = [UInt8](repeating: 5, count: 100_000)
         let thin = Self.records(Self.hello(), Self.certificates([certificate]), size: 1)
         #expect(Self.code(Self.read(thin)) == .serverHandshakeTooLong)
-        // Certificates in number.
+        // Many certificates.
         let many = [[UInt8]](repeating: [1], count: ServerMessages.certificateLimit)
         guard case .shown = Self.read(Self.records(Self.hello(), Self.certificates(many), Self.done)) else {
             Issue.record("128 certificates were refused")

@@ -1,8 +1,7 @@
 import PinproxyHTTPWire
 import Testing
 
-/// Messages that two parsers have been known to read in two ways: each must be refused, for the
-/// reason that stands beside it.
+/// Messages known to be read differently by two parsers: each must be refused, for the reason beside it.
 @Suite struct SmugglingTests {
     @Test(arguments: [
         // Framing.
@@ -103,7 +102,7 @@ import Testing
         #expect(request("GET / HTTP/1.1\r\nHost: \(host)\r\n\r\n").defect == .invalidHost)
     }
 
-    /// The search for a line's end takes several bytes at once: every byte must be told in every place.
+    /// The search for a line's end takes several bytes at once, so every octet is tried at every position.
     @Test func everyOctetIsJudgedInEveryPlace() {
         let start = Array("GET / HTTP/1.1\r\nHost: a\r\nX: ".utf8)
         for octet in UInt8.min...UInt8.max {
@@ -115,7 +114,7 @@ import Testing
                 default: .controlCharacter
                 }
             for place in 0..<24 {
-                // Neighbours that a sloppy test of whole words would carry into.
+                // Neighbours that a sloppy word-at-a-time test would carry into.
                 var value = [UInt8](repeating: [0x20, 0x7E, 0x80, 0xFF, 0x61][place % 5], count: 24)
                 value[place] = octet
                 let bytes = start + value + Array("\r\n\r\n".utf8)

@@ -32,7 +32,7 @@ import Testing
     func contentRangesAreRead(_ text: String, _ range: ContentRange) {
         let bytes = Self.bytes(text)
         #expect(Self.range(text) == range)
-        // No prefix is a range of the same place: at most its length is another.
+        // No prefix is a range of the same place; at most its length differs.
         for end in 0..<bytes.count {
             guard let part = Self.range(text.prefix(end)) else { continue }
             #expect(part != range && bytes[end].isDigit, "\(text.prefix(end))")

@@ -2,13 +2,13 @@ import Testing
 
 @testable import PinproxyHTTPWire
 
-/// Whether a 206 is the answer to what was asked.
+/// Whether a 206 answers the requested range.
 @Suite struct WantedPartTests {
     @Test(arguments: [
         ("", WantedPart.whole), ("Range: bytes=0-99\r\n", .bytes(first: 0, last: 99)),
         ("Range: Bytes=5-\r\n", .bytes(first: 5, last: nil)),
         ("Range: bytes=-7\r\n", .end(length: 7)), ("range:bytes=0-0\r\n", .bytes(first: 0, last: 0)),
-        // What a server has to ignore, or may answer with several parts.
+        // Ranges that a server has to ignore, or may answer with several parts.
         ("Range: bytes=0-1,4-5\r\n", .other), ("Range: bytes=9-5\r\n", .other), ("Range: bytes=-\r\n", .other),
         ("Range: bytes=\r\n", .other),
         ("Range: bytes\r\n", .other), ("Range:\r\n", .other), ("Range: items=0-1\r\n", .other),
@@ -67,7 +67,7 @@ import Testing
 
     @Test(arguments: [
         ("Range: bytes=0-9\r\n", "206 P\r\nContent-Range: bytes 0-9/100\r\nContent-Length: 10"),
-        // Less than was asked for.
+        // Less than requested.
         ("Range: bytes=0-9\r\n", "206 P\r\nContent-Range: bytes 2-4/100\r\nContent-Length: 3"),
         ("Range: bytes=0-9\r\n", "206 P\r\nContent-Range: bytes 0-4/5\r\nTransfer-Encoding: chunked"),
         ("Range: bytes=5-\r\n", "206 P\r\nContent-Range: bytes 5-9/10\r\nContent-Length: 5"),
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    /// What is sent counts, not what came.
+    /// The request as sent counts, not as received.
     @Test func editsCount() {
         var edits = HeadEdits()
         var part = WantedPart.whole

@@ -30,7 +30,7 @@ import Testing
                 == start + name + [0, 1, 0, 1, 0xC0, 12, 0, 1, 0, 1, 0, 0, 0, 10, 0, 4, 192, 0, 2, 7])
         let second = try message(Self.question("Api.test", type: 28)).answer(all, longest: 512)
         #expect(second.suffix(18) == [0, 16] + (try addresses(six))[0].bytes)
-        // It has none of that kind: that isn't that it doesn't exist.
+        // The name exists, though without such a record: the answer isn't NXDOMAIN.
         #expect(
             try message(Self.question("Api.test", type: 65)).answer(all, longest: 512)[3...7] == [0x80, 0, 1, 0, 0])
     }
@@ -50,7 +50,7 @@ import Testing
         #expect(answer[3] == 0x80 | code && answer.suffix(12) == Self.question("a.test", type: 1).suffix(12))
     }
 
-    /// The code of an answer to it; nil: it gets none.
+    /// The code of an answer to it; nil: there is no answer.
     private func code(_ bytes: [UInt8]) -> UInt8? {
         guard case .answer(let answer) = NameMessage.parse(bytes) else { return nil }
         return answer[3] & 15
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    /// A resolver says more of itself after the question (EDNS).
+    /// A resolver adds information after the question (EDNS).
     @Test func whatFollowsIsPassedOver() throws {
         let edns: [UInt8] = [0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0]
         var bytes = Self.question("a.test", type: 1) + edns

@@ -7,7 +7,7 @@ import Testing
     private let one = IPAddress(bytes: [192, 0, 2, 1])!
     private let two = IPAddress(bytes: [192, 0, 2, 2])!
 
-    /// Names that are answered by a table, and what was asked.
+    /// Answers names from a table, and records what was asked.
     private final class Table {
         var answers: [String: NameAnswer] = [:]
         var asked: [String] = []
@@ -35,7 +35,7 @@ import Testing
         #expect(table.verdict(two, "192.0.2.1") == .isNot([one]))
     }
 
-    /// A program may keep what it was told longer than the name has it.
+    /// A program may keep an answer longer than it is valid.
     @Test func whatWasAnsweredStaysTrueForTheRun() {
         let table = Table()
         table.answers = ["a.test.": .addresses([one]), "a.test": .addresses([two])]
@@ -47,7 +47,7 @@ import Testing
         #expect(table.verdict(one, "b.test") == .isNot([]))
     }
 
-    /// The program is led to the proxy, which says why.
+    /// The program is redirected to the proxy, which gives the reason.
     @Test func aRefusedHostIsWhereverTheProgramBelievesItToBe() {
         let table = Table()
         table.answers = ["denied.test.": .refused, "denied.test": .refused]

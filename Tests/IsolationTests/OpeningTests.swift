@@ -41,7 +41,7 @@ import Testing
 
     @Test func theHelloNamesTheHost() throws {
         #expect(tls(hello("API.test")) == .wants(try authority("api.test:443")))
-        // As some programs have it.
+        // As some programs send it.
         #expect(tls(hello("api.test:443")) == .wants(try authority("api.test:443")))
         #expect(tls(hello("192.0.2.1")) == .wants(try authority("192.0.2.1:443")))
         #expect(tls(hello("2001:db8::1")) == .wants(try authority("[2001:db8::1]:443")))
@@ -78,7 +78,7 @@ import Testing
         #expect(said.contains(words), "\(said)")
     }
 
-    /// What the proxy is sent in the place of the head.
+    /// What the proxy is sent instead of the head.
     @Test func theRequestForTheProxy() throws {
         func sent(_ text: String) throws -> String {
             var opening = Opening(at: place(80), isTLS: false)

@@ -8,7 +8,7 @@ import Testing
             ("0::/system.slice/ci.service\n", "ci.service"),
             ("0::/system.slice/system-getty.slice/getty@tty1.service\n", "getty@tty1.service"),
             ("0::/user.slice/user-1000.slice/session-3.scope\n", "session-3.scope"),
-            // A user's manager can't give its services the name of one of the system's.
+            // A user's manager can't give its services the name of a system service.
             ("0::/user.slice/user-1000.slice/user@1000.service/app.slice/ci.service\n", "user@1000.service"),
             ("0::/system.slice/ci.service/payload/ci2.service\n", "ci.service"),
             ("0::/system.slice/_cgroup.service\n", "cgroup.service"),

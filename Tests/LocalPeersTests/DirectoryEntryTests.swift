@@ -4,7 +4,7 @@ import Testing
 @testable import PinproxyLocalPeers
 
 @Suite struct DirectoryEntryTests {
-    /// The last entry that the kernel wrote may end where the process's memory does, long before the structure would.
+    /// The kernel's last entry may end with the process's memory, long before the structure would.
     @Test func aNameIsReadNoFurtherThanToItsEnd() throws {
         let page = Int(sysconf(CInt(_SC_PAGESIZE)))
         let memory = try #require(mmap(nil, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))

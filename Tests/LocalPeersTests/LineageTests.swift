@@ -4,7 +4,7 @@ import Testing
 @testable import PinproxyLocalPeers
 
 @Suite struct LineageTests {
-    /// Of a socket of this process, which a child has too.
+    /// Passes a socket of this process, which children inherit, and its inode.
     private func withSocket(_ body: (CInt, UInt64) throws -> Void) throws {
         let raw = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
         defer { close(raw) }
@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    /// The one that looks has closed it.
+    /// This process has closed its own copy.
     @Test func aSocketOfADescendant() throws {
         try withSocket { raw, inode in
             let child = Process()
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    /// The first process of the system holds what it likes, and descends from nobody here.
+    /// Process 1 is not a descendant of this process.
     @Test func othersAreNotOfTheFamily() throws {
         #expect(Lineage.descendants(of: getpid())?.contains(1) == false)
         #expect(Lineage.descendants(of: Int32.max) == nil)

@@ -30,7 +30,7 @@ import Testing
         for count in 0..<maps.utf8.count { _ = MappedFiles.replaced(in: String(maps.prefix(count))) }
     }
 
-    /// A library that this process has loaded, replaced as dpkg does it.
+    /// A library loaded by this process, replaced as dpkg replaces it.
     @Test func aLibraryOfThisProcessIsFound() throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
             "pinproxy-mapped-\(UUID().uuidString)")

@@ -44,7 +44,7 @@ import Testing
         #expect(found == LocalSocket(user: geteuid(), inode: inode(connection.client.raw)))
     }
 
-    /// A program whose sockets are all of IPv6 connects to IPv4 by a mapped address.
+    /// A program with IPv6 sockets only connects to IPv4 through mapped addresses.
     @Test func knowsMappedAddresses() throws {
         let listener = try listen()
         let port = try #require(Socket.localAddress(listener.raw)).port
@@ -67,7 +67,7 @@ import Testing
         #expect(try SocketTable().peer(of: accepted.raw, from: peer)?.inode == inode(client.raw))
     }
 
-    /// The kernel says of a closed socket that it is root's, and tells of the listener where there is no connection.
+    /// The kernel reports a closed socket as root's, and the listener where there is no connection.
     @Test func knowsNobodyWhoHasClosed() throws {
         let table = try SocketTable()
         let listener = try listen()
@@ -80,17 +80,17 @@ import Testing
             accepted = Descriptor(owning: dup(connection.accepted.raw))
         }
         #expect(table.peer(of: accepted.raw, from: source) == nil)
-        // From another port than it came from: as if the kernel had been asked too late.
+        // From another port than it came from, as if the kernel had been asked too late.
         let other = try connect(to: listener)
         #expect(
             table.peer(of: other.accepted.raw, from: SocketAddress(ip: address.ip, port: other.source.port ^ 1)) == nil)
     }
 
-    /// A client resets its connection, and another takes its port: what the first has sent is not the second's.
+    /// A client resets its connection, and another takes its port: the first one's data isn't the second's.
     @Test func isNotMisledByAPortThatIsUsedAgain() throws {
         let table = try SocketTable()
         let listener = try listen()
-        // Of an address whose ports nobody else is given: the system gives clients those of 127.0.0.1.
+        // The system assigns clients ports on 127.0.0.1, so nobody else gets this address's ports.
         let first = try connect(to: listener, from: SocketAddress(ip: #require(IPAddress("127.77.0.1")), port: 0))
         let source = first.source
         var now = linger(l_onoff: 1, l_linger: 0)
@@ -105,7 +105,7 @@ import Testing
 
     private func shutdownAndClose(_ connection: consuming Connection) {}
 
-    /// From an address of one's own.
+    /// Connects from the given address.
     private func connect(to listener: borrowing Descriptor, from source: SocketAddress) throws -> Connection {
         let address = try #require(Socket.localAddress(listener.raw))
         let client = Descriptor(owning: socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0))
@@ -149,8 +149,8 @@ import Testing
 
     // MARK: Processes
 
-    /// Another test's child holds all that this process does, between its fork and its exec: it is looked for again
-    /// then.
+    /// Between fork and exec, another test's child holds everything that this process does: the search is then
+    /// repeated.
     private func holders(_ descriptor: CInt, count: Int) -> [LocalProcess] {
         var found: [LocalProcess] = []
         for _ in 0..<1000 {
@@ -163,7 +163,7 @@ import Testing
     @Test func findsTheProcess() throws {
         let listener = try listen()
         let connection = try connect(to: listener)
-        // Twice, as a program that has duplicated it.
+        // Twice, as in a program that has duplicated it.
         let copy = Descriptor(owning: dup(connection.client.raw))
         let found = holders(copy.raw, count: 1)
         #expect(found.map(\.id) == [getpid()])
@@ -177,7 +177,7 @@ import Testing
     }
 
     /// The search of a user's descriptors stops at a limit, whether the process is traceable or not. One case at a
-    /// time: the limit is the user's.
+    /// time, since the limit is per user.
     @Test(.enabled(if: geteuid() == 0, "needs root, to be another user"), .serialized, arguments: [true, false])
     func looksAtNoMoreThanALimitOfOneUsers(isTraceable: Bool) throws {
         let program = """
@@ -205,7 +205,7 @@ import Testing
         let whole = ProcessTable.holders(of: Set(inodes))
         #expect(Set(whole.processes.keys) == Set(inodes) && whole.overlooked.isEmpty)
         let part = ProcessTable.holders(of: Set(inodes), limit: 100)
-        // Other users of this machine may have as many.
+        // Other users of this machine may have just as many.
         #expect(Set(part.processes.keys) == [inodes[0]] && part.overlooked.contains(65533))
     }
 

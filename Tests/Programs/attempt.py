@@ -10,9 +10,9 @@ import time
 AS_PERSON = ["setpriv", "--reuid", "person", "--regid", "person", "--init-groups"]
 HOME = "/home/person"
 LIMIT = 60
-# A program that stays has that long to show what it has got.
+# Seconds that a program that keeps running has to show its result.
 STAYS = 25
-# In process and mount namespaces that end with it: a home, a temporary and a runtime directory of its own.
+# In process and mount namespaces that end with it, with a private home, temporary and runtime directory.
 ENTER = """
 set -e
 mount --bind "$1/home" /home/person
@@ -98,7 +98,7 @@ class Attempt:
             try:
                 return self.wait(process, before)
             finally:
-                # With the first process of its namespace all others end, wherever they are.
+                # All other processes of its namespace end with the first, wherever they are.
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()

@@ -21,7 +21,7 @@ class Origin:
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
-            # Of a client that says nothing.
+            # For a client that sends nothing.
             timeout = 60
 
             def respond(self):
@@ -75,7 +75,7 @@ class Origin:
 
     def find(self, target):
         path, _, query = target.partition("?")
-        # As hg asks, with other parameters behind it.
+        # As hg requests it, with other parameters after it.
         for name in [target.partition("&")[0], path]:
             if name in self.files:
                 kind = contents.TYPES.get(pathlib.Path(path).suffix)

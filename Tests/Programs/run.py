@@ -35,7 +35,7 @@ ENVIRONMENT = {
     "LC_ALL": "C.UTF-8",
     "DEBIAN_FRONTEND": "noninteractive",
 }
-# Those that are there are left as they are: nothing is asked of a registry.
+# Existing ones are kept: no registry is asked.
 FROM_PYPI = """
 set -e
 [ -e /opt/pypi/bin/pip ] || python3 -m venv /opt/pypi

@@ -5,9 +5,9 @@ import Testing
 
 @testable import PinproxyReachability
 
-/// A monitor on a loop of its own in a network namespace, and what it has told.
+/// Runs a monitor on its own loop in a network namespace, and collects what it reports.
 final class FollowedNetwork: Sendable {
-    /// In the place of name servers. A name that isn't there doesn't exist.
+    /// Replaces name servers. An unlisted name doesn't exist.
     final class Names: Sendable {
         let answers: Mutex<[String: NetworkMonitor.LookUpResult]>
         let asked = Mutex(0)
@@ -33,7 +33,7 @@ final class FollowedNetwork: Sendable {
     private let handle: EventLoop.Handle
     private let monitor: LoopBound<NetworkMonitor>
 
-    /// Starts it. The first status is among the changes.
+    /// Starts the monitor. The first status counts as a change.
     init(
         _ targets: [ReachabilityTarget] = [.any], in namespace: NetworkNamespace, sysfs: String = "/nonexistent",
         names: Names = Names()
@@ -77,13 +77,13 @@ final class FollowedNetwork: Sendable {
         handle.post { work(monitor.value(on: $0)) }
     }
 
-    /// The oldest change that wasn't taken yet, awaited.
+    /// Waits for the oldest change that wasn't taken yet.
     func next(_ location: SourceLocation = #_sourceLocation) throws -> ReachabilityChange {
         try #require(told.someCame.wait(timeout: .now() + 30) == .success, "no change came", sourceLocation: location)
         return told.changes.withLock { $0.removeFirst() }
     }
 
-    /// Awaits changes until one leads to a status as that one, and returns all of them.
+    /// Waits until a change satisfies `isLast`, and returns all changes up to that one.
     func changes(
         until isLast: (ReachabilityStatus) -> Bool, _ location: SourceLocation = #_sourceLocation
     ) throws -> [ReachabilityChange] {
@@ -92,13 +92,13 @@ final class FollowedNetwork: Sendable {
         return changes
     }
 
-    /// What was told and not taken.
+    /// Changes that were reported and not taken.
     var left: [ReachabilityChange] { told.changes.withLock { $0 } }
 }
 
 extension NetworkNamespace {
-    /// `up0` with the given number is a link to elsewhere: a pair of interfaces, both of them up. Returns when they
-    /// carry, which the kernel says a moment later.
+    /// Adds the uplink `up0`, with the given number: a pair of interfaces, both up. Returns once it has a carrier,
+    /// which takes the kernel a moment.
     func addUplink(_ number: Int = 0) throws {
         try ip(batch: [
             "link add up\(number) type veth peer name far\(number)", "link set far\(number) up",

@@ -8,7 +8,7 @@ import Testing
         RecordedMessages.vethLink, RecordedMessages.addressDump, RecordedMessages.route4, RecordedMessages.route6,
     ]
 
-    /// Hands the bytes over as the socket does, aligned, and with nothing readable after them.
+    /// Passes the bytes as the socket does: aligned, and with nothing readable after them.
     private func parse(_ bytes: [UInt8]) throws -> [NetlinkMessage] {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 4)
         defer { buffer.deallocate() }
@@ -39,7 +39,7 @@ import Testing
         }
         #expect(addresses.map(\.link) == [1, 3, 1, 2, 3, 3])
         #expect(addresses.map(\.isIPv6) == [false, false, true, true, true, true])
-        // Loopback's are of scope host, link-local ones of scope link.
+        // Loopback's addresses have scope host, link-local ones scope link.
         #expect(addresses.map(\.isUsable) == [false, true, false, false, true, false])
     }
 
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test func readsAnErrorAndTheEndOfADump() throws {
-        // NLMSG_ERROR with −101 (ENETUNREACH) and the header of what was asked; NLMSG_DONE with NLM_F_DUMP_INTR.
+        // NLMSG_ERROR with −101 (ENETUNREACH) and the request's header; NLMSG_DONE with NLM_F_DUMP_INTR.
         let error: [UInt8] =
             [36, 0, 0, 0, 2, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0x9B, 0xFF, 0xFF, 0xFF]
             + [UInt8](repeating: 0, count: 16)
@@ -89,10 +89,10 @@ import Testing
         }
     }
 
-    /// The length of the message says that it ends within an attribute, at every place.
+    /// The message's length falsely ends within an attribute, at every place.
     @Test(arguments: recordings) func anAttributeDoesNotReachBeyondItsMessage(_ recording: [UInt8]) throws {
         let length = Int(recording[0]) | Int(recording[1]) << 8
-        // Where each attribute ends, with the padding after it and without.
+        // Where each attribute ends, with and without the padding after it.
         var ends: Set<Int> = []
         var next = 16 + (recording[4] == 16 ? 16 : recording[4] == 20 ? 8 : 12)
         ends.insert(next)
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    /// No byte makes the parser read what isn't there (under the address sanitizer) or trap.
+    /// No byte makes the parser read beyond its input (under the address sanitizer) or trap.
     @Test(arguments: recordings) func anyByteMayBeWrong(_ recording: [UInt8]) {
         for index in recording.indices.prefix(400) {
             for value: UInt8 in [0, 1, 3, 0x7F, 0xFF] {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PinproxyReachability
 
-/// Against the kernel: each test has a network of its own, which `ip` changes.
+/// Against the kernel: each test has its own network, which `ip` changes.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, NetworkNamespace.why))
 struct NetworkMonitorTests {
     private func texts(_ change: ReachabilityChange) -> String {
@@ -39,7 +39,7 @@ struct NetworkMonitorTests {
         #expect(network.left.isEmpty)
     }
 
-    /// By the other end, so that the carrier goes, and by this one.
+    /// By the other end, so that the carrier is lost, and by this one.
     @Test(arguments: ["far0", "up0"]) func linksGoDownAndUp(_ end: String) throws {
         let namespace = try NetworkNamespace()
         try namespace.addUplink()
@@ -48,7 +48,7 @@ struct NetworkMonitorTests {
         #expect(try network.next().to.isReachable)
         try namespace.ip("link set \(end) down")
         #expect(try network.next().to == .notReachable(.noLink))
-        // The kernel forgets the routes of a link that is set down.
+        // The kernel drops the routes of a link that is set down.
         try namespace.ip(batch: ["link set \(end) up", "route replace default via 192.0.2.1"])
         #expect(try network.next().to.isReachable)
     }
@@ -58,7 +58,7 @@ struct NetworkMonitorTests {
         try namespace.addUplink()
         let network = try FollowedNetwork(in: namespace)
         _ = try network.next()
-        // With duplicate address detection, before whose end the address can't be sent from.
+        // Duplicate address detection: the address can't be sent from until it ends.
         try namespace.ip(batch: ["address add 2001:db8:0:1::7/64 dev up0", "route add default via 2001:db8:0:1::1"])
         #expect(
             try texts(network.next())
@@ -82,7 +82,7 @@ struct NetworkMonitorTests {
         #expect(change.to.path?.source == "198.51.100.7")
     }
 
-    /// This kernel may have neither kind of link: their marks are laid beside a wired one's name.
+    /// This kernel may have neither kind of link, so their marks are put beside a wired link's name.
     @Test func wirelessAndCellularLinksAreToldByTheirMarks() throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("sysfs-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -153,7 +153,7 @@ struct NetworkMonitorTests {
             try namespace.ip("route del \(type) 203.0.113.5/32")
             #expect(try network.next().to.isReachable)
         }
-        // By rule instead of by table.
+        // By a rule instead of a table.
         try namespace.ip("rule add to 203.0.113.5 prohibit")
         #expect(try network.next().to == .notReachable(.forbidden("prohibit")))
         #expect(network.left.isEmpty)
@@ -171,13 +171,13 @@ struct NetworkMonitorTests {
                 "api.test: unknown → via-wired (up0, route via 192.0.2.1 from 192.0.2.7)",
                 "gone.test: unknown → not-reachable (–, gone.test: no such host)",
             ])
-        // The answer changes with the network: another address is added, and names are looked up again by that alone.
+        // The answer changes with the network: another address is added, which alone causes a new look-up.
         names.answers.withLock { $0["api.test"] = .found([IPAddress("198.51.100.5")].compactMap { $0 }) }
         try namespace.ip("address add 192.0.2.8/24 dev up0")
         #expect(try texts(network.next()) == "api.test: via-wired → not-reachable (–, no route)")
         try namespace.ip("route add 198.51.100.0/24 via 192.0.2.1")
         #expect(try network.next().to.isReachable)
-        // Name servers that don't answer change nothing.
+        // Silent name servers change nothing.
         names.answers.withLock { $0["api.test"] = .failed }
         names.answers.withLock { $0["gone.test"] = .found([IPAddress("127.0.0.1")].compactMap { $0 }) }
         network.perform { $0.lookUpNames() }
@@ -202,14 +202,14 @@ struct NetworkMonitorTests {
         var flaps: [String] = []
         for _ in 0..<1000 { flaps += ["link set up0 down", "link set up0 up", "route replace default via 192.0.2.1"] }
         let began = ContinuousClock.now
-        // The last route tells the end from all that was there in between.
+        // The last route distinguishes the end from everything in between.
         try namespace.ip(batch: flaps + ["route replace default via 192.0.2.254"])
         let duration = ContinuousClock.now - began
         let changes = try network.changes { $0.path?.gateway == "192.0.2.254" }
-        // Each has held for 200 ms, and no two that follow each other are alike.
+        // Each status lasted 200 ms, and no two consecutive ones are the same.
         #expect(changes.count <= 1 + Int(duration / .milliseconds(200)))
         for (one, next) in zip(changes, changes.dropFirst()) {
-            // The reason may have become another one meanwhile, which is no change.
+            // The reason may have changed meanwhile, which is not a change.
             #expect(one.to.covers(next.from))
             #expect(!one.to.covers(next.to))
         }
@@ -218,7 +218,7 @@ struct NetworkMonitorTests {
         #expect(network.left.isEmpty)
     }
 
-    /// While the monitor's loop stands still the kernel drops news (ENOBUFS).
+    /// While the monitor's loop is blocked, the kernel drops messages (ENOBUFS).
     @Test func lostNewsAreNoHarm() throws {
         let namespace = try NetworkNamespace()
         try namespace.addUplink()

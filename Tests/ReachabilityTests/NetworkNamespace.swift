@@ -2,10 +2,10 @@ import Foundation
 import Synchronization
 import Testing
 
-/// A network of its own for a test, with nothing in it but a loopback that is down. It lives as long as this object,
-/// and nothing has to be cleaned up after it, not even if the test process is killed.
+/// A private network for a test, with nothing in it but a loopback that is down. It lives as long as this object and
+/// needs no clean-up, even if the test process is killed.
 final class NetworkNamespace: Sendable {
-    /// Whether this process may make one.
+    /// Whether this process may make a namespace.
     static let isAvailable: Bool = (try? NetworkNamespace()) != nil
     static let why: Comment = "needs root (or CAP_SYS_ADMIN) and ip(8) to make network namespaces"
 
@@ -13,7 +13,7 @@ final class NetworkNamespace: Sendable {
         let description: String
     }
 
-    /// One thread is in the namespace, and so is whatever it starts.
+    /// One thread is in the namespace, and so is everything that it starts.
     private final class Work: Sendable {
         let pending = Mutex<[@Sendable () -> Void]>([])
         let isOver = Mutex(false)
@@ -50,8 +50,8 @@ final class NetworkNamespace: Sendable {
         work.isThere.signal()
     }
 
-    /// Does something on the thread that is in the namespace, and waits for it. Threads and programs that are started
-    /// there are in the namespace too.
+    /// Runs work on the thread in the namespace, and waits for it. Threads and programs started there are in the
+    /// namespace too.
     @discardableResult
     func perform<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) throws -> Value {
         let result = Mutex<Result<Value, any Error>?>(nil)
@@ -77,14 +77,14 @@ final class NetworkNamespace: Sendable {
     /// Runs `ip` with these arguments, separated by spaces.
     func ip(_ arguments: String) throws { try ip(batch: [arguments]) }
 
-    /// Runs `ip` once for many commands, as fast as it can.
+    /// Runs `ip` once for many commands, as fast as possible.
     func ip(batch commands: [String]) throws {
         let text = commands.joined(separator: "\n") + "\n"
         let (status, errors) = try perform { try Self.runIP(input: text) }
         guard status == 0 else { throw Failure(description: "ip: \(commands.first ?? "") …: \(errors)") }
     }
 
-    /// Not Foundation's Process, which wants sockets that a namespace without loopback doesn't give.
+    /// Not Foundation's Process, which needs sockets that a namespace without loopback doesn't have.
     private static func runIP(input: String) throws -> (status: CInt, errors: String) {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
@@ -117,7 +117,7 @@ final class NetworkNamespace: Sendable {
         return descriptor
     }
 
-    /// unshare(2), which Swift's Glibc module leaves out: the calling thread gets a network of its own.
+    /// unshare(2), which Swift's Glibc module leaves out: moves the calling thread into a new network.
     private static func leave() throws {
         typealias Unshare = @convention(c) (CInt) -> CInt
         guard let symbol = dlsym(nil, "unshare") else { throw Failure(description: "no unshare(2)") }

@@ -14,7 +14,7 @@ import Testing
 
     private func ip(_ text: String) throws -> IPAddress { try #require(IPAddress(text)) }
 
-    /// eth0 is up and has an IPv4 address; each test adds what it is about.
+    /// eth0 is up and has an IPv4 address; each test adds what it needs.
     private func wired() -> NetworkState {
         var state = NetworkState()
         state.links = [
@@ -58,7 +58,7 @@ import Testing
         #expect(state.machine == .reachable([eth0("fe80::1", "2001:db8:1:2::/64")]))
     }
 
-    /// A connection might take it, and nobody could say that it didn't.
+    /// A connection might use it, and nobody could rule that out.
     @Test func whatMayBeCellularIs() {
         var state = wired()
         state.routes[Self.internet4] = route(2, via: "192.0.2.1", from: "192.0.2.7")
@@ -105,7 +105,7 @@ import Testing
         #expect(state.status(of: [address]) == .notReachable(.linkDown("eth0")))
     }
 
-    /// fib_errors of the kernel for IPv4, types for whoever has them.
+    /// The kernel reports a forbidding route as an error (IPv4, fib_errors) or by its type.
     @Test func aRouteMayForbid() throws {
         let address = try ip("203.0.113.5")
         for (answer, type) in [
@@ -137,7 +137,7 @@ import Testing
         #expect("\(state.status(of: [own]))" == "via-loopback")
     }
 
-    /// The kernel has a default route by router advertisement before duplicate address detection is over.
+    /// The kernel installs the router's default route before duplicate address detection ends.
     @Test func aLinkLocalSourceDoesNotReachBeyondTheLink() throws {
         var state = wired()
         let (far, near) = (try ip("2001:db8::1"), try ip("fe80::1"))
@@ -164,7 +164,7 @@ import Testing
         state.routes[address] = route(5, from: "192.0.2.9")
         #expect(state.linksUsed() == [5, 3])
         #expect(state.status(of: [address]).isReachableViaWWAN)
-        // Links that are below each other end nowhere.
+        // Links that are below each other have no end.
         state.links[3] = LinkRecord(index: 3, name: "wwan0", hardwareType: 1, flags: Self.up, kind: "vlan", lower: 5)
         #expect(state.linksUsed() == [5, 3])
         #expect(state.status(of: [address]).isReachable)

@@ -2,7 +2,7 @@ import PinproxyReachability
 import Synchronization
 import Testing
 
-/// The library's face, as a program sees it.
+/// The library's API, as a program uses it.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, NetworkNamespace.why))
 struct ReachabilityMonitorTests {
     @Test(.timeLimit(.minutes(5))) func tellsByClosureSequenceAndValue() async throws {
@@ -16,7 +16,7 @@ struct ReachabilityMonitorTests {
         try namespace.addUplink()
         try namespace.ip(batch: ["address add 192.0.2.7/24 dev up0", "route add default via 192.0.2.1"])
         let change = try #require(await changes.next())
-        // The reason changes as the uplink comes, and is no change of its own.
+        // The reason changes as the uplink appears, which alone isn't reported.
         #expect({ if case .notReachable = change.from { true } else { false } }(), "\(change.from)")
         #expect(change.to.path?.link.kind == .wired)
         #expect(monitor.status == change.to)

@@ -1,4 +1,4 @@
-/// What Linux 6.18 answered, sequence 7.
+/// Answers of Linux 6.18, with sequence 7.
 enum RecordedMessages {
     /// `ip link show v0`: a veth of index 3 that is up, with v1 of index 2 as its other end.
     static let vethLink = bytes(

@@ -60,7 +60,7 @@ import Testing
         #expect(filter.current == .notReachable(.noDefaultRoute))
     }
 
-    /// Requests are refused without a network, also on a machine that never had a way to the internet.
+    /// Requests are refused without a network, even on a machine that never had a path to the internet.
     @Test func thatNothingCanBeReachedAnyMoreHasToHold() {
         for isolation in [UnreachableReason.noLink, .noAddress] {
             var filter = StatusFilter(current: .notReachable(.noDefaultRoute))
@@ -70,7 +70,7 @@ import Testing
             #expect(filter.observed(.notReachable(isolation), at: at(300)) == .unsettled(until: at(500)))
             #expect(filter.observed(.notReachable(isolation), at: at(500)) == .refined)
             #expect(filter.current == .notReachable(isolation))
-            // From there to another reason, and back to a network, nothing is lost by going on at once.
+            // Changing from there to another reason, or back to a network, loses nothing if it is immediate.
             #expect(
                 filter.observed(.notReachable(isolation == .noLink ? .noAddress : .noLink), at: at(501)) == .refined)
             #expect(filter.observed(.notReachable(.noDefaultRoute), at: at(502)) == .refined)

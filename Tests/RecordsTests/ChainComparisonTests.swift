@@ -5,7 +5,7 @@ import Testing
 
 @testable import PinproxyRecords
 
-/// What differs between two chains, in words: each row of docs/incidents.md.
+/// The differences between two chains as text: each row of docs/incidents.md.
 @Suite struct ChainComparisonTests {
     private let authority: IncidentChains
     private let matched: [Certificate]
@@ -53,11 +53,11 @@ import Testing
         let rotated = compare(try authority.chain("api.test"), isVerified: false)
         #expect(rotated.kind != .rotation && !rotated.headline.contains("rotation"), "\(rotated)")
         for found in [renewed, rotated] { #expect(found.kind == .unverified, "\(found)") }
-        // Nor is one for another name, whoever signed it.
+        // Nor is a chain for another name, regardless of its signer.
         #expect(compare(try authority.chain("www.test") { $0.keyPair = key }, with: before).kind == .otherName)
     }
 
-    /// The pins have changed only where they are what refused it.
+    /// The headline speaks of a change only if the pins caused the refusal.
     @Test func theSameCertificateIsRefusedForOtherCausesToo() throws {
         let found = compare(matched, fault: .trust)
         #expect(found.kind == .otherCause && !found.headline.contains("changed"), "\(found)")
@@ -68,7 +68,7 @@ import Testing
         #expect(found.kind == .unproven && found.headline.contains("may be a copy"), "\(found)")
     }
 
-    /// The issuer's name is copied, and its key is not.
+    /// The issuer's name is copied, but not its key.
     @Test func anIssuersNameProvesNothing() throws {
         let found = compare(try IncidentChains().chain("api.test"))
         #expect(found.kind == .otherIssuer, "\(found)")
@@ -100,7 +100,7 @@ import Testing
     @Test func aSelfSignedCertificateVouchesForItself() throws {
         let held = try HeldCertificate.selfSigned(.leaf("api.test"))
         #expect(compare([try Certificate(der: held.der)]).kind == .selfSigned)
-        // Even where nothing matched yet.
+        // Even if nothing has matched yet.
         #expect(compare([try Certificate(der: held.der)], with: []).kind == .selfSigned)
     }
 
@@ -115,7 +115,7 @@ import Testing
         let found = compare(try IncidentChains("Other").chain("www.other.test"))
         #expect(found.kind == .otherName)
         #expect(found.headline.contains("www.other.test") && found.headline.contains("api.test"))
-        // Of the same issuer too: it is no rotation.
+        // Not even from the same issuer is it a rotation.
         #expect(compare(try authority.chain("www.other.test")).kind == .otherName)
     }
 

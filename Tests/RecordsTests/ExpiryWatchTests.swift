@@ -6,7 +6,7 @@ import Testing
 
 @testable import PinproxyRecords
 
-/// What ends soon, by a clock that the test sets.
+/// What expires soon, by a clock that the test sets.
 @Suite final class ExpiryWatchTests {
     private static let now = CertificateTemplate.now
     private static let day: Int64 = 86_400
@@ -44,7 +44,7 @@ import Testing
         return held
     }
 
-    /// The clock stands at the beginning of 2030-01-01.
+    /// The clock is at the beginning of 2030-01-01.
     @Test(
         arguments: [
             ("2030-02-01", nil), ("2030-01-31", 30), ("2030-01-11", 10), ("2030-01-02", 1), ("2030-01-01", 0),

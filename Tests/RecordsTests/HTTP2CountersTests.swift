@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinproxyRecords
 
-/// What peers of HTTP/2 connections did, as counts with bounded labels.
+/// What peers of HTTP/2 connections did, counted with a limited set of labels.
 @Suite struct HTTP2CountersTests {
     @Test func eachKindOfFloodHasACountOfClientsAndOriginsApart() {
         var counters = WorkerCounters()

@@ -8,7 +8,7 @@ import Testing
 @testable import PinproxySecurity
 @testable import PinproxySession
 
-/// Chains and sightings of hosts, without anything on the wire.
+/// Chains and sightings of hosts, without a network.
 struct IncidentChains {
     static let now = CertificateTemplate.now
     let root: HeldCertificate

@@ -6,7 +6,7 @@ import Testing
 @testable import PinproxyRecords
 @testable import PinproxySession
 
-/// How incidents are counted, bounded and ended.
+/// How incidents are counted, limited and closed.
 @Suite struct IncidentHistoryTests {
     private let authority: IncidentChains
     private let now = IncidentChains.now
@@ -28,7 +28,7 @@ import Testing
         #expect(incident.addresses[0].resolver == "hosts file")
         #expect(incident.askers.map(\.program) == ["/usr/bin/curl"] && incident.askers[0].user == "build")
         #expect(incident.tlsVersion == "TLS 1.3" && incident.cipher == "TLS_AES_128_GCM_SHA256")
-        // The same chain of another host, and another chain.
+        // The same chain from another host, and another chain.
         #expect(history.record(try IncidentChains.sighting(chain, of: "b.test"), at: now).news == .opened)
         #expect(history.record(try IncidentChains.sighting(try authority.chain("api.test")), at: now).news == .opened)
         #expect(history.incidents.count == 3)
@@ -55,7 +55,7 @@ import Testing
         #expect(history.open.map(\.id) == [id])
     }
 
-    /// `enforcement: report` became `enforce`: programs fail that had not.
+    /// `enforcement: report` became `enforce`: programs fail that didn't before.
     @Test func whatWasOnlyReportedAndIsRefusedOpensAgain() throws {
         let chain = try authority.chain("api.test")
         var history = IncidentHistory()
@@ -65,7 +65,7 @@ import Testing
         #expect(history.record(reported, at: now).news == nil && history.open.isEmpty)
         #expect(history.record(try IncidentChains.sighting(chain), at: now).news == .enforced)
         #expect(history.open.map(\.id) == [id])
-        // Said as well if it was open.
+        // Reported even if it was already open.
         _ = history.record(try IncidentChains.sighting(chain, of: "b.test", isReported: true), at: now)
         #expect(history.record(try IncidentChains.sighting(chain, of: "b.test"), at: now).news == .enforced)
         #expect(history.record(try IncidentChains.sighting(chain, of: "b.test"), at: now).news == nil)
@@ -83,7 +83,7 @@ import Testing
         #expect(incident.unproven && incident.kind == .trust)
     }
 
-    /// A host with more addresses than are kept: the first further one is news, and the rest is known by then.
+    /// A host with more addresses than the list holds: the first further one reopens the incident, later ones don't.
     @Test func anAcknowledgementHoldsForAllFurtherAddresses() throws {
         let chain = try authority.chain("api.test")
         var history = IncidentHistory()
@@ -99,7 +99,7 @@ import Testing
         #expect(history.open.isEmpty)
     }
 
-    /// A chain that began to verify, or no longer does.
+    /// A chain that starts or stops verifying.
     @Test func theChainIsTheOneThatWasJudgedLast() throws {
         let chain = try authority.chain("api.test")
         let verified = try authority.verified(chain)
@@ -133,7 +133,7 @@ import Testing
         #expect(incident.refused == Incident.longestList + 3)
     }
 
-    /// A hostile origin shows another chain with each connection.
+    /// A hostile origin presents another chain on each connection.
     @Test func aHostsFurtherChainsShareAnIncident() throws {
         var history = IncidentHistory()
         for number in 1...IncidentHistory.chainsPerHost {
@@ -148,12 +148,12 @@ import Testing
             #expect(history.record(try IncidentChains.sighting(last), at: now).id == merged.id)
         }
         #expect(history.incidents.count == IncidentHistory.chainsPerHost + 1)
-        // Acknowledged, it opens for another chain, and not for the one that it was for last.
+        // Once acknowledged, the incident reopens for another chain, but not for the last one.
         _ = history.acknowledge(merged.id, by: "root", at: now)
         #expect(history.record(try IncidentChains.sighting(last), at: now).news == nil)
         #expect(
             history.record(try IncidentChains.sighting(try authority.chain("api.test")), at: now).news == .reopened)
-        // Another host has room.
+        // Another host has its own limit.
         #expect(
             history.record(try IncidentChains.sighting(last, of: "b.test"), at: now).news == .opened)
     }
@@ -174,7 +174,7 @@ import Testing
         #expect(!history.incidents.values.contains { $0.host == "h1.test" } && history.incidents[more.id] != nil)
     }
 
-    /// Whatever happens to incidents, their number is kept beside them.
+    /// The number of open incidents is kept beside them, whatever happens to them.
     @Test func theNumberOfOpenOnesIsRight() throws {
         var history = IncidentHistory()
         let chains = try (0..<4).map { _ in try authority.chain("api.test") }
@@ -191,7 +191,7 @@ import Testing
         #expect(read == history && read.openCount == history.open.count)
     }
 
-    /// A wrong clock has written them, or somebody else.
+    /// Written by a wrong clock, or by another program.
     @Test func datesOfTheFutureBecomeThePresent() throws {
         let far: Int64 = 1 << 40
         var history = try JSONDecoder().decode(
@@ -261,7 +261,7 @@ import Testing
         #expect(long.chain.count == 10 && long.omitted == 4)
     }
 
-    /// Longer than all the chain may be: the leaf is what matters.
+    /// Longer than the whole chain may be: the leaf is what matters.
     @Test func aLongLeafIsKeptWhole() throws {
         let names = (0..<4000).map { "n\($0)-\(String(repeating: "x", count: 24)).api.test" }
         let chain = try authority.chain("api.test") { $0.dnsNames += names }
@@ -315,12 +315,12 @@ import Testing
                 try JSONDecoder().decode(IncidentHistory.self, from: try file(named: id) { $0["id"] = id })
             }
         }
-        // A chain that can't be read is none.
+        // An unreadable chain counts as empty.
         let broken = try JSONDecoder().decode(IncidentHistory.self, from: try file { $0["chain"] = ["not PEM"] })
         #expect(broken.list.first?.certificates.isEmpty == true)
     }
 
-    /// Any prefix of a file is refused, and none is a trap.
+    /// Every prefix of a file is refused without trapping.
     @Test func aFileThatBreaksOffIsRefused() throws {
         let whole = try file { _ in }
         for length in 0..<whole.count {

@@ -11,7 +11,7 @@ import Testing
 @testable import PinproxySecurity
 @testable import PinproxySession
 
-/// What is kept of incidents and of chains that matched, in files and over a restart.
+/// The incidents and matched chains that are kept in files and across a restart.
 @Suite final class IncidentLedgerTests {
     private let directory: String
     private let log = Recorder()
@@ -80,7 +80,7 @@ import Testing
         let (one, other) = (try authority.chain("api.test"), try authority.chain("api.test"))
         ledger.accepted(try verdict(one), of: "api.test", port: 443, at: now)
         #expect(ledger.matched["api.test", 443].first?.certificates == one)
-        // Nothing is written again for the same chain within a day.
+        // The same chain is not written again within a day.
         ledger.save(at: now)
         let path = "\(directory)/\(IncidentLedger.matchedFileName)"
         #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
@@ -107,7 +107,7 @@ import Testing
         #expect(ledger.incidents.open.map(\.id) == [id], "that was another chain")
         ledger.accepted(try verdict(one), of: "api.test", port: 443, at: now)
         #expect(ledger.incidents.open.isEmpty)
-        // The policy's acceptance is no one's consent: refused again, it is news.
+        // Acceptance by a policy is nobody's consent: a new refusal is news.
         _ = ledger.note(try IncidentChains.sighting(one), at: now + 1)
         #expect(ledger.incidents.open.map(\.id) == [id])
         #expect(log.events.suffix(3) == ["incident.open", "incident.acknowledged", "incident.open"])
@@ -115,7 +115,7 @@ import Testing
         #expect(ledger.incidents.open.isEmpty)
     }
 
-    /// A clock that was set for a moment makes nothing old.
+    /// A clock set wrong for a moment ages nothing.
     @Test func aClockThatJumpsForgetsNothing() throws {
         let ledger = ledger()
         _ = ledger.note(try IncidentChains.sighting(try authority.chain("api.test")), at: now)
@@ -129,7 +129,7 @@ import Testing
         #expect(self.ledger().incidents.incidents.count == 1 && log.events == ["incident.open"])
     }
 
-    /// The host's own acceptance doesn't explain who showed its chain without its key.
+    /// The host's own acceptance doesn't explain a server that presented its chain without the key.
     @Test func aCopiedChainStaysAnIncident() throws {
         let ledger = ledger()
         let chain = try authority.chain("api.test")

@@ -56,7 +56,7 @@ import Testing
         #expect(JournalMessageID.all["exchange"] == nil)
     }
 
-    /// A field that an event doesn't have would be shown as its bare name.
+    /// A variable for a field that the event doesn't have would be shown as its bare name.
     @Test func theCatalogNamesFieldsOfItsEvents() throws {
         let catalog = try String(contentsOfFile: Self.repository + "/systemd/pinproxy.catalog", encoding: .utf8)
         let sources = try ["Clients", "Daemon", "Records"].flatMap { room in
@@ -67,7 +67,7 @@ import Testing
         }
         for (event, id) in JournalMessageID.all {
             let entry = try #require(catalog.components(separatedBy: "-- ").first { $0.hasPrefix(id) })
-            // Who asked, and where an origin is, several events have from one place.
+            // Several events get the fields of client and origin from one place.
             let writers = sources.filter {
                 $0.contains("\"\(event)\"") || $0.contains("package var fields: Logger.Metadata")
             }

@@ -81,7 +81,7 @@ import Testing
         #expect(text == "1970-01-01T00:00:00.000Z warning config.error\n")
     }
 
-    /// A datagram that is too large is lost at once, and what comes after it says so.
+    /// A datagram that is too large is dropped at once, and the next one reports that.
     @Test func countsLinesThatCannotBeWritten() throws {
         var ends: [CInt] = [-1, -1]
         try #require(socketpair(AF_UNIX, CInt(SOCK_DGRAM.rawValue), 0, &ends) == 0)

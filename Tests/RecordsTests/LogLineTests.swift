@@ -5,7 +5,7 @@ import Testing
 
 @testable import PinproxyRecords
 
-/// The lines that programs and people read, byte for byte.
+/// The lines that programs and users read, byte for byte.
 @Suite struct LogLineTests {
     private func line(_ format: LogFormat, _ fill: (inout EventLineWriter) -> Void) -> String {
         var writer = EventLineWriter(format: format)
@@ -52,7 +52,7 @@ import Testing
         #expect(line(.journal) { $0.field("a", four) }.contains("PINPROXY_A=192.0.2.255:65535"))
     }
 
-    /// Plain bytes are written eight at a time: each byte, wherever it stands among them, comes out as it does alone.
+    /// Plain bytes are written eight at a time: each byte looks the same at every position as it does alone.
     @Test func whatNeedsAnEscapeIsFoundAnywhere() {
         func escaped(_ text: [UInt8]) -> [UInt8] {
             var line: [UInt8] = []
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    /// Lines longer than the room that is there, and values of which every byte takes six.
+    /// Lines longer than the buffer, and values with six bytes of output per byte of input.
     @Test func growsAsItMust() {
         var writer = EventLineWriter(format: .json, capacity: 1)
         for length in [0, 1, 100, 10_000] {
@@ -87,8 +87,8 @@ import Testing
         #expect(lines.last?.hasSuffix("\\u0001\\u0001\"}") == true)
     }
 
-    /// What a client puts into a path must not begin a line of its own, close its quotes, or reach
-    /// the terminal as a command.
+    /// What a client puts into a path must not begin another line, close its quotes, or reach the terminal as a
+    /// command.
     @Test(arguments: [
         ("a\nb", #"a\nb"#), ("\r\t", #"\r\t"#), ("\u{1B}[31m", #"\u001b[31m"#), ("\u{7F}", #"\u007f"#),
         ("\u{9B}31m", #"\u009b31m"#), ("\u{202E}abc", #"\u202eabc"#), ("\u{2028}", #"\u2028"#),

@@ -3,9 +3,9 @@ import Testing
 
 @testable import PinproxyRecords
 
-/// What waits for the log's writer, and what becomes of it if that takes its time.
+/// Lines queued for the log's writer, and what happens when the writer is slow.
 @Suite struct LogQueueTests {
-    /// A queue of which a test may ask in the midst of an expectation.
+    /// A queue that a test can use inside an expectation.
     private final class Bench {
         private var queue: LogQueue
 
@@ -30,14 +30,14 @@ import Testing
 
     @Test func wakesTheWriterOnlyIfItSleeps() {
         let queue = Bench(capacity: 100)
-        // It hasn't come yet: it will look by itself.
+        // The writer hasn't come yet: it will look without being woken.
         #expect(!queue.add("a\n"))
         #expect(queue.take().text == "a\n")
-        // It writes.
+        // The writer is busy.
         #expect(!queue.add("b\n"))
         #expect(queue.take().text == "b\n")
         #expect(queue.take().text == "")
-        // It sleeps.
+        // The writer sleeps.
         #expect(queue.add("c\n"))
         #expect(!queue.add("d\n"))
         #expect(queue.take().text == "c\nd\n")
@@ -52,17 +52,17 @@ import Testing
         _ = queue.add("1234567\n")
         _ = queue.add("a\nb\nc\n")
         #expect(queue.take() == ("1234567\n", 3))
-        // Room again: what was dropped is told once.
+        // There is space again: the number of dropped lines is reported once.
         _ = queue.add("12345\n")
         _ = queue.add("1234\n")
-        // This would fit; but then the gap would be before it and after it.
+        // This would fit, but would separate the gap into two.
         _ = queue.add("x\n")
         #expect(queue.take() == ("12345\n", 2))
         #expect(queue.take() == ("", 0))
     }
 }
 
-/// The writer's thread, with a pipe that is read or isn't.
+/// The writer's thread, with a pipe that is read or not.
 @Suite(.timeLimit(.minutes(5))) struct LogOutputTests {
     private static let linesOfAll = 2000
 
@@ -89,19 +89,19 @@ import Testing
         }
     }
 
-    /// Nobody reads: no writer waits, the end neither, and every line is accounted for when somebody reads on.
+    /// Without a reader no writer blocks, and neither does the end. Every line is accounted for when reading resumes.
     @Test func aStalledReaderIsToldWhatItMissed() throws {
         let pipe = Pipe()
         _ = fcntl(pipe.fileHandleForWriting.fileDescriptor, 1031, 4096)
         let output = try LogOutput(descriptor: pipe.fileHandleForWriting.fileDescriptor, format: .json, capacity: 8192)
         for number in 1...Self.linesOfAll * 5 { output.write(line(number, of: 1)[...], count: 1) }
         output.finish(within: 0)
-        // Now it reads on.
+        // Reading resumes.
         let reader = Thread.detached { try pipe.fileHandleForReading.readToEnd() ?? Data() }
         output.finish(within: 30)
         try pipe.fileHandleForWriting.close()
         let lines = String(decoding: try reader(), as: UTF8.self).split(separator: "\n")
-        // Every gap is where a line says so, and as wide.
+        // Every gap has a line that reports it, with the right count.
         var number = 0
         for line in lines {
             if line.contains("\"log.dropped\"") {
@@ -116,7 +116,7 @@ import Testing
         #expect(lines.contains { $0.contains("log.dropped") })
     }
 
-    /// Writing fails in the middle of a line, as on a full disk, and works again later: no line follows half of
+    /// Writing fails in the middle of a line, as on a full disk, and works again later: no line is appended to half of
     /// another.
     @Test func aLineAfterHalfALineStandsAlone() throws {
         var ends: [CInt] = [0, 0]
@@ -144,7 +144,7 @@ import Testing
         #expect(lines.contains { $0.contains("log.dropped") && $0.contains("\"lines\":1") }, "\(lines)")
     }
 
-    /// Whoever shares standard error may have made it non-blocking.
+    /// A process that shares standard error may have made it non-blocking.
     @Test func aDescriptorThatDoesNotBlockLosesNothing() throws {
         let pipe = Pipe()
         let descriptor = pipe.fileHandleForWriting.fileDescriptor
@@ -160,7 +160,7 @@ import Testing
 }
 
 extension Thread {
-    /// Runs `work` on a thread of its own; the result waits for it.
+    /// Runs `work` on a new thread; calling the result waits for it.
     fileprivate static func detached<Value: Sendable>(
         _ work: @escaping @Sendable () throws -> Value
     ) -> () throws -> Value {

@@ -1,4 +1,4 @@
-/// What protobuf's Python library (opentelemetry-proto 1.45) makes of the same requests, in hexadecimal.
+/// The same requests encoded by protobuf's Python library (opentelemetry-proto 1.45), in hexadecimal.
 enum OTLPExamples {
     /// A counter with two points.
     static let counter = """

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinproxyRecords
 
-/// Requests of OTLP, byte by byte as protobuf's own Python library writes them, and the buffer of events.
+/// OTLP requests, byte for byte as protobuf's own Python library writes them, and the buffer of events.
 @Suite struct OTLPTests {
     private static let resource = OTLPDocument.Resource(
         attributes: [OTLPAttribute("service.name", .string("pinproxy"))], version: "1.2.3")
@@ -65,7 +65,7 @@ import Testing
         #expect(long.count < 10_000)
     }
 
-    // MARK: Answers
+    // MARK: Responses
 
     private func fields(_ bytes: [UInt8]) -> (count: Int, isBroken: Bool) {
         var reader = ProtobufReader(bytes[...])
@@ -110,7 +110,7 @@ import Testing
         #expect(queue.dropped == 2)
         let big = queue.take()
         #expect(big.map { $0[0] } == [2, 3])
-        // What comes back is the oldest, and makes room first.
+        // Returned entries are the oldest, and are evicted first.
         for number in 12..<15 { queue.add(Array(repeating: UInt8(number), count: 100 << 10)) }
         #expect(queue.dropped == 3)
         queue.putBack(big)
@@ -124,7 +124,7 @@ import Testing
         #expect(queue.take() == [])
     }
 
-    /// What a handler gives to the collector's buffer.
+    /// The events that a handler adds to the collector's buffer.
     private func noted(isOpen: Bool = true, _ use: (Logger) -> Void) throws -> [String] {
         let pipe = Pipe()
         let output = try LogOutput(descriptor: pipe.fileHandleForWriting.fileDescriptor, format: .json)

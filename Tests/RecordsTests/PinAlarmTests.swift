@@ -6,7 +6,7 @@ import Testing
 
 @testable import PinproxyRecords
 
-/// What is kept and counted of failures of pins.
+/// How failed pins are recorded and counted.
 @Suite struct PinAlarmTests {
     /// A refusal.
     private func record(
@@ -29,7 +29,7 @@ import Testing
         for time in 2...301 as ClosedRange<Int64> { recent.note(record(isPinFailure: false), at: time) }
         #expect(recent.all.count == RecentEvents.capacity + 1)
         #expect(recent.all.filter(\.isPinFailure).map(\.number) == [1])
-        // Nor do they push the others out, and they have a bound.
+        // Nor do they evict the others, and their number is limited.
         for time in 302...601 as ClosedRange<Int64> { recent.note(record(isPinFailure: true), at: time) }
         #expect(recent.all.count == 2 * RecentEvents.capacity)
         #expect(recent.all.filter { !$0.isPinFailure }.map(\.number).max() == 301)
@@ -48,7 +48,7 @@ import Testing
         // Nor from a list.
         let shown = recent.all.sorted { $0.number > $1.number }.latest(10)
         #expect(shown.count == 10 && shown.last?.host == "once.test")
-        // As many hosts as there is room for: the oldest goes.
+        // Only so many hosts are kept: the oldest is evicted.
         for time in 400..<500 as Range<Int64> {
             recent.note(record(isPinFailure: true, host: "h\(time).test"), at: time)
         }
@@ -71,7 +71,7 @@ import Testing
         (1, 300, 100, 1), (80, 300, 100, 50), (80, 10, 100, 80), (300, 0, 100, 100), (0, 300, 100, 0), (1, 1, 0, 0),
     ])
     func theLatestAreChosenWithRoomForPins(pins: Int, others: Int, limit: Int, shown: Int) {
-        // The failures of pins came first: they are the last of the list.
+        // The pin failures came first, so they are last in the list.
         let events = (0..<(pins + others)).map { place in
             RecentEvent(
                 number: UInt64(1000 - place), worker: 0, time: Int64(1000 - place), kind: .refused, client: nil,
@@ -104,7 +104,7 @@ import Testing
         #expect(groups.map(\.latest.time) == [12, 11, 10, 9, 8, 7, 6, 5])
         #expect(groups.map(\.count) == [1, 1, 1, 1, 1, 1, 1, 5])
         #expect(groups.last?.first == 1)
-        // Those of an earlier version of the proxy say nothing of it.
+        // Those of an earlier version of the proxy don't have the field.
         let plain = recent.all.map { event in
             var event = event
             event.group = nil
@@ -132,10 +132,10 @@ import Testing
         for minute in 1...200 as ClosedRange<UInt64> {
             total += 1
             history.note(counters(missed: total))
-            // The 59 whole minutes before this one, and what this one has brought.
+            // The last 59 whole minutes, and the current one.
             #expect(missed(total + 5) == min(minute, 59) + 5)
         }
-        // What has stopped is forgotten an hour later.
+        // A failure that has stopped is forgotten after an hour.
         for _ in 1...59 { history.note(counters(missed: total)) }
         #expect(missed(total) == 0)
         #expect(history.lastHour(counters(missed: total), []).pinFailures.isEmpty)
@@ -149,7 +149,7 @@ import Testing
         let hour = HitHistory().lastHour(counters, ["(defaults)", "(others)"] + (2...149).map { "e\($0).test" })
         #expect(hour.pinFailures.count == LastHour.entryLimit)
         #expect(hour.pinFailures.prefix(2).map(\.missed) == [150, 149] && hour.pinFailures[1].entry == "e149.test")
-        // One that has no name yet.
+        // An entry that has no name yet.
         #expect(hour.pinFailures[0].entry == "(others)")
         #expect(hour.pinsMissed == 150 * 151 / 2 && hour.pinsReported == 900)
     }
@@ -168,7 +168,7 @@ import Testing
         "proxy_loop_detected",
     ]
 
-    /// Each error type that the sources write has a series from the start, and no other has.
+    /// Each error type in the sources has a series from the start, and no other has.
     @Test func everyErrorTypeIsKnownInAdvance() throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()

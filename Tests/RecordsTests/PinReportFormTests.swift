@@ -10,7 +10,7 @@ import Testing
 @testable import PinproxySecurity
 @testable import PinproxySession
 
-/// What a report says, and the request that carries it, without anything on the wire.
+/// The contents of a report, and the request that carries it, without a network.
 @Suite struct PinReportFormTests {
     private static let now = CertificateTemplate.now
     private static let fingerprint = "cert-sha256/" + String(repeating: "00", count: 32)
@@ -54,7 +54,7 @@ import Testing
         #expect((json?["validated-certificate-chain"] as? [String])?.count == 2)
     }
 
-    /// What passes, such as ports and processes, isn't the collector's.
+    /// Transient details, such as ports and processes, are not for the collector.
     @Test func theConnectionAndTheClientAreDescribed() throws {
         let pins = PinSet([try Pin(text: Self.wrong, for: .publicKey)])
         let address = SocketAddress(ip: try #require(IPAddress("192.0.2.1")), port: 443)
@@ -88,7 +88,7 @@ import Testing
         #expect(json?["include-subdomains"] as? Bool == subdomains)
     }
 
-    /// Pins that weren't held against the chain can't have failed it.
+    /// Pins that weren't compared with the chain can't have failed it.
     @Test func anExpiredEntryAndAnUntrustedChainAreNoPinFailures() throws {
         let pins = PinSet([try Pin(text: Self.wrong, for: .publicKey)])
         #expect(
@@ -102,7 +102,7 @@ import Testing
         let uri = try #require(try? ServiceURL.parse(uri, example: "", purpose: "").get())
         let request = try ServiceRequest(
             uri, fields: [("Content-Type", "application/json")], body: Array("{}".utf8), upstream: upstream)
-        // As the connection that is made for the target says.
+        // According to the connection made for the target.
         let hop = request.target.key.layer == .plain ? parent.map(ParentHop.init) : nil
         var head: [UInt8] = []
         let view = request.message.view
@@ -125,7 +125,7 @@ import Testing
         #expect(text.hasSuffix("\r\n\r\n{}"))
     }
 
-    /// A parent proxy sees the whole request in the clear, and under TLS none of it.
+    /// A parent proxy sees the whole request in the clear, and nothing of it under TLS.
     @Test func aParentProxyGetsItsCredentialsAndNobodyElseDoes() throws {
         let parent = ParentProxy(host: "parent.test", port: 3128, authorization: "Basic dTpw")
         let plain = try request("http://reports.test/pins", parent: parent)

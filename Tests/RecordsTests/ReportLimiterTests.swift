@@ -9,7 +9,7 @@ import Testing
     private func report(_ number: Int) -> SHA256Digest { SHA256Digest.of(Array("\(number)".utf8)) }
     private func time(_ seconds: UInt64) -> MonotonicTime { MonotonicTime(nanoseconds: (1000 + seconds) * Self.second) }
 
-    /// The expectation macro can't call what changes a value.
+    /// The expectation macro can't call mutating functions.
     private func decide(_ number: Int, _ limiter: inout ReportLimiter, at seconds: UInt64) -> ReportLimiter.Ruling {
         limiter.decide(report(number), at: time(seconds))
     }
@@ -32,11 +32,11 @@ import Testing
         for number in 1...ReportLimiter.perMinute { #expect(decide(number, &limiter, at: 0) == .send) }
         #expect(decide(1001, &limiter, at: 59) == .drop(isNews: true))
         #expect(decide(1002, &limiter, at: 59) == .drop(isNews: false))
-        // Those that were sent are repeats, not drops.
+        // Sent reports are repeats, not drops.
         #expect(decide(1, &limiter, at: 59) == .repeat)
         #expect(taken(&limiter) == 2)
         #expect(taken(&limiter) == nil)
-        // What was dropped was not sent, so it is new still.
+        // A dropped report wasn't sent, so it is still new.
         #expect(decide(1001, &limiter, at: 60) == .send)
     }
 
@@ -45,7 +45,7 @@ import Testing
         for number in 0...ReportLimiter.remembered {
             #expect(decide(number, &limiter, at: UInt64(number) * 2) == .send)
         }
-        // The oldest had to go for the last one, the next one not.
+        // The oldest was evicted for the last one; the next one wasn't.
         #expect(decide(1, &limiter, at: 2100) == .repeat)
         #expect(decide(0, &limiter, at: 2100) == .send)
     }

@@ -39,7 +39,7 @@ import Testing
         #expect(refusals.cause == "of day 6")
         #expect(refusals.last == Self.now + 6 * Self.day)
         #expect([6, 7, 8, 12, 13].map { refusals.lately(at: Self.now + $0 * Self.day) } == [4, 2, 1, 1, 0])
-        // Days are forgotten once they don't count.
+        // Days are forgotten once they no longer count.
         history.refused(rule, cause: "x", at: Self.now + 30 * Self.day)
         #expect(history.records[rule]?.refusals.days.count == 1)
         history.refused(rule, cause: String(repeating: "x", count: 5000), at: Self.now + 30 * Self.day)
@@ -85,7 +85,7 @@ import Testing
         history.refused(own, cause: "y", at: Self.now)
         let data = try JSONEncoder().encode(history)
         #expect(try JSONDecoder().decode(RuleHistory.self, from: data) == history)
-        // Whatever somebody wrote there, counting on must not trap.
+        // Whatever the file says, counting must not trap.
         let text = String(decoding: data, as: UTF8.self)
         #expect(text.contains("\"applied\":2"))
         for (old, new) in [

@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test func anUnwritableDirectoryIsSaidOnce() throws {
-        // A file where the directory should be: also root can't write there.
+        // A file in place of the directory: even root can't write there.
         let kept = KeptValue(
             ["initial": 0], in: StateFile("x.json", in: directory + "/missing"),
             logger: Logger(label: "test") { [log] _ in log })
@@ -79,7 +79,7 @@ import Testing
         }
         #expect(log.events == ["state.unwritable"])
         try FileManager.default.createDirectory(atPath: directory + "/missing", withIntermediateDirectories: true)
-        // Nothing has changed since, but nothing was written either.
+        // Nothing has changed since then, but nothing was written either.
         kept.save()
         #expect(try StateFile<[String: Int]>("x.json", in: directory + "/missing").read() == ["initial": 0, "a": 1])
     }
@@ -98,7 +98,7 @@ import Testing
     }
 }
 
-/// The names of the events that were logged.
+/// The names of the logged events.
 struct Recorder: LogHandler {
     private final class Events: Sendable {
         let names = Mutex<[String]>([])
@@ -110,7 +110,7 @@ struct Recorder: LogHandler {
 
     var events: [String] { recorded.names.withLock { $0 } }
 
-    /// Of the last event with this name.
+    /// The fields of the last event with this name.
     func metadata(_ name: String) -> [String: String] { recorded.fields.withLock { $0[name] ?? [:] } }
 
     subscript(metadataKey key: String) -> Logger.Metadata.Value? {

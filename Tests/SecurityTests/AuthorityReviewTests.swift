@@ -3,7 +3,7 @@ import PinproxyTLS
 import PinproxyTestAuthority
 import Testing
 
-/// What is wrong with a local authority although it starts.
+/// Problems of a local authority that don't keep it from starting.
 @Suite struct AuthorityReviewTests {
     private static let now = CertificateTemplate.now
     private static let day = CertificateTemplate.day
@@ -29,7 +29,7 @@ import Testing
             hosts: hosts.map(ServerName.init(host:)))
     }
 
-    /// What a client that trusts the top of the chain says of a certificate that the authority issues.
+    /// Why a client that trusts the top of the chain refuses a certificate of the authority, if it does.
     private func refusal(
         _ own: HeldCertificate, _ host: String = "api.test", file: String = "own"
     ) throws -> VerificationFailure.Reason? {
@@ -50,7 +50,7 @@ import Testing
         let below = try middle.issue(.intermediate("Company Proxies"))
         #expect(try remarks(below, hosts: ["api.test"]) == [])
         #expect(try refusal(below) == nil)
-        // With nobody above it known.
+        // With no known authority above it.
         #expect(try AuthorityReview(Certificate(der: below.der), issuers: [], at: Self.now).remarks(hosts: []) == [])
     }
 
@@ -65,7 +65,7 @@ import Testing
         #expect(try remarks(own).count == 1)
         #expect(try refusal(own) == .nameConstraint)
         #expect(try refusal(own, "a.corp.test", file: "second") == nil)
-        // Of an authority above it.
+        // Constraints of an authority above it.
         let constrained = try root.issue(
             .intermediate("Middle", pathLength: nil).with {
                 $0.extensions = Self.constraints(0xA1, 0x87, [192, 0, 2, 0, 255, 255, 255, 0])
@@ -98,7 +98,7 @@ import Testing
                 "CN=Short allows 1 authority below it (path length 1), and with the local authority there are 2")
                 == true)
         #expect(try refusal(deep, file: "deep") == .pathTooLong)
-        // A self-issued one isn't counted.
+        // A self-issued certificate isn't counted.
         let key = try TestKey()
         let old = try root.issue(.intermediate("Proxies", pathLength: 0).with { $0.keyPair = key })
         let rolled = try old.issue(.intermediate("Proxies", pathLength: 0))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PinproxySecurity
 
-/// A rotation of the local authority, step by step, and whatever comes between.
+/// A rotation of the local authority, step by step, with every interruption.
 @Suite struct AuthorityRotationTests {
     private static let now = Int64(Date().timeIntervalSince1970)
     private static let year: Int64 = 365 * 86_400
@@ -32,7 +32,7 @@ import Testing
         try FileManager.default.contentsOfDirectory(atPath: directory.path + "/state").sorted()
     }
 
-    /// What lies there, by its name.
+    /// The files, by name.
     private func contents() -> [String: Data] {
         Dictionary(
             uniqueKeysWithValues: Self.names.compactMap { name in
@@ -83,7 +83,7 @@ import Testing
         #expect(try files.trustedCertificates(at: Self.now) == [next])
         #expect(try files.rotationPhase(at: Self.now) == .none)
         try files.finishRotation(at: Self.now)
-        // And another one.
+        // The same with another one.
         #expect(try files.beginRotation(at: Self.now).isNew)
     }
 
@@ -98,8 +98,8 @@ import Testing
         #expect(refusal { _ = try files.beginRotation(at: Self.now) }.contains("--finish first"))
     }
 
-    /// However far an activation came, its key and certificate serve, no client has lost one that it trusts, and the
-    /// same step again completes it.
+    /// However far an activation came, its key and certificate work, no client has lost one that it trusts, and
+    /// repeating the step completes it.
     @Test(arguments: 0...5) func anActivationMayBeInterruptedAnywhere(_ written: Int) throws {
         let next = try files.beginRotation(at: Self.now).certificate
         let before = contents()
@@ -131,7 +131,7 @@ import Testing
         #expect(try set().next != nil)
     }
 
-    /// A key that was left behind is the present authority's, and becomes nobody else's.
+    /// A leftover key belongs to the present authority, and is never reused for another.
     @Test func aKeyThatIsInForceIsNotUsedForTheNext() throws {
         try FileManager.default.copyItem(atPath: files.key, toPath: directory.path + "/state/authority.next.key")
         let next = try files.beginRotation(at: Self.now).certificate

@@ -12,7 +12,7 @@ import Testing
         try anchors.verify(held.presented(), options: VerificationOptions(name: nil, time: now)).get()
     }
 
-    /// The expectation macro can't call what changes a value.
+    /// The expectation macro can't call mutating functions.
     private func record(
         _ chain: VerifiedChain, _ pin: Pin? = nil, of host: String = "api.test", in history: inout ChainHistory,
         at time: UnixTime
@@ -75,7 +75,7 @@ import Testing
         #expect(history.hosts.count == 1)
     }
 
-    /// What is learned becomes lines of the pin file, and counts are counted on.
+    /// Learned values become lines of the pin file, and counting continues from the counts.
     @Test(arguments: [
         ("\"count\":1", "\"count\":9223372036854775807"), ("\"first\":1893456000", "\"first\":-9223372036854775808"),
         ("\"last\":1893456000", "\"last\":9223372036854775807"),

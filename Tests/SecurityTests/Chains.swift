@@ -11,7 +11,7 @@ struct Chains {
     let root: HeldCertificate
     let intermediate: HeldCertificate
     let leaf: HeldCertificate
-    /// A chain of somebody else, under a root of its own.
+    /// An unrelated chain, under another root.
     let stranger: HeldCertificate
 
     init(leaf template: CertificateTemplate = .leaf("api.test")) throws {
@@ -41,11 +41,11 @@ extension HeldCertificate {
     }
 }
 
-/// A pin that nothing has.
+/// A pin that matches nothing.
 let wrongPin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
 extension Refusal {
-    /// The reason's name and the cause under it.
+    /// The reason's name, and the cause below it.
     var kind: String {
         switch reason {
         case .trust(let failure): "trust: \(failure.reason)"

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PinproxySecurity
 
-/// What a server brings beside its chain, judged under each setting; and what is asked of chains besides pins.
+/// A server's evidence beside its chain, judged under each setting, and the requirements on chains besides pins.
 @Suite struct ConfirmationTests {
     private static let now = Chains.now
 
@@ -48,7 +48,7 @@ import Testing
         let first = policy.evaluate(
             try chains.presented, host: Chains.host, anchors: try chains.anchors, at: Self.now)
         let confirmed = policy.confirm(first, with: evidence, at: Self.now)
-        // What is explained is what was decided.
+        // The explanation agrees with the decision.
         let explanation = policy.explain(
             try chains.presented, evidence: evidence, host: Chains.host, anchors: try chains.anchors, at: Self.now)
         #expect(explanation.verdict.isAccepted == confirmed.isAccepted)
@@ -83,7 +83,7 @@ import Testing
     @Test func aVerdictHoldsNoLongerThanTheResponseThatItCameFrom() throws {
         let chains = try Chains()
         let good = PeerEvidence(ocspResponse: try response(.good, chains))
-        // The last second of a response, and of a certificate, is still one of theirs.
+        // A response and a certificate are still valid in their last second.
         #expect(try verdict(TrustRequirements(), chains, good).validUntil == Self.now + CertificateTemplate.day + 1)
         #expect(
             try verdict(TrustRequirements(), chains, PeerEvidence()).validUntil
@@ -122,7 +122,7 @@ import Testing
 
     // MARK: Logs, lists, lifetime
 
-    /// A file that goes with the test.
+    /// A file that is deleted after the test.
     private func withFile<Result>(_ contents: [UInt8], _ body: (String) throws -> Result) throws -> Result {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("pinproxy-\(UUID().uuidString)").path
         try Data(contents).write(to: URL(fileURLWithPath: path))
@@ -156,14 +156,14 @@ import Testing
             return try self.verdict(TrustRequirements(revocationLists: lists), chains, PeerEvidence())
         }
         #expect(try verdict { _ in }.isAccepted)
-        // An idle connection or a TLS session isn't used beyond the list that let it be.
+        // An idle connection or a TLS session isn't used beyond the list that allowed it.
         #expect(try verdict { $0.nextUpdate = Self.now + 60 }.validUntil == Self.now + 61)
         #expect(try verdict { $0.nextUpdate = Self.now }.validUntil == Self.now + 1)
         #expect(try verdict { $0.revoked = [(serial, Self.now - 1000, 1)] }.refusal?.kind == "trust: revoked")
         #expect(try verdict { $0.nextUpdate = Self.now - 1 }.refusal?.kind == "trust: revocationUnknown")
     }
 
-    /// Else a connection would be over before it is used.
+    /// Otherwise a connection would end before it is used.
     @Test func anOldListThatHasNoSayEndsNoVerdict() throws {
         let namesake = try HeldCertificate.selfSigned(.root("Test Intermediate"))
         let list = try namesake.revocationList(RevocationListTemplate().with { $0.nextUpdate = Self.now - 1 })
@@ -181,7 +181,7 @@ import Testing
         #expect(isAccepted || verdict.refusal?.kind == "trust: lifetimeTooLong")
     }
 
-    /// The configuration refuses such settings; a policy made all the same accepts nobody.
+    /// The configuration refuses such settings; a policy that has them anyway accepts nobody.
     @Test(arguments: [
         SecurityPolicy(
             allowsInvalidCertificates: true, validatesDomainName: false,

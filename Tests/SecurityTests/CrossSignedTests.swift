@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinproxySecurity
 
-/// Two roots vouch for one issuer: whichever way verification takes first, a pin of the other one counts.
+/// Two roots vouch for one issuer: whichever path verification tries first, a pin of the other root counts.
 @Suite struct CrossSignedTests {
     let old: HeldCertificate
     let new: HeldCertificate
@@ -61,13 +61,13 @@ import Testing
         #expect(try !evaluate(policy, presented(issuer)).isAccepted)
     }
 
-    /// Rule 1: what is only appended, or leads to no anchor, is no chain.
+    /// Rule 1: certificates that are merely appended, or that reach no anchor, form no chain.
     @Test func aWayThatDoesNotVerifyLendsNoPin() throws {
         let pin = PinSet([try old.keyPin()])
         let policy = SecurityPolicy(mode: .publicKey, pins: pin)
         let onlyNew = TrustAnchors([try new.parsed])
         #expect(try evaluate(policy, presented(issuer, cross, old), anchors: onlyNew).refusal?.kind == "pinMismatch")
-        // The cross certificate doesn't hold: the way to the old root is none.
+        // The cross certificate doesn't verify, so there is no path to the old root.
         let changes: [(inout CertificateTemplate) -> Void] = [
             { $0.notAfter = Chains.now - 1 }, { $0.breaksSignature = true }, { $0.basicConstraints = .none },
         ]
@@ -79,13 +79,13 @@ import Testing
                 })
             #expect(try evaluate(policy, presented(issuer, bad)).refusal?.kind == "pinMismatch")
         }
-        // Nor does one of another key than the root's that it names.
+        // Nor does a certificate signed by another key than the root's that it names.
         let forged = try HeldCertificate.root("Old Root").issue(
             .intermediate("New Root", pathLength: nil).with { $0.keyPair = new.key })
         #expect(try evaluate(policy, presented(issuer, forged)).refusal?.kind == "pinMismatch")
     }
 
-    /// The refusal shows the first chain, and a mismatch stays one.
+    /// The refusal shows the first chain, and remains a mismatch.
     @Test func aPinOfNeitherIsAMismatch() throws {
         let policy = SecurityPolicy(mode: .publicKey, pins: PinSet([try Pin(text: wrongPin, for: .publicKey)]))
         let refusal = try #require(try evaluate(policy, presented(issuer, cross)).refusal)
@@ -95,7 +95,7 @@ import Testing
         #expect(try evaluate(report, presented(issuer, cross)).report?.kind == "pinMismatch")
     }
 
-    /// The name constraint is the pinned root's own: the other root's chain may stand, but not its pin.
+    /// The name constraint is the pinned root's own: the other root's chain may be valid, but doesn't match the pin.
     @Test func aPinnedRootThatExcludesTheNameDoesNotVouchForIt() throws {
         typealias DER = PinproxyTestAuthority.DERWriter
         let excluding = DER.sequence(DER.value(0xA1, DER.sequence(DER.value(0x82, Array("api.test".utf8)))))

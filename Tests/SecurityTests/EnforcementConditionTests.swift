@@ -23,7 +23,7 @@ import Testing
         history.entries["api.test"]?.meets(EnforcementCondition(matches: matches, days: days)) ?? false
     }
 
-    /// Matches twice a day, from a first one on.
+    /// Matches twice a day, starting with the first.
     private func halfDays(_ count: Int, from start: UnixTime) -> [UnixTime] {
         (0...count).map { start + UnixTime($0) * day / 2 }
     }
@@ -46,7 +46,7 @@ import Testing
         #expect(holds(history, days: 14))
     }
 
-    /// Both hold together, or nothing does.
+    /// Both conditions must hold.
     @Test func enoughMatchesInTooFewDays() {
         var history = history()
         match(&history, at: halfDays(4, from: now))
@@ -68,7 +68,7 @@ import Testing
         #expect(!holds(history, days: 2))
     }
 
-    /// Whether the clock was set forward, the machine was off, or nobody asked.
+    /// The clock was set forward, the machine was off, or there were no requests.
     @Test(arguments: [1, 2, 365] as [UnixTime])
     func aGapCountsAsADayAtMost(_ days: UnixTime) {
         var history = history()
@@ -90,7 +90,7 @@ import Testing
         #expect(holds(history, days: 1))
     }
 
-    /// A miss of a clock that was ahead: days count from the match after it.
+    /// A miss by a clock that was ahead: days count from the next match.
     @Test func aMissInTheFutureIsOverWithTheNextMatch() {
         var history = history()
         history.count(.missed, for: "api.test", at: now + 1000 * day)
@@ -107,7 +107,7 @@ import Testing
         var settled = history
         settled.settle(at: now) { _ in .init(pins: ["a", "d"], terms: "public-key any") }
         #expect(!holds(settled))
-        // Once: what is counted then, counts.
+        // Only once: later matches count.
         match(&settled, at: [now])
         settled.settle(at: now) { _ in .init(pins: ["a", "d"], terms: "public-key any") }
         #expect(holds(settled))
@@ -133,7 +133,7 @@ import Testing
         #expect(holds(history))
     }
 
-    /// A full history counts no more entries, and so enforces none of them.
+    /// A full history counts no further entries, and so enforces none of them.
     @Test func anEntryThatIsNotCountedIsNeverReady() {
         var history = PinHistory()
         for number in 0..<PinHistory.maximumEntries {

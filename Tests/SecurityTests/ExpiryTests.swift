@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinproxySecurity
 
-/// Pins that have an end, judged before it, at it and after it.
+/// Pins with an expiry, judged before it, at it and after it.
 @Suite struct ExpiryTests {
     private static let now = Chains.now
 
@@ -40,7 +40,7 @@ import Testing
             try chains.presented, host: Chains.host, anchors: try chains.anchors, at: Self.now)
         #expect(verdict.isAccepted == !(sinceExpiry >= 0 && action == .deny))
         #expect(verdict.isAccepted == (verdict.matchedPin != nil))
-        // What was accepted until the pins expire isn't used beyond, where they then deny.
+        // A verdict accepted before expiry isn't used after it, if the pins then deny.
         if verdict.isAccepted { #expect((verdict.validUntil == Self.now + 1) == (action == .deny)) }
     }
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PinproxySecurity
 
-/// What `explain` prints comes from the verdict that the proxy would give, and never contradicts it.
+/// The output of `explain` comes from the verdict that the proxy would give, and never contradicts it.
 @Suite struct ExplanationTests {
     private func explain(
         _ policy: SecurityPolicy, _ presented: PresentedChain, _ chains: Chains, at time: UnixTime = Chains.now
@@ -72,7 +72,7 @@ import Testing
         #expect(checks.first { $0.name == .name }?.lines == ["api.test against the certificate's api.test"])
     }
 
-    /// A list of somebody else protects nobody here, and a check that was not made has not passed.
+    /// An unrelated list protects nobody here, and a check that was not made has not passed.
     @Test func issuersThatNoListIsForAreNamed() throws {
         let chains = try Chains()
         func check(_ lists: HeldCertificate..., policy mode: PinningMode = .none, invalid: Bool = false) throws -> Check
@@ -104,14 +104,14 @@ import Testing
         let both = try check(chains.intermediate, chains.root)
         #expect(both.outcome == .passed)
         #expect(both.lines.count == 3 && !both.lines.contains { $0.hasPrefix("no list") })
-        // The name is the issuer's, and the key isn't.
+        // The name is the issuer's, but the key isn't.
         let namesake = try check(HeldCertificate.selfSigned(.root("Test Intermediate")))
         #expect(namesake.outcome == .skipped)
         #expect(namesake.lines.last?.contains("this list of CN=Test Intermediate is not signed by the key of") == true)
         #expect(try check(chains.root, policy: .certificate, invalid: true).lines.last == missing("Test Intermediate"))
     }
 
-    /// A list in a file that goes with it.
+    /// A list in a file that is deleted with this object.
     private final class RevocationListFile {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("pinproxy-\(UUID().uuidString)").path
 
@@ -129,7 +129,7 @@ import Testing
         #expect(explanation.checks.first { $0.name == .dates }?.lines[0].hasPrefix("2030-02-10") == true)
     }
 
-    /// OpenSSL reads such a certificate; its dates then lie further apart than any number.
+    /// OpenSSL parses such a certificate; its dates are further apart than any number holds.
     @Test func datesThatAreNoneAreRefusedAndExplained() throws {
         let chains = try Chains()
         var der = chains.leaf.der

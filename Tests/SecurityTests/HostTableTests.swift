@@ -85,8 +85,8 @@ import Testing
         }
     }
 
-    /// What a table's hash would mostly find out before: each byte of a host in each place beside each byte of a name.
-    /// A carriage return is no hyphen, though they differ as letters' cases do.
+    /// Every byte of a host against every byte of a name, at each position, which a table's hash would mostly hide. A
+    /// carriage return is no hyphen, though they differ like the cases of a letter.
     @Test func aNameIsComparedToItsLastByte() {
         for (length, place) in [(1, 0), (7, 3), (8, 0), (8, 7), (9, 8), (17, 5), (17, 16)] {
             var (name, host) = (
@@ -120,8 +120,8 @@ import Testing
         #expect(table.entry(forHost: "a.test", port: 443)?.value == "a.test")
     }
 
-    /// The table against the patterns asked one after the other, on thousands of names and addresses that
-    /// collide a lot, written in all the ways that hosts are.
+    /// The table must agree with the patterns tried one by one, on thousands of names and addresses that collide a lot,
+    /// written in every form of a host.
     @Test func agreesWithAScanOfAllPatterns() throws {
         var random = SplitMix(state: 7)
         func name(_ random: inout SplitMix) -> String {
@@ -158,8 +158,8 @@ import Testing
         }
     }
 
-    /// Names of all lengths that end alike, so that only their first bytes tell them apart, and hosts that
-    /// are longer than any name.
+    /// Names of all lengths with the same ending, so that only their first bytes differ, and hosts longer than any
+    /// name.
     @Test func everyByteOfANameCounts() throws {
         let longest = Array(repeating: String(repeating: "a", count: 49), count: 5).joined(separator: ".") + ".bc"
         let names = (1...longest.utf8.count).map { String(longest.suffix($0)) }.filter { $0.first != "." }
@@ -185,7 +185,7 @@ import Testing
         #expect(table.entry(forHost: "h100000.example.test", port: 1) == nil)
     }
 
-    /// An entry that a client gets round by spelling the address in another way is worth nothing.
+    /// An entry would be worthless if a client could avoid it by spelling the address differently.
     @Test(arguments: [
         ("127.0.0.1", ["::ffff:127.0.0.1", "::ffff:7f00:1", "0:0:0:0:0:FFFF:127.0.0.1", "0.0.0.0", "::ffff:0.0.0.0"]),
         ("0.0.0.0", ["127.0.0.1", "0.0.0.0", "::ffff:127.0.0.1"]),
@@ -220,7 +220,7 @@ import Testing
     }
 }
 
-/// A generator with a given start, so that a failure can be had again.
+/// A generator with a fixed seed, so that a failure can be reproduced.
 struct SplitMix: RandomNumberGenerator {
     var state: UInt64
 

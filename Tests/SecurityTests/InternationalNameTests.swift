@@ -14,9 +14,9 @@ import Testing
         ("аpple.example", "xn--pple-43d.example"),
         ("_dmarc.r3---sn.bücher.example", "_dmarc.r3---sn.xn--bcher-kva.example"),
         ("क्\u{200D}ष.example", "xn--11b2ezcw70k.example"),
-        // Names with symbols exist; browsers go there.
+        // Names with symbols exist, and browsers accept them.
         ("xn--ls8h.example", "xn--ls8h.example"),
-        // No business of this conversion.
+        // Not converted here.
         ("r3---sn.Example.", "r3---sn.example."), ("2001:DB8::1", "2001:db8::1"), ("axn--b.test", "axn--b.test"),
         ("", ""), (".", "."), ("a b/*", "a b/*"),
     ])
@@ -39,7 +39,7 @@ import Testing
         #expect(error?.reason.isEmpty == false)
     }
 
-    /// Converting grows faster than the name does.
+    /// The cost of conversion grows faster than the name.
     @Test func aNameThatIsTooLongIsNotConverted() {
         let name = String(repeating: "ü.", count: 400)
         let error = #expect(throws: InternationalNameError.self) { try InternationalName.toASCII(name) }

@@ -24,7 +24,7 @@ import Testing
         #expect(cache.statistics == .init(entries: 2, issued: 2, evicted: 0))
     }
 
-    /// What is shown to many is parsed once, so that it isn't encoded for each: to the byte the same.
+    /// A leaf presented to many clients is parsed once, so that it isn't encoded for each: the bytes stay the same.
     @Test func aLeafInUseStaysTheSame() throws {
         let cache = LeafCache(authority: authority, lifetime: 30 * Self.day)
         let first = try cache.identity(for: .dns("a.test"), now: Self.now)
@@ -76,7 +76,7 @@ import Testing
         #expect(cache.statistics.issued == 1)
     }
 
-    /// Many threads, few hosts, all cold at once: one leaf a host, and everyone has it.
+    /// Many threads, few hosts, all cold at once: each host has one leaf, and everyone gets it.
     @Test func noStampedeOnAColdHost() throws {
         let cache = LeafCache(authority: authority, lifetime: 30 * Self.day)
         let seen = Mutex<[String: Set<Certificate>]>([:])

@@ -9,7 +9,7 @@ import Testing
     private static let name = ServerName.dns("a.test")
 
     private let authority: LocalAuthority
-    /// The proxy's view of it, without the key.
+    /// The authority as the proxy sees it, without the key.
     private let keyless: LocalAuthority
 
     init() throws {
@@ -57,9 +57,9 @@ import Testing
         #expect(cache.request(for: Self.name, port: 443, now: Self.now) == nil)
         #expect(try cache.identity(for: Self.name, now: Self.now).leaf.der == der)
         #expect(cache.statistics == LeafCache.Statistics(entries: 1, issued: 1))
-        // After half of its life it is asked for again.
+        // After half of its life it is requested again.
         #expect(cache.request(for: Self.name, port: 443, now: Self.now + 1801) != nil)
-        // Another host's isn't taken, nor another authority's, nor garbage.
+        // Another host's leaf isn't accepted, nor another authority's, nor garbage.
         let elsewhere = keyless.request(for: .dns("b.test"), port: 443)
         #expect(throws: AuthorityError.self) { try cache.keep(der, for: elsewhere, now: Self.now) }
         let other = try LocalAuthority.temporary(at: Self.now)
@@ -96,7 +96,7 @@ import Testing
         expectRefused(try ask(&signer, keyless.request(for: Self.name, port: 443)), "doesn't intercept a.test")
     }
 
-    /// The proxy follows a rotation a moment after the signer, and no later than the next reload.
+    /// The proxy follows a rotation just after the signer, at the next reload at the latest.
     @Test func theFormerAuthoritySignsUntilTheNextReload() throws {
         var signer = signer()
         let fresh = AuthoritySet(try LocalAuthority.temporary(at: Self.now))
@@ -153,12 +153,12 @@ import Testing
         let each = 1_000_000_000 / LeafAllowance.rate
         let others = [0, each - 1, each, each, 2 * each - 1, 2 * each].map { allowance.take(at: $0) }
         #expect(others == [false, false, true, false, false, true])
-        // Never more than the burst, however long nobody asked.
+        // Never more than the burst, however long it was unused.
         let late = (0...LeafAllowance.burst).count { _ in allowance.take(at: .max / 2) }
         #expect(late == LeafAllowance.burst)
     }
 
-    /// Only what is issued counts.
+    /// Only issued leaves count.
     @Test func aFloodOfQuestionsIsBounded() throws {
         var signer = signer(burst: 8)
         let request = try #require(keyless.request(for: Self.name, port: 443).packet)
@@ -185,7 +185,7 @@ import Testing
         other[0] = 2
         long += Array(repeating: 0, count: LeafRequest.longest)
         #expect(LeafRequest(other) == nil && LeafRequest(long) == nil)
-        // Names are written in one way only.
+        // Names have only one spelling.
         for name in ["A.test", "a.test.", ""] {
             let bytes = Array(packet[..<35]) + [UInt8(name.utf8.count)] + Array(name.utf8) + Array(packet[head...])
             #expect(LeafRequest(bytes) == nil, "\(name)")

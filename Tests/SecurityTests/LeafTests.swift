@@ -45,7 +45,7 @@ import Testing
         #expect(first.leaf.spkiSHA256 == second.leaf.spkiSHA256)
         #expect(first.leaf.spkiSHA256 != authority.certificate.spkiSHA256)
         #expect(first.chain.count == 1)
-        // What was put together by fields is what a parser reads.
+        // What was assembled from fields equals what a parser reads.
         let parsed = try Certificate(der: first.leaf.der)
         #expect(parsed.spkiSHA256 == first.leaf.spkiSHA256)
         #expect(first.key.matches(parsed))
@@ -69,7 +69,7 @@ import Testing
         #expect(late.notAfter == last)
         let early = try leaf("api.test", at: Self.now - Self.day + 60)
         #expect(early.notBefore == authority.certificate.notBefore)
-        // The authority's last second is one of its own (RFC 5280 section 4.1.2.5).
+        // The authority is still valid in its last second (RFC 5280 section 4.1.2.5).
         #expect(try leaf("api.test", at: last).notAfter == last)
         #expect(throws: AuthorityError.self) { try leaf("api.test", at: last + 1) }
     }
@@ -84,9 +84,9 @@ import Testing
         }
     }
 
-    // MARK: Other programs' eyes
+    // MARK: Read by other programs
 
-    /// Runs a program without the CA variables of the shell; its output and exit code.
+    /// Runs a program without the shell's CA variables, and returns its output and exit code.
     private func run(_ arguments: String...) throws -> (output: String, code: Int32) {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
@@ -117,7 +117,7 @@ import Testing
         #expect(text.contains("X509v3 Key Usage: critical\n                Digital Signature\n"))
     }
 
-    /// The identifiers as another parser reads them: the leaf's authority is the authority, byte for byte.
+    /// The identifiers as another parser reads them: the leaf's authority identifier is the authority's, byte for byte.
     @Test func theAuthorityKeyIdentifierIsTheAuthoritysSubjectKeyIdentifier() throws {
         let directory = try TemporaryDirectory()
         func identifier(_ certificate: Certificate, _ name: String) throws -> String {
@@ -132,7 +132,7 @@ import Testing
         #expect(try identifier(leaf("api.test"), "subjectKeyIdentifier") != own)
     }
 
-    /// A handshake in memory, with the flags that are Python's default from 3.13 on.
+    /// A handshake in memory, with the flags that are Python's default since 3.13.
     @Test(arguments: ["api.test", "127.0.0.1", longName])
     func pythonVerifiesStrictly(_ host: String) throws {
         let directory = try TemporaryDirectory()

@@ -7,7 +7,7 @@ import Testing
 
 @testable import PinproxySecurity
 
-/// A directory that goes when the test goes.
+/// A directory that is deleted after the test.
 final class TemporaryDirectory {
     let path: String
 
@@ -90,7 +90,7 @@ final class TemporaryDirectory {
         #expect(name.utf8.count <= 64)
     }
 
-    // MARK: What load refuses
+    // MARK: What loading refuses
 
     private func loadFailure(at time: Int64 = now) -> String? {
         #expect(throws: AuthorityError.self) { try files.load(at: time) }?.description
@@ -111,7 +111,7 @@ final class TemporaryDirectory {
         #expect(loadFailure()?.contains("belongs to user 12345") == true)
     }
 
-    /// As a start leaves it that was cut short, since the key is written first.
+    /// The state after an interrupted start, since the key is written first.
     @Test(arguments: [false, true]) func aKeyWithoutItsCertificateIsCompletedAndKept(_ byCommand: Bool) throws {
         let first = try files.create(at: Self.now).authority
         let key = try String(contentsOfFile: files.key, encoding: .utf8)
@@ -125,7 +125,7 @@ final class TemporaryDirectory {
         #expect(try files.loadOrCreate(at: Self.now).provenance == .found)
     }
 
-    /// Not every key that lies there can be an authority's.
+    /// Not every stored key can be an authority's.
     @Test(arguments: [
         ("weak", 0o600, "can't serve"), ("text", 0o600, "authority.key"), ("open", 0o644, "open to other users"),
     ])
@@ -164,7 +164,7 @@ final class TemporaryDirectory {
 
     @Test func datesAreThoseOfTheClockGiven() throws {
         _ = try files.create(at: Self.now)
-        // One that has expired signs nothing, and keeps no proxy from its start.
+        // An expired authority signs nothing, and doesn't keep the proxy from starting.
         let late = Self.now + 3653 * Self.day
         let expired = try files.load(at: late)
         #expect(throws: AuthorityError.self) { try expired.mint(for: .dns("a.test"), at: late, lifetime: 3600) }
@@ -201,7 +201,7 @@ final class TemporaryDirectory {
         }
     }
 
-    /// A company's root has issued the authority: leaves bring the chain up to that root.
+    /// The authority was issued by a company's root: leaves come with the chain up to that root.
     @Test(arguments: [TestKey.Kind.p256, .p384, .rsa(2048)])
     func anAuthorityBelowARootOfOnesOwn(_ kind: TestKey.Kind) throws {
         let root = try HeldCertificate.root("Company Root")
@@ -231,7 +231,7 @@ final class TemporaryDirectory {
         #expect(verdict.refusal?.kind == "trust: untrustedRoot")
     }
 
-    /// By this proxy's own verification, which is OpenSSL's and its own: what a client does.
+    /// Verified by this proxy's own code, as a client would verify it.
     @Test(arguments: [
         ("example.test", true), ("a.example.test", true), ("pinproxy.test", true), ("wrong.pinproxy.test", true),
         ("10.1.2.3", true), ("other.test", false), ("anexample.test", false), ("11.0.0.1", false), ("::1", false),
@@ -245,7 +245,7 @@ final class TemporaryDirectory {
             authority.certificate.nameConstraints?.contains("permits pinproxy.test, example.test, 10.0.0.0/8") == true)
         let name = ServerName(host: host)
         #expect((authority.violation(by: name) == nil) == isPermitted)
-        // A start takes it as it is, whatever the configuration says by then.
+        // A start accepts it unchanged, whatever the configuration says by then.
         let leaf = try files.load(at: Self.now).mint(for: name, at: Self.now, lifetime: Self.day)
         let presented = PresentedChain(leaf: leaf.leaf, rest: Array(leaf.chain.dropFirst()))
         let result = TrustAnchors([authority.certificate]).verify(
@@ -256,7 +256,7 @@ final class TemporaryDirectory {
         }
     }
 
-    /// The certificate of a rotation has the constraints of the configuration at that time.
+    /// A rotation's certificate has the constraints of the current configuration.
     @Test func theNextAuthorityHasTheConstraintsOfTheConfiguration() throws {
         let current = try files.loadOrCreate(at: Self.now).authority.certificate
         let names = PermittedNames([.domain("example.test")])

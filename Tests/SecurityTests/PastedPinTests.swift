@@ -4,8 +4,7 @@ import Testing
 
 @testable import PinproxySecurity
 
-/// What a refusal offers to be pasted is accepted once it is, whichever the mode, the position and what
-/// the server sends.
+/// Pins suggested by a refusal are accepted once pasted, whatever the mode, the position and the server's certificates.
 @Suite struct PastedPinTests {
     let chains: Chains
 
@@ -36,14 +35,14 @@ import Testing
                 #expect(verdict.isAccepted, "\(line): \(verdict.refusal?.details ?? "")")
                 #expect(verdict.matchedPin?.description == line)
             }
-            // No other line looks as if it could be pasted.
+            // No other line looks like one to paste.
             #expect(
                 refusal.details.split(separator: "\n").count { $0.hasPrefix("    - ") } == refusal.presentedPins.count
                     + 1)
         }
     }
 
-    /// Where no chain is verified, the server proves to hold the leaf's key and no other.
+    /// Where no chain is verified, the server only proves that it holds the leaf's key.
     @Test func withInvalidCertificatesAllowedOnlyTheLeafIsOffered() throws {
         let policy = SecurityPolicy(
             mode: .publicKey, pins: PinSet([try wrong(.publicKey)]), allowsInvalidCertificates: true)
@@ -53,7 +52,7 @@ import Testing
         #expect(details.contains("    # CN=Test Intermediate: only the server's own key counts"))
     }
 
-    /// Servers don't send their root; verification finds it among the anchors, and so does its pin.
+    /// Servers don't send their root; verification finds it among the anchors, so its pin matches.
     @Test func aRootThatIsNotSentMatchesItsFingerprint() throws {
         let root = try chains.root.parsed
         let texts =
@@ -69,14 +68,14 @@ import Testing
                     let verdict = try evaluate(policy, chains.presented)
                     #expect(verdict.matchedPin == pin, "\(text.prefix(12)): \(verdict.refusal?.details ?? "")")
                     #expect(verdict.matchedDepth == 2)
-                    // It vouches for its own chain, and for no other.
+                    // It vouches only for its own chain.
                     #expect(try !evaluate(policy, chains.stranger.presented()).isAccepted)
                 }
             }
         }
     }
 
-    /// The anchors are where a pinned certificate is found, and not what vouches for the server.
+    /// A pinned certificate may be found among the anchors, but that alone doesn't vouch for the server.
     @Test func aFingerprintOfAnotherAnchorVouchesForNobody() throws {
         let other = try HeldCertificate.root("Other Root")
         let anchors = TrustAnchors([try chains.root.parsed, try other.parsed])

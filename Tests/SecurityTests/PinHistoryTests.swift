@@ -7,7 +7,7 @@ import Testing
 @Suite struct PinHistoryTests {
     private let now: UnixTime = 1_893_456_000
 
-    /// The expectation macro can't call what changes a value.
+    /// The expectation macro can't call mutating functions.
     private func note(
         _ entry: String, _ pins: [String], in history: inout PinHistory, at time: UnixTime
     ) -> Bool { history.note(entry: entry, .init(pins: pins), at: time) }
@@ -26,7 +26,7 @@ import Testing
         #expect(entry?.misses == 0)
         #expect(entry?.matchesSinceMiss == 3)
         #expect(entry?.pins["a"] == .init(since: now, matches: 3, first: now + 1, last: now + 3))
-        // What lint calls dead: known for as long, and never seen.
+        // A dead pin to lint: known for as long, and never seen.
         #expect(entry?.pins["b"] == .init(since: now))
     }
 
@@ -56,7 +56,7 @@ import Testing
         history.settle(at: removed) { _ in .init(pins: ["b"]) }
         #expect(history.entries["api.test"]?.pins["a"]?.removed == removed)
         #expect(history.entries["api.test"]?.pins["b"]?.removed == nil)
-        // A later look doesn't move the date.
+        // Settling again doesn't move the date.
         history.settle(at: removed + PinHistory.retention) { _ in .init(pins: ["b"]) }
         #expect(history.entries["api.test"]?.pins["a"]?.matches == 1)
         history.settle(at: removed + PinHistory.retention + 1) { _ in .init(pins: ["b"]) }
@@ -88,13 +88,13 @@ import Testing
         }
         #expect(!note("one-more.test", ["a"], in: &history, at: now))
         #expect(history.entries.count == PinHistory.maximumEntries)
-        // One that is known already is still counted.
+        // A known entry is still counted.
         #expect(note("0.test", ["a"], in: &history, at: now))
         #expect(note("0.test", (0..<1000).map(String.init), in: &history, at: now))
         #expect(history.entries["0.test"]?.pins.count == PinHistory.maximumPinsOfEntry)
     }
 
-    /// Counting on from there would end the proxy, at each start anew.
+    /// Counting on from these values would crash the proxy at every start.
     @Test(arguments: [
         ("\"since\":1893456000", "\"since\":9223372036854775807"),
         ("\"accepted\":1", "\"accepted\":9223372036854775807"),

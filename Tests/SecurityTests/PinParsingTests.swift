@@ -5,7 +5,7 @@ import Testing
 @testable import PinproxySecurity
 
 @Suite struct PinTextTests {
-    /// 32 bytes whose base64 begins with a slash, so that curl's spelling and ours must be told apart.
+    /// 32 bytes with a base64 form that begins with a slash: curl's spelling and ours must be distinguished.
     static let slashes = "//////////////////////////////////////////8="
 
     @Test(arguments: ["sha256/", "sha256//"])
@@ -85,7 +85,7 @@ import Testing
         digest.bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16, uppercase: true) }.joined(separator: ":")
     }
 
-    /// Whatever the text was copied from, the error has the line to write.
+    /// Whatever the source of the text, the error has the correct line.
     @Test(arguments: [
         digest.base64, "\(digest.base64.dropLast())", digest.hex, colons(digest), "sha256/\(digest.hex)",
         "SHA2-256(stdin)= \(digest.hex)",

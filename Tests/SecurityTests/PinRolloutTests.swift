@@ -5,7 +5,7 @@ import Testing
 
 @testable import PinproxySecurity
 
-/// Pins that are enforced from a date, after evidence, or on some machines.
+/// Pins that are enforced from a date, by evidence, or on some machines.
 @Suite struct PinRolloutTests {
     private static let now = Chains.now
     private static let condition = EnforcementCondition(matches: 100, days: 14)
@@ -28,7 +28,7 @@ import Testing
     @Test(arguments: [
         (PinRollout.from(now + 1), false), (.from(now), true), (.from(now - 1), true),
         (.after(condition, enforcedSince: nil), false), (.after(condition, enforcedSince: now), true),
-        // The clock was set back since: it is no less enforced.
+        // The clock was set back since then, and it is still enforced.
         (.after(condition, enforcedSince: now + 1), true),
         (.stage(percent: 10, place: 10), false), (.stage(percent: 10, place: 9), true),
         (.stage(percent: 100, place: 99), true), (.stage(percent: 1, place: 0), true),
@@ -42,7 +42,7 @@ import Testing
         #expect(rollout.text(at: Self.now).hasPrefix(isEnforced ? "enforced " : "reported "))
     }
 
-    /// What was let through before the date isn't used after it; what a pin matched is.
+    /// A mismatch let through before the date isn't reused after it; a match is.
     @Test func aReportEndsWithTheDate() throws {
         #expect(try judge(policy(.from(Self.now + 60))).validUntil == Self.now + 60)
         let chains = try Chains()
@@ -73,7 +73,7 @@ import Testing
         #expect(Set(try rollouts.map { try policy($0).digest }).count == rollouts.count)
         let later = try policy(.after(Self.condition, enforcedSince: 2))
         #expect(try policy(.after(Self.condition, enforcedSince: 1)).digest == later.digest)
-        // Revocation lists that were read again leave it as it is.
+        // Reloaded revocation lists don't change it.
         #expect(later.replacing(TrustRequirements()).rollout == later.rollout)
     }
 
@@ -134,7 +134,7 @@ import Testing
         #expect(text(.stage(percent: 50, place: 37)) == "enforced here: stage 50%, this machine has place 37")
     }
 
-    // MARK: What is written down
+    // MARK: The record on disk
 
     private func entry(_ more: String...) throws -> [Pin] {
         try ([wrongPin] + more).map { try Pin(text: $0, for: .publicKey) }
@@ -149,7 +149,7 @@ import Testing
         #expect(isAdded)
         #expect(enforced.since("a.test", try policy(waiting)) == Self.now)
         #expect(enforced.since("b.test", try policy(waiting)) == nil)
-        // A backup pin, another condition: neither takes anything away.
+        // A backup pin or another condition doesn't undo it.
         #expect(enforced.since("a.test", try policy(waiting, pins: entry(Self.other))) == Self.now)
         let longer = PinRollout.after(EnforcementCondition(matches: 1000, days: 100), enforcedSince: nil)
         #expect(enforced.since("a.test", try policy(longer)) == Self.now)

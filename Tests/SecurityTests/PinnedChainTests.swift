@@ -73,7 +73,7 @@ import Testing
         #expect(refusal?.isPinFailure == true)
     }
 
-    /// CVE-2016-2402: the pinned certificate sent along with a valid chain of somebody else.
+    /// CVE-2016-2402: the pinned certificate is sent along with an unrelated valid chain.
     @Test(arguments: [PinningMode.publicKey, .certificate])
     func aPinnedCertificateMerelyAppendedProvesNothing(_ mode: PinningMode) throws {
         let other = try HeldCertificate.root("Other Trusted Root").issue(.leaf("api.test"))
@@ -85,7 +85,7 @@ import Testing
             #expect(verdict.refusal?.isPinFailure == true)
             #expect(verdict.matchedPin == nil)
             #expect(verdict.refusal?.details.contains("is not part of the chain that verifies") == true)
-            // And the same where invalid certificates are allowed: only the leaf's key counts there.
+            // The same where invalid certificates are allowed: only the leaf's key counts there.
             let lax = try evaluate(policy(mode, [pin], invalid: true), presented, anchors: anchors)
             #expect(lax.refusal?.isPinFailure == true)
         }
@@ -107,7 +107,7 @@ import Testing
             policy(.certificate, [chains.stranger.certificatePin()], invalid: true), chains.stranger.presented())
         #expect(verdict.isAccepted)
         #expect(verdict.chain?.certificates == [try chains.stranger.parsed])
-        // Pinned, and yet not trusted by the anchors.
+        // Pinned, but not trusted by the anchors.
         let strict = try evaluate(policy(.certificate, [chains.stranger.certificatePin()]), chains.stranger.presented())
         #expect(strict.refusal?.kind == "trust: unknownIssuer")
     }
@@ -129,7 +129,7 @@ import Testing
         #expect(try evaluate(policy).isAccepted)
     }
 
-    /// A chain to a pinned leaf leaves out the issuers, without which the anchors wouldn't vouch for it.
+    /// A chain to a pinned leaf omits the issuers, although the anchors need them to vouch for it.
     @Test func aVerdictEndsWithTheFirstCertificateThatItNeeds() throws {
         let end = Chains.now + CertificateTemplate.day
         let issuer = try chains.root.issue(.intermediate("Ending").with { $0.notAfter = end })

@@ -99,7 +99,7 @@ import Testing
                   What to do:
 
                 """))
-        // What is shown can be pasted: it parses, and is accepted.
+        // The suggested pins parse, and are accepted.
         let pasted = try pins.map { try Pin(text: "sha256/\($0)", for: .publicKey) }
         for pin in pasted {
             let policy = SecurityPolicy(mode: .publicKey, pins: PinSet([pin]))
@@ -121,7 +121,7 @@ import Testing
         #expect(!refusal.details.contains("ready to paste"))
     }
 
-    /// Each way in which trust can fail ends in advice.
+    /// Every reason why trust can fail comes with advice.
     @Test(arguments: [
         (
             CertificateTemplate.leaf("api.test").with { $0.notAfter = Chains.now - 1 },

@@ -26,8 +26,8 @@ import Testing
         #expect(warning.hasSuffix("as in \(advice)"))
     }
 
-    /// Wildcards of certificates: the names that a registry sells are each somebody else's, those of a
-    /// company's customers are the company's to certify, as browsers have it.
+    /// Wildcards in certificates: a registry's names belong to different owners, while a company may certify its
+    /// customers' names. Browsers agree.
     @Test(arguments: [
         ("*.co.uk", "example.co.uk", false), ("*.CO.UK", "example.co.uk", false), ("*.com", "example.com", false),
         ("*.com.br", "example.com.br", false), ("*.any.ck", "example.any.ck", false), ("*.ck", "www.ck", false),
@@ -61,7 +61,7 @@ import Testing
                         || policy.mode == .certificate)
             }
         }
-        // Unless the name isn't asked for.
+        // Unless the name isn't checked.
         let any = SecurityPolicy(validatesDomainName: false)
         #expect(
             any.evaluate(

@@ -42,7 +42,7 @@ import Testing
         bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 
-    /// Every usage, selector and matching type, against every place of the chain.
+    /// Every usage, selector and matching type, at every position of the chain.
     @Test(arguments: 0..<4, 0..<2)
     func everyKindOfRecord(_ usage: Int, _ selector: Int) throws {
         let mode = selector == 0 ? PinningMode.certificate : .publicKey
@@ -54,7 +54,7 @@ import Testing
                 let pin = try Pin(text: text, for: mode)
                 #expect(pin.description == text)
                 #expect(throws: PinError.self) { try Pin(text: text, for: other) }
-                // The root's fingerprint anchors nothing by itself: servers don't send their root.
+                // The root's fingerprint alone anchors nothing: servers don't send their root.
                 let isRightPlace = usage % 2 == 1 ? depth == 0 : depth > 0
                 let policy = SecurityPolicy(mode: mode, pins: PinSet([pin]))
                 let verdict = policy.evaluate(

@@ -74,7 +74,7 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: path("elsewhere")) == [])
     }
 
-    /// Neither is waited for.
+    /// Neither blocks.
     @Test func aPipeIsNoFile() throws {
         #expect(mkfifo(path("state/pipe"), 0o600) == 0)
         #expect(throws: FileProblem.notAFile) { try state.read("pipe") }
@@ -137,7 +137,7 @@ import Testing
         #expect(
             untrusted { try state.requireOwn() } == "\(path("state")) belongs to user 65534, and this runs as user 0")
         #expect(untrusted { _ = try state.openForWriting("file", O_WRONLY, mode: 0o600) } != nil)
-        // It is that user's word, and what root writes there is that user's.
+        // Its contents are that user's claim, and what root writes there belongs to that user.
         #expect(try state.read("file").bytes == [0x78])
         try state.createFolder("folder", mode: 0o700)
         try state.write([1], to: "folder/own", mode: 0o600)
@@ -145,7 +145,7 @@ import Testing
         #expect(try bed.mode("state/folder/own") == 0o600)
     }
 
-    /// The owner of a directory on the path could replace root's.
+    /// The owner of a directory on the path could replace root's directory.
     @Test(.enabled(if: isRoot, "needs root, to give files away")) func pastAnothersDirectoryAllIsThatUsers() throws {
         let inner = TrustedDirectory(path("state/inner"))
         try inner.create()
@@ -171,7 +171,7 @@ import Testing
         #expect(untrusted { _ = try through.read("a") }?.contains("a symbolic link that user 65534 has made") == true)
     }
 
-    /// A slash and a combining mark are one character, and two names to the kernel.
+    /// A slash and a combining mark are one character in Swift, and separate two names for the kernel.
     @Test(arguments: ["inner", "\u{301}inner"]) func whatAnybodyMayWriteToIsFound(name: String) throws {
         #expect(mkdir(path("open"), 0o700) == 0 && mkdir(path("open/\(name)"), 0o700) == 0)
         let inner = TrustedDirectory(path("open/\(name)"))
@@ -190,7 +190,7 @@ import Testing
 
     // MARK: Races
 
-    /// Somebody swaps the directory for a link to one of root's, again and again, while root writes.
+    /// A user keeps swapping the directory for a link to one of root's, while root writes.
     @Test(.enabled(if: isRoot, "needs root, to give files away"), .timeLimit(.minutes(2)))
     func nothingIsWrittenWhereASwapLeads() throws {
         try FileManager.default.createDirectory(atPath: path("victim"), withIntermediateDirectories: true)
@@ -199,7 +199,7 @@ import Testing
         for name in ["anothers", "anothers/state", "anothers/state/folder"] { give(name) }
         let swapper = Process()
         swapper.executableURL = URL(fileURLWithPath: "/usr/bin/setpriv")
-        // renameat2(2) with RENAME_EXCHANGE: there is always one or the other.
+        // renameat2(2) with RENAME_EXCHANGE: one or the other always exists.
         let script = """
             import ctypes, os, sys
             os.chdir(sys.argv[1])
@@ -262,7 +262,7 @@ import Testing
     // MARK: Leftovers
 
     @Test func onlyLeftoversOfThoseThatAreGoneGo() throws {
-        // No process has this number: the largest there is, and one more.
+        // No process has these numbers: the largest possible, and one more.
         for name in ["a.99999999.new", "a.1.new", "b.99999999.new", "a.x.new", "a.99999999"] {
             _ = try bed.write("x", "state/" + name)
         }

@@ -7,20 +7,20 @@ import Testing
 /// Every cell of AFNetworking's table (with the safe last row): mode × allows invalid × validates name ×
 /// pins or none, each against the same eight servers.
 @Suite struct TruthTableTests {
-    /// What a server may have wrong.
+    /// What may be wrong with a server.
     enum Server: String, CaseIterable {
         /// Valid, right name, pinned.
         case good
-        /// The same with another name in its certificate.
+        /// The same, with another name in its certificate.
         case otherName
         case expired
-        /// By an authority that nobody trusts, but pinned.
+        /// Issued by an untrusted authority, but pinned.
         case untrusted
         case untrustedOtherName
         case untrustedExpired
         /// Valid, and not pinned.
         case unpinned
-        /// Nothing right at all.
+        /// Wrong in every respect.
         case stranger
     }
 
@@ -61,7 +61,7 @@ import Testing
         cells += [
             cell(.certificate, invalid: false, name: true, [.good]),
             cell(.certificate, invalid: false, name: false, [.good, .otherName]),
-            // Dates are enforced for pinned certificates all the same.
+            // Dates are enforced for pinned certificates anyway.
             cell(.certificate, invalid: true, name: true, [.good, .untrusted]),
             cell(.certificate, invalid: true, name: false, [.good, .untrusted, .otherName, .untrustedOtherName]),
             cell(.publicKey, invalid: false, name: true, [.good]),
@@ -77,7 +77,7 @@ import Testing
         return cells
     }()
 
-    /// The servers, and the authority that is trusted.
+    /// The servers, and the trusted authority.
     static func servers() throws -> (trusted: HeldCertificate, [Server: HeldCertificate]) {
         let trusted = try HeldCertificate.root("Trusted")
         let untrusted = try HeldCertificate.root("Untrusted")
@@ -99,7 +99,7 @@ import Testing
         )
     }
 
-    /// A pin for each server that is to be pinned.
+    /// A pin for every server but the unpinned one and the stranger.
     static func pins(of servers: [Server: HeldCertificate], for mode: PinningMode) throws -> [Pin] {
         try servers.filter { $0.key != .unpinned && $0.key != .stranger }.values.map {
             mode == .certificate ? try $0.certificatePin() : try $0.keyPin()
@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    /// The table's footnote: with no domain given, the first rule doesn't refuse.
+    /// The table's footnote: without a domain, the first rule doesn't refuse.
     @Test func withoutADomainThereIsNoNameToCheck() throws {
         let chains = try Chains()
         let policy = SecurityPolicy(allowsInvalidCertificates: true)

@@ -3,7 +3,7 @@ import Testing
 @testable import PinproxySerialization
 
 @Suite struct RuleTakingTests {
-    /// Rules in which every key has another value than its default.
+    /// Rules with a value other than the default for every key.
     private func request() throws -> RequestRules {
         var rules = RequestRules()
         let field = HeaderField(name: try HeaderName("X-A"), value: try HeaderValue("b"))

@@ -2,7 +2,7 @@ import Testing
 
 @testable import PinproxySerialization
 
-/// What may stand in a rule, and what is said of the rest.
+/// Valid values in rules, and the errors for invalid ones.
 @Suite struct RuleValueTests {
     private func reason<Value>(_ text: String, _ make: (String) throws -> Value) -> String? {
         do {
@@ -48,7 +48,7 @@ import Testing
         #expect(said != nil)
     }
 
-    /// Of every byte that begins a line or a message anew, none gets into a value, wherever it stands.
+    /// No byte that could begin another line or message gets into a value, wherever it is.
     @Test func noControlCharacterGetsIntoAValue() {
         for code in (0..<0x20).map(UInt8.init) + [0x7F] where code != 9 {
             for text in ["\(Character(Unicode.Scalar(code)))a", "a\(Character(Unicode.Scalar(code)))a"] {
@@ -149,7 +149,7 @@ import Testing
         #expect(said != nil)
     }
 
-    /// A word is a number exactly if JSON has it as one.
+    /// A word is a number exactly if it is one in JSON.
     @Test(arguments: [
         ("0", true), ("-0", true), ("12", true), ("-1.5", true), ("1e400", true), ("1E-7", true), ("0.0", true),
         ("123456789012345678901234567890", true), ("0755", false), ("+1", false), (".5", false), ("1.", false),

@@ -3,9 +3,9 @@ import Testing
 
 @testable import PinproxySerialization
 
-/// What goes to the process that decodes, and what comes back from it.
+/// Messages to the decoding process, and its answers.
 @Suite struct WorkMessageTests {
-    // MARK: The same as without
+    // MARK: The same as without a process
 
     private struct Asked<Work: BodyWork> {
         let work: Work
@@ -97,7 +97,7 @@ import Testing
         RequestSerializationError(.changedFile(path: "/a", explanation: "shorter")),
     ]
 
-    /// Every answer that there is.
+    /// Every possible answer.
     private static var answers: [[UInt8]] {
         responseErrors.map { error in
             var message = MessageWriter()
@@ -139,7 +139,7 @@ import Testing
         }
     }
 
-    /// A process that was taken over may say anything. Other answers each time: the fuzzer's target `decoder-frame`.
+    /// A compromised process may send anything. The answers differ each time: the fuzzer's target is `decoder-frame`.
     @Test func noAnswerIsBelieved() throws {
         var random = SeededGenerator(seed: 5)
         var understood = 0
@@ -159,7 +159,7 @@ import Testing
         #expect(understood > 200)
     }
 
-    /// Nobody asked for another body, or for one so long.
+    /// An answer with an unrequested body, or with one too long, is refused.
     @Test func aBodyThatWasNotAskedForIsNoAnswer() throws {
         var answer = MessageWriter()
         let body = BodyJudgement.write(.rewrite(Array("[1]".utf8)), to: &answer)

@@ -61,7 +61,7 @@ import Testing
         #expect(try isInside(bench.failure(to: plain("127.0.0.1", peer.port, rules: allowed))))
     }
 
-    /// What was connected for somebody else is as far inside.
+    /// A pooled connection to an internal address is not reused either.
     @Test func nothingInsideIsTakenFromThePool() throws {
         let peer = try Peer { readToEnd($0) }
         let bench = try Workbench()
@@ -77,7 +77,7 @@ import Testing
         _ = leased.end(.abandoned)
     }
 
-    /// The parent looks the host up: what is known of it here counts.
+    /// The parent resolves the host, so what is known here decides.
     @Test func aParentIsNotAskedForWhatIsInside() throws {
         let peer = try Peer { readToEnd($0) }
         let server = try NameServer(answers: false)
@@ -90,7 +90,7 @@ import Testing
         let outside = try bench.connect(to: plain("192.0.2.1", 80, parent: peer.port)).get()
         #expect(outside.scope == .outside)
         outside.close()
-        // A name that isn't known here may be at any address.
+        // A name that is unknown here may have any address.
         guard case .unknownAddress = try bench.failure(to: plain("slow.test", 80, parent: peer.port)) else {
             throw Unexpected(text: "slow.test")
         }

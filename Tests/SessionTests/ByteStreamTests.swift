@@ -7,7 +7,7 @@ import PinproxyTransport
 
 /// The stream is driven by hand: the test makes the calls that readiness would make.
 @Suite struct ByteStreamTests {
-    /// A stream that is the client of a TLS server which the test is itself.
+    /// A client stream to a TLS server that the test plays.
     private final class Secured: ByteStreamOwner {
         let wires: Wires
         var server: TLSConnection

@@ -64,7 +64,7 @@ import Testing
         #expect(unasked("/a/b") == nil)
         let first = try #require(answer("Basic realm=x", "/a/b?c"))
         #expect(Self.text(first) == "Basic YWRhOmdlaGVpbQ==")
-        // Not before it was.
+        // It isn't sent unasked until it was accepted.
         #expect(unasked("/a/b") == nil)
         accept(first, "/a/b?c")
         for target in ["/a/b", "/a/", "/a/c/d?e", "/a/?/../x"] { #expect(unasked(target) != nil, "\(target)") }
@@ -132,7 +132,7 @@ import Testing
         #expect(Self.field("uri", of: second) == "/elsewhere")
         #expect(Self.field("opaque", of: second) == "o")
         #expect(Self.field("cnonce", of: second) != Self.field("cnonce", of: first))
-        // Another exchange is asked with the same nonce.
+        // Another exchange gets a challenge with the same nonce.
         #expect(Self.field("nc", of: answer(text)) == "00000003")
         #expect(Self.field("nc", of: unasked()) == "00000004")
     }
@@ -155,12 +155,12 @@ import Testing
         #expect(try answer("Digest realm=a, nonce=n, qop=auth", after: first("a")) == nil)
         #expect(try answer("Digest realm=b, nonce=m, qop=auth", after: first("b")) == nil)
         #expect(try answer("Digest realm=c, nonce=m, qop=auth, stale=false", after: first("c")) == nil)
-        // And never the password itself to who has seen its digest.
+        // The password itself never goes to a server that has seen its digest.
         #expect(try answer("Basic realm=d", after: first("d")) == nil)
         #expect(try answer("Digest realm=e, nonce=m, qop=auth, stale=TRUE", after: first("e")) != nil)
     }
 
-    /// Whichever client asks next: the account must not be locked.
+    /// A refused password isn't sent again by any client, so that the account isn't locked.
     @Test(arguments: [
         "Basic realm=x", "Digest realm=x, nonce=n, qop=auth", "Digest realm=x, nonce=n, qop=auth, Basic realm=x",
     ])
@@ -179,7 +179,7 @@ import Testing
         #expect(answer("\(challenge), Basic realm=z")?.realm == Array("z".utf8))
         let later = AnsweringCredentials(credentials.credentials, edition: 2)
         if case .answer = reply(challenge, by: later) {} else { Issue.record("not answered by the new file") }
-        // An answer that was on its way before doesn't take it back.
+        // An answer that was already in flight doesn't undo this.
         accept(first, "/a/b")
         #expect(unasked("/a/b") == nil)
     }
@@ -201,7 +201,7 @@ import Testing
         #expect(unasked() == nil && answer("Digest realm=z, nonce=p, qop=auth") == nil)
     }
 
-    /// What no file holds is the program's to give again, or not.
+    /// Credentials that come from the program and not from a file are not remembered as refused.
     @Test func aProgramsCredentialsAreItsOwn() throws {
         let given = AnsweringCredentials(credentials.credentials, edition: nil)
         let first = reply("Basic realm=x", by: given)
@@ -226,7 +226,7 @@ import Testing
         #expect(answer("Basic realm=\(String(repeating: "z", count: 10_000))") != nil)
     }
 
-    /// A1 stays what the first nonces made it (RFC 7616 section 3.4.2).
+    /// A1 keeps the values of the first nonces (RFC 7616 section 3.4.2).
     @Test func aSessionOutlivesItsNonce() throws {
         let first = try #require(answer("Digest realm=x, nonce=n, qop=auth, algorithm=SHA-256-sess"))
         accept(first, info: #"nextnonce="m""#)
@@ -242,7 +242,7 @@ import Testing
         #expect(
             Self.field("response", of: second)
                 == (try hash(secret, "m", "00000001", clientNonce, "auth", try hash("GET", "/b"))))
-        // And from nonce to nonce.
+        // The same holds from nonce to nonce.
         accept(second, "/b", info: #"nextnonce="l""#)
         let third = try #require(unasked("/b"))
         #expect(
@@ -281,7 +281,7 @@ import Testing
         #expect(Self.field("nonce", of: next) == "m")
         #expect(Self.field("nc", of: next) == "00000001")
         #expect(Self.field("opaque", of: next) == "o")
-        // The same one again isn't counted from 1 again.
+        // The same nonce again continues its count.
         accept(next, info: #"nextnonce="m""#)
         #expect(Self.field("nc", of: unasked()) == "00000002")
         for info in [
@@ -306,7 +306,7 @@ import Testing
         for target in ["/", "/b", "/c", "*"] { #expect(unasked(target) == nil, "\(target)") }
     }
 
-    /// Every use of a nonce has a number of its own, whoever asks and however many at once.
+    /// Every use of a nonce has a distinct count, even with many threads at once.
     @Test func countsAreUniqueAcrossThreads() async throws {
         let text = "Digest realm=x, nonce=n, qop=auth"
         accept(try #require(answer(text)))

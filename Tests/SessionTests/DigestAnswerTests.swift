@@ -133,7 +133,7 @@ import Testing
         ]
         try challenges.joined(separator: "\n").write(
             to: directory.appending(path: "challenges"), atomically: true, encoding: .utf8)
-        // A server that asks with each challenge, and notes what comes back.
+        // A server that sends each challenge, and records what comes back.
         let script = """
             import http.server, subprocess, sys, threading
             challenges = open(sys.argv[1] + "/challenges").read().split("\\n")

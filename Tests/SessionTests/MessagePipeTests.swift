@@ -6,7 +6,7 @@ import PinproxyTransport
 
 @testable import PinproxySession
 
-/// One kind of body and how it is to arrive.
+/// A kind of body, and how it should arrive.
 struct Passage: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let framing: BodyFraming
@@ -78,7 +78,7 @@ struct Passage: Sendable, CustomTestStringConvertible {
     }
 }
 
-/// Keeps a pipe and an outlet from knowing each other: bodies take the way that they take between other doors.
+/// Hides a pipe and an outlet from each other, so that bodies take the path between other doors.
 private final class Detour: BodySource, BodySink {
     private let source: any BodySource
     private var sink: (any BodySink)?
@@ -222,7 +222,7 @@ struct Unexpected: Error { let text: String }
             } else {
                 try #require(outcome == "waiting" || outcome == "ended")
             }
-            // What was received, and what is written in chunks or joined with a head.
+            // One slab for received data, and one for data written in chunks or joined with a head.
             try #require(wires.slabs.inUse <= 2)
         }
         arrived += wires.arrived()
@@ -318,7 +318,7 @@ struct Unexpected: Error { let text: String }
         #expect(passage.decoded(Passage.written + arrived.dropFirst(size)) == passage.body)
     }
 
-    /// One that was not sent doesn't come before the next one.
+    /// An unsent head doesn't come before the next one.
     @Test func aHeadThatWasNotSentIsForgotten() throws {
         let line = try Line()
         line.wires.send(Passage.received + Passage.small[0].sent)

@@ -56,7 +56,7 @@ import Testing
 
     // MARK: Attempts
 
-    /// An address that isn't this machine's is not dialled, nor is a name server waited for that doesn't answer.
+    /// A remote address isn't dialled, nor is a silent name server awaited.
     @Test(arguments: ["192.0.2.1", "a.test"]) func anAttemptEndsAtOnceWithoutANetwork(_ host: String) throws {
         let silent = try Silent()
         let bench = try Workbench(nameServer: "127.0.0.1:\(silent.port)")
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    /// While the internet is cut off that is why name servers can't be asked.
+    /// While the internet is unreachable, that is given as the reason for failed look-ups.
     @Test func aLookUpThatFailsIsExplained() throws {
         let silent = try Silent()
         let bench = try Workbench(nameServer: "127.0.0.1:\(silent.port)")

@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    /// The name server is silent: the parent is asked when the wait for it is over.
+    /// The name server is silent: after waiting for it, the parent is asked.
     @Test func aNameThatCantBeLookedUpHereIsTheParentsToJudge() throws {
         let server = try NameServer(answers: false)
         let peer = try Peer { descriptor in

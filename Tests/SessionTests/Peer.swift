@@ -29,7 +29,7 @@ final class Peer: Sendable {
     }
 }
 
-/// Reads until the peer has ended or reset the connection; all that came.
+/// Reads until the peer ends or resets the connection, and returns everything.
 @discardableResult func readToEnd(_ descriptor: CInt) -> String {
     var text = ""
     var bytes = [UInt8](repeating: 0, count: 4096)
@@ -53,7 +53,7 @@ func say(_ text: String, to descriptor: CInt) {
     _ = send(descriptor, bytes, bytes.count, CInt(MSG_NOSIGNAL))
 }
 
-/// An origin's certificate, and what is needed to serve and to trust it.
+/// An origin's certificate, with what is needed to serve and to trust it.
 struct OriginAuthority: Sendable {
     let anchors: TrustAnchors
     let identity: Identity
@@ -70,7 +70,7 @@ struct OriginAuthority: Sendable {
             chain: leaf.chain.map { try Certificate(der: $0.der) }, key: PrivateKey(pem: Array(leaf.keyPEM.utf8)))
     }
 
-    /// Lists that have the leaf.
+    /// Revocation lists that contain the leaf.
     func revokingLists() throws -> RevocationLists {
         let template = RevocationListTemplate().with {
             $0.revoked = [([0x0A, 0xBC], CertificateTemplate.now - 1, nil)]
@@ -87,7 +87,7 @@ struct OriginAuthority: Sendable {
         return try TLSServerContext(options: options)
     }
 
-    /// Shakes hands, says `greeting`, and waits until the client has gone. False: no handshake.
+    /// Makes a handshake, sends `greeting` and waits until the client closes. False: no handshake.
     @discardableResult func serve(_ descriptor: CInt, with context: TLSServerContext, greeting: String = "x") -> Bool {
         guard
             var connection = try? TLSConnection(
@@ -103,7 +103,7 @@ struct OriginAuthority: Sendable {
     }
 }
 
-/// One value at a time from one thread to another that waits for it.
+/// Passes one value at a time to another thread, which waits for it.
 final class Mailbox<Value: Sendable>: @unchecked Sendable {
     private let isThere = DispatchSemaphore(value: 0)
     private let lock = NSLock()

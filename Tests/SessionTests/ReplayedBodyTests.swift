@@ -4,7 +4,7 @@ import PinproxyTransport
 
 @testable import PinproxySession
 
-/// Takes bytes, at most so many in all.
+/// Takes bytes up to a limit.
 final class BoundedSink: BodySink {
     var room: Int
     private(set) var bytes: [UInt8] = []
@@ -29,7 +29,7 @@ final class BoundedSink: BodySink {
     }
 }
 
-/// Gives what the test has put into it.
+/// Supplies the bytes that the test puts into it.
 final class PieceSource: BodySource {
     private var bytes: [UInt8] = []
     var isEnded = false
@@ -84,7 +84,7 @@ extension BodyMove {
         #expect(third.bytes == Self.body && third.isEnded)
     }
 
-    /// Up to the limit it is kept; a byte more, and it isn't, and still arrives.
+    /// A body within the limit is kept. With one byte more it isn't, and still arrives.
     @Test(arguments: [0, 1]) func aBodyIsKeptUpToTheLimit(beyond: Int) {
         let source = PieceSource()
         let budget = BodyBudget()
@@ -101,7 +101,7 @@ extension BodyMove {
         #expect(!replayed.canRewind && budget.inUse == 0)
     }
 
-    /// Where the budget is spent, a body isn't kept, and still arrives.
+    /// Once the budget is spent, a body isn't kept, and still arrives.
     @Test(arguments: [1 << 20, 200_000, 0]) func whatIsKeptIsDrawnFromTheBudget(limit: Int) {
         let budget = BodyBudget(limit: limit)
         let body = [UInt8](repeating: 7, count: 700_000)

@@ -31,7 +31,7 @@ import PinproxyTransport
         ) { $0.isWanted = true }
         while !sink.isEnded {
             _ = throttle.move(to: sink, readable: false)
-            // In a pause nobody gets on, whoever asks.
+            // Nothing moves during a pause, even when asked.
             let before = sink.bytes.count
             if !sink.isEnded { _ = throttle.move(to: sink, readable: false) }
             #expect(sink.bytes.count == before)
@@ -40,7 +40,7 @@ import PinproxyTransport
         #expect(sink.sizes == [10, 10, 10, 10, 7] && sink.bytes == body)
     }
 
-    /// A sink that takes less than a packet is asked for the rest before the pause.
+    /// A sink that takes less than a packet gets the rest of it before the pause.
     @Test func aPacketThatIsTakenInPartsIsOnePacket() throws {
         let bench = try Workbench()
         let sink = BoundedSink(room: 0)

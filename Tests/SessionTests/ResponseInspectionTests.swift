@@ -5,7 +5,7 @@ import PinproxyTransport
 
 @testable import PinproxySession
 
-/// A client that takes so many bytes at a time, and nothing every other time.
+/// A client that takes a few bytes at a time, and nothing every other time.
 private final class SlowSink: BodySink {
     private(set) var taken: [UInt8] = []
     private(set) var isEnded = false
@@ -56,8 +56,8 @@ private final class SlowSink: BodySink {
             held: isHeld ? try OwnedResponse(Array("HTTP/1.1 200 OK\r\n\r\n".utf8)) : nil, budget: budget)
     }
 
-    /// Gives the inspection a body in pieces of `size`, and moves it on, to `sink` where it isn't held back.
-    /// - Returns: what was found, in its order.
+    /// Feeds a body to the inspection in pieces of `size`. It moves on to `sink` unless it is held back.
+    /// - Returns: the findings, in order.
     private func give(
         _ body: some Collection<UInt8>, by size: Int, to inspection: ResponseInspection, _ sink: SlowSink? = nil
     ) -> [ResponseInspection.Finding] {
@@ -134,7 +134,7 @@ private final class SlowSink: BodySink {
 
     // MARK: Copied
 
-    /// A copy is what was passed on, and nothing twice, however little the client takes.
+    /// A copy is exactly what was passed on, with nothing twice, however little the client takes.
     @Test(arguments: [1, 7, 1000], [3, 64]) func aCopyIsWhatWasPassedOn(most: Int, piece: Int) throws {
         let sink = SlowSink(most: most)
         let body = Array("[1, 2, 3, 4, 5, 6, 7, 8, 9]".utf8)
@@ -143,7 +143,7 @@ private final class SlowSink: BodySink {
         #expect(sink.taken == body && inspection.body?.bytes == body)
     }
 
-    /// One that is too long is told of, and dropped; a part of it must never be judged.
+    /// A copy that is too long is reported and dropped; a part of it must never be judged.
     @Test(arguments: [1, 50, 1000]) func aCopyThatIsTooLongIsNoBody(most: Int) throws {
         let sink = SlowSink(most: most)
         let body = [UInt8](repeating: 0x20, count: 500)
@@ -154,7 +154,7 @@ private final class SlowSink: BodySink {
 
     // MARK: The budget
 
-    /// Nothing of what is held back passes when there is no room for more of it.
+    /// Nothing held back is passed on when there is no space for more of it.
     @Test(arguments: [ResponseRules.Oversize.refuse, .pass]) func aResponseThatCannotBeHeldIsTold(
         oversize: ResponseRules.Oversize
     ) throws {
@@ -177,7 +177,7 @@ private final class SlowSink: BodySink {
         #expect(budget.inUse == 0)
     }
 
-    /// What is passed on is not kept back for that.
+    /// A body that is passed on isn't held up by the budget.
     @Test func aCopyWithoutRoomIsNoBody() throws {
         budget.limit = 40_000
         let sink = SlowSink(most: 700)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinproxySession
 
-/// How long is waited before a download is continued. No clock.
+/// The delays before a download is continued. No clock.
 @Suite struct ResumptionTests {
     private func resumption(_ pauses: ResumptionPauses = ResumptionPauses()) throws -> Resumption {
         let response = try OwnedResponse(
@@ -26,7 +26,7 @@ import Testing
         let resumption = try resumption()
         #expect(!resumption.broke(after: 100))
         #expect(nextTries(resumption, 8) == [0, 250, 500, 1000, 2000, 4000, 8000, 8000])
-        // A little of the body is not worth another connection at once.
+        // A little progress doesn't earn another connection at once.
         #expect(!resumption.broke(after: Resumption.progress - 1))
         #expect(nextTries(resumption, 1) == [8000])
         #expect(resumption.broke(after: Resumption.progress))
@@ -52,7 +52,7 @@ import Testing
         guard case .notNow(_, let wait) = try judge(resumption, answer) else { throw Unexpected(text: answer) }
         #expect(wait == milliseconds * 1_000_000)
         resumption.postpone(wait)
-        // Never less than it would be without, and once.
+        // Never less than the usual delay, and only once.
         #expect(nextTries(resumption, 2) == [max(milliseconds, 250), 500])
     }
 

@@ -2,7 +2,7 @@ import PinproxySerialization
 
 /// Rules that tests share.
 enum RuleSamples {
-    /// Some of each: open, from a secret file, and what is secret by its name.
+    /// Some of each kind: public, from a secret file, and secret by name.
     static func request() throws -> RequestRules {
         func field(_ name: String, _ value: String, isSecret: Bool = false) throws -> HeaderField {
             HeaderField(name: try HeaderName(name), value: try HeaderValue(value, isSecret: isSecret))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinproxySession
 
-/// Which requests are the same to an origin, so that one response will do for both.
+/// Which requests are equal to an origin, so that one response serves both.
 @Suite struct SharedRequestTests {
     private func request(_ fields: [UInt8]) throws -> OwnedRequest {
         try OwnedRequest(Array("GET /x HTTP/1.1\r\nHost: a.test\r\n".utf8) + fields + Array("\r\n\r\n".utf8))
@@ -14,7 +14,7 @@ import Testing
     /// `X-Key: k` with bytes after it.
     private func key(_ bytes: [UInt8]) -> [UInt8] { Array("X-Key: k".utf8) + bytes }
 
-    /// Two keys that aren't UTF-8, and two that look alike, belong to two people.
+    /// Keys that aren't UTF-8, or that look alike, belong to different users.
     @Test(
         arguments: [([0xFF], [0xFE]), ([0xC3, 0xA9], [0x65, 0xCC, 0x81]), ([0x80], [0xEF, 0xBF, 0xBD])]
             as [([UInt8], [UInt8])])
@@ -28,7 +28,7 @@ import Testing
 
     @Test func namesOrderAndCaseDoNotCount() throws {
         #expect(try fields("A: 1\r\nb: 2") == fields("B: 2\r\na: 1"))
-        // But the order of one name's values does, and what is in them.
+        // But the order of one name's values matters, and so do their contents.
         #expect(try fields("A: 1\r\nA: 2") != fields("A: 2\r\nA: 1"))
         #expect(try fields("A: x") != fields("A: X"))
         #expect(try fields("A: 1\r\nA: 2") != fields("A: 1, 2"))

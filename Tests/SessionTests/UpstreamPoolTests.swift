@@ -115,7 +115,7 @@ import PinproxyTransport
         }
     }
 
-    /// Against a list of all that rest, whatever the order of events.
+    /// Compared with a list of all idle connections, for any order of events.
     @Test func theBoundHoldsUnderAnySequenceOfUses() throws {
         var random = SystemRandomNumberGenerator()
         let pool = UpstreamPool(capacity: 8)
@@ -227,7 +227,7 @@ import PinproxyTransport
         close(b)
     }
 
-    /// Whatever the client did: bytes that nobody has looked at may have gone through.
+    /// Whatever the client did: the tunnel may have carried unseen bytes.
     @Test(arguments: [OriginKey.Layer.tunnel, .verifiedTunnel(SHA256Digest.of([1]))])
     func aTunnelIsNeverKept(layer: OriginKey.Layer) throws {
         let end = try park(key("a.test", layer))
@@ -259,7 +259,7 @@ import PinproxyTransport
     }
 
     @Test func aConnectionInUseWhenItsOriginIsRetiredIsClosedWhenItIsGivenBack() throws {
-        /// The configuration changes while it is used, as often as the row says.
+        /// The configuration changes while the connection is in use, once per argument.
         func used(_ isRetired: Bool...) throws -> CInt {
             let (connection, end) = try connection(to: key())
             for isRetired in isRetired { bench.pool.retire { _ in isRetired } }
@@ -269,7 +269,7 @@ import PinproxyTransport
         }
         let retired = try used(true)
         #expect(isClosed(retired))
-        // A configuration that comes back finds it as good as new.
+        // With the configuration restored, the connection is valid again.
         let restored = try used(true, false)
         #expect(!isClosed(restored))
         #expect(bench.pool.idleCount == 1)
@@ -280,7 +280,7 @@ import PinproxyTransport
     @Test func connectionsOfAnEarlierNetworkAreNotUsedAgain() throws {
         let resting = try park(key())
         let origin = bench.pool.origin(for: key())
-        /// The network changes while it is used.
+        /// The network changes while the connection is in use.
         func used() throws -> CInt {
             let (connection, end) = try connection(to: key())
             #expect(!origin.hasRetired(connection))
@@ -293,7 +293,7 @@ import PinproxyTransport
         #expect(isClosed(resting))
         #expect(isClosed(end))
         #expect(bench.pool.idleCount == 0)
-        // What is made from now on is kept, by the same origin.
+        // Connections made afterwards are kept, even to the same origin.
         let fresh = try park(key())
         #expect(!isClosed(fresh))
         #expect(bench.pool.idleCount == 1)
@@ -393,7 +393,7 @@ import PinproxyTransport
                 sum + (0..<4).count { _ in cache.take(for: key("host-\(index)"), at: 0) != nil }
             }
         }
-        // One origin's go at a time: a few are short of the bound.
+        // Eviction is by origin, so a few fewer than the bound remain.
         #expect((86...90).contains(found()))
         #expect(found() == 0)
         for index in 0..<30 { for _ in 0..<3 { cache.store(made, for: key("host-\(index)")) } }

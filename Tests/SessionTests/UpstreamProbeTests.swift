@@ -47,7 +47,7 @@ import PinproxyTransport
     func anAcceptedOriginIsFoundAndRememberedByWhatWasOffered(_ version: TLSVersion) throws {
         let peer = try origin(version...version)
         let bench = try Workbench()
-        // The name isn't looked up: nobody answers for it.
+        // The name isn't looked up: no name server answers.
         let target = target(bench, port: peer.port)
         for (protocols, isNew) in [(nil, true), (nil, false), (["h2", "http/1.1"], false), (["http/1.1"], true)]
             as [([String]?, Bool)]
@@ -59,7 +59,7 @@ import PinproxyTransport
             #expect(isFresh == isNew)
             #expect(finding.verdict.isAccepted && finding.version == version)
         }
-        // Another policy has to see for itself.
+        // Another policy makes its own probe.
         let other = self.target(bench, port: peer.port, policy: SecurityPolicy(validatesDomainName: false))
         guard case .found(_, isFresh: true) = try probe(bench, other, at: peer.port) else {
             throw Unexpected(text: "remembered under another policy")
@@ -91,7 +91,7 @@ import PinproxyTransport
         }
         #expect(try isFresh())
         #expect(try !isFresh())
-        // Another refusal ends only what was found under its own policy.
+        // A refusal for another name keeps this result.
         _ = try probe(bench, target(bench, port: peer.port, name: "other.test"), at: peer.port)
         #expect(try !isFresh())
         let revoking = SecurityPolicy(requirements: TrustRequirements(revocationLists: try authority.revokingLists()))
@@ -104,7 +104,7 @@ import PinproxyTransport
     }
 
     @Test func anAddressWhereNobodyListensFails() throws {
-        // Bound, so that no one else gets it, but not listening.
+        // Bound, which keeps others off the port, but not listening.
         let holder = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
         defer { close(holder) }
         let any = SocketAddress(ip: try #require(IPAddress("127.0.0.1")), port: 0)
@@ -116,7 +116,7 @@ import PinproxyTransport
         }
     }
 
-    /// A chain is public: who shows it and ends the handshake before signing anything may have copied it.
+    /// A chain is public: a server that presents it and stops before signing may have copied it.
     @Test func anAlertBeforeTheKeyIsProvedIsAFailure() throws {
         let chain = authority.identity.chain.map(\.der)
         let peer = try Peer { descriptor in
@@ -146,11 +146,11 @@ import PinproxyTransport
     }
 }
 
-/// The first flight of TLS 1.2 that anyone can send who has seen a chain: ServerHello, Certificate, alert.
+/// A first flight of TLS 1.2 that anyone who has seen a chain can send: ServerHello, Certificate, alert.
 enum CopiedFlight {
     static func bytes(chain: [[UInt8]]) -> [UInt8] {
         let list = vector(3, chain.flatMap { vector(3, $0) })
-        // ECDHE-ECDSA-AES128-GCM-SHA256, and renegotiation_info, which OpenSSL wants to see.
+        // ECDHE-ECDSA-AES128-GCM-SHA256, and renegotiation_info, which OpenSSL requires.
         let hello = [3, 3] + [UInt8](repeating: 7, count: 32) + [0, 0xC0, 0x2B, 0] + vector(2, [0xFF, 1, 0, 1, 0])
         return record(22, [2] + vector(3, hello)) + record(22, [11] + vector(3, list)) + record(21, [2, 40])
     }

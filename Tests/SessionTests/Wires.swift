@@ -3,8 +3,8 @@ import Glibc
 import Testing
 import PinproxyTransport
 
-/// Two streams over socket pairs, whose outer ends the test holds. The loop doesn't run: the test
-/// makes the calls that readiness would make, in the order that it is about.
+/// Two streams over socket pairs; the test holds the outer ends. The loop doesn't run: the test makes the calls that
+/// readiness would make, in the order under test.
 final class Wires {
     let loop: EventLoop
     let slabs: SlabPool

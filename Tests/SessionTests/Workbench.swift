@@ -9,7 +9,7 @@ import PinproxyTransport
 @testable import PinproxyEventLoop
 @testable import PinproxySession
 
-/// A worker's upstream side on a loop that the test runs until an answer is there.
+/// A worker's upstream side, on a loop that the test runs until there is an answer.
 final class Workbench {
     typealias Outcome = Result<UpstreamConnection, UpstreamFailure>
 
@@ -36,7 +36,7 @@ final class Workbench {
             unixTime: { unixTime })
     }
 
-    /// Where `port` on loopback is taken for `name`.
+    /// A target that takes `port` on loopback for `name`.
     func target(
         port: UInt16, host: String = "127.0.0.1", name: String = "api.test", policy: SecurityPolicy = SecurityPolicy(),
         parent: ParentProxy? = nil, addresses: AddressRules = AddressRules(blocked: []),
@@ -73,7 +73,7 @@ final class Workbench {
         var isWanted = false
     }
 
-    /// Turns the loop until ``stop`` is wanted; never for ever. As often as the test needs.
+    /// Runs the loop until ``stop`` is wanted, or a time limit is reached. It may be called repeatedly.
     func run() {
         let watchdog = Timer(loop: loop, owner: stop, afterNanoseconds: 60_000_000_000) {
             Issue.record("the loop was still waiting")
@@ -85,7 +85,7 @@ final class Workbench {
         stop.isWanted = false
     }
 
-    /// Turns the loop once, when something has happened.
+    /// Runs the loop once, when something has happened.
     func runOnce() { event_base_loop(loop.base.raw, EVLOOP_ONCE) }
 
     /// Runs the loop until `connection` has something to read, and reads it.
@@ -123,7 +123,7 @@ final class Workbench {
 }
 
 extension Timeouts {
-    /// So short that a test can wait for its passing.
+    /// Short enough for a test to wait for.
     static var short: Timeouts {
         var timeouts = Timeouts()
         timeouts.connect = .milliseconds(30)

@@ -13,13 +13,13 @@ from plan import NEVER_WHOLE, REFUSED, TURNING, ZONE_OF, ZONES, make
 
 PROXY = ("127.0.0.1", 7467)
 REFUSED_HOSTS = ["wrong.test", "denied.test", "pinned.test", "nowhere.free.test"]
-#: Of the connections inside TLS, those that speak HTTP/2. Half of all exchanges is inside TLS.
+#: The share of HTTP/2 among connections inside TLS. Half of all exchanges are inside TLS.
 HTTP2 = 0.5
-#: Beyond all time-outs and retries of the proxy.
+#: More than all time-outs and retries of the proxy.
 PATIENCE = 120
-#: Seconds by which the trial's own programs may be late before a time-out of the proxy is theirs, and not its.
+#: Seconds that the trial's own programs may be late before the proxy's time-out is blamed on them.
 LATE = 2
-#: The log's words for time-outs, and for what a peer of HTTP/2 doesn't take within one.
+#: The log's texts for time-outs, and for what an HTTP/2 peer doesn't take in time.
 CAUSE = re.compile('"cause":"([^"]*)"')
 TIMED_OUT = re.compile(
     "timed out|timeouts[.]|within [0-9]|no answer|nothing moved|nothing for too long|sent nothing|took nothing"
@@ -33,7 +33,7 @@ class Lateness:
     STEP = 0.1
 
     def __init__(self):
-        #: When the loop was late, and by how many seconds.
+        #: When the loop was late, and for how many seconds.
         self.times = []
 
     async def watch(self):
@@ -57,10 +57,10 @@ class Clients:
         self.lane, self.chance, self.proxy, self.contexts, self.report = lane, chance, proxy, contexts, report
         self.number = 0
         self.begun = {}
-        #: What went wrong though nobody breaks anything: path, words, and how late the trial was. Judged with the log,
-        # which comes later.
+        #: Failures though nothing is broken: path, text, and how late the trial was. Judged with the log, which comes
+        #: later.
         self.puzzles = []
-        #: Time-outs that were the trial's own, by the log's cause.
+        #: Time-outs caused by the trial, by the log's cause.
         self.late = collections.Counter()
         self.lateness = Lateness()
         self.right = self.refused = self.broken = self.left = 0
@@ -99,7 +99,7 @@ class Clients:
                 await loop.sock_connect(connection, PROXY)
                 return connection
             except OSError as error:
-                # It is being started again.
+                # The proxy is being restarted.
                 connection.close()
                 if time.monotonic() > end:
                     self.report(

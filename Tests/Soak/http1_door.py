@@ -53,12 +53,12 @@ async def read_response(reader, method, heard):
 
 
 class HTTP1Door:
-    #: Requests at a time.
+    #: The number of concurrent requests.
     most = 1
 
     def __init__(self, reader, writer, secure):
         self.reader, self.writer, self.secure = reader, writer, secure
-        #: For a further request.
+        #: Whether it can take a further request.
         self.is_usable = False
 
     def abort(self):

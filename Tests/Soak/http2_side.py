@@ -131,12 +131,12 @@ class HTTP2Origin(http2_streams.Connection):
         if kind in ("cut-ended", "cut-chunks", "bad-chunk", "reset-body", "cut-length"):
             stream.head(200, tag, *([length] if kind in ("reset-body", "cut-length") else []))
             await stream.send(body[:half], end=kind == "cut-length")
-            # An end without an error is no end of a body either.
+            # An end without an error isn't the end of a body either.
             return None if kind == "cut-length" else self.cut(stream, *(["NO_ERROR"] if kind == "bad-chunk" else []))
         if kind == "reset" or kind == "once-reset" and self.origin.tries(exchange) == 1:
             return self.cut(stream)
         if kind == "reset-head":
-            # HEADERS that end in no CONTINUATION.
+            # HEADERS without the final CONTINUATION.
             self.raw(struct.pack(">HBBBI", 0, 1, 1, 0, stream.number) + b"\x88")
             return reset(self.transport)
         if kind in ("silent", "stall"):

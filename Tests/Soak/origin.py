@@ -93,7 +93,7 @@ class Origin:
                 await loop.sock_sendall(connection, self.chance.randbytes(self.chance.randrange(1, 300)))
                 return connection.close()
             if kind < 0.025:
-                # A record of the handshake that is never completed.
+                # A handshake record that is never completed.
                 await loop.sock_recv(connection, 4096)
                 await loop.sock_sendall(connection, b"\x16\x03\x03\x01\x00\x02\x00\x00")
                 return connection.close()

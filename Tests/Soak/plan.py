@@ -6,10 +6,10 @@ import hashlib
 import json
 import random
 
-#: Random bytes of which bodies are made: no two places in it look alike.
+#: Random bytes for bodies: no two places in it are the same.
 BLOCK = random.Random("soak").randbytes(1 << 21)
 
-#: Kinds whose response is right unless the network, the resolver or the client breaks it; with their part of all.
+#: Kinds with a correct response unless the network, the resolver or the client breaks it, with their share of all.
 HONEST = {
     "plain": 30,
     "chunked": 12,
@@ -53,11 +53,11 @@ BROKEN = {
     "once-reset": 4,
     "download": 6,
 }
-#: Kinds that the proxy has to refuse whatever the origin says, and kinds that never come whole.
+#: Kinds that the proxy has to refuse whatever the origin says, and kinds that never arrive complete.
 REFUSED = {"garbage", "head-over", "bad-json", "bad-length", "loop", "reset", "reset-head", "silent"}
 NEVER_WHOLE = REFUSED | {"reset-body", "cut-length", "cut-chunks", "cut-ended", "stall", "bad-chunk"}
 
-#: Seconds for which an origin leaves a proxy waiting: longer than its time-outs.
+#: Seconds for which an origin is silent: longer than the proxy's time-outs.
 SILENCE = 15
 AUTHORIZATION = "Basic " + base64.b64encode(b"soak:soak-password").decode()
 
@@ -73,9 +73,9 @@ ZONE_OF = {
     "rewritten": "rewrite",
     "cached": "cache",
 }
-#: Zones whose hosts have a wrong pin now and then.
+#: Zones where hosts sometimes have a wrong pin.
 TURNING = (".turning.", ".signed.")
-#: URLs of `cached` exchanges, which many clients ask for.
+#: URLs of `cached` exchanges, which many clients request.
 CACHED = 60
 
 

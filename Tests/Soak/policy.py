@@ -11,7 +11,7 @@ from plan import SILENCE
 PATH = "/policy.bundle"
 URL = f"https://policy.test{PATH}"
 WRONG = "sha256/" + "A" * 43 + "="
-#: What the server does while all breaks, by its part of a hundred looks; else it serves the current bundle.
+#: What the server does while everything breaks, in percent of polls; otherwise it serves the current bundle.
 BREAKS = {"older": 15, "forged": 15, "cut": 10, "refused": 10, "silent": 2}
 
 
@@ -21,11 +21,11 @@ class Policy:
         self.executable, self.chance, self.report = executable, chance, report
         self.folder = folder / "policy"
         self.folder.mkdir()
-        #: The current bundle, and those before it.
+        #: The current bundle, and the earlier ones.
         self.bundle, self.older = None, []
-        #: Whether the hosts of zone `signed` have a right pin; of version 1 first.
+        #: Whether the hosts of zone `signed` have a right pin, by version, beginning with 1.
         self.published = []
-        #: The version that was put into force last, in all lives.
+        #: The version put into force last, in all lives.
         self.accepted = 0
         self.looks = 0
         for name in ("root", "policy"):
@@ -39,7 +39,7 @@ class Policy:
         self.sign("root", "root")
 
     def run(self, *words):
-        # The proxy's clock isn't this one's.
+        # The proxy's clock differs from this one.
         environment = {"PATH": os.environ["PATH"]}
         return subprocess.run(
             [self.executable, "bundle", *words], check=True, stdout=subprocess.PIPE, text=True, env=environment

@@ -44,16 +44,16 @@ SESSION = {
     "json": "rules: [{path: /json/**, response: &json {serializer: json}}, {path: /bad-json/**, response: *json}]",
     "rewrite": "request: {set_headers: {X-Client: fleet}, remove_headers: [Referer]}",
 }
-#: Descriptors beyond those before the first client: each worker's of its resolver, and files that are opened on first
-# use.
+#: Descriptors beyond those before the first client: one for each worker's resolver, and files that are opened at first
+#: use.
 DESCRIPTORS = 10
-#: KiB of its own memory that the last quarter of a life's rounds may have beyond the second: an allocator's own
-# movements.
+#: KiB of private memory that the last quarter of a life's rounds may have beyond the second: an allocator's usual
+#: fluctuation.
 MEMORY = 8 * 1024
-#: A shorter life says nothing of that.
+#: A shorter life says nothing about that.
 ROUNDS = 16
 PUNCH_HOLE = 3
-#: The proxy's clock while nobody steps it: ahead, so that certificates of now are valid after a step back.
+#: The proxy's clock while nobody changes it: ahead, so that current certificates are valid after a step back.
 CLOCK = "+30m"
 
 
@@ -80,7 +80,7 @@ class Proxy:
         self.lines = collections.Counter()
         #: By path: the lines of its exchanges in this round.
         self.words = collections.defaultdict(list)
-        #: From when to when lines may be missing, in seconds of the monotonic clock.
+        #: When lines may be missing, from and to, in seconds of the monotonic clock.
         self.gaps = []
         self.events = collections.Counter()
         self.process = None
@@ -107,7 +107,7 @@ class Proxy:
             "hosts:",
             "  - {match: denied.test, action: deny}",
             f"  - {{match: wrong.test, pinning: public-key, pins: [{wrong}]}}",
-            # A host with pins in the clear; and inside TLS the leaf has another name.
+            # A host with pins, without TLS; and inside TLS the leaf has another name.
             f"  - {{match: pinned.test, pinning: public-key, pins: [{self.pin}]}}",
             f"  - {{match: policy.test, pinning: public-key, pins: [{self.pin}]}}",
         ]
@@ -120,7 +120,7 @@ class Proxy:
                 lines += ["    enforcement: report", "    report_uri: http://collector.test/collector"]
             if zone in SESSION:
                 lines.append("    " + SESSION[zone])
-                # What comes in the clear can't be pinned.
+                # Unencrypted hosts can't be pinned.
                 lines += [f'  - match: "*.{zone}.plain.test"', "    " + SESSION[zone]]
         fresh = self.folder / "pins.new"
         fresh.write_text("\n".join(lines) + "\n")
@@ -204,7 +204,7 @@ class Proxy:
                 event = json.loads(line)
                 name = event["event"]
             except (ValueError, KeyError):
-                # Before the log begins, the command writes what `pinproxy check` does.
+                # Before the log begins, the command prints the warnings of `pinproxy check`.
                 if b": warning: " in line and not self.is_ready.is_set():
                     continue
                 # A full disk leaves half a line, which nothing may follow.
@@ -220,7 +220,7 @@ class Proxy:
                 if event["task"] in self.tasks:
                     self.trouble(f"task {event['task']} is in the log a second time: {line[:300]!r}")
                 self.tasks.add(event["task"])
-                # A fetch that several clients share has a line of its own.
+                # A shared fetch is logged on a separate line.
                 if "client" in event and event["method"] != "CONNECT":
                     self.lines[event["path"]] += 1
             elif name == "proxy.ready":
@@ -348,7 +348,7 @@ class Proxy:
             early, late = self.memories[quarter : 2 * quarter], self.memories[-quarter:]
             if statistics.median(late) > statistics.median(early) + MEMORY:
                 self.trouble(f"{name}: its memory grows: {self.memories} KiB")
-        # A CONNECT that led to TLS with the client has no line of its own.
+        # A CONNECT followed by TLS with the client is not logged separately.
         counted = metrics["pinproxy_exchanges_total"] - metrics["connect completed"]
         if not self.life_gap:
             await self.read_up_to(counted)

@@ -29,10 +29,10 @@ from policy import Policy
 from proxy import Proxy, die_with_parent
 from trouble import Trouble, small_disk, usable_faketime, why_not
 
-#: A lane with so many faults has said enough.
+#: A lane with so many faults has shown enough.
 FAULTS = 20
 ROUND = 4000
-#: In every round of this number nobody breaks anything, and every exchange has to be right.
+#: In every round of this number nothing is broken, and every exchange has to be right.
 CALM = 5
 AT_A_TIME = 64
 
@@ -80,7 +80,7 @@ class Lane:
                 contexts[offered] = ssl.create_default_context(cafile=authority)
                 contexts[offered].set_alpn_protocols([offered])
             clients = Clients(options.lane, self.random("clients"), proxy, contexts, self.report)
-            # asyncio refers to a task weakly: the variable keeps it.
+            # asyncio only has a weak reference to a task: the variable keeps it.
             watch = asyncio.ensure_future(clients.lateness.watch())  # noqa: F841
             await self.rounds(clients, proxy, origin, names, trouble)
             await proxy.end(signal.SIGTERM)
@@ -112,7 +112,7 @@ class Lane:
             origin.is_calm = names.is_calm = is_calm
             befalling = None
             if is_calm:
-                # What was broken before is forgotten: failed addresses and names, tickets, pins that were wrong.
+                # Effects of earlier breakage are reset: failed addresses and names, tickets, wrong pins.
                 proxy.configure()
                 await trouble.reload()
                 await asyncio.sleep(3)
@@ -128,7 +128,7 @@ class Lane:
                     raise befalling.exception()
             origin.is_calm = names.is_calm = True
             await proxy.checkpoint(f"round {number}")
-            # The log's lines come a moment later.
+            # The log's lines arrive a moment later.
             await asyncio.sleep(0.3)
             clients.compare(proxy)
             if time.monotonic() - told > 60:
@@ -153,7 +153,7 @@ def network():
 def lane(options):
     """In namespaces of its own."""
     network()
-    # What is written to a connection that the trial itself has broken is no news.
+    # Writes to a connection that the trial itself has broken are not worth reporting.
     logging.getLogger("asyncio").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory(prefix="pinproxy-soak.") as name:
         folder = pathlib.Path(name)

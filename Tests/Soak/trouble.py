@@ -13,8 +13,8 @@ import time
 from proxy import CLOCK, FAKETIME
 
 
-#: What loses packets, and what ends that. Kernels without netem lose them by a rule of nftables, without delay and
-# disorder.
+#: The commands that start and stop packet loss. Kernels without netem use an nftables rule, without delay and
+#: reordering.
 NETEM = ("tc qdisc add dev lo root netem delay 1ms 1ms loss 0.5% reorder 5% 50%", "tc qdisc del dev lo root")
 NFTABLES = (
     "nft add table inet soak && nft add chain inet soak in '{ type filter hook input priority 0; }' && "
@@ -31,7 +31,7 @@ class Trouble:
     def __init__(self, chance, proxy, origin, names, report):
         self.chance, self.proxy, self.origin, self.names, self.report = chance, proxy, origin, names, report
         self.done = {}
-        #: From the middle on the proxy isn't killed any more: of a long life one can see whether its memory stays.
+        #: From the middle on the proxy isn't killed any more: only a long life shows whether its memory is stable.
         self.may_kill = True
         #: Nil: this kernel can't lose packets.
         self.loss = next((way for way in (NETEM, NFTABLES) if shell(way[0]) and shell(way[1])), None)
@@ -55,7 +55,7 @@ class Trouble:
                 await asyncio.sleep(self.chance.uniform(0.2, 2))
                 kind = self.chance.choice(self.kinds())
                 self.done[kind] = self.done.get(kind, 0) + 1
-                # What has begun is brought to its end.
+                # An action that has begun is completed, even if this is cancelled.
                 action = asyncio.ensure_future(getattr(self, kind)())
                 try:
                     await asyncio.shield(action)

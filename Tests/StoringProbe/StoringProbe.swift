@@ -2,12 +2,12 @@ import PinproxyDiskStore
 import Glibc
 import PinproxyTLS
 
-/// Opens a store, verifies all that is in it, then stores and removes without end.
+/// Opens a store, verifies its contents, then stores and removes endlessly.
 ///
 ///     StoringProbe DIRECTORY BYTES SEED
 ///
 /// Prints `begin`, then `opened FOUND RECORDS WRONG`: the records that it found, those that the store counts, and those
-/// that aren't what was stored. Then a line for each event, and one for each thing that it did.
+/// that differ from what was stored. Then a line for each event, and for each action.
 @main enum StoringProbe {
     /// Keys in use.
     private static let keys = 40

@@ -68,7 +68,7 @@ def the_key_is_a_credential(machine):
             with drop_in(machine, "[Service]\\nLoadCredential=authority.key:/root/ca.key\\n"):
                 machine("systemctl start pinproxy", check=True)
                 served(machine)
-                # A command that is started elsewhere finds it too, as root.
+                # A command started elsewhere finds it too, as root.
                 machine("pinproxy check", check=True)
                 machine("systemctl reload pinproxy && systemctl restart pinproxy", check=True)
                 served(machine)
@@ -122,7 +122,7 @@ def a_state_directory_that_cannot_be_written_is_named_and_does_without(machine):
 def no_network_is_said_and_waited_for(machine):
     machine("ip link set out0 down && systemctl start pinproxy", check=True)
     try:
-        # This machine's own services are there all the same.
+        # This machine's own services are still served.
         served(machine)
         refused = machine(f"{PROXIED} -i http://192.0.2.80/")
         contains(refused.stdout, "503")
@@ -180,7 +180,7 @@ def a_decoder_that_is_missing_is_named(machine):
         "hosts:\n  - match: origin.test\n    rules:\n"
         + "".join(f"      - path: /{name}\n        response: {{serializer: {name}}}\n" for name in ("xml", "image")),
     )
-    # They are recommended, and were not installed.
+    # They are recommended, and weren't installed.
     packages = [package for _, _, _, package in decoders.values() if package != "libxml2"]
     check = machine("pinproxy check", check=True).stdout
     for package in packages:
@@ -222,7 +222,7 @@ def no_journal_is_no_hindrance(machine):
         machine("systemctl reload pinproxy", check=True)
     finally:
         machine("systemctl start systemd-journald.socket systemd-journald-dev-log.socket systemd-journald", check=True)
-    # It goes on without it, and with it after the next start.
+    # It keeps running without the journal, and uses it after the next start.
     served(machine)
     machine("systemctl restart pinproxy", check=True)
     equal(events(machine, "proxy.ready")[-1]["PINPROXY_LISTEN"], "127.0.0.1:7467")

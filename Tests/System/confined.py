@@ -80,7 +80,7 @@ def confine(unit):
     calls.add_rule(ERRNO(38), "clone3")
     # LockPersonality
     calls.add_rule(ALLOW, "personality", Arg(0, EQ, 0xFFFFFFFF))
-    # RestrictSUIDSGID: set-id bits of files that are made or changed
+    # RestrictSUIDSGID: set-id bits of created or changed files
     bits = 0o6000
     for call, mode in [
         ("chmod", 1),

@@ -18,12 +18,12 @@ def an_instance_has_a_configuration_ports_and_an_authority_of_its_own(machine):
     equal(machine(f"cmp {state}/authority.pem {STATE}/authority.pem").returncode, 1, "the authorities")
     curl = "curl --silent --show-error --max-time 20 --proxy http://127.0.0.1:7567"
     equal(machine(f"{curl} --cacert {state}/authority.pem {SECURE}", check=True).stdout, "origin\n")
-    # Commands find it by its configuration.
+    # Commands find the instance by its configuration.
     contains(
         machine("pinproxy status --config /etc/pinproxy/build.yaml", check=True).stdout, f"state directory {state}"
     )
     machine("systemctl reload pinproxy@build && systemctl restart pinproxy@build", check=True, timeout=60)
-    # The first comes and goes without it.
+    # The first instance restarts independently.
     machine("systemctl restart pinproxy", check=True, timeout=60)
     equal(machine("systemctl is-active pinproxy@build").stdout, "active\n")
     equal(machine("test -d /run/pinproxy-build").returncode, 0, "its runtime directory")

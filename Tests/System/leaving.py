@@ -6,7 +6,7 @@ import re
 
 from steps import SECURE, STATE, case, contains, equal, events, machines
 
-# In a folder that is named after the authority.
+# In a folder named after the authority.
 BUNDLE = f"{STATE}/trust/$(openssl x509 -in {STATE}/authority.pem -outform DER | sha256sum | cut -c 1-16)/ca-bundle.pem"
 
 
@@ -53,7 +53,7 @@ def every_login_has_the_variables_by_the_example(machine):
     try:
         shell = "su - somebody -c 'echo $HTTPS_PROXY; curl --silent --show-error --max-time 20 %s'" % SECURE
         equal(machine(shell, check=True).stdout, "http://127.0.0.1:7467\norigin\n")
-        # Without a configuration that can be read a login goes on, and says so.
+        # A login without a readable configuration succeeds, and prints a warning.
         machine("mv /etc/pinproxy/pinproxy.yaml /root/away.yaml", check=True)
         broken = machine("su - somebody -c 'echo on'; mv /root/away.yaml /etc/pinproxy/pinproxy.yaml").stdout
         contains(broken, "on\n")
@@ -96,7 +96,7 @@ def the_documentation_is_whole(machine):
 
 @case
 def removal_leaves_the_state(machine):
-    # All of its services run, also those of the administrator's choice.
+    # All its services run, including those that the administrator may choose.
     machine("systemctl start pinproxy pinproxy-signer.socket pinproxy-signer.service", check=True)
     machine("apt-get remove --yes --quiet pinproxy", check=True)
     machine(f"test -e {STATE}/authority.key && test -e /etc/pinproxy/pins.yaml", check=True)
@@ -106,7 +106,7 @@ def removal_leaves_the_state(machine):
 
 @case
 def purge_leaves_nothing_but_the_user(machine):
-    # What the administrator has put there is theirs.
+    # Files that the administrator put there are theirs.
     machine("rm /etc/pinproxy/test-root.pem", check=True)
     machine("apt-get purge --yes --quiet pinproxy", check=True)
     left = machine(
@@ -114,6 +114,6 @@ def purge_leaves_nothing_but_the_user(machine):
         " -not -path '/tmp/*'; find / -xdev -user pinproxy -o -xdev -user pinproxy-signer"
     ).stdout
     equal(left, "", "left")
-    # A number that is given away again would open what the service was given.
+    # A reused user number would give access to what the service was given.
     machine("getent passwd pinproxy pinproxy-signer", check=True)
     equal(machine("grep -c pinproxy /etc/ca-certificates.conf; ls /etc/ssl/certs | grep pinproxy").stdout, "0\n")

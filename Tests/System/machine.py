@@ -106,13 +106,13 @@ class Machine:
 
     def __init__(self, suite, root, folder):
         self.suite = suite
-        # What apt knows of one release it forgets with the lists of another.
+        # apt drops its knowledge of one release with the lists of another.
         self.lists = "lists" if suite == "bookworm" else f"lists-{suite}"
         self.root = root
         self.folder = folder
         self.leader = None
 
-    # apt's lists and packages are the cache's: after the first run nothing is fetched.
+    # apt's lists and packages are in the cache: after the first run nothing is fetched.
     def binds(self):
         for name in ["archives", "archives/partial", self.lists, f"{self.lists}/partial"]:
             (CACHE / name).mkdir(parents=True, exist_ok=True)
@@ -189,8 +189,7 @@ class Machine:
                 str(self.root),
             ]
             + self.binds()
-            # Of init: systemd 257 boots with control groups of the first version, as this machine may have them, only
-            # if told to.
+            # For init: systemd 257 boots with control groups version 1, which this machine may have, only if told so.
             + ["SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1"],
             stdin=subprocess.DEVNULL,
             stdout=console,
@@ -221,7 +220,7 @@ class Machine:
         if not children:
             return False
         self.leader = children[0]
-        # Its first process is systemd only from some moment on.
+        # It takes a moment until its first process is systemd.
         state = self("systemctl is-system-running --wait").stdout.strip()
         return state in ("running", "degraded")
 
@@ -299,7 +298,7 @@ def overlaid(base):
     root = folder / "root"
     for name in ["root", "changes", "work"]:
         (folder / name).mkdir()
-    # The overlay's root takes the mode of this one.
+    # The overlay's root gets the mode of this one.
     (folder / "changes").chmod(0o755)
     subprocess.run(
         [

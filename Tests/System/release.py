@@ -14,13 +14,12 @@ import tempfile
 import machine
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-# What the toolchain needs besides what `make` installs.
+# What the toolchain needs besides the packages that `make` installs.
 PACKAGES = ["build-essential", "git", "libcurl4-openssl-dev", "libncurses6", "libsqlite3-0", "procps", "tzdata"]
-# What this machine has to say about registries.
+# This machine's settings for registries.
 SETTINGS = ["/etc/pip.conf", "/etc/resolv.conf"]
 AUTHORITIES = pathlib.Path("/usr/local/share/ca-certificates")
-# In separate namespaces. The root is changed by pivot_root(2): in one that chroot(2) changed nobody may make a user
-# namespace.
+# In separate namespaces. The root is changed by pivot_root(2), since chroot(2) would prevent user namespaces inside.
 ENTER = """
 set -e
 root=$1 directory=$2
@@ -110,7 +109,7 @@ def inside(suite, command):
     tools = toolchain()
     build = REPOSITORY / f".build-{suite}"
     build.mkdir(exist_ok=True)
-    # Here, where git knows how to reach the dependencies.
+    # Outside, where git can reach the dependencies.
     subprocess.run(
         ["swift", "package", "resolve", "--scratch-path", str(build)], cwd=REPOSITORY, check=True, stdout=sys.stderr
     )
@@ -125,7 +124,7 @@ def inside(suite, command):
         "PINPROXY_TEST_OFFLINE": "yes",
     }
 
-    # The repository's folder of builds is another one inside.
+    # Inside, the repository's build folder is another one.
     (REPOSITORY / ".build").mkdir(exist_ok=True)
     binds = [(REPOSITORY, REPOSITORY, "rw"), (build, REPOSITORY / ".build", "rw"), (tools, tools, "ro")]
 

@@ -11,7 +11,7 @@ import traceback
 import machine as machines
 import steps
 
-# In this order: each finds the machine as those before have left it.
+# In this order, since each runs on the machine as the previous ones left it.
 import service, restarts, adversity, shortage, sockets, signing, instances, leaving  # noqa: E401, F401
 import upgrade
 

@@ -54,7 +54,7 @@ def three_thousand_idle_clients_and_a_load_in_64_megabytes_end_nothing(machine):
         settled = idle.stdout.readline().strip()
         load = machine.start(LOAD)
         equal(load.stdout.readline(), "in flight\n", "load")
-        # Some are served all the same, for idle clients make room.
+        # Some are served anyway, since idle clients are closed.
         machines.until("a client is served", 60, lambda: machine(f"{PROXIED} {SECURE}").stdout == "origin\n")
         loaded = load.communicate()[0].strip()
         left = idle.communicate()[0].strip()
@@ -94,7 +94,7 @@ def without_another_thread_what_needs_one_is_refused_and_all_else_served(machine
 
 @case
 def a_start_without_enough_threads_names_the_setting(machine):
-    # With one task systemd 257 itself can't make the unit's directories.
+    # With one task even systemd 257 can't make the unit's directories.
     for tasks in [2, 5]:
         with drop_in(machine, f"[Service]\\nTasksMax={tasks}\\n"):
             if machine("systemctl start pinproxy").returncode == 0:

@@ -49,7 +49,7 @@ def a_signer_keeps_the_key_from_the_proxys_user(machine):
         ]:
             contains(taken_over(machine, attempt), "Permission denied")
         contains(taken_over(machine, f'sh -c "kill {signer}"'), "not permitted")
-        # It may ask for certificates, and gets none for a host that isn't intercepted.
+        # It may request certificates, and gets none for a host that isn't intercepted.
         shutil.copy(HERE.parent / "IntegrationTests/Peers/signing.py", machine.root / "opt/signing.py")
         answers = taken_over(
             machine,
@@ -59,7 +59,7 @@ def a_signer_keeps_the_key_from_the_proxys_user(machine):
         equal(len(answers), 3, answers)
         contains(answers[1], '"issued"')
         contains(answers[2], "doesn't intercept tunnel.test")
-        # Nobody else asks it. (curl would speak of another kind of socket.)
+        # No other user can connect. (curl would report another kind of socket.)
         equal(machine("stat -c %U:%a /run/pinproxy-signer.sock", check=True).stdout, "pinproxy:600\n")
         contains(
             machine(
@@ -69,7 +69,7 @@ def a_signer_keeps_the_key_from_the_proxys_user(machine):
         )
         seen = machine("systemd-analyze security --no-pager --threshold=16 pinproxy-signer.service")
         equal(seen.returncode, 0, seen.stdout[-300:])
-        # Proxy and signer each survive the other's restart.
+        # Proxy and signer each survive a restart of the other.
         machine("systemctl restart pinproxy-signer", check=True)
         machine("systemctl restart pinproxy", check=True)
         signed(machine)

@@ -32,7 +32,7 @@ def the_first_client_starts_it_by_its_socket(machine):
     is_soon_active(machine)
     said = under_load(machine, RESTARTS)
     warnings = [event["PINPROXY_CAUSE"] for event in events(machine, "config.warning")]
-    # It has the socket from systemd twice, from the unit and as the process before has left it.
+    # It has the socket from systemd twice: from the unit, and from the previous process.
     equal([warning for warning in warnings if "hands over" in warning], [], "warnings")
     machine("systemctl stop pinproxy.socket pinproxy", check=True)
     return said

@@ -46,7 +46,7 @@ def it_serves_after_the_upgrade_with_the_package_of_before(machine):
     machine(f"{APT} --no-download full-upgrade", check=True, timeout=900)
     equal(machine(". /etc/os-release && echo $VERSION_CODENAME", check=True).stdout, NEXT[machine.suite] + "\n")
     equal(status(machine), "installed")
-    # Before a restart: what was loaded then.
+    # Before a restart, the old version runs.
     served(machine)
     return serves_with_what_is_installed(machine)
 

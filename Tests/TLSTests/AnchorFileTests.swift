@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinproxyTLS
 
-/// Anchors from files, the machine's among them.
+/// Anchors from files, with and without the machine's own.
 @Suite final class AnchorFileTests {
     let directory: String
     let root: HeldCertificate
@@ -65,7 +65,7 @@ import Testing
             AnchorsError.unreadable(path: "x.pem", .system(ENOENT)).description == "x.pem: No such file or directory")
     }
 
-    /// Nobody writes to it: whoever waits for it waits for ever.
+    /// Nobody writes to this pipe: waiting for it would never end.
     @Test func aPipeIsNotWaitedFor() throws {
         let pipe = "\(directory)/a.pem"
         #expect(mkfifo(pipe, 0o600) == 0)
@@ -84,7 +84,7 @@ import Testing
         } throws: {
             "\($0)" == "\(pipe): not a regular file"
         }
-        // Without an end.
+        // A file without an end.
         #expect(throws: TransparencyLogsError.self) { try TransparencyLogs.load("/dev/zero") }
     }
 }

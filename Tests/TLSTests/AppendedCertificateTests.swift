@@ -17,7 +17,7 @@ import Testing
         leaf = try good.issue(.leaf("api.test"))
     }
 
-    /// Certificates with the good intermediate's name and key that lead nowhere.
+    /// Certificates with the good intermediate's name and key that reach no anchor.
     private func spoilers() throws -> [(String, HeldCertificate)] {
         func twin(
             by issuer: HeldCertificate, _ change: (inout CertificateTemplate) -> Void = { _ in }
@@ -49,7 +49,7 @@ import Testing
         ]
     }
 
-    /// The same subject and key identifier with another key.
+    /// A certificate with the same subject and key identifier, and another key.
     private func impostor() throws -> HeldCertificate {
         let identifier = try #require(try Certificate(der: good.der).subjectKeyIdentifier)
         return try root.issue(
@@ -61,7 +61,7 @@ import Testing
 
     @Test func besideEachSpoiler() throws {
         for (name, spoiler) in try spoilers() {
-            // Alone it doesn't do, so that the next lines say something.
+            // Alone it must fail, or the next lines would prove nothing.
             #expect(throws: VerificationFailure.self, "\(name)") { try verify([spoiler]).get() }
             for rest in [[spoiler, good], [good, spoiler], [spoiler, spoiler, good]] {
                 let chain = try? verify(rest).get()
@@ -90,7 +90,7 @@ import Testing
 
     @Test func allSpoilersAtOnce() throws {
         let all = try spoilers().map(\.1)
-        // As many as are tried, and the good one at the end.
+        // As many spoilers as are tried, and the good one at the end.
         let chain = try verify(Array(all.prefix(6)) + [good]).get()
         #expect(try chain.certificates == certificates([leaf, good, root]))
     }
@@ -127,7 +127,7 @@ import Testing
         let pinned = try HeldCertificate.root("Pinned").issue(.leaf("api.test"))
         let chain = try verify([good, pinned, pinned.issuers[0]]).get()
         #expect(try chain.certificates == certificates([leaf, good, root]))
-        // It vouches for nobody else, even as an anchor of its own.
+        // It vouches for no other certificate, even as an anchor.
         let anchors = TrustAnchors([try Certificate(der: pinned.der)])
         let options = VerificationOptions(name: .dns("api.test"), time: Self.now, allowsPartialChain: true)
         let presented = PresentedChain(leaf: try Certificate(der: leaf.der), rest: try certificates([good, pinned]))

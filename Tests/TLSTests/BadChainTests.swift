@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinproxyTLS
 
-/// Chains that nobody honest would send: a clear error or acceptance, and in bounded time.
+/// Malicious chains: each ends in a clear error or acceptance, in bounded time.
 @Suite struct BadChainTests {
     static let now = CertificateTemplate.now
     /// Milliseconds of processor time that parsing and verifying a chain may take.
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    /// Whatever is appended in nobody's shape, the good chain beside it stands.
+    /// A corrupted certificate beside it doesn't affect the good chain.
     @Test func randomChangesBesideAGoodChain() throws {
         let leaf = try issuer.issue(.leaf("api.test"))
         var chance = Chance(seed: 3)
@@ -65,7 +65,7 @@ import Testing
         #expect(outcome(nested, []) == .unparsed)
         let san = try issuer.issue(.leaf("api.test").with { $0.subjectAltName = nested })
         #expect(outcome(san.der, [issuer.der]) == .refused(.malformed))
-        // A name in a directoryName in a name constraint, as deep as it goes.
+        // A directoryName in a name constraint, as deep as it goes.
         let constraint = DERWriter.sequence(DERWriter.value(0xA0, DERWriter.sequence(DERWriter.value(0xA4, nested))))
         let constrained = try root.issue(.intermediate("C").with { $0.extensions = [("2.5.29.30", true, constraint)] })
         #expect(outcome(try constrained.issue(.leaf("api.test")).der, [constrained.der]) == .refused(.malformed))
@@ -122,14 +122,14 @@ import Testing
             let outcome = outcome(leaf.der, rest.map(\.der))
             #expect(outcome == .refused(.pathTooLong) || outcome == .refused(.unknownIssuer))
         }
-        // A good chain isn't spoilt by them.
+        // They don't affect a good chain.
         let good = try issuer.issue(.leaf("api.test"))
         #expect(outcome(good.der, above.map(\.der) + [issuer.der]) == .accepted)
     }
 
     // MARK: Large ones
 
-    /// Of the names below, three thousand are as many as are read.
+    /// At most three thousand of the names below are read.
     @Test(arguments: [(100, true), (3_000, true), (10_000, false)])
     func manyNames(_ count: Int, _ areRead: Bool) throws {
         let names = (0..<count).map { "host\($0).test" }
@@ -153,14 +153,14 @@ import Testing
 
     @Test(arguments: [4096, 8192, 16_384, 16_392, 65_536])
     func largeKeys(_ bits: Int) throws {
-        // Keys made up, since finding real ones of this size takes minutes; a leaf's signs nothing here.
+        // Made-up keys, since finding real ones of this size takes minutes; a leaf's key signs nothing here.
         let key = DERWriter.rsa(modulus: [UInt8](repeating: 0xC3, count: bits / 8), exponent: [1, 0, 1])
         let leaf = try issuer.issue(.leaf("api.test").with { $0.publicKeyDER = key })
         // The largest isn't even parsed.
         let isParsed = bits < 65_536
         #expect(
             outcome(leaf.der, [issuer.der]) == (bits <= 8192 ? .accepted : isParsed ? .refused(.weakKey) : .unparsed))
-        // As an issuer's, it has to be calculated with.
+        // An issuer's key of this size would have to verify a signature.
         let authority = try root.issue(.intermediate("Large").with { $0.publicKeyDER = key })
         let below = try HeldCertificate.selfSigned(
             .root("Large").with {
@@ -172,7 +172,7 @@ import Testing
         #expect(outcome(below.der, [authority.der]).isRefused == isParsed)
     }
 
-    /// Thirty issuers of the same name that might all have signed, each of them costly to ask.
+    /// Thirty issuers of the same name that might all have signed, each of them costly to check.
     @Test(arguments: [2048, 3072, 8192, 16_384], [3, 4, 8, 256])
     func costlySignatures(_ bits: Int, _ exponentBytes: Int) throws {
         let exponent = [UInt8](repeating: 0x7F, count: exponentBytes)
@@ -230,7 +230,7 @@ import Testing
         #expect(outcome(leaf.der, twins.map(\.der)).isRefused)
     }
 
-    /// Twenty issuers that have all issued each other, and two of them by the root: more ways than atoms.
+    /// Twenty issuers that have all issued each other, two of them under the root: more paths than atoms.
     @Test func aMazeOfCrossCertificates() throws {
         let keys = [try TestKey(), try TestKey(), try TestKey()]
         func authority(_ number: Int, by issuer: HeldCertificate, spoilt: Bool = true) throws -> HeldCertificate {
@@ -252,10 +252,10 @@ import Testing
         }
         let leaf = try starts[2].issue(.leaf("api.test"))
         #expect(outcome(leaf.der, maze.map(\.der)).isRefused)
-        // One that is good is found within the tries.
+        // A good one is found within the tries.
         let good = try authority(2, by: root, spoilt: false)
         #expect(outcome(leaf.der, [good.der] + maze.map(\.der)) == .accepted)
-        // And a chain that holds is looked for until it is wanted.
+        // Valid chains are searched until one is wanted.
         let presented = PresentedChain(
             leaf: try Certificate(der: leaf.der), rest: try ([good] + maze).map { try Certificate(der: $0.der) })
         var asked = 0
@@ -272,7 +272,7 @@ import Testing
         #expect(milliseconds < Self.limit)
     }
 
-    /// Every one of them leads to the anchor and holds: only so many are built and asked of.
+    /// All of them reach the anchor and are valid: only eight are built and offered.
     @Test func manyChainsThatHold() throws {
         let key = try TestKey()
         let twins = try (0..<20).map { _ in
@@ -311,7 +311,7 @@ import Testing
 
     // MARK: Over the wire
 
-    /// More than OpenSSL's 100 KiB of certificates ends the handshake with words for it.
+    /// More than OpenSSL's 100 KiB of certificates ends the handshake with a clear message.
     @Test(arguments: [TLSVersion.tls12, .tls13])
     func aChainThatIsTooLongToSend(_ version: TLSVersion) throws {
         let peers = try Peers.shared.get()
@@ -334,7 +334,7 @@ import Testing
         var isRefused: Bool { if case .refused = self { true } else { false } }
     }
 
-    /// What becomes of a chain; records an issue if it takes too long, or if a failure says nothing.
+    /// The verdict on a chain. Records an issue if it takes too long, or if a failure has no message.
     private func outcome(
         _ leaf: [UInt8], _ rest: [[UInt8]], lists: RevocationLists? = nil,
         sourceLocation: SourceLocation = #_sourceLocation

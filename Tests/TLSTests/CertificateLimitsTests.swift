@@ -30,7 +30,7 @@ import Testing
 
     @Test(arguments: [
         (CostlyCertificates.explicitCurve(), ownCurve),
-        // SM2, and a number that nobody has given away.
+        // SM2, and an unassigned number.
         (CostlyCertificates.explicitCurve(algorithm: "1.2.156.10197.1.301"), ownCurve),
         (CostlyCertificates.explicitCurve(algorithm: "1.2.3.4"), ownCurve),
         (CostlyCertificates.compressedP224, "its key is a compressed point; only uncompressed points are accepted"),
@@ -55,7 +55,7 @@ import Testing
         let words = "its CRL distribution points are relative to the issuer's name (nameRelativeToCRLIssuer)"
         let points = CostlyCertificates.relativeDistributionPoints(count)
         #expect(fault(try certificate(points: points)) == .costly(words))
-        // OpenSSL takes a list that is not marked as constructed as well.
+        // OpenSSL also accepts a list that is not marked as constructed.
         let unmarked = points.map { $0 == 0xA1 ? 0x81 : $0 }
         #expect(fault(try certificate(points: unmarked)) == .costly(words))
     }
@@ -69,7 +69,7 @@ import Testing
         #expect(try Certificate(der: held.der).der == held.der)
     }
 
-    /// Keys that nobody here can use cost nothing, and may be appended or stand in a trust store.
+    /// Keys of unsupported algorithms cost nothing, and may be appended or in a trust store.
     @Test func otherAlgorithms() throws {
         func key(_ algorithm: String, _ parameters: [UInt8], _ bytes: [UInt8]) throws -> [UInt8] {
             try certificate(
@@ -127,7 +127,7 @@ import Testing
         #expect(fault(second(CostlyCertificates.explicitCurve())) == .costly(Self.ownCurve))
     }
 
-    /// The machine's own bundle passes: what is refused is not in use.
+    /// The machine's own bundle passes: nothing that is refused is in use.
     @Test func theSystemsAnchors() throws {
         let anchors = try TrustAnchors.system()
         #expect(anchors.certificates.count > 50)
@@ -141,7 +141,7 @@ import Testing
         #expect(fault(whole + [0]) == .notDER)
     }
 
-    /// Lengths that another parser may take.
+    /// Lengths that another parser might accept.
     @Test func whatIsNotDER() throws {
         let good = try certificate(key: CostlyCertificates.uncompressedP256)
         let contents = Array(good[4...])
@@ -158,8 +158,8 @@ import Testing
         #expect(fault(try certificate(key: padded)) == .notDER)
     }
 
-    /// Whatever a byte of it becomes: if it is parsed at all, then there is no costly key in it. Of the part that says
-    /// what kind of key it is, every byte becomes every other.
+    /// Every byte is changed: whatever is still parsed has no costly key. The bytes that specify the kind of key take
+    /// every value.
     @Test(arguments: [CostlyCertificates.explicitCurve(), CostlyCertificates.compressedP256])
     func everyChangedByte(_ key: [UInt8]) throws {
         let whole = try certificate(key: key)
@@ -197,7 +197,7 @@ import Testing
         }
     }
 
-    /// Parses what may be parsed. Records an issue if that has a key which should have been refused.
+    /// Parses what may be parsed. Records an issue if the key should have been refused.
     private func looksCheap(_ bytes: [UInt8]) -> Bool {
         guard fault(bytes) == nil, let certificate = try? Certificate(der: bytes) else { return false }
         let key = certificate.keyDescription

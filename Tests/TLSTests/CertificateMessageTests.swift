@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinproxyTLS
 
-/// What a server shows is looked at before OpenSSL parses it.
+/// A server's certificates are checked before OpenSSL parses them.
 @Suite struct CertificateMessageTests {
     let peers: Peers
 
@@ -13,7 +13,7 @@ import Testing
 
     // MARK: Over the wire
 
-    /// Of the leaf and what follows it nothing is parsed, wherever the costly one stands.
+    /// No certificate is parsed, wherever the costly one is.
     @Test(arguments: versions, [0, 1, 2])
     func aCostlyCertificate(_ version: TLSVersion, _ place: Int) throws {
         let costly = try unchecked(
@@ -27,7 +27,7 @@ import Testing
         #expect(
             run.outcome.message
                 == "certificate \(place + 2) of 4 from the peer is refused: \(CertificateLimitsTests.ownCurve)")
-        // The first, which was spoilt.
+        // The first certificate, which was spoilt.
         #expect(run.certificates <= 1)
         #expect(run.curveKeys == 0)
         #expect(!run.isVerified)
@@ -54,7 +54,7 @@ import Testing
         let other = try Certificate(der: HeldCertificate.root().der)
         let run = try handshake(version, [Certificate](repeating: other, count: count.rest))
         #expect(run.isVerified == count.isAccepted)
-        // OpenSSL begins one twice. So the counts of the others tell something.
+        // OpenSSL begins one twice, so the other counts are meaningful.
         #expect(run.certificates == (count.isAccepted ? 2 * (1 + count.rest) : 1))
         guard !count.isAccepted else { return }
         #expect(run.outcome.kind == .certificateTooCostly)
@@ -81,7 +81,7 @@ import Testing
         #expect(CertificateMessage(message.span, isTLS13: isTLS13).objection?.hasPrefix("certificate 2 of 3 ") == true)
         for count in 0..<message.count {
             let prefix = Array(message[..<count])
-            // The list is longer than what there is.
+            // The list is longer than the data.
             #expect(CertificateMessage(prefix.span, isTLS13: isTLS13).objection == nil)
         }
         #expect(
@@ -91,7 +91,7 @@ import Testing
         #expect(empty.objection == "certificate 1 of 2 from the peer is refused: its encoding is not DER")
     }
 
-    /// Every length may lie; what is spoilt lies within the message, and is the first certificate's tag.
+    /// Every length may be false. What is spoilt is inside the message, and is the first certificate's tag.
     @Test(arguments: [false, true])
     func randomChanges(_ isTLS13: Bool) throws {
         var chance = Chance(seed: 5)
@@ -135,7 +135,7 @@ import Testing
         let isVerified: Bool
     }
 
-    /// Handshakes with a server that sends the usual leaf, followed by these.
+    /// Makes a handshake with a server that sends the usual leaf, followed by these.
     private func handshake(_ version: TLSVersion, _ rest: [Certificate]) throws -> Run {
         let chain = [try Certificate(der: peers.leaf.der)] + rest
         let identity = try Identity(chain: chain, key: PrivateKey(pem: Array(peers.leaf.keyPEM.utf8)))

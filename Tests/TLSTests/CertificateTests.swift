@@ -12,7 +12,7 @@ import Testing
             })
     }
 
-    /// Each of these would end a comment in YAML, or show a person something else than what is there.
+    /// Each of these would end a comment in YAML, or be displayed as something else.
     @Test(arguments: [
         ("a\u{2028}b", #"a\E2\80\A8b"#), ("a\u{2029}b", #"a\E2\80\A9b"#), ("a\u{85}b", #"a\C2\85b"#),
         ("a\u{202E}b", #"a\E2\80\AEb"#), ("a\u{1B}[2J", #"a\1B[2J"#), ("a\u{E000}b", #"a\EE\80\80b"#),

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinproxyTLS
 
-/// What we offer to servers, read off the wire: no less than a current browser asks for.
+/// What we offer to servers, read off the wire: at least what a current browser demands.
 @Suite struct ClientHelloTests {
     let hello: ClientHello
 
@@ -16,7 +16,7 @@ import Testing
                 0x1301, 0x1303, 0x1302,  // TLS 1.3: AES-128-GCM, ChaCha20, AES-256-GCM
                 0xC02B, 0xC02F, 0xCCA9, 0xCCA8, 0xC02C, 0xC030,  // TLS 1.2: ECDHE with the same
             ])
-        // Renegotiation is secure (RFC 5746), by OpenSSL 3.0's suite that is none, or by 3.5's extension.
+        // Secure renegotiation (RFC 5746) is signalled by OpenSSL 3.0's SCSV, or by 3.5's extension.
         #expect(hello.suites.contains(0x00FF) != (hello.extensions[0xFF01] == [0]))
         #expect(hello.compressions == [0])
     }
@@ -110,7 +110,7 @@ struct ClientHello {
         return try Wire.numbers(in: wire.vector(countBytes))
     }
 
-    /// The groups that a key share is sent of (RFC 8446 section 4.2.8).
+    /// The groups that key shares are sent for (RFC 8446 section 4.2.8).
     func keyShares() throws -> [UInt16] {
         var extensionBytes = Wire(try #require(extensions[51])[...])
         var list = Wire(try extensionBytes.vector(2))

@@ -10,7 +10,7 @@ struct ConnectionPair {
     let server: Endpoint
     let sockets: SocketPair
 
-    /// - Parameter verify: what the client says to the server's certificates; nil accepts.
+    /// - Parameter verify: the client's verdict on the server's certificates; nil accepts.
     init(
         client clientContext: TLSClientContext, server serverContext: TLSServerContext, identity: Identity? = nil,
         ticketContext: [UInt8] = Array("test".utf8), serverName: ServerName = .dns("api.test"),
@@ -27,7 +27,7 @@ struct ConnectionPair {
                 server: serverContext, descriptor: sockets.server, identity: identity, ticketContext: ticketContext))
     }
 
-    /// Both sides' results once neither can go on.
+    /// Both sides' results once neither makes progress.
     func handshake() -> (client: Outcome<Void>, server: Outcome<Void>) {
         var clientOutcome = Outcome<Void>.wantsWrite
         var serverOutcome = Outcome<Void>.wantsRead
@@ -39,7 +39,7 @@ struct ConnectionPair {
         return (clientOutcome, serverOutcome)
     }
 
-    /// Both sides' handshakes, which must succeed.
+    /// Makes both sides' handshakes, which must succeed.
     func connect() throws {
         let (client, server) = handshake()
         try client.get()
@@ -67,7 +67,7 @@ final class SocketPair {
         (client, server) = (pair[0], pair[1])
     }
 
-    /// The server's end vanishes.
+    /// Closes the server's end without notice.
     func closeServer() {
         close(server)
         server = -1

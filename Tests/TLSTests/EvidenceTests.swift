@@ -44,7 +44,7 @@ import Testing
         #expect(run.steps.all == [.verified, .confirmed(PeerEvidence())])
     }
 
-    /// A list of timestamps that can't be parsed is as good as none; the response is handed over as it is.
+    /// An unparsable list of timestamps counts as absent; the response is passed on unchanged.
     @Test(arguments: versions)
     func nonsense(_ version: TLSVersion) throws {
         let evidence = ServerEvidence(response: [1, 2, 3], timestamps: [0, 9, 1])
@@ -54,7 +54,7 @@ import Testing
         withExtendedLifetime(evidence) {}
     }
 
-    /// OpenSSL would parse the response for the timestamps in it. If it must not be parsed, timestamps aren't taken.
+    /// OpenSSL would parse the response for its timestamps. If it must not be parsed, timestamps aren't taken.
     @Test(arguments: versions)
     func aCostlyResponse(_ version: TLSVersion) throws {
         let issuer = peers.leaf.issuers[0]
@@ -120,7 +120,7 @@ import Testing
         withExtendedLifetime(evidence) {}
     }
 
-    /// What nobody judges, here no OCSP response at all, keeps no connection from being used.
+    /// Evidence that nobody judges, here an invalid OCSP response, doesn't prevent a connection.
     @Test(arguments: versions)
     func withoutConfirmEvidenceIsIgnored(_ version: TLSVersion) throws {
         let evidence = ServerEvidence(response: [1, 2])

@@ -25,7 +25,7 @@ import Testing
         var gmac = GMAC(key: try #require(Hexadecimal.decode(vector.key.utf8)))
         let nonce = try #require(Hexadecimal.decode(vector.nonce.utf8))
         let message = vector.message.isEmpty ? [] : try #require(Hexadecimal.decode(vector.message.utf8))
-        // Each time the same: nothing is left of the message before.
+        // Each time the same: nothing is left over from the previous message.
         for _ in 0..<3 {
             #expect(Hexadecimal.encode(gmac.tag(of: message, nonce: nonce)) == vector.tag)
             _ = gmac.tag(of: [1, 2, 3], nonce: [UInt8](repeating: 9, count: 12))

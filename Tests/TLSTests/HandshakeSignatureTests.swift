@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinproxyTLS
 
-/// What signs is the openssl command.
+/// The openssl command makes the signatures.
 @Suite struct HandshakeSignatureTests {
     struct Method: Sendable, CustomTestStringConvertible {
         let scheme: UInt16
@@ -40,7 +40,7 @@ import Testing
         guard method.key == .ed25519 else {
             return try OpenSSLCommand.run(["dgst", "-sign", path] + method.options, input: message)
         }
-        // Signed in one piece, whose size the command has to know.
+        // Signed in one piece; the command has to know the size.
         let input = try directory.file("message", message)
         return try OpenSSLCommand.run(["pkeyutl", "-sign", "-rawin", "-inkey", path, "-in", input], input: [])
     }
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    /// The padding and the hash are part of what was agreed on.
+    /// The padding and the hash are part of the negotiated scheme.
     @Test func anotherSchemeOfTheSameKeyDoesNot() throws {
         let key = try TestKey.shared(.rsa(2048))
         let held = try PublicKey(der: key.publicKeyDER)
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    /// A key that isn't marked as one for PSS alone.
+    /// A key that isn't restricted to PSS.
     @Test func aKeyForPSSAloneIsAnotherKind() throws {
         let held = try PublicKey(der: TestKey.shared(.rsa(2048)).publicKeyDER)
         #expect(throws: HandshakeSignatureError.key("RSA 2048")) { try held.verify([1], of: [], scheme: 0x0809) }

@@ -150,7 +150,7 @@ import Testing
         #expect(pair.client.handshake().isPending)
         pair.sockets.closeServer()
         let failed = pair.client.handshake()
-        // Of a socket pair with unread data in it the kernel says ECONNRESET.
+        // With unread data in a socket pair the kernel reports ECONNRESET.
         #expect(failed.kind == .unexpectedEOF || failed.kind == .system(ECONNRESET))
     }
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinproxyTLS
 
-/// Keys and certificates from the files that people keep them in.
+/// Keys and certificates from the file formats in use.
 @Suite struct IdentityFileTests {
     let root: HeldCertificate
     let leaf: HeldCertificate
@@ -55,7 +55,7 @@ import Testing
         for count in stride(from: 0, to: whole.count, by: 7) { #expect(error(Array(whole[..<count])) != nil) }
     }
 
-    /// What OpenSSL 1.1 and Windows wrote.
+    /// The encryption of OpenSSL 1.1 and Windows.
     @Test func oldEncryption() throws {
         let directory = try TemporaryDirectory()
         let input = try directory.file("all.pem", leaf.keyPEM + leaf.pem)
@@ -139,7 +139,7 @@ import Testing
         asked.install(on: server.handle.pointer)
         let pair = try ConnectionPair(client: peers.clientContext, server: server, identity: peers.identity)
         let (client, _) = pair.handshake()
-        // By TLS 1.3 the client is through before the server has looked.
+        // In TLS 1.3 the client finishes before the server has checked.
         let failed = version == .tls13 ? pair.client.receive().kind : client.kind
         #expect(failed == .alertReceived(version == .tls13 ? 116 : 40))
         #expect(asked.shown.isEmpty)

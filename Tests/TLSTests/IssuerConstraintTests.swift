@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinproxyTLS
 
-/// What an issuer's certificate says of those below it: which names, and how many more issuers.
+/// An issuer's constraints on the certificates below it: names, and the number of issuers.
 @Suite struct IssuerConstraintTests {
     let root: HeldCertificate
 

@@ -18,7 +18,7 @@ import Testing
 
     @Test(arguments: [TestKey.Kind.p256, .rsa(2048), .ed25519])
     func signaturesVerify(_ kind: TestKey.Kind) throws {
-        // A certificate signed with the key is checked by OpenSSL's own road: its body is the message.
+        // OpenSSL's verification checks the signature: the message is a certificate's body.
         let root = try HeldCertificate.selfSigned(.root("Signer").with { $0.key = kind })
         let key = try PrivateKey(pem: Array(root.keyPEM.utf8))
         let template = try root.issue(.leaf("sign.test")).der

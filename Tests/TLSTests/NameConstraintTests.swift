@@ -3,8 +3,8 @@ import Testing
 
 @testable import PinproxyTLS
 
-/// Name constraints hold for the name that was asked for and for all that a wildcard may stand for, not
-/// only for the names as a certificate writes them (RFC 5280 section 4.2.1.10; CVE-2025-61727).
+/// Name constraints apply to the requested name and to everything that a wildcard may stand for, not only to the names
+/// as a certificate writes them (RFC 5280 section 4.2.1.10; CVE-2025-61727).
 @Suite struct NameConstraintTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let names: [String]
@@ -86,7 +86,7 @@ import Testing
             permitted(dns: "example.test"), fits: true),
     ]
 
-    /// Of the anchor, of the issuer, critical and not.
+    /// On the anchor, on the issuer, critical and not.
     @Test(arguments: cases, [(true, true), (true, false), (false, true), (false, false)])
     func constrained(_ example: Case, _ place: (ofRoot: Bool, isCritical: Bool)) throws {
         let leaf = try Self.leaf(example.names, example.addresses, example.constraints, place.ofRoot, place.isCritical)
@@ -104,8 +104,8 @@ import Testing
         }
     }
 
-    /// A CN never counts (RFC 9525), so no constraint of DNS names is about it. OpenSSL holds it against them where
-    /// there is no DNS name in subjectAltName, as in the certificate of an address.
+    /// A CN never counts (RFC 9525), so constraints of DNS names don't apply to it. OpenSSL applies them where
+    /// subjectAltName has no DNS name, as in the certificate of an address.
     @Test(
         arguments: ["router.outside.test", "192.0.2.1", "*.outside.test", "router"],
         [permitted(dns: "example.test"), excluded(dns: "outside.test"), excluded(dns: "")])
@@ -116,7 +116,7 @@ import Testing
                 let failure = try Self.failure(leaf, name)
                 #expect(failure == nil, "\(failure?.message ?? "")")
             }
-            // Of a name that is asked for, the constraint still is.
+            // A DNS name in subjectAltName is still constrained.
             let named = try Self.leaf(
                 ["router.outside.test"], ["192.0.2.1"], constraints, ofRoot, true, commonName: commonName)
             #expect(try Self.failure(named, .ip("192.0.2.1"))?.reason == .nameConstraint)
@@ -157,7 +157,7 @@ import Testing
     private static let good = DERWriter.value(
         0xA0, DERWriter.sequence(DERWriter.value(0x82, Array("example.test".utf8))))
 
-    /// Constraints that nobody can understand are not absent.
+    /// Unintelligible constraints are not treated as absent.
     @Test(arguments: unusable, [(true, true), (true, false), (false, true), (false, false)])
     func malformed(_ example: (String, [UInt8]), _ place: (ofRoot: Bool, isCritical: Bool)) throws {
         let leaf = try Self.leaf(["bar.example.test"], [], example.1, place.ofRoot, place.isCritical)

@@ -54,7 +54,7 @@ import Testing
         #expect(try fits(leaf, example.asked) == example.fits)
     }
 
-    /// The caller knows what a public suffix is; here the wildcard just stands for nothing.
+    /// The caller knows the public suffixes; here the wildcard just matches nothing.
     @Test func aWildcardThatIsRefusedMatchesNothing() throws {
         let root = try Self.root.get()
         let rule = WildcardRule.refused(publicSuffix: "co.test")
@@ -65,7 +65,7 @@ import Testing
             try message(wildcard, .dns("example.co.test"), rule)
                 == "certificate is not for example.co.test: its wildcard *.CO.test covers the whole of a public "
                 + "suffix, under which anybody can have a name, and matches nothing")
-        // The exact name beside it counts.
+        // The exact name beside it still counts.
         #expect(try fits(root.issue(.leaf("*.co.test", "example.co.test")), .dns("example.co.test"), rule))
         // And without the wildcard the message is the usual one.
         #expect(

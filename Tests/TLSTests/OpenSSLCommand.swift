@@ -7,20 +7,20 @@ enum OpenSSLCommand {
         get throws { try text(["list", "-kem-algorithms"], input: []).contains("X25519MLKEM768") }
     }
 
-    /// What it prints for the arguments and the input.
+    /// Runs the command and returns its output.
     static func run(_ arguments: [String], input: [UInt8]) throws -> [UInt8] {
         let (status, output) = try execute(arguments, input: input, errors: .nullDevice)
         guard status == 0 else { throw Failure(status: status) }
         return output
     }
 
-    /// Whether it exits 0, and what it prints on either stream.
+    /// Whether the command exits with 0, and its output on both streams.
     static func outcome(_ arguments: [String]) throws -> (isSuccess: Bool, output: String) {
         let (status, output) = try execute(arguments, input: [], errors: nil)
         return (status == 0, String(decoding: output, as: UTF8.self))
     }
 
-    /// - Parameter errors: nil: where the output goes.
+    /// - Parameter errors: where errors go; nil: where the output goes.
     private static func execute(
         _ arguments: [String], input: [UInt8], errors: FileHandle?
     ) throws -> (status: Int32, output: [UInt8]) {

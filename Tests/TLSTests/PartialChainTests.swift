@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinproxyTLS
 
-/// An anchor that isn't self-signed is trusted for being one.
+/// An anchor that isn't self-signed is trusted because it is an anchor.
 @Suite struct PartialChainTests {
     static let now = CertificateTemplate.now
 
@@ -35,14 +35,14 @@ import Testing
         #expect(try failure(leaf, [], to: [leaf], name: "other.test")?.reason == .nameMismatch)
     }
 
-    /// So that a pin of the root still matches where both are trusted.
+    /// A pin of the root thus still matches where both are trusted.
     @Test func aSelfSignedAnchorIsPreferred() throws {
         #expect(
             try chain(leaf, [issuer, middle], to: [issuer, root, middle]) == [leaf, issuer, middle, root].map(\.der))
         #expect(try chain(leaf, [issuer, middle], to: [leaf, root]) == [leaf, issuer, middle, root].map(\.der))
     }
 
-    /// And where no such chain is wanted, the shorter one may be.
+    /// Where such a chain isn't wanted, the shorter one may be.
     @Test func whatIsWantedDecides() throws {
         let other = try HeldCertificate.root("Other")
         let cross = try other.issue(.intermediate("Issuer").with { $0.keyPair = issuer.key })
@@ -65,13 +65,13 @@ import Testing
         #expect(try failure(excluding.issue(.leaf("api.test")), [], to: [excluding])?.reason == .nameConstraint)
         let bare = try root.issue(.intermediate("Bare").with { $0.basicConstraints = .none })
         #expect(try failure(bare.issue(.leaf("api.test")), [], to: [bare]) != nil)
-        // The leaf is what is wrong, and not the missing root.
+        // The leaf is at fault, not the missing root.
         let old = try issuer.issue(.leaf("api.test").with { $0.notAfter = Self.now - 1 })
         #expect(try failure(old, [issuer], to: [middle])?.reason == .expired)
         #expect(try failure(leaf, [issuer], to: [middle], name: "other.test")?.reason == .nameMismatch)
     }
 
-    /// What an authority above has refused stays refused: it is trusted too.
+    /// A refusal by an authority above stands, since that is trusted too.
     @Test func refusalsFromAboveStand() throws {
         let excluding = try HeldCertificate.selfSigned(
             .root("Excluding").with { $0.extensions = [("2.5.29.30", true, PathTests.excluding)] })
@@ -89,7 +89,7 @@ import Testing
         let lists = RevocationLists([try RevocationList(der: list)])
         let leaf = try revoked.issue(.leaf("api.test"))
         #expect(try failure(leaf, [], to: [revoked, root], lists: lists)?.reason == .revoked)
-        // Alone it is its owner's decision.
+        // Alone it is trusted by its owner's decision.
         #expect(try failure(leaf, [], to: [revoked], lists: lists) == nil)
     }
 

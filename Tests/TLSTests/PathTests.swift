@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinproxyTLS
 
-/// Where several ways lead up from a leaf, each is judged by itself: one that is wrong costs no other.
+/// Several paths from a leaf are judged separately: an invalid one doesn't affect the others.
 @Suite struct PathTests {
     static let now = CertificateTemplate.now
     static let excluding = DERWriter.sequence(
@@ -21,7 +21,7 @@ import Testing
         leaf = try issuer.issue(.leaf("api.test"))
     }
 
-    /// The constraint is the cross certificate's, two steps above the leaf; the issuer has done no wrong.
+    /// The constraint is in the cross certificate, two steps above the leaf; the issuer is not at fault.
     @Test func anIssuerIsNotBlamedForAConstraintAboveIt() throws {
         let middle = try root.issue(.intermediate("Middle", pathLength: nil))
         let constrained = try root.issue(
@@ -38,7 +38,7 @@ import Testing
         #expect(throws: VerificationFailure.self) { try verify(leaf, [near, constrained], [root]).get() }
     }
 
-    /// Both roots are trusted; the one that OpenSSL takes first excludes the name.
+    /// Both roots are trusted; OpenSSL's first choice excludes the name.
     @Test func anAnchorThatExcludesTheNameIsNotTheOnlyOne() throws {
         for isFirst in [true, false] {
             let constrained = try HeldCertificate.selfSigned(
@@ -60,7 +60,7 @@ import Testing
         #expect(try chain.certificates == certificates([leaf, issuer, cross, other]))
     }
 
-    /// An expired root that is still in the store, and a cross certificate of it that isn't expired.
+    /// An expired root that is still in the store, and a valid cross certificate for it.
     @Test func anExpiredAnchorSpoilsNoOtherWay() throws {
         let expired = try HeldCertificate.selfSigned(
             .root("Root").with {
@@ -75,7 +75,7 @@ import Testing
         #expect(try failure(verify(leaf, [issuer], [expired, other]))?.reason == .expired)
     }
 
-    /// A path length that one way keeps and the other doesn't.
+    /// A path length that one path satisfies and the other exceeds.
     @Test func aPathLengthIsOfOneWayOnly() throws {
         let short = try root.issue(.intermediate("Middle", pathLength: 0))
         let long = try other.issue(.intermediate("Middle", pathLength: nil).with { $0.keyPair = short.key })

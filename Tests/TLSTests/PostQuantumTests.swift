@@ -28,7 +28,7 @@ struct PostQuantumTests {
         let root = try HeldCertificate.selfSigned(.root("Root").with { $0.key = .mlDSA(set) })
         let leaf = try root.issue(.leaf("api.test").with { $0.key = .mlDSA(set) })
         #expect(try failure(leaf.der, below: root) == nil)
-        // The last byte of a certificate is one of its signature.
+        // The last byte of a certificate belongs to its signature.
         var forged = leaf.der
         forged[forged.count - 1] ^= 1
         #expect(try failure(forged, below: root)?.reason == .badSignature)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinproxyTLS
 
-/// What was verified once is taken again only where nothing differs that the verdict depends on.
+/// A verified chain is reused only where everything that the verdict depends on is the same.
 @Suite struct ProvenChainTests {
     static let now = CertificateTemplate.now
     static let day = CertificateTemplate.day
@@ -22,7 +22,7 @@ import Testing
         #expect(anchors.proven.count == 1)
     }
 
-    /// As another connection presents it: parsed anew.
+    /// Verifies freshly parsed certificates, as from another connection.
     private func verify(
         _ leaf: [UInt8]? = nil, _ rest: [[UInt8]]? = nil, name: ServerName? = .dns("api.test"), time: UnixTime = now,
         lists: RevocationLists? = nil, lifetime: Int64? = nil,
@@ -41,7 +41,7 @@ import Testing
 
     @Test func theSameIsNotVerifiedAgain() throws {
         let (one, other) = (try verify().get(), try verify(time: Self.now + Self.day).get())
-        // The certificates are the first connection's own.
+        // The certificates are the first connection's objects.
         #expect(one.leaf.pointer == other.leaf.pointer)
         #expect(anchors.proven.count == 1)
     }
@@ -49,7 +49,7 @@ import Testing
     @Test func timeGoesOn() throws {
         #expect(reason(try verify(time: Self.now + 40 * Self.day)) == .expired)
         #expect(reason(try verify(time: Self.now - 40 * Self.day)) == .notYetValid)
-        // And is set right again.
+        // It is valid again when the clock is right.
         #expect(throws: Never.self) { try verify().get() }
     }
 
@@ -62,7 +62,7 @@ import Testing
 
     @Test func everyByteCounts() throws {
         #expect(reason(try verify(nil, [])) == .unknownIssuer)
-        // The signature is the last of a certificate.
+        // The signature is the last part of a certificate.
         var forged = leaf.der
         forged[forged.count - 1] ^= 1
         #expect(reason(try verify(forged)) == .badSignature)
@@ -79,7 +79,7 @@ import Testing
         #expect(throws: Never.self) { try verify().get() }
     }
 
-    /// What a pin doesn't match may have another way up that it does.
+    /// A chain that a pin doesn't match may have another path that it does.
     @Test func eachIsAskedWhetherItIsWanted() throws {
         var asked = 0
         _ = try verify { _ in

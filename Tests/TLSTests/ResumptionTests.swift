@@ -11,7 +11,7 @@ import Testing
 
     init() throws { peers = try Peers.shared.get() }
 
-    /// The sessions of a first connection, all of which came with a verdict.
+    /// The sessions of a first connection, which is verified once.
     private func sessions(_ server: TLSServerContext, name: String = "api.test") throws -> [TLSSession] {
         var kept: [TLSSession] = []
         var verdicts = 0
@@ -54,7 +54,7 @@ import Testing
         #expect(pair.server.clientServerName == "api.test")
         #expect(pair.client.alpn == "http/1.1")
         try pair.exchange()
-        // By TLS 1.3 a ticket serves once, and resuming brings the next.
+        // In TLS 1.3 a ticket serves once, and resumption brings the next.
         #expect(renewed == (version == .tls13 ? 1 : 0))
     }
 
@@ -135,8 +135,8 @@ import Testing
         #expect(unknown.withUnsafeBufferPointer { keys.opening($0) == nil })
     }
 
-    /// The keys expire where tickets are redeemed, not only by themselves. OpenSSL looks at a session's age by the
-    /// machine's clock, which stands still here: only the key can refuse.
+    /// A key's expiry also holds where tickets are redeemed. OpenSSL checks a session's age by the machine's clock,
+    /// which stands still here: only the key can refuse.
     @Test(arguments: [TLSVersion.tls12, .tls13])
     func aTicketIsRefusedOnceItsKeyHasExpired(_ version: TLSVersion) throws {
         let clock = TestClock(1000)
@@ -153,7 +153,7 @@ import Testing
         }
         for (age, isGood) in [(7199, true), (14_399, true), (14_400, false), (100_000, false)] as [(Int64, Bool)] {
             let session = try #require(try sessions(server).first)
-            // The first use after a lifetime, or the making of the context, has just made the key.
+            // The key was just made, by the context or by the first use after a lifetime.
             let sealed = clock.read()
             clock.set(sealed + age)
             #expect(try resumes(session) == isGood, "\(age) s")

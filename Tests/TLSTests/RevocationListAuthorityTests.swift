@@ -3,16 +3,16 @@ import Testing
 
 @testable import PinproxyTLS
 
-/// A revocation list belongs to the issuer that its name and signature say, not to the one in authorityKeyIdentifier.
+/// The name and signature of a revocation list decide its issuer, not authorityKeyIdentifier.
 @Suite struct RevocationListAuthorityTests {
     static let now = CertificateTemplate.now
     static let day = CertificateTemplate.day
 
     let directory: TemporaryDirectory
     let root: HeldCertificate
-    /// In the chain.
+    /// The issuer in the chain.
     let issuer: HeldCertificate
-    /// The same key and name in the certificate from before its renewal.
+    /// The same key and name, in the certificate before the renewal.
     let renewed: HeldCertificate
     /// The same key and name, issued by another root.
     let crossSigned: HeldCertificate
@@ -64,8 +64,8 @@ import Testing
         }
     }
 
-    /// What OpenSSL doesn't find it refuses, whatever the list says. Here such a list counts: the issuer's key has
-    /// signed it.
+    /// OpenSSL refuses where it doesn't find the list, whatever that says. Here such a list counts, since the issuer's
+    /// key has signed it.
     @Test(arguments: Form.allCases, [false, true])
     func formsOfAuthorityKeyIdentifier(_ form: Form, _ isRevoked: Bool) throws {
         let list = try issuer.revocationList(template(form, isRevoked: isRevoked))
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    /// A list of a namesake names another key or certificate, and says nothing of this issuer's certificates.
+    /// A namesake's list names another key or certificate, and doesn't cover this issuer's certificates.
     @Test(arguments: [Form.keyOnly, .certificateOnly, .both])
     func aNamesakesList(_ form: Form) throws {
         let list = try namesake.revocationList(
@@ -94,12 +94,12 @@ import Testing
         #expect(lists.strangers(to: chain).map(\.path) == ["namesake.crl"])
         #expect(lists.terms(for: chain, at: Self.now).isEmpty)
         #expect(lists.end(for: chain, at: Self.now) == nil)
-        // Beside it the issuer's own list counts, in any order.
+        // The issuer's own list counts beside it, in either order.
         let own = try issuer.revocationList(template(.renewedCertificate, isRevoked: true))
         for both in [[list, own], [own, list]] { #expect(try failure(both)?.reason == .revoked) }
     }
 
-    /// One that names nobody, or this issuer, and isn't signed by its key is not to be relied on.
+    /// A list that names nobody, or this issuer, without its signature can't be relied on.
     @Test func aForgedList() throws {
         let nameless = try namesake.revocationList(template(.none, isRevoked: false))
         let naming = try namesake.revocationList(
@@ -114,13 +114,13 @@ import Testing
             #expect(
                 failure.message.hasPrefix(
                     "the CRL of CN=Issuer can't be used: CRL signature failure, so nobody can tell"), "\(failure)")
-            // The issuer's own list says more.
+            // The issuer's own list overrides it.
             let own = try issuer.revocationList(template(.keyOnly, isRevoked: false))
             #expect(try self.failure([list, own]) == nil)
         }
     }
 
-    /// After a change of keys the old key signs the list for both, and stands further up in the chain.
+    /// After a change of keys the old key, which is further up in the chain, signs the list for both.
     @Test func anOlderKeyOfTheIssuer() throws {
         let old = try root.issue(.intermediate("Issuer", pathLength: nil))
         let new = try old.issue(.intermediate("Issuer"))
@@ -190,7 +190,7 @@ import Testing
         let issuers = try [issuer, namesake, root].map { try Certificate(der: $0.der) }
         #expect(own.defects(among: issuers).isEmpty)
         #expect(own.defects(among: [issuers[1]]).map(\.kind) == [.anotherKey])
-        // Nobody of that name is known.
+        // No issuer of that name is known.
         #expect(own.defects(among: [issuers[2]]).isEmpty)
         let mute = try root.issue(.intermediate("Mute").with { $0.keyUsage = [.keyCertSign] })
         let forbidden = try RevocationLists([RevocationList(der: mute.revocationList())])

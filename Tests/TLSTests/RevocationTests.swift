@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinproxyTLS
 
-/// Revocation lists from files, and what they do to a verdict.
+/// Revocation lists from files, and their effect on a verdict.
 @Suite struct RevocationTests {
     static let now = CertificateTemplate.now
     static let day = CertificateTemplate.day
@@ -87,14 +87,14 @@ import Testing
         }
     }
 
-    /// A list is late only after its nextUpdate (RFC 5280 section 6.3.3).
+    /// A list is out of date only after its nextUpdate (RFC 5280 section 6.3.3).
     @Test func itsFirstAndItsLastSecondCount() throws {
         let brief = RevocationListTemplate().with {
             $0.thisUpdate = Self.now
             $0.nextUpdate = Self.now
         }
         #expect(failure(try lists(intermediate.revocationList(brief), root.revocationList(brief))) == nil)
-        // And it is asked then.
+        // It is checked in that second.
         let listed = brief.with { $0.revoked = [revoked] }
         #expect(failure(try lists(intermediate.revocationList(listed)))?.reason == .revoked)
     }
@@ -167,7 +167,7 @@ import Testing
                 "x.crl: the lists are longer than 16 MiB together"))
     }
 
-    /// A chain that fails for another reason isn't worth the hashing of a list.
+    /// A chain that fails for another reason doesn't need the list to be hashed.
     @Test func theListIsAskedLast() throws {
         let stale = try lists(
             intermediate.revocationList(RevocationListTemplate().with { $0.nextUpdate = Self.now - 1 }))
@@ -183,7 +183,7 @@ import Testing
         }
     }
 
-    /// Lists that OpenSSL would pass over silently.
+    /// Lists that OpenSSL would silently ignore.
     @Test(arguments: [
         (RevocationListTemplate().with { $0.nextUpdate = nil }, "it has no nextUpdate"),
         (

@@ -3,8 +3,8 @@ import Testing
 
 @testable import PinproxyTLS
 
-/// What RFC 5280 and the CA/Browser Forum's baseline ask of a server's chain: one fault a test, each
-/// named by the error with the certificate that has it.
+/// The requirements of RFC 5280 and the CA/Browser Forum's baseline on a server's chain. Each test has one fault, and
+/// the error names it and the certificate.
 @Suite struct RuleTests {
     static let now = CertificateTemplate.now
     static let day = CertificateTemplate.day
@@ -29,7 +29,7 @@ import Testing
     struct Fault: Sendable, CustomTestStringConvertible {
         let name: String
         let reason: VerificationFailure.Reason
-        /// What the message says of it.
+        /// The words of the message.
         let words: String
         let change: @Sendable (inout CertificateTemplate) -> Void
         var testDescription: String { name }
@@ -161,7 +161,7 @@ import Testing
 
     @Test(arguments: leaves)
     func serversOwn(_ fault: Fault) throws {
-        // MD5 goes with RSA only.
+        // MD5 works with RSA only.
         let issuer =
             try fault.name == "MD5" ? bed.root.issue(.intermediate("RSA").with { $0.key = .rsa(2048) }) : bed.issuer
         let leaf = try issuer.issue(.leaf("api.test").with(fault.change))
@@ -197,7 +197,7 @@ import Testing
         #expect(failure(verify(try bed.issuer.issue(.leaf("api.test").with(Self.allowed[index]))))?.message == nil)
     }
 
-    /// An anchor's owner has decided, whatever the certificate says of itself.
+    /// An anchor is its owner's decision, whatever its certificate says.
     @Test func oldAnchors() throws {
         let old = try HeldCertificate.selfSigned(
             CertificateTemplate(commonName: "Old Root").with {
@@ -220,7 +220,7 @@ import Testing
                 $0.keyUsage = [.keyCertSign, .digitalSignature]
             })
         #expect(failure(verify(authority, anchor: authority, partial: true))?.message == nil)
-        // Its key has to sign all the same.
+        // Its key must still be allowed to sign.
         let encipherer = try HeldCertificate.selfSigned(
             .leaf("api.test").with {
                 $0.key = .rsa(2048)
@@ -286,7 +286,7 @@ import Testing
         if case .failure(let failure) = result { failure } else { nil }
     }
 
-    /// A made-up key, which nobody could sign with.
+    /// A made-up key that nobody could sign with.
     private static func rsa(bits: Int, exponent: [UInt8]) -> [UInt8] {
         DERWriter.rsa(modulus: [UInt8](repeating: 0xC3, count: bits / 8), exponent: exponent)
     }

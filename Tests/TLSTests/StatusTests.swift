@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinproxyTLS
 
-/// OCSP responses, judged at a clock that the test sets.
+/// OCSP responses, judged at a time that the test sets.
 @Suite struct StatusTests {
     static let now = CertificateTemplate.now
     static let day = CertificateTemplate.day
@@ -43,7 +43,7 @@ import Testing
         #expect(try status { $0.status = .unknown } == .failure(.unknown))
     }
 
-    /// thisUpdate and nextUpdate relative to now; what becomes of the response.
+    /// thisUpdate and nextUpdate relative to now, and the failure if there is one.
     static let dates: [(Int64, Int64?, OCSPFailure?)] = [
         (0, 0, nil), (300, 400, nil), (301, 400, .notYetValid(until: now + 301)), (-100, -1, .expired(since: now - 1)),
         (-7 * day, nil, nil), (-7 * day - 1, nil, .expired(since: now - 1)),
@@ -83,7 +83,7 @@ import Testing
         #expect(try status { $0.breaksSignature = true }.isBadSignature)
         #expect(
             try status { $0.digest = .sha1 }.failure == .badSignature("the algorithm ecdsa-with-SHA1 isn't accepted"))
-        // By the issuer's name, but not by its key.
+        // A match by the issuer's name, but not by its key.
         let twin = try root.issue(.intermediate("Issuer"))
         #expect(try !check(leaf, twin.statusResponse(for: leaf)).isGood)
         #expect(try status { $0.responder = twin }.isBadSignature)
@@ -133,7 +133,7 @@ import Testing
         #expect(check(leaf, HeldCertificate.statusError(3)) == .failure(.errorStatus("trylater")))
     }
 
-    /// A responder's certificate is looked at as a server's is, before OpenSSL parses the response.
+    /// A responder's certificate is checked like a server's, before OpenSSL parses the response.
     @Test func costlyCertificatesInIt() throws {
         let points = CostlyCertificates.relativeDistributionPoints(2)
         let responder = try issuer.issue(
@@ -149,7 +149,7 @@ import Testing
             parsed.result.failure?.description
                 == "the OCSP response is broken: certificate 1 in it is refused: its CRL distribution points "
                 + "are relative to the issuer's name (nameRelativeToCRLIssuer)")
-        // The same without them is parsed.
+        // Without them it is parsed.
         let usual = try issuer.issue(
             CertificateTemplate(commonName: "Responder").with { $0.extendedKeyUsage = [Self.ocspSigning] })
         let good = try issuer.statusResponse(for: leaf, StatusTemplate().with { $0.responder = usual })
@@ -177,7 +177,7 @@ import Testing
         }
     }
 
-    /// Whatever bit is changed, the answer is never taken for a good one of other bytes.
+    /// A changed byte never yields a good response with other contents.
     @Test func everyChangedByteIsNoticed() throws {
         let whole = try issuer.statusResponse(for: leaf)
         for index in whole.indices {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A new directory, gone with everything in it when this is.
+/// A new directory, deleted with its contents when this object is.
 final class TemporaryDirectory {
     let path: String
 
@@ -12,7 +12,7 @@ final class TemporaryDirectory {
 
     deinit { try? FileManager.default.removeItem(atPath: path) }
 
-    /// The path of a new file.
+    /// Writes a new file and returns its path.
     func file(_ name: String, _ bytes: [UInt8]) throws -> String {
         let path = "\(path)/\(name)"
         try Data(bytes).write(to: URL(filePath: path))

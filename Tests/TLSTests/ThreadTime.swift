@@ -1,6 +1,6 @@
 import Glibc
 
-/// Processor time that the calling thread has spent: what a check costs, whatever else the machine does.
+/// The processor time of the calling thread: what a check costs, whatever else the machine does.
 enum ThreadTime {
     static func nanoseconds() -> Int64 {
         var time = timespec()
@@ -8,7 +8,7 @@ enum ThreadTime {
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 
-    /// What a piece of work takes, in milliseconds.
+    /// The milliseconds that a piece of work takes.
     static func of<Value>(_ work: () throws -> Value) rethrows -> (milliseconds: Double, value: Value) {
         let start = nanoseconds()
         let value = try work()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinproxyTLS
 
-/// Reading, writing and ending, with each result that they may have.
+/// Reading, writing and closing, with every possible result.
 @Suite struct TransferTests {
     let peers: Peers
 
@@ -39,7 +39,7 @@ import Testing
         #expect(!pair.client.hasPending)
     }
 
-    /// One system call brings all of them, and what isn't read is kept.
+    /// One system call reads all of them, and unread bytes are kept.
     @Test func oneReadOfTheSocketBringsManyRecords() throws {
         let pair = try connected()
         pair.client.readAhead()
@@ -58,7 +58,7 @@ import Testing
         #expect(pair.client.receive() == .complete("more"))
     }
 
-    /// More than OpenSSL's buffer holds, so that one of them has no room for its end.
+    /// More than OpenSSL's buffer holds, so that one record doesn't fit.
     @Test(arguments: [false, true])
     func thousandsOfRecordsThatArriveTogether(_ readsAhead: Bool) throws {
         let pair = try connected()
@@ -111,7 +111,7 @@ import Testing
                 ticketContext: Array("test".utf8), alreadyReceived: Array(hello[..<50])))
         #expect(server.handshake().isPending)
         try client.handshake().get()
-        // What comes with the end of the handshake is read with it.
+        // Data that arrives with the end of the handshake is read with it.
         #expect(client.send("hello") == 5)
         #expect(client.send("world") == 5)
         try server.handshake().get()
@@ -140,7 +140,7 @@ import Testing
         var buffer = [UInt8](repeating: 0, count: 70_000)
         while received.count < total {
             while written < total {
-                // A new copy each time: a write is repeated from other memory.
+                // A new copy each time, so that a write is repeated from other memory.
                 let rest = Array(sent[written..<min(written + 100_000, total)])
                 let result = rest.withUnsafeBytes { pair.client.write($0) }
                 guard case .complete(let count) = result else {
@@ -203,7 +203,7 @@ import Testing
         #expect(pair.server.receive().kind == .alertReceived(20))
     }
 
-    /// A server that answers early and is gone: what it said is still there after the write that failed.
+    /// A server answers early and closes: its answer can still be read after the failed write.
     @Test(arguments: [TLSVersion.tls12, .tls13])
     func whatArrivedCanBeReadAfterAFailedWrite(_ version: TLSVersion) throws {
         let pair = try connected(version)
@@ -219,7 +219,7 @@ import Testing
         let pair = try connected()
         pair.sockets.closeServer()
         let bytes: [UInt8] = [1, 2, 3]
-        // No SIGPIPE: the test would not be here to see the error.
+        // SIGPIPE would end the test before it sees the error.
         let outcome = bytes.withUnsafeBytes { pair.client.write($0) }
         #expect(outcome.kind == .system(EPIPE))
         #expect(outcome.message == "Broken pipe")

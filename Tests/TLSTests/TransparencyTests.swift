@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinproxyTLS
 
-/// Certificate Transparency by logs of our own.
+/// Certificate Transparency, with logs of the test.
 @Suite struct TransparencyTests {
     static let now = CertificateTemplate.now
     static let day = CertificateTemplate.day
@@ -11,7 +11,7 @@ import Testing
     let directory: TemporaryDirectory
     let root: HeldCertificate
     let issuer: HeldCertificate
-    /// Four logs, of which the list has three.
+    /// Four logs; the list has three of them.
     let known: [TestLog]
     let logs: TransparencyLogs
 
@@ -23,8 +23,7 @@ import Testing
         logs = try TransparencyLogs.load(directory.file("logs.cnf", TestLog.list(Array(known.prefix(3)))))
     }
 
-    /// Indices of the logs whose timestamps the certificate has, its lifetime in days, and whether that
-    /// is enough.
+    /// Indices of the logs that issued the certificate's timestamps, its lifetime in days, and whether they are enough.
     static let amounts: [([Int], Int64, Bool)] = [
         ([], 90, false), ([0], 90, false), ([0, 1], 90, true), ([0, 0], 90, false), ([0, 3], 90, false),
         ([3, 0, 1], 90, true), ([0, 1], 180, true), ([0, 1], 181, false), ([0, 1, 2], 181, true),
@@ -65,12 +64,12 @@ import Testing
         #expect(check(leaf, PeerEvidence(timestamps: two)).passed)
         #expect(!check(leaf, PeerEvidence(timestamps: [two[0]])).passed)
         #expect(!check(leaf, PeerEvidence(timestamps: [two[0], two[0]])).passed)
-        // Half in the OCSP response.
+        // Half of the timestamps are in the OCSP response.
         let response = try issuer.statusResponse(for: leaf, StatusTemplate().with { $0.timestamps = [two[1]] })
         let both = PeerEvidence(ocspResponse: response, timestamps: [two[0]])
         #expect(check(leaf, both).passed)
         #expect(check(leaf, both).result.timestamps.map(\.source) == [.handshake, .ocspResponse])
-        // Of another certificate.
+        // Timestamps of another certificate.
         let other = try self.leaf(days: 398, [])
         #expect(!check(other, PeerEvidence(timestamps: two)).passed)
     }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinproxyTLS
 
-/// Verification of real chains, at a clock that the test sets.
+/// Verification of real chains, at a time that the test sets.
 @Suite struct VerificationTests {
     /// One good hierarchy, made once.
     struct Hierarchy: Sendable {
@@ -63,7 +63,7 @@ import Testing
 
     // MARK: Dates
 
-    /// The leaf's first and last second, which both count (RFC 5280 section 4.1.2.5), and their neighbours.
+    /// The leaf's first and last second, still valid (RFC 5280 section 4.1.2.5), and their neighbours.
     static let edges: [(Int64, VerificationFailure.Reason?)] = [
         (now - 30 * day - 1, .notYetValid), (now - 30 * day, nil), (now + 30 * day, nil),
         (now + 30 * day + 1, .expired),
@@ -74,7 +74,7 @@ import Testing
         #expect(failure(verify(good.leaf, time: time))?.reason == reason)
     }
 
-    /// The same of an issuer, of an anchor, and of a leaf that is its own.
+    /// The same for an issuer, an anchor, and a leaf that is its own anchor.
     @Test(arguments: [now - 1, now, now + 1])
     func lastSeconds(_ end: Int64) throws {
         let isOver = end < Self.now
@@ -205,7 +205,7 @@ import Testing
         #expect(failure(verify(leaf))?.reason == .weakSignature)
         let authority = try good.root.issue(.intermediate("Weak").with { $0.digest = .sha1 })
         #expect(failure(verify(try authority.issue(.leaf("api.test"))))?.reason == .weakSignature)
-        // What an anchor says of itself is not what it is trusted for.
+        // An anchor's own signature doesn't matter.
         let root = try HeldCertificate.selfSigned(.root("Old Root").with { $0.digest = .sha1 })
         #expect(throws: Never.self) { try verify(root.issue(.leaf("api.test")), anchors: [root]).get() }
     }

@@ -20,7 +20,7 @@ enum CertificateEncoding {
                 name(template.subject), template.publicKeyDER ?? key.publicKeyDER,
                 template.omitsExtensions ? [] : extensions)
         }
-        // Logs sign what the certificate is without their timestamps.
+        // Logs sign the certificate without their timestamps.
         let bare = body(with: [])
         let body =
             template.timestamps.isEmpty
@@ -64,7 +64,7 @@ enum CertificateEncoding {
             add("2.5.29.35", DERWriter.sequence(DERWriter.value(0x80, identifier)))
         }
         if let names = template.subjectAltName ?? alternativeNames(template) {
-            // Critical if it is all that names the subject (RFC 5280 section 4.2.1.6).
+            // Critical if nothing else names the subject (RFC 5280 section 4.2.1.6).
             add("2.5.29.17", critical: template.subject.isEmpty, names)
         }
         for (identifier, isCritical, contents) in template.extensions {

@@ -1,5 +1,5 @@
-/// What a certificate is to say. The three starting points make what a good authority makes; a test
-/// changes the one thing that it is about.
+/// The contents of a certificate to make. The three starting points are those of a good authority; a test changes the
+/// one thing that it is about.
 public struct CertificateTemplate: Sendable {
     /// Pairs of an attribute's object identifier and its text, most general first.
     public var subject: [(identifier: String, text: String)] = []
@@ -11,7 +11,7 @@ public struct CertificateTemplate: Sendable {
     public var notAfter: Int64
     /// RSA keys are ``TestKey/shared(_:number:)``; others are new.
     public var key: TestKey.Kind = .p256
-    /// A key pair to be used instead, as when a certificate is renewed.
+    /// A key pair to use instead, as when a certificate is renewed.
     public var keyPair: TestKey?
     /// Digest of the issuer's signature.
     public var digest: TestKey.Digest = .sha256
@@ -19,9 +19,9 @@ public struct CertificateTemplate: Sendable {
     public var version = 2
     /// A SubjectPublicKeyInfo in place of the key pair's, which still signs.
     public var publicKeyDER: [UInt8]?
-    /// The digest named outside of the signed part, in place of the one that signs.
+    /// The digest named outside the signed part, in place of the real one.
     public var claimedDigest: TestKey.Digest?
-    /// nil: 20 bytes made of chance.
+    /// nil: 20 random bytes.
     public var serial: [UInt8]?
     /// The serial INTEGER's contents byte for byte, in place of `serial`.
     public var serialContents: [UInt8]?
@@ -32,15 +32,15 @@ public struct CertificateTemplate: Sendable {
     public var extendedKeyUsage: [String] = []
     public var subjectKeyIdentifier: KeyIdentifier = .right
     public var authorityKeyIdentifier: KeyIdentifier = .right
-    /// A subjectAltName's contents written by the test itself, in place of the names above.
+    /// A subjectAltName's contents written by the test, in place of the names above.
     public var subjectAltName: [UInt8]?
-    /// True if there are none at all, whatever else is said here.
+    /// Leaves out all extensions, whatever else is set here.
     public var omitsExtensions = false
     /// More extensions: object identifier, critical or not, contents.
     public var extensions: [(identifier: String, isCritical: Bool, contents: [UInt8])] = []
-    /// Timestamps of logs to be put into the certificate (RFC 6962 section 3.3), made for it.
+    /// Timestamps of logs for the certificate to contain (RFC 6962 section 3.3), made for it.
     public var timestamps: [TestLog.Promise] = []
-    /// What stands in the signature's place.
+    /// Replaces the signature.
     public var signature: [UInt8]?
     /// If true, the signature's last byte is wrong.
     public var breaksSignature = false
@@ -67,7 +67,7 @@ public struct CertificateTemplate: Sendable {
     }
 
     public enum KeyIdentifier: Sendable, Hashable {
-        /// SHA-1 of the key's bits, of the issuer's for the authority's identifier.
+        /// SHA-1 of the key's bits; of the issuer's for the authority's identifier.
         case right
         case none
         case wrong
@@ -125,8 +125,7 @@ public struct CertificateTemplate: Sendable {
         set { subject = newValue.map { [("2.5.4.3", $0)] } ?? [] }
     }
 
-    /// This template with as long a validity, its middle at the instant: for peers that look at the
-    /// machine's clock.
+    /// This template with the same lifetime, centred on the instant: for peers that use the machine's clock.
     public func valid(around instant: Int64) -> CertificateTemplate {
         let half = (notAfter - notBefore) / 2
         return with {

@@ -1,8 +1,8 @@
 import CPinproxyOpenSSL
 
-/// Has a test server ask its clients for certificates, and takes down what they show.
+/// Makes a test server request client certificates, and records what clients present.
 public final class ClientCertificates {
-    /// DER, as the client sent them; empty if it showed none.
+    /// DER, as the client sent them; empty if it presented none.
     public private(set) var shown: [[UInt8]] = []
 
     public init() {}

@@ -35,7 +35,7 @@ public enum CostlyCertificates {
     private static let x256 = bytes("6b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296")
     private static let y256 = bytes("4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5")
 
-    /// The generator of P-256 in the forms that SEC 1 has.
+    /// The generator of P-256 in the forms of SEC 1.
     public static let compressedP256 = named("1.2.840.10045.3.1.7", [3] + x256)
     public static let hybridP256 = named("1.2.840.10045.3.1.7", [7] + x256 + y256)
     public static let uncompressedP256 = named("1.2.840.10045.3.1.7", [4] + x256 + y256)
@@ -62,9 +62,9 @@ public enum CostlyCertificates {
     }
 }
 
-/// Counts the certificates and elliptic keys that OpenSSL creates on the calling thread, to know what it parsed.
+/// Counts the certificates and elliptic keys that OpenSSL creates on the calling thread, to show what it parsed.
 public enum ParsedObjects {
-    /// How many certificates were begun, and how many elliptic keys, while `work` ran.
+    /// The numbers of certificates and elliptic keys begun while `work` ran.
     public static func count<Result>(
         in work: () throws -> Result
     ) rethrows -> (certificates: Int, curveKeys: Int, result: Result) {
@@ -80,7 +80,7 @@ public enum ParsedObjects {
         var curveKeys = 0
     }
 
-    /// The calling thread's own.
+    /// The counts of the calling thread.
     private static var counts: Counts {
         if let found = pthread_getspecific(key) { return Unmanaged<Counts>.fromOpaque(found).takeUnretainedValue() }
         let counts = Counts()

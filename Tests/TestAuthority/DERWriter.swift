@@ -1,4 +1,4 @@
-/// DER (X.690) written by hand, so that a test can make certificates that a library would refuse to.
+/// DER (X.690) written by hand, so that a test can make certificates that a library would refuse to make.
 public enum DERWriter {
     /// A tag with its contents.
     public static func value(_ tag: UInt8, _ contents: [UInt8]) -> [UInt8] {
@@ -63,7 +63,7 @@ public enum DERWriter {
     public static func time(_ unixSeconds: Int64) -> [UInt8] {
         let day = unixSeconds.quotient(by: 86_400)
         let second = unixSeconds - day * 86_400
-        // Days to the civil calendar, in eras of 400 years that begin on the first of March.
+        // Days to the civil calendar, in eras of 400 years beginning on March 1.
         let shifted = day + 719_468
         let era = shifted.quotient(by: 146_097)
         let dayOfEra = shifted - era * 146_097

@@ -1,5 +1,5 @@
-// TestAuthority: certificates and chains for tests, right and wrong ones, in the manner of OkHttp's
-// HeldCertificate. Independent of the rooms that it helps to test.
+// TestAuthority: valid and invalid certificates and chains for tests, modelled on OkHttp's HeldCertificate. Independent
+// of the modules that it helps to test.
 
 import Glibc
 
@@ -36,7 +36,7 @@ public final class HeldCertificate: Sendable {
         try selfSigned(.root(commonName))
     }
 
-    /// A certificate signed by this one's key, whether this one may do so or not.
+    /// A certificate signed by this one's key, whether or not this one may sign it.
     public func issue(_ template: CertificateTemplate) throws -> HeldCertificate {
         // No two keys of a chain are the same.
         let key = try template.keyPair ?? .shared(template.key, number: issuers.count + 1)
@@ -51,7 +51,7 @@ public final class HeldCertificate: Sendable {
     /// The private key as PKCS#8.
     public var keyPEM: String { key.privateKeyPEM }
 
-    /// This certificate and its issuers without the root: what a server is to send.
+    /// This certificate and its issuers without the root: what a server should send.
     public var chain: [HeldCertificate] { [self] + issuers.dropLast() }
     public var chainPEM: String { chain.map(\.pem).joined() }
     public var chainDER: [[UInt8]] { chain.map(\.der) }
@@ -82,7 +82,7 @@ public final class HeldCertificate: Sendable {
         return String(decoding: text, as: UTF8.self) + "\n-----END \(label)-----\n"
     }
 
-    /// Writes a new file, or over one, with the mode.
+    /// Writes or overwrites a file, with the mode.
     public static func write(_ text: String, to path: String, mode: UInt32) throws {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode)
         guard descriptor >= 0 else { throw AuthorityFailure(what: "opening \(path)") }

@@ -1,6 +1,6 @@
 import CPinproxyOpenSSL
 
-/// Files that people keep keys and certificates in.
+/// The file formats for keys and certificates.
 extension HeldCertificate {
     /// A PKCS#12 file with AES-256, as OpenSSL 3 writes it.
     /// - Parameters:

@@ -1,7 +1,7 @@
-/// What a certificate revocation list (RFC 5280 section 5) is to say. As it comes, it is good on the
-/// tests' clock, and revokes nothing.
+/// The contents of a certificate revocation list (RFC 5280 section 5). By default it is valid on the tests' clock, and
+/// revokes nothing.
 public struct RevocationListTemplate: Sendable {
-    /// Serial number, big-endian; instant; number of the reason, if one is given.
+    /// Serial number, big-endian; instant; number of the reason, if any.
     public var revoked: [(serial: [UInt8], date: Int64, reason: UInt8?)] = []
     public var thisUpdate = CertificateTemplate.now - CertificateTemplate.day
     /// nil: none.

@@ -8,7 +8,7 @@ public final class ServerEvidence: Sendable {
     private let response: [UInt8]?
     private let timestamps: [UInt8]?
     private let asked = Atomic(0)
-    /// How many handshakes have asked for an OCSP response.
+    /// The number of handshakes that requested an OCSP response.
     public var requests: Int { asked.load(ordering: .relaxed) }
 
     /// - Parameters:
@@ -19,7 +19,7 @@ public final class ServerEvidence: Sendable {
         self.timestamps = timestamps
     }
 
-    /// Has all connections of the SSL_CTX send it. Must outlive them.
+    /// Makes all connections of the SSL_CTX send it. Must outlive them.
     public func install(on context: OpaquePointer) throws {
         let me = Unmanaged.passUnretained(self).toOpaque()
         try require(shim_SSL_CTX_set_status_argument(context, me), "stapling")

@@ -1,8 +1,7 @@
 import CPinproxyOpenSSL
 import CPinproxyShims
 
-/// What an OCSP response (RFC 6960) is to say. As it comes, it says on the tests' clock that the
-/// certificate is good.
+/// The contents of an OCSP response (RFC 6960). By default it says, on the tests' clock, that the certificate is good.
 public struct StatusTemplate: Sendable {
     public enum Status: Sendable {
         case good, unknown
@@ -17,9 +16,9 @@ public struct StatusTemplate: Sendable {
     public var identifierDigest = TestKey.Digest.sha1
     /// Digest of the signature.
     public var digest = TestKey.Digest.sha256
-    /// Who signs in the issuer's place; its certificate is put into the response.
+    /// Signs in place of the issuer; its certificate is put into the response.
     public var responder: HeldCertificate?
-    /// Timestamps to be put into the response, encoded.
+    /// Encoded timestamps for the response to contain.
     public var timestamps: [[UInt8]] = []
     /// If true, the signature's last byte is wrong.
     public var breaksSignature = false

@@ -10,7 +10,7 @@ public final class TestKey: @unchecked Sendable {
 
     public enum Kind: Sendable, Hashable {
         case p256, p384, p521
-        /// A curve that no browser takes.
+        /// A curve that no browser accepts.
         case secp256k1
         case rsa(Int)
         case ed25519
@@ -30,7 +30,7 @@ public final class TestKey: @unchecked Sendable {
             }
         }
 
-        /// Whether the key signs messages, and not their digests.
+        /// Whether the key signs messages directly, not their digests.
         var isWithoutDigest: Bool {
             switch self {
             case .p256, .p384, .p521, .secp256k1, .rsa: false
@@ -67,7 +67,7 @@ public final class TestKey: @unchecked Sendable {
 
     private static let kept = Mutex<[Numbered: TestKey]>([:])
 
-    /// A key for a test that needs no new one. A process makes one RSA key for each size and number, which takes long.
+    /// A key for a test that needs no new one. RSA keys take long, so a process makes one for each size and number.
     /// Keys of other kinds are new.
     public static func shared(_ kind: Kind, number: Int = 0) throws -> TestKey {
         guard case .rsa = kind else { return try TestKey(kind) }
@@ -109,7 +109,7 @@ public final class TestKey: @unchecked Sendable {
         return [UInt8](UnsafeRawBufferPointer(start: start, count: count))
     }
 
-    /// The plain private key in the form that its kind had before PKCS#8.
+    /// The plain private key in the format that its kind had before PKCS#8.
     public var privateKeyDER: [UInt8] { Self.encoded { i2d_PrivateKey(self.pointer, $0) } }
 
     func sign(_ message: [UInt8], digest: Digest) throws -> [UInt8] {
@@ -153,7 +153,7 @@ public final class TestKey: @unchecked Sendable {
         return String(decoding: UnsafeRawBufferPointer(start: start, count: count), as: UTF8.self)
     }
 
-    /// Digests for signatures, the broken ones included.
+    /// Digests for signatures, including the broken ones.
     public enum Digest: Sendable, Hashable {
         /// For RSA keys only.
         case md5

@@ -1,6 +1,6 @@
 import CPinproxyOpenSSL
 
-/// A Certificate Transparency log (RFC 6962) that promises whatever it is asked to.
+/// A Certificate Transparency log (RFC 6962) that issues any promise requested.
 public final class TestLog: Sendable {
     public let name: String
     let key: TestKey
@@ -48,7 +48,7 @@ public final class TestLog: Sendable {
         return bigEndian(all.count, bytes: 2) + all
     }
 
-    /// The extension of a certificate whose body without it is given.
+    /// The extension for a certificate, given its body without it.
     static func certificateExtension(_ promises: [Promise], body: [UInt8], issuerKey: TestKey) throws -> [UInt8] {
         let entry = [0, 1] + digest(issuerKey.publicKeyDER) + bigEndian(body.count, bytes: 3) + body
         let timestamps = try promises.map { try $0.log.timestamp($0, entry: entry) }

@@ -1,9 +1,9 @@
-/// Bodies that are small for what they would cost, one for each decoder, and words of what is said of them.
+/// Small bodies that would be expensive, one for each decoder, with words of their refusal.
 package struct HostileBody: Sendable, CustomStringConvertible {
-    /// The serializer, as rules name it.
+    /// The serializer's name in rules.
     package let serializer: String
     package let contentType: String
-    /// Of the reason.
+    /// Words of the reason.
     package let words: String
     package let bytes: [UInt8]
 

@@ -1,14 +1,14 @@
-/// Files of images made by hand, as tests want them: right, or of a kind that costs much.
+/// Hand-made image files for tests: valid, or of a kind that is expensive.
 package enum ImageFiles {
-    /// A number as files have it, the high byte first.
+    /// A number in the encoding of files, high byte first.
     package static func bytes(_ number: Int, _ size: Int) -> [UInt8] {
         (0..<size).map { UInt8(truncatingIfNeeded: number >> (8 * (size - 1 - $0))) }
     }
 
-    /// The low byte first.
+    /// The same with the low byte first.
     package static func littleEndian(_ number: Int, _ size: Int) -> [UInt8] { bytes(number, size).reversed() }
 
-    /// Of the pictures that Debian's encoders made.
+    /// One of the pictures made by Debian's encoders.
     package static func seed(_ name: String) -> [UInt8] { ImageSeeds.all.first { $0.name == name }?.bytes ?? [] }
 
     // MARK: TIFF
@@ -33,7 +33,7 @@ package enum ImageFiles {
         return file
     }
 
-    /// A page that is one tile.
+    /// A page that is a single tile.
     package static func tiled(side: (width: Int, height: Int)) -> [Tag] {
         [
             (256, 3, 1, 1), (257, 3, 1, 1), (258, 3, 1, 8), (259, 3, 1, 1), (262, 3, 1, 1), (277, 3, 1, 1),
@@ -43,13 +43,13 @@ package enum ImageFiles {
 
     // MARK: PNG
 
-    /// With these chunks before the pixels.
+    /// A PNG with these chunks before the pixels.
     package static func png(_ chunks: [UInt8]) -> [UInt8] {
         let png = seed("png")
         return Array(png[..<33] + chunks + png[33...])
     }
 
-    /// A chunk with its sum.
+    /// A chunk with its checksum.
     package static func chunk(_ type: String, _ contents: [UInt8] = []) -> [UInt8] {
         let named = Array(type.utf8) + contents
         return bytes(contents.count, 4) + named + bytes(Int(crc32(named)), 4)
@@ -81,7 +81,7 @@ package enum ImageFiles {
         return riff("RIFF", Array("WEBP".utf8) + extended + (0..<frames).flatMap { _ in frame })
     }
 
-    /// The progressive picture, with its last scan so many times more.
+    /// The progressive picture with its last scan repeated.
     package static func jpeg(moreScans: Int) -> [UInt8] {
         let progressive = seed("progressive")
         guard
@@ -108,7 +108,7 @@ package enum ImageFiles {
     }
 }
 
-/// Property lists made by hand.
+/// Hand-made property lists.
 package enum PropertyListFiles {
     /// A `bplist00` of encoded objects, the root first, with offsets of four bytes.
     /// - Parameter given: which of these each object is, by its number; nil: each is itself.
@@ -132,7 +132,7 @@ package enum PropertyListFiles {
         [kind << 4 | 15, 0x12] + ImageFiles.bytes(count, 4) + contents
     }
 
-    /// A list that refers so many times to a text, or to data, of so many bytes.
+    /// A list with `count` references to one text, or to data, of `count` bytes.
     package static func sharing(kind: UInt8 = 5, _ count: Int) -> [UInt8] {
         binary([
             counted(10, count, Array(repeating: 1, count: count)),

@@ -2,7 +2,7 @@ import Foundation
 
 @testable package import PinproxySerialization
 
-/// A small image of each kind, made by the encoders of Debian's libraries (BMP, ICO, GIF and TIFF: by hand).
+/// A small image of each kind, made by the encoders of Debian's libraries (BMP, ICO, GIF and TIFF by hand).
 package enum ImageSeeds {
     package struct Seed: Sendable, CustomStringConvertible {
         package let name: String

@@ -14,7 +14,7 @@ package struct SeededGenerator: RandomNumberGenerator {
 }
 
 extension [UInt8] {
-    /// Some bytes flipped, replaced, inserted, removed or repeated, or the tail cut off.
+    /// With some bytes flipped, replaced, inserted, removed or repeated, or truncated.
     package func mutated(by random: inout SeededGenerator) -> [UInt8] {
         var copy = self
         for _ in 0..<Int.random(in: 1...4, using: &random) {

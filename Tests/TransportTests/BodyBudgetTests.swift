@@ -17,7 +17,7 @@ import PinproxyTransport
             #expect(reservation?.grow(to: count) == true, "\(count)")
             #expect(reservation?.bytes == bytes && budget.inUse == bytes, "\(count)")
         }
-        // It doesn't shrink on its own.
+        // Growing to less doesn't shrink it.
         #expect(reservation?.grow(to: 1) == true && budget.inUse == 1 << 20)
         reservation = nil
         #expect(budget.inUse == 0)
@@ -90,7 +90,7 @@ import PinproxyTransport
 
     // MARK: Threads
 
-    /// Whatever many threads do, the limit holds, and at the end nothing is in use.
+    /// The limit holds with many threads, and at the end nothing is in use.
     @Test func manyThreadsKeepTheLimitAndEndAtNothing() async {
         let budget = BodyBudget(limit: 512 << 10)
         await withTaskGroup(of: Int.self) { group in

@@ -24,7 +24,7 @@ import Testing
     @Test func aRefusalLeadsToTheNextAddressWithoutTheDelay() throws {
         let refusing = try RefusingPort()
         let listener = try Listener("127.0.0.1")
-        // With the delay of an hour the watchdog would end it.
+        // With a delay of an hour the watchdog would end it.
         let dialed = try Dial(to: [refusing, listener], delay: Self.hour).result.get()
         #expect(dialed.address == listener.address)
     }
@@ -42,7 +42,7 @@ import Testing
         let dial = try Dial(
             to: [silent, refusing], delay: 0,
             started: { loop in
-                // Makes room in the queue: the kernel repeats the SYN after a second.
+                // Makes space in the queue: the kernel repeats the SYN after a second.
                 silent.drain()
             })
         #expect(try dial.result.get().address == silent.address)
@@ -94,7 +94,7 @@ import Testing
             }
             #expect(gone == nil)
         }
-        // Long enough for what is ready by now to be told.
+        // Long enough for events that are ready by now to be delivered.
         loop.afterThisTurn { loop.afterThisTurn { loop.afterThisTurn { loop.stop() } } }
         withExtendedLifetime(dialers) { loop.run() }
     }
@@ -125,17 +125,17 @@ import Testing
             #expect(dialed.address == listener.address)
             listener.drain()
         }
-        // A leak would be 100 at least; other tests have a few sockets of their own meanwhile.
+        // A leak would be at least 100; other tests open a few sockets meanwhile.
         #expect(openSockets() < before + 100)
     }
 }
 
-/// Where a test dials to. Ports are held open for as long as the dial takes: a freed one could be another test's next.
+/// A destination for a dial. Its port is held open during the dial, which keeps other tests off it.
 private protocol Target: AnyObject {
     var address: SocketAddress { get }
 }
 
-/// One dial, run to its end on a loop of its own.
+/// One dial, run to completion on its own loop.
 private struct Dial {
     let result: Result<DialedSocket, DialError>
 
@@ -181,7 +181,7 @@ private final class Listener: Target {
     }
 }
 
-/// A port that nobody listens at, and nobody else can get.
+/// A port that nobody listens on, and nobody else can get.
 private final class RefusingPort: Target {
     let address: SocketAddress
     private let socket: Descriptor
@@ -203,7 +203,7 @@ private final class RefusingPort: Target {
     }
 }
 
-/// A listener whose queue is full: the kernel drops every SYN, as a dead host would.
+/// A listener with a full queue: the kernel drops every SYN, as a dead host would.
 private final class SilentPort: Target {
     let address: SocketAddress
     private let socket: Descriptor

@@ -77,7 +77,7 @@ import Testing
         #expect(machine.failed(7) == .wait)
     }
 
-    // MARK: Addresses that come later
+    // MARK: Late addresses
 
     private static func addresses(_ texts: [String]) throws -> [SocketAddress] { try texts.map(address) }
 
@@ -128,7 +128,7 @@ import Testing
         #expect(machine.attemptDelayPassed() == .wait)
     }
 
-    /// Whatever the order of events, each address is tried at most once, and it ends exactly once.
+    /// In any order of events, each address is tried at most once, and it ends exactly once.
     @Test(arguments: 0..<200) func anyOrderOfEventsEndsWell(seed: UInt64) throws {
         var random = SplitMix(state: seed)
         let count = Int.random(in: 1...6, using: &random)
@@ -167,7 +167,7 @@ import Testing
     }
 }
 
-/// A generator that repeats itself, so that a failure does too.
+/// A generator with a fixed seed, so that failures are repeatable.
 private struct SplitMix: RandomNumberGenerator {
     var state: UInt64
 

@@ -36,7 +36,7 @@ import PinproxyTransport
             close(origin)
         }
 
-        /// Outer end, blocking; inner end, not blocking.
+        /// The outer end is blocking, the inner end isn't.
         private static func pair() throws -> (CInt, CInt) {
             let ends = try Socket.pair()
             _ = fcntl(ends.0, F_SETFL, 0)
@@ -74,7 +74,7 @@ import PinproxyTransport
             return count.take()
         }
 
-        /// Waits until the loop has dealt with all that was there.
+        /// Waits until the loop has handled everything.
         func settle() {
             for _ in 0..<2 { perform { _ in } }
         }
@@ -137,7 +137,7 @@ import PinproxyTransport
         #expect(bench.ending() == .completed)
     }
 
-    /// The origin has answered and gone; the relay learns that by a write that fails.
+    /// The origin has answered and closed; the relay notices when a write fails.
     @Test func whatAnOriginSaidBeforeItFailedArrives() throws {
         let bench = try Bench()
         write("too large", to: bench.origin)
@@ -162,7 +162,7 @@ import PinproxyTransport
         let piece = String(repeating: "0123456789", count: 1000)
         var sent = 0
         _ = fcntl(bench.client, F_SETFL, O_NONBLOCK)
-        // Until neither the socket nor the relay takes any more.
+        // Until neither the socket nor the relay takes more.
         var stuck = 0
         while stuck < 3 {
             let count = Foundation.write(bench.client, piece, piece.utf8.count)
@@ -178,14 +178,14 @@ import PinproxyTransport
         #expect(bench.ending() == .completed)
     }
 
-    /// Much at a time goes by a pipe, without a slab: every byte arrives, in its order, also of what a reader that
-    /// stands still left in the pipe, and the end after it.
+    /// Large transfers use a pipe without a slab: every byte arrives in order, including those that a stopped reader
+    /// left in the pipe, and then the end.
     @Test func muchIsCarriedWholeInBothDirections() throws {
         let bench = try Bench()
-        // On a busy machine a thread may stand still for long after one direction has ended.
+        // On a busy machine a thread may stall long after one direction has ended.
         bench.start(patience: 60_000)
         let size = 24 << 20
-        // Without a period that a lost or repeated piece could hide behind.
+        // Without a period, which could hide a lost or repeated piece.
         let bytes = (0..<UInt32(size / 4)).flatMap { number in
             withUnsafeBytes(of: number &* 2_654_435_761) { Array($0) }
         }
@@ -216,7 +216,7 @@ import PinproxyTransport
         #expect(bench.slabsInUse == 0)
     }
 
-    /// Whatever comes while it is suspended waits, and the half-closed relay's time as well.
+    /// Data that arrives during a suspension waits, and so does the half-closed relay's time-out.
     @Test func suspendedItMovesNothingAndResumedItLosesNothing() throws {
         let bench = try Bench()
         bench.start()

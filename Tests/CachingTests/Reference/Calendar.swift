@@ -2,7 +2,7 @@
 enum Calendar {
     static func text(_ time: Int64) -> String {
         let (day, second) = (Int(time / 86_400), Int(time % 86_400))
-        // 1 January 2024 was the day 19,723; all that these tests write is later.
+        // 1 January 2024 was day 19,723; all dates in these tests are later.
         var (year, rest) = (2024, day - 19_723)
         while rest >= length(year) {
             rest -= length(year)

@@ -1,4 +1,4 @@
-/// Messages with their lines and what these mean. The reference model knows the meaning alone.
+/// Messages as lines, with their meaning. The reference model knows only the meaning.
 struct Tag: Equatable {
     var isWeak: Bool
     var value: String
@@ -6,13 +6,13 @@ struct Tag: Equatable {
     var text: String { "\(isWeak ? "W/" : "")\"\(value)\"" }
 }
 
-/// Directives by name, each with its arguments as meant; nil: without one.
+/// Directives by name, each with its arguments; nil: without one.
 struct Control: Equatable {
     var said: [String: [String?]] = [:]
 
     func has(_ name: String) -> Bool { said[name] != nil }
 
-    /// RFC 9111 sections 1.2.2 and 4.2.1: of several the least; what can't be read is 0.
+    /// RFC 9111 sections 1.2.2 and 4.2.1: the smallest of several; an unreadable one is 0.
     func seconds(_ name: String) -> Int128? {
         said[name]?.map { argument in
             guard let argument, !argument.isEmpty, argument.allSatisfy({ $0.isASCII && $0.isNumber }) else { return 0 }
@@ -68,7 +68,7 @@ struct MeantResponse {
 
     var status = 200
     var lines: [String] = []
-    /// Counts responses of a sequence: tells them apart.
+    /// Numbers the responses of a sequence, to distinguish them.
     var id = 0
     var control: Control?
     var isPragma = false
@@ -99,13 +99,13 @@ struct MeantResponse {
 /// What a cache does with a request.
 enum Outcome: Equatable {
     case served(Served)
-    /// With the validators that it adds for its own response; empty: the request goes as it is.
+    /// With the validators that it adds for its own response; empty: the request is unchanged.
     case forwarded(validators: [String])
     /// 504.
     case unavailable
-    /// The response of the origin goes to the client.
+    /// The origin's response goes to the client.
     case passed
-    /// The request has to be sent again: a 304 spoke of something else.
+    /// The request has to be sent again: a 304 was about another response.
     case again
 
     struct Served: Equatable {
@@ -116,7 +116,7 @@ enum Outcome: Equatable {
     }
 }
 
-/// What is stored, in the parts that a test can see.
+/// A stored response, in the parts that a test can observe.
 struct Kept: Equatable {
     var path: String
     var status: Int

@@ -1,4 +1,4 @@
-/// Requests and responses at random, written in ways that mean the same.
+/// Random requests and responses, written in equivalent ways.
 struct RandomMessages {
     private var random: Seeded
     private var count = 0
@@ -18,7 +18,7 @@ struct RandomMessages {
 
     init(seed: UInt64) { random = Seeded(state: seed) }
 
-    // MARK: Chance
+    // MARK: Random choices
 
     private mutating func isOne(in most: UInt64) -> Bool { random.next() % most == 0 }
     mutating func one<Element>(of list: [Element]) -> Element { list[Int(random.next() % UInt64(list.count))] }
@@ -59,7 +59,7 @@ struct RandomMessages {
             let takesSeconds = !Self.plain.contains(name)
             return directive(name, takesSeconds: takesSeconds, isOptional: name == "max-stale", into: &control)
         }
-        // Of several min-fresh the strictest counts; the model reads the least of all.
+        // Of several min-fresh the strictest counts; the model takes the smallest of all.
         if control.said["min-fresh"]?.count ?? 0 > 1 { return }
         if control.said["min-fresh"]?.contains(where: { Int($0 ?? "x") == nil }) == true { return }
         request.control = control
@@ -188,7 +188,7 @@ struct RandomMessages {
 
     private mutating func status(for request: MeantRequest, isConfirming: Bool) -> Int {
         if isConfirming, isOne(in: 2) { return 304 }
-        // A 206 is the answer to one range of the ten bytes.
+        // A 206 answers one range of the ten bytes.
         if request.method == "GET", !isConfirming, let range = request.range, range.part != nil, !isOne(in: 3) {
             return 206
         }
@@ -273,7 +273,7 @@ struct RandomMessages {
 }
 
 extension MeantRequest.Wish {
-    /// Of a representation of ten bytes; nil: it isn't answered with one part.
+    /// For a representation of ten bytes; nil: the answer isn't a single part.
     fileprivate var part: ClosedRange<Int>? {
         let length = MeantResponse.length
         switch self {

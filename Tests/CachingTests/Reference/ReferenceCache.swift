@@ -1,4 +1,4 @@
-/// A cache that follows RFC 9111 section by section. Where it leaves a choice, "here" says which one pinproxy makes.
+/// A cache that follows RFC 9111 section by section. Where it leaves a choice, "here" marks pinproxy's.
 struct ReferenceCache {
     struct Entry {
         var path: String
@@ -57,11 +57,11 @@ struct ReferenceCache {
         let (asks, says) = (request.effectiveControl, entry.response.effectiveControl)
         let freshness = freshness(entry)
         let age = freshness.currentAge(now)
-        // Section 4.3.2: If-Match is the origin's to evaluate.
+        // Section 4.3.2: the origin evaluates If-Match.
         if request.ifMatch { return false }
         // Sections 5.2.1.4 and 5.2.2.4; here: no-store asks the origin too.
         if asks.has("no-cache") || asks.has("no-store") || says.has("no-cache") { return false }
-        // Section 5.2.1.1; here: max-age=0 wants a validated response.
+        // Section 5.2.1.1; here: max-age=0 requires a validated response.
         if let most = asks.seconds("max-age"), age > most || most == 0 {
             guard let stale = maxStale(asks), maySendStale(says), age <= most + stale else { return false }
         }
@@ -75,7 +75,7 @@ struct ReferenceCache {
         let staleness = freshness.staleness(now)
         // Section 5.2.1.2.
         if let most = maxStale(asks), staleness <= most { return true }
-        // RFC 5861 section 3; section 5.2.1.1: max-age alone wants nothing stale.
+        // RFC 5861 section 3; section 5.2.1.1: max-age alone allows nothing stale.
         if let most = says.seconds("stale-while-revalidate"), staleness < most {
             return asks.seconds("max-age") == nil || asks.has("max-stale")
         }
@@ -96,7 +96,7 @@ struct ReferenceCache {
     // MARK: Section 4.3: validation
 
     private func validators(of entry: Entry, for request: MeantRequest) -> [String] {
-        // Here: only for GET, and only if what is stored could answer it.
+        // Here: only for GET, and only if the stored response could answer it.
         guard request.method == "GET", !request.ifMatch, !request.effectiveControl.has("no-store"),
             served(entry, to: request, at: 0) != nil
         else { return [] }
@@ -106,7 +106,7 @@ struct ReferenceCache {
         return validators
     }
 
-    /// RFC 9110 sections 13.2.2 and 14.2, RFC 9111 sections 3.3 and 4.3.2. Nil: it has not all that is asked for.
+    /// RFC 9110 sections 13.2.2 and 14.2, RFC 9111 sections 3.3 and 4.3.2. Nil: part of the requested range is missing.
     private func served(_ entry: Entry, to request: MeantRequest, at now: Int64) -> Outcome.Served? {
         let response = entry.response
         let age = Int64(freshness(entry).currentAge(now))
@@ -185,7 +185,7 @@ struct ReferenceCache {
             selecting: Self.selecting(response, request),
             bytes: response.part.map { $0.lowerBound..<$0.upperBound + 1 } ?? 0..<response.complete)
         entry.response.date = entry.response.date ?? now
-        // RFC 9110 section 15.3.7.3: all of it is a 200, even if it came as a part.
+        // RFC 9110 section 15.3.7.3: a complete body is a 200, even if it came in parts.
         if response.status == 206, entry.bytes == 0..<response.complete { entry.response.status = 200 }
         if let index = index(for: request) {
             if response.status == 206, let combined = combine(entries[index], with: entry) { entry = combined }
@@ -247,7 +247,7 @@ struct ReferenceCache {
         if update.vary != nil { entry.response.vary = update.vary }
         entry.response.location = update.location ?? entry.response.location
         entry.response.id = update.id
-        // Here: those of the old response end with it.
+        // Here: those of the old response are dropped with it.
         entry.response.age = update.age
         entry.response.date = update.date ?? now
         entry.requestTime = requested
@@ -256,7 +256,7 @@ struct ReferenceCache {
         return entry
     }
 
-    /// Section 4.3.5. Here: without a validator HEAD makes nothing fresher; what it outdates is dropped.
+    /// Section 4.3.5. Here: without a validator HEAD makes nothing fresher; a response that it outdates is dropped.
     private mutating func receiveOfHead(
         _ head: MeantResponse, _ request: MeantRequest, _ requested: Int64, _ now: Int64
     ) {

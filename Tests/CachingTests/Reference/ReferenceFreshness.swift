@@ -1,11 +1,11 @@
-/// RFC 9111 section 4.2, as it is written, in numbers that never overflow.
+/// RFC 9111 section 4.2, literally, in numbers that never overflow.
 struct ReferenceFreshness {
     let response: MeantResponse
     let isShared: Bool
     let requestTime: Int64
     let responseTime: Int64
 
-    /// Section 4.2.1: the first of these that is there.
+    /// Section 4.2.1: the first of these that is present.
     var freshnessLifetime: Int128 {
         let control = response.effectiveControl
         if isShared, let seconds = control.seconds("s-maxage") { return seconds }
@@ -46,7 +46,7 @@ struct ReferenceFreshness {
         return correctedInitialAge + max(0, residentTime)
     }
 
-    /// The clock was set back behind the response's arrival: its age isn't known.
+    /// The clock was set back before the response's arrival: its age isn't known.
     func isOfTheFuture(_ now: Int64) -> Bool { now < responseTime }
 
     func isFresh(_ now: Int64) -> Bool { freshnessLifetime > currentAge(now) && !isOfTheFuture(now) }
@@ -55,7 +55,7 @@ struct ReferenceFreshness {
 }
 
 extension MeantResponse {
-    /// Pragma counts where there is no Cache-Control (section 5.4, which asks for it in requests).
+    /// Pragma counts if there is no Cache-Control (section 5.4, which requires it for requests).
     var effectiveControl: Control { control ?? Control(said: isPragma ? ["no-cache": [nil]] : [:]) }
 
     var hasStrongTag: Bool { tag.map { !$0.isWeak } ?? false }

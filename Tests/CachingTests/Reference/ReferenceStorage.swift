@@ -36,7 +36,7 @@ extension ReferenceCache {
     func mayStore(_ response: MeantResponse, to request: MeantRequest) -> Bool {
         let (asks, says) = (request.effectiveControl, response.effectiveControl)
         guard request.method == "GET", response.status >= 200 else { return false }
-        // RFC 6585: never stored. 304 and 416 speak of another response.
+        // RFC 6585: never stored. 304 and 416 are about another response.
         if [304, 416, 428, 429, 431, 511].contains(response.status) { return false }
         let understood = [200, 203, 204, 206, 300, 301, 302, 303, 307, 308, 404, 405, 410, 414, 501]
         if says.has("must-understand") {
@@ -55,7 +55,7 @@ extension ReferenceCache {
             says.has("public") || !isShared && says.has("private") || !response.expires.isEmpty
                 || says.has("max-age") || isShared && says.has("s-maxage") || isCacheableByDefault
         else { return false }
-        // Here: what could never be used isn't kept.
+        // Here: a response that could never be used isn't kept.
         if response.hasValidator { return true }
         if says.has("no-cache") { return false }
         let atOrigin = response.date ?? 0

@@ -2,7 +2,8 @@ import Testing
 
 @testable import PinproxyCaching
 
-/// The room beside a model that follows RFC 9111 section by section: random requests, responses and clock steps.
+/// The module compared with a model that follows RFC 9111 section by section: random requests, responses and clock
+/// steps.
 @Suite struct ReferenceTests {
     private static let lanes = 20
     private static let sequences = 500
@@ -19,7 +20,7 @@ import Testing
         }
     }
 
-    /// Whether both do the same. What is said ends with the first difference.
+    /// Whether both do the same. The report ends with the first difference.
     private func holds(_ seed: UInt64, say: ((String) -> Void)? = nil) throws -> Bool {
         var messages = RandomMessages(seed: seed)
         let isShared = seed % 2 == 1
@@ -46,7 +47,8 @@ import Testing
         return true
     }
 
-    /// What a sequence can do, some of the ten thousand do: a model that never stores would agree with such a room.
+    /// Every possible outcome occurs in some of the ten thousand sequences: a model that never stores would agree with
+    /// a module that doesn't either.
     @Test func theSequencesReachEverything() throws {
         var reached: Set<String> = []
         for seed in UInt64(0)..<500 {

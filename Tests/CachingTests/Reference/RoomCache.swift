@@ -2,7 +2,7 @@ import PinproxyHTTPWire
 
 @testable import PinproxyCaching
 
-/// A cache made of the room's rules, as plain as can be: what a session does with them, without I/O.
+/// A cache made of the module's rules, as plain as possible: what a session does with them, without I/O.
 struct RoomCache {
     private struct Entry {
         let path: String

@@ -71,7 +71,7 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     def get_request(self):
         connection, address = super().get_request()
         if context:
-            # The handshake is the thread's, with its first read.
+            # The thread makes the handshake, with its first read.
             connection = context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
         return connection, address
 

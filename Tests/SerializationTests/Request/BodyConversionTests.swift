@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinproxySerialization
 
-/// Bodies written anew: form, JSON and property list, each as the others, and what is refused.
+/// Bodies converted between form, JSON and property list, and what is refused.
 @Suite struct BodyConversionTests {
     private static let form = "application/x-www-form-urlencoded"
 
@@ -151,7 +151,7 @@ import Testing
                 "a is a text with a character that XML forbids") == true)
     }
 
-    /// Nothing of a value is in what is said about it: it may be a password.
+    /// Errors never repeat any part of a value: it may be a password.
     @Test func valuesAreNeverShown() {
         for (body, from, to) in [
             ("password=hunter2%", .form, .json), ("password=hunter2&password[a]=hunter2", .form, .json),
@@ -187,14 +187,14 @@ import Testing
         let lists = list(String(repeating: "<array>", count: deep) + String(repeating: "</array>", count: deep))
         #expect(
             refusal(Array(lists.utf8), .propertyList, .json)?.hasPrefix("The body is not a property list: ") == true)
-        // And what is within the bound is converted.
+        // Within the limit it is converted.
         let shallow = "a" + String(repeating: "[b]", count: 255) + "=1"
         #expect(refusal(Array(shallow.utf8), .form, .propertyList) == nil)
         let nested = String(repeating: "{\"a\":", count: 500) + "1" + String(repeating: "}", count: 500)
         for to in [BodyConversion.Form.form, .propertyList] { #expect(refusal(Array(nested.utf8), .json, to) == nil) }
     }
 
-    /// A long name over many values, and many values far in.
+    /// A long name over many values, and deeply nested values.
     @Test func whatComesOutIsBounded() throws {
         let ones = String(repeating: "1,", count: 100_000) + "1"
         let wide = "{\"\(String(repeating: "k", count: 100_000))\":[\(ones)]}"
@@ -205,7 +205,7 @@ import Testing
                 == "The body is longer than 8388608 bytes when it is converted")
     }
 
-    /// Many keys, and one key many times, in time that grows with their number.
+    /// Many keys, and one key many times, in linear time.
     @Test func manyPairsAreRead() throws {
         let many = (0..<200_000).map { "k\($0)=v" }.joined(separator: "&")
         #expect(try convert(many, .form, .json).utf8.count > many.utf8.count)
@@ -213,9 +213,9 @@ import Testing
         #expect(try convert(one, .form, .json).utf8.count == 8 + 200_000 * 4 - 1)
     }
 
-    // MARK: There and back, and rubbish
+    // MARK: Round trips, and garbage
 
-    /// What JSON makes of a form and back is the same, where a form says one thing.
+    /// A form converted to JSON and back is the same, if it is unambiguous.
     @Test func aFormSurvivesTheWayToJSONAndBack() throws {
         var random = SeededGenerator(seed: 5)
         for _ in 0..<2000 {
@@ -258,7 +258,7 @@ import Testing
         ),
     ]
 
-    /// Every body that is cut off is converted or refused, whatever comes of it; so is one with bytes changed.
+    /// Every truncated body, and every one with changed bytes, is converted or refused.
     @Test(arguments: samples) func rubbishIsConvertedOrRefused(_ from: BodyConversion.Form, _ sample: String) {
         let long = Array(String(repeating: sample, count: 40).utf8)
         let body = Array(sample.utf8)
@@ -272,7 +272,7 @@ import Testing
         for end in body.indices { feed(Array(body[..<end])) }
         var random = SeededGenerator(seed: 6)
         let bytes = Array("[]{}<>&=%\"\\+/!?x0\u{0}\u{FF}".utf8) + [0x80, 0xC3, 0xED, 0xF4, 0xFF]
-        // The same each time; `make fuzz TARGET=body-conversion` looks for others.
+        // The same each time; `make fuzz TARGET=body-conversion` searches for others.
         for _ in 0..<2_000 {
             var mutant = body
             for _ in 0..<Int.random(in: 1...4, using: &random) {
@@ -286,7 +286,7 @@ import Testing
             }
             feed(mutant)
         }
-        // The mutants reach both sides.
+        // The mutants reach both outcomes.
         #expect(outcomes.refused > 1000)
         if from != .propertyList { #expect(outcomes.converted > 100) }
     }

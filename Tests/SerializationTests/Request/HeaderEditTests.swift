@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinproxySerialization
 
-/// Which header fields a request goes out with.
+/// The header fields that a request is sent with.
 @Suite struct HeaderEditTests {
     private func field(_ name: String, _ value: String, isSecret: Bool = false) throws -> HeaderField {
         HeaderField(name: try HeaderName(name), value: try HeaderValue(value, isSecret: isSecret))
@@ -30,7 +30,7 @@ import Testing
         #expect(edits.map(\.isSecret) == [false, false, false, true, false, false])
     }
 
-    /// Fields of one name, laid over each other by layers of rules, are one edit.
+    /// Fields of one name from several layers of rules become one edit.
     @Test func aNameIsEditedOnce() throws {
         var rules = RequestRules()
         rules.removeHeaders = try ["a", "b", "c", "accept-language"].map(HeaderName.init)
@@ -43,7 +43,7 @@ import Testing
         #expect(Set(edits.map(\.name)).count == edits.count)
         #expect(
             Set(edits) == [
-                // Removed, so that there is none when `headers` asks.
+                // Removed first, so the value from `headers` always applies.
                 .set(try field("a", "1")), .set(try field("b", "2")), .remove(try HeaderName("c")),
                 .set(try field("accept-language", "de;q=1")), .set(try field("d", "2")),
                 .setIfAbsent(try field("authorization", "Basic dTpw", isSecret: true)),

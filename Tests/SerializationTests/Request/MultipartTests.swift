@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinproxySerialization
 
-/// Forms in parts: their bytes, what others read in them, and files that change under way.
+/// Multipart forms: their bytes, how others parse them, and files that change meanwhile.
 @Suite struct MultipartTests {
     private let boundary = "Boundary+0123456789ABCDEF"
 
@@ -13,7 +13,7 @@ import Testing
         return MultipartForm(parameters: pairs, parts: parts, boundary: boundary)
     }
 
-    /// All that it reads, in pieces of the size.
+    /// Reads the whole body, in pieces of `size`.
     private func read(_ body: MultipartBody, by size: Int = 7) throws -> [UInt8] {
         var bytes: [UInt8] = []
         while true {
@@ -44,14 +44,14 @@ import Testing
         #expect(String(decoding: written, as: UTF8.self) == expected)
         #expect(body.contentLength == expected.utf8.count)
         #expect(form.contentType == "multipart/form-data; boundary=Boundary+0123456789ABCDEF")
-        // Again, for a request that is sent again, and in pieces of every size.
+        // Again, for a resent request, and in pieces of every size.
         for size in [1, 2, 3, 64, 100_000] {
             body.rewind()
             #expect(try read(body, by: size) == written)
         }
     }
 
-    /// appendPartWithFileData:name:fileName:mimeType:, and with less said of the data.
+    /// appendPartWithFileData:name:fileName:mimeType:, and with fewer properties of the data.
     @Test func dataIsAPartWithAFileNameAndAType() throws {
         func part(_ bytes: [UInt8], _ fileName: String?, _ type: String?) throws -> MultipartPart {
             try MultipartPart(name: "d", content: .data(bytes, fileName: fileName, type: try type.map(MediaType.init)))
@@ -104,7 +104,7 @@ import Testing
     ])
     func theEndingSaysTheType(_ name: String, _ type: String) { #expect(FileExtension.mediaType(of: name) == type) }
 
-    /// What the table says is what Debian's media-types say, where both know an ending.
+    /// The table agrees with Debian's media-types, for endings that both know.
     @Test func typesAreThoseOfTheSystem() throws {
         let lines = try String(contentsOfFile: "/etc/mime.types", encoding: .utf8).split(separator: "\n")
         var compared = 0
@@ -177,7 +177,7 @@ import Testing
         let body = try read(try form.open(), by: 4096)
         let parts = try #require(try peer.run(script, [form.contentType], input: body) as? [[Any]])
         func hex(_ bytes: some Sequence<UInt8>) -> String { bytes.map { String(format: "%02x", $0) }.joined() }
-        // Browsers' escapes of a quote and a line break. Node undoes that of the quote.
+        // Browsers' escapes of a quote and a line break. Node reverts that of the quote.
         let isNode = peer == .node
         let quote = isNode ? "\"" : "%22"
         let escaped = isNode ? "q\"\r\nX-A: y" : "q%22%0D%0AX-A: y"
@@ -192,7 +192,7 @@ import Testing
         #expect(parts.map { $0.map { $0 as? String } } == expected)
     }
 
-    // MARK: Files that aren't as they should be
+    // MARK: Irregular files
 
     @Test func onlyRegularFilesAreSent() throws {
         let bed = try FileBed()
@@ -208,13 +208,13 @@ import Testing
         }
     }
 
-    /// What happens to a file after it was opened, and before its last byte is read.
+    /// What happens to a file after it is opened, and before its last byte is read.
     @Test(arguments: ["shrink", "grow", "rewrite", "empty"]) func aFileThatChangesBreaksTheBody(_ change: String) throws
     {
         let bed = try FileBed()
         let path = try bed.write("f", [UInt8](repeating: 1, count: 1000))
         let body = try form(["a": "b"], [try file(path)]).open()
-        // Some of it is out already.
+        // Some of it has been sent already.
         var piece = [UInt8](repeating: 0, count: 400)
         #expect(try piece.withUnsafeMutableBytes { try body.read(into: $0) } == 400)
         let handle = try #require(FileHandle(forUpdatingAtPath: path))
@@ -239,13 +239,13 @@ import Testing
         #expect(error?.code.rawValue == -1021)
         #expect(error?.description.hasPrefix("The file \(path) changed while it was sent: it ") == true)
         #expect(sent < body.contentLength)
-        // And stays broken.
+        // It stays broken.
         #expect(throws: RequestSerializationError.self) { try read(body) }
         body.rewind()
         #expect(throws: RequestSerializationError.self) { try read(body) }
     }
 
-    /// /proc says that its files are empty.
+    /// /proc reports that its files are empty.
     @Test func aFileWithoutALengthIsNotTakenForEmpty() throws {
         let body = try form([:], [try file("/proc/self/status")]).open()
         let error = #expect(throws: RequestSerializationError.self) { try read(body) }
@@ -275,7 +275,7 @@ import Testing
     }
 }
 
-/// A folder for a test, which goes with it.
+/// A folder that is deleted after the test.
 final class FileBed {
     private let folder = FileManager.default.temporaryDirectory.appending(path: "serialization-\(UUID())").path
 

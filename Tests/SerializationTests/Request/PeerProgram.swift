@@ -1,12 +1,12 @@
 import Foundation
 
-/// Another implementation, as a second opinion: a script of Python's or Node's standard library.
+/// Another implementation, as a second opinion: a script with Python's or Node's standard library.
 enum PeerProgram: String {
     case python = "/usr/bin/python3"
     case node = "/usr/bin/node"
 
-    /// What the script prints as JSON (in ASCII: Foundation drops a U+FEFF that begins a text), with the input on its
-    /// standard input.
+    /// Returns the JSON that the script prints (in ASCII, since Foundation drops a U+FEFF at the beginning of a text),
+    /// with `input` on its standard input.
     func run(_ script: String, _ arguments: [String] = [], input: [UInt8]) throws -> Any {
         let process = Process()
         process.executableURL = URL(filePath: rawValue)

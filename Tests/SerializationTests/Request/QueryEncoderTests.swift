@@ -60,7 +60,7 @@ import Testing
         #expect(QueryEncoder.join([], to: Array(target.utf8)) == Array(target.utf8))
     }
 
-    /// The original once cut a text into batches, and a family in two.
+    /// The original once cut a text into batches, and split a family emoji.
     @Test func emojiMayBeCutAtAnyScalar() {
         let text = String(repeating: "👴🏿👷🏻👮🏽👨‍👩‍👧‍👦🇦🇹e\u{301}", count: 12)
         for count in 0...text.unicodeScalars.count {
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    /// Python's urllib and Node's URLSearchParams read back, name for name, what was encoded.
+    /// Python's urllib and Node's URLSearchParams read back what was encoded, name by name.
     @Test(arguments: [
         (
             PeerProgram.python,

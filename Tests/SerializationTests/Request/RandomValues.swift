@@ -2,7 +2,7 @@ import PinproxyTestBodies
 
 @testable import PinproxySerialization
 
-/// Values for requests.
+/// Random values for requests.
 extension SeededGenerator {
     private static let pieces = [
         "a", "Z", "9", " ", "+", "%", "%41", "&", "=", "[", "]", "[]", "#", "?", "/", "\"", "'", "\\", "<", ">",
@@ -16,7 +16,7 @@ extension SeededGenerator {
         (0..<Int.random(in: pieces, using: &self)).map { _ in Self.pieces.randomElement(using: &self)! }.joined()
     }
 
-    /// A key without brackets, so that a form says one thing by it.
+    /// A key without brackets, so that a form is unambiguous.
     mutating func key() -> String {
         let text = text(1..<6).unicodeScalars.filter { $0 != "[" && $0 != "]" }
         return text.isEmpty ? "k" : String(String.UnicodeScalarView(text))

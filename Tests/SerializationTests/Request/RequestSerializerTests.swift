@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinproxySerialization
 
-/// Parameters put into requests: where they go, as which bytes, with which content type.
+/// Parameters in requests: where they are put, how they are encoded, and the content type.
 @Suite struct RequestSerializerTests {
     private static let parameters: [ParameterValue.Pair] = [
         .init(key: "user", value: ["name": "x", "tags": ["a", "b"]]), .init(key: "n", value: .number("1.10")),
@@ -20,7 +20,7 @@ import Testing
 
     @Test(arguments: ["GET", "HEAD", "DELETE"]) func someMethodsCarryParametersInTheQuery(_ method: String) throws {
         for serializer in Self.serializers {
-            // Whatever the body.
+            // Whether or not there is a body.
             for hasBody in [false, true] {
                 let made = try serializer.serialize(Self.parameters, into: outline(method, hasBody: hasBody))
                 #expect(made == .target(Array("/p?\(Self.query)".utf8)))
@@ -142,7 +142,7 @@ import Testing
         #expect(error?.code.rawValue == -1016)
     }
 
-    /// An accent that is composed in another way makes another key.
+    /// An accent that is composed differently makes another key.
     @Test func keysAreComparedByteByByte() throws {
         let pairs: [ParameterValue.Pair] = [.init(key: "é", value: 1), .init(key: "e\u{301}", value: 2)]
         #expect(try JSONWriter.write(.dictionary(pairs)) == Array("{\"é\":1,\"e\u{301}\":2}".utf8))
@@ -161,7 +161,7 @@ import Testing
         #expect(value == .dictionary([.init(key: "a", value: list)]))
     }
 
-    // MARK: Read by others
+    // MARK: Read by other programs
 
     /// Python's json reads the same values in the same order.
     @Test func pythonReadsTheJSON() throws {
@@ -176,7 +176,7 @@ import Testing
         let read = try #require(try PeerProgram.python.run(script, input: Array(lines)) as? [String])
         #expect(read.count == samples.count)
         for (sample, text) in zip(samples, read) {
-            // U+007F is the one character that Python writes in another way.
+            // U+007F is the only character that Python writes differently.
             #expect(Array(text.replacing("\\u007f", with: "\u{7F}").utf8) == (try JSONWriter.write(sample)))
         }
     }

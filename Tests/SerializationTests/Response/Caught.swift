@@ -1,6 +1,6 @@
 @testable import PinproxySerialization
 
-/// What a judge throws.
+/// Returns what a judge throws.
 func caught(_ judge: () throws(BodyDefect) -> Void) -> BodyDefect? {
     do throws(BodyDefect) {
         try judge()

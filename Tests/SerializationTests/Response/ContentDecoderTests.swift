@@ -9,7 +9,7 @@ import Testing
         "{\"name\": \"pinproxy\", \"tags\": [\"a\", \"b\", null], \"text\": \""
         + String(repeating: "abcdefghij", count: 20) + "\"}"
 
-    /// The text as gzip, zlib, raw DEFLATE, Brotli and Zstandard have it.
+    /// The text encoded with gzip, zlib, raw DEFLATE, Brotli and Zstandard.
     private static let coded: [(coding: String, base64: String)] = [
         (
             "gzip",
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    /// No prefix passes as a whole; the empty body is empty.
+    /// No prefix counts as complete; the empty body is empty.
     @Test(arguments: 0..<5) func refusesEveryPrefix(_ index: Int) throws {
         let (coding, base64) = Self.coded[index]
         let body = Self.bytes(base64)

@@ -22,7 +22,7 @@ import Testing
         var random = SeededGenerator(seed: 8)
         let limits = ImageLimits(pixels: 1 << 16, memory: 4 << 20)
         var refused = 0
-        // The same each time; `make fuzz TARGET=image` looks for others.
+        // The same each time; `make fuzz TARGET=image` searches for others.
         for _ in 0..<2_000 where defect(in: seed.bytes.mutated(by: &random), limits) != nil { refused += 1 }
         #expect(refused > 10)
     }
@@ -52,7 +52,7 @@ import Testing
         #expect(defect(in: bomb)?.explanation == "PNG: 30000 x 30000 pixels are too many: the limit is 67108864 in all")
     }
 
-    /// A frame of few pixels on a canvas that takes gigabytes of a client.
+    /// A frame of few pixels on a canvas that costs a client gigabytes.
     @Test func refusesCanvasBombs() {
         var gif = ImageFiles.gif(frames: 1)
         #expect(defect(in: gif) == nil)

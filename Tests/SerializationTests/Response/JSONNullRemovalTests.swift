@@ -24,8 +24,8 @@ import Testing
         #expect(try JSONResponseSerializer().removingNullValues(from: Array(text.utf8)) == nil)
     }
 
-    /// Random documents, with their white space, repeated names and long numbers: Python reads what was kept, and
-    /// finds what it itself would keep of the original.
+    /// Random documents, with their white space, repeated names and long numbers: Python reads the result, which must
+    /// equal what Python would keep of the original.
     @Test func keepsWhatPythonKeeps() throws {
         var random = SeededGenerator(seed: 4)
         var lines: [String] = []

@@ -24,7 +24,7 @@ import Testing
         #expect(foundationAccepts(Array(text.utf8)))
     }
 
-    /// With the line and column of what is wrong.
+    /// Each with the line and column of the error.
     @Test(arguments: [
         ("{\"a\": 1,\n \"b\": nope}", 2, 7, "expected a value, found \"n\""),
         ("[1, 2,\n\n  ]", 3, 3, "expected a value, found \"]\""),
@@ -74,7 +74,8 @@ import Testing
         #expect(try serializer.value(ofBody: Array("{\"b\": 1.10, \"a\": 1, \"b\": 2}".utf8)) == ["a": 1, "b": 2])
     }
 
-    /// As JSONSerialization: with a mark or without one, in either order. Odd lengths and halves of pairs are refused.
+    /// As in JSONSerialization: with or without a byte order mark, in either order. Odd lengths and half pairs are
+    /// refused.
     @Test(arguments: [String.Encoding.utf16BigEndian, .utf16LittleEndian, .utf32BigEndian, .utf32LittleEndian])
     func readsOtherEncodings(_ encoding: String.Encoding) throws {
         let text = "{\"name\": \"é😀\", \"n\": null}"
@@ -120,8 +121,8 @@ import Testing
         #expect(defect(in: "[[[],[],{}],[[]]]") == nil)
     }
 
-    /// 10,000 damaged texts: the same verdict as JSONSerialization, which is asked each time. But for one thing: on
-    /// Linux that takes a comma before the end of an array or object, which isn't JSON.
+    /// 10,000 damaged texts get the same verdict as from JSONSerialization. There is one exception: on Linux it accepts
+    /// a comma before the end of an array or object, which isn't JSON.
     @Test func judgesAsFoundationDoes() {
         let seeds = [
             """
@@ -146,7 +147,7 @@ import Testing
         #expect(accepted > 300)
     }
 
-    /// A text that is cut off is never whole.
+    /// A truncated text is never complete.
     @Test func refusesEveryPrefix() {
         let text = Array("{\"name\": [\"é\\u00e9\", -1.5e3, null, true], \"o\": {\"a\": {}}}".utf8)
         for length in 2..<text.count { #expect(defect(in: Array(text[..<length])) != nil, "\(length)") }

@@ -61,12 +61,12 @@ import Testing
         #expect(defect(in: binary((0..<200).map { $0 < 199 ? [$0 + 1] : [] })) == nil)
         #expect(
             defect(in: binary((0..<300).map { $0 < 299 ? [$0 + 1] : [] }))?.explanation == "nested more than 256 deep")
-        // The deep end is measured first, by another way.
+        // The deep end is measured first, by another path.
         let deepEndFirst = [[200, 1]] + (1..<400).map { $0 < 399 ? [$0 + 1] : [] }
         #expect(defect(in: binary(deepEndFirst))?.explanation == "nested more than 256 deep")
     }
 
-    /// Arrays by their references, as `bplist00` has them.
+    /// Arrays by their references, in the form of `bplist00`.
     private func binary(_ arrays: [[Int]]) -> [UInt8] {
         var body = Array("bplist00".utf8)
         var offsets: [Int] = []
@@ -97,7 +97,7 @@ import Testing
                 "shared references") == true)
     }
 
-    /// Foundation reads sets too, and on Linux ends the process over one.
+    /// Foundation also reads sets, and on Linux crashes on one.
     @Test func refusesWhatNoPropertyListHas() {
         func list(of object: [UInt8]) -> [UInt8] {
             var body = binary([[1], []])

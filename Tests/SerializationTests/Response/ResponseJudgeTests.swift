@@ -2,7 +2,7 @@ import Testing
 
 @testable import PinproxySerialization
 
-/// The verdicts by rules, as the proxy asks for them.
+/// The verdicts by rules, as the proxy requests them.
 @Suite struct ResponseJudgeTests {
     private func rules(
         _ serializers: [ResponseRules.Serializer] = [.http], status: [String]? = nil, types: [String]? = nil,
@@ -26,14 +26,14 @@ import Testing
         _ status: Int = 200, _ type: String? = "application/json", length: Int? = 2, isHEAD: Bool = false,
         coding: String? = nil
     ) -> ResponseHead {
-        // As the framing of such a message says.
+        // According to the framing of such a message.
         let hasNone = isHEAD || status < 200 || [204, 205, 304].contains(status)
         return ResponseHead(
             status: status, contentType: type.map { ContentType($0) }, contentEncoding: coding,
             body: hasNone ? .none : length.map { .length($0) } ?? .unknownLength)
     }
 
-    /// A verdict in a word and what it says.
+    /// A verdict as a word and its text.
     private func text(_ verdict: HeadVerdict) -> String {
         switch verdict {
         case .pass(nil): "pass"
@@ -84,7 +84,7 @@ import Testing
         ] {
             #expect(try verdict(listed, head(status)) == expected)
         }
-        // Not written: any for http, 200-299 and 304 for the others.
+        // The defaults: any for http, 200-299 and 304 for the others.
         #expect(try verdict(rules(types: ["*/*"]), head(404)) == "pass")
         #expect(try verdict(rules([.json]), head(304)) == "pass")
         #expect(try verdict(rules([.json]), head(404)) == "Unacceptable status 404")
@@ -92,7 +92,7 @@ import Testing
         #expect(try verdict(rules([.json], status: ["404"]), head(200)) == "Unacceptable status 200")
     }
 
-    /// A type is wrong only if there is a body of it.
+    /// A type is wrong only if there is a body.
     @Test func judgesTheContentType() throws {
         let json = try rules([.json])
         #expect(try verdict(json, head()) == "hold")
@@ -203,7 +203,7 @@ import Testing
         #expect(error(try body(json, Array("{\"b\": nul}".utf8))) != nil)
     }
 
-    /// The first that accepts decides; by type first.
+    /// The first that accepts decides, beginning with the type.
     @Test func asksSeveralInOrder() throws {
         let both = try rules([.json, .xml])
         #expect(isPass(try body(both, Array("[]".utf8))))
@@ -249,7 +249,7 @@ import Testing
         #expect(isPass(try body(rules([.json], oversize: .pass), long, inspectedBody: 50)))
     }
 
-    /// 8 KiB of it: read, judged and shown in part.
+    /// A type of 8 KiB: read, judged and shown in part.
     @Test func boundsContentTypes() throws {
         let long = "text/" + String(repeating: "x", count: 8 << 10)
         #expect(ContentType(long).essence == nil)

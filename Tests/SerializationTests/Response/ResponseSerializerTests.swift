@@ -2,7 +2,7 @@ import Testing
 
 @testable import PinproxySerialization
 
-/// The table of the original, for each serializer: what it accepts and what it refuses.
+/// The original's table: what each serializer accepts and refuses.
 @Suite struct ResponseSerializerTests {
     private func head(_ status: Int, _ type: String?) -> ResponseHead {
         ResponseHead(status: status, contentType: type.map { ContentType($0) }, body: .unknownLength)

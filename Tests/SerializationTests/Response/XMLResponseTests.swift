@@ -43,7 +43,7 @@ import Testing
         let text = "<a>é😀</a>"
         #expect(defect(in: Array(try #require(("\u{FEFF}" + text).data(using: .utf16LittleEndian)))) == nil)
         #expect(defect(in: Array(try #require(("\u{FEFF}" + text).data(using: .utf16BigEndian)))) == nil)
-        // Without a mark it is UTF-16 only if it says so in a declaration (XML 1.0, appendix F).
+        // Without a mark it is UTF-16 only if a declaration says so (XML 1.0, appendix F).
         #expect(defect(in: Array(try #require(text.data(using: .utf16LittleEndian)))) != nil)
         let declared = "<?xml version=\"1.0\" encoding=\"UTF-16\"?>" + text
         #expect(defect(in: Array(try #require(declared.data(using: .utf16LittleEndian)))) == nil)
@@ -78,7 +78,7 @@ import Testing
                 != nil)
     }
 
-    /// The file is a pipe: whoever opened it would wait for a writer, and be seen.
+    /// The file is a pipe: opening it would wait for a writer, which would show.
     @Test func neverFetches() throws {
         let directory = FileManager.default.temporaryDirectory.appending(path: "pinproxy-xml-\(UUID())")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
@@ -95,12 +95,12 @@ import Testing
         _ = defect(in: "<!DOCTYPE a [<!ENTITY e SYSTEM \"file://\(pipe)\">]><a>&e;</a>")
         _ = defect(in: "<!DOCTYPE a [<!ENTITY % e SYSTEM \"file://\(pipe)\">%e;]><a/>")
         _ = defect(in: "<a xmlns:xi=\"http://www.w3.org/2001/XInclude\"><xi:include href=\"file://\(pipe)\"/></a>")
-        // All of it is still there.
+        // All of it is still in the pipe.
         var left = [UInt8](repeating: 0, count: 64)
         #expect(read(reader, &left, left.count) == secret.utf8.count)
     }
 
-    /// expat doesn't know better: what one refuses the other does, but for entities and what they are bounded by.
+    /// expat agrees: it refuses the same documents, except for entities and their limits.
     @Test func judgesAsExpatDoes() throws {
         let seeds = [
             "<?xml version=\"1.0\"?><r a=\"1\" b='2'><c>text &amp; &#x41;</c><!-- note --><![CDATA[<raw>]]><d/></r>",

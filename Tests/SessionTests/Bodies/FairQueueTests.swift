@@ -24,7 +24,7 @@ import Testing
         #expect(all(of: &queue) == ["a1", "b1", "c1", "a2", "c2", "a3", "a4"])
     }
 
-    /// Who comes again waits behind those who have waited.
+    /// A host that comes back waits behind those already waiting.
     @Test func aHostThatComesAgainHasItsTurnLast() {
         var queue = FairQueue<String>()
         _ = add("a1", of: "a", to: &queue)
@@ -49,11 +49,11 @@ import Testing
     @Test func whoBringsMuchMakesRoomForOthers() {
         var queue = FairQueue<String>(capacity: 100, jobs: 10)
         for number in 1...10 { #expect(add("a\(number)", of: "a", to: &queue) == []) }
-        // One's own jobs don't make room for more of them.
+        // A host can't evict its own jobs.
         #expect(add("a11", of: "a", to: &queue) == nil)
         #expect(add("b1", of: "b", to: &queue) == ["a10"])
         #expect(add("b2", of: "b", 20, to: &queue) == ["a9", "a8"])
-        // By then it would have more than the other.
+        // By then it would hold more than the other host.
         #expect(add("b3", of: "b", 50, to: &queue) == nil)
         #expect(queue.count == 9)
         #expect(all(of: &queue) == ["a1", "b1", "a2", "b2", "a3", "a4", "a5", "a6", "a7"])
@@ -80,7 +80,7 @@ import Testing
         #expect(queue.remove(number) == nil)
     }
 
-    /// Whatever happens in whatever order: each job comes out once, bounds hold, and at the end nothing is left.
+    /// In any order of events each job comes out once, the bounds hold, and nothing is left at the end.
     @Test func nothingIsLostInAnyOrder() {
         var random = SystemRandomNumberGenerator()
         for _ in 0..<200 {

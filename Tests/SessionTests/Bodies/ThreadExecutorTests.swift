@@ -45,7 +45,7 @@ import PinproxyTransport
             came.signal()
         }
 
-        /// The first ones, in their order.
+        /// The first words, in order.
         func first(_ count: Int) -> [String] {
             for _ in 0..<count { came.wait() }
             return all.withLock { $0 }
@@ -82,7 +82,7 @@ import PinproxyTransport
         perform(Held("fits"), 400_000, by: executor)
         gate.signal()
         #expect(answers.first(2).suffix(2) == ["first", "fits"])
-        // Alone it may be larger.
+        // A single body may be larger.
         perform(Held("large"), 2 << 20, by: executor)
         #expect(answers.first(1).last == "large")
     }
@@ -123,7 +123,7 @@ import PinproxyTransport
         #expect(said == ["x"])
     }
 
-    /// What is worked on takes memory until it is done, and what waits until it is cancelled.
+    /// A body in progress holds memory until it is done, and a waiting one until it is cancelled.
     @Test func aBodyHoldsItsReservationAsLongAsItIsHere() throws {
         let bench = try Workbench()
         let budget = BodyBudget()
@@ -147,7 +147,7 @@ import PinproxyTransport
         #expect(budget.inUse == 100, "it has begun")
         gate.signal()
         bench.run()
-        // Its thread lets go of it before it begins the next.
+        // The thread releases it before it begins the next.
         self.perform(Held("next"), by: executor)
         #expect(answers.first(1) == ["next"])
         #expect(budget.inUse == 0 && answered == 1)

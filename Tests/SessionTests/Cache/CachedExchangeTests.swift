@@ -51,7 +51,7 @@ import Testing
         return upstream.heads == ["GET"]
     }
 
-    /// What the origin still sends is not waited for: a readable socket that nobody reads would keep the loop busy.
+    /// The rest of the origin's response is not read: a readable socket that nobody reads would keep the loop busy.
     @Test(arguments: ["503 Busy", "304 Not Modified"]) func anOriginInWhosePlaceIsServedIsNotRead(status: String) throws
     {
         try store("/a", "max-age=1, stale-if-error=600", fields: "Age: 100\r\nETag: \"x\"\r\n")
@@ -61,7 +61,7 @@ import Testing
         let hasBody = status.hasPrefix("503")
         try upstream.answer("HTTP/1.1 \(status)\r\nContent-Length: 5", hasBody ? PieceSource() : .none)
         #expect(downstream.response == "200 a" && !upstream.isRead)
-        // Neither does a client that is slow for long change that.
+        // Nor when the client stays slow.
         downstream.exchange.suspend("test")
         downstream.exchange.resume("test")
         #expect(!upstream.isRead)
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    /// A POST while the GET's body arrives: what comes then may be from before it (RFC 9111 section 4.4).
+    /// A POST arrives during the GET's body: the rest of that body may predate it (RFC 9111 section 4.4).
     @Test func whatArrivesDuringAnUnsafeRequestIsNotStored() throws {
         let (slow, unsafe) = (MemoryUpstream(), MemoryUpstream())
         let body = PieceSource()
@@ -90,7 +90,7 @@ import Testing
         #expect(try isAsked("/a"))
     }
 
-    /// The same for a confirmation that comes back after what it confirms was removed.
+    /// The same for a 304 that arrives after the stored response was removed.
     @Test func whatWasRemovedIsNotConfirmed() throws {
         try store("/a", "max-age=1", fields: "Age: 100\r\nETag: \"x\"\r\n")
         let upstream = MemoryUpstream()
@@ -101,7 +101,7 @@ import Testing
         #expect(session.cache.memory.figures.responses == 0)
     }
 
-    /// Clients that take nothing keep what they are served, also after it left the store: both are bounded.
+    /// Slow clients hold responses even after eviction: their size and the store's are both limited.
     @Test func slowClientsHoldNoMoreThanTheStoreTwice() throws {
         let cache = ResponseCache(
             {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PinproxySession
 
-/// Stored responses by URL, and which of them go.
+/// Stored responses by URL, and their eviction.
 @Suite struct ResponseShelfTests {
     private static func key(_ target: String, _ owner: CacheKey.Owner = .user(1)) -> CacheKey {
         CacheKey(target: Array(target.utf8), host: "a.test", port: 443, isSecure: true, owner: owner)
@@ -55,14 +55,14 @@ import Testing
         let place = try #require(shelf.index[key])
         let known = try #require(shelf.places[place]).responses
         #expect(known.count == ResponseShelf.mostVariants)
-        // The latest first; the same requests' response replaces the one before.
+        // The latest comes first; a response to the same requests replaces its predecessor.
         let again = try Self.response(20, language: "l10")
         shelf.insert(again, for: key)
         let now = try #require(shelf.places[place]).responses
         #expect(now.count == known.count && now[0] === again)
     }
 
-    /// Against a list that does the same slowly.
+    /// Compared with a slow list.
     @Test(arguments: 0..<20 as Range<UInt64>) func randomStepsKeepTheBooks(seed: UInt64) throws {
         var random = SplitMix(seed)
         var shelf = ResponseShelf()
@@ -119,7 +119,7 @@ import Testing
         #expect(store.figures.bytes == 0)
     }
 
-    /// Eight threads at one time.
+    /// Eight threads at once.
     @Test func workersShareIt() async throws {
         let store = MemoryStore(limit: 1_000_000)
         let sample = try Self.response(500)

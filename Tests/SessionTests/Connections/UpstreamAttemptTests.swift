@@ -90,7 +90,7 @@ import PinproxyTransport
         let target = try bench.target(port: peer.port, policy: policy)
         let connection = try bench.connect(to: target).get()
         #expect((connection.validUntil == end) == (action == .deny))
-        // TLS 1.3 brings its sessions with the first read.
+        // TLS 1.3 delivers its sessions with the first read.
         #expect(bench.receive(on: connection) == "hello")
         connection.close()
         #expect((bench.sessions.take(for: target.key, at: end) == nil) == (action == .deny))
@@ -127,7 +127,7 @@ import PinproxyTransport
 
     @Test func aPortThatNoOneListensOnIsUnreachable() throws {
         let any = SocketAddress(ip: try #require(IPAddress("127.0.0.1")), port: 0)
-        // Bound, so that no one else gets it, but not listening.
+        // Bound, which keeps others off the port, but not listening.
         let holder = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
         defer { close(holder) }
         try #require(any.withSockaddr { bind(holder, $0, $1) } == 0)
@@ -150,7 +150,7 @@ import PinproxyTransport
         #expect(found == .blocked(.kind(blocked)))
     }
 
-    /// The peer would answer: nobody asks it.
+    /// The peer would answer if it were dialled.
     @Test(arguments: [false, true]) func theProxysOwnListenerIsntDialledAsAParentNeither(
         isParent: Bool
     ) throws {
@@ -221,7 +221,7 @@ import PinproxyTransport
         bench.run()
     }
 
-    /// The far side tells, through the inbox, when its step has been reached; it must then see the end.
+    /// The far side reports through the inbox that its step was reached, and must then see the connection close.
     @Test(arguments: [false, true]) func cancellingClosesTheConnectionUnderWay(inParent: Bool) throws {
         let left = Mailbox<Bool>()
         let bench = try Workbench()
@@ -270,7 +270,7 @@ import PinproxyTransport
 
     // MARK: Revocation
 
-    /// The host must show its certificate again, under every policy.
+    /// The host must present its certificate again, under every policy.
     @Test(arguments: [TLSVersion.tls12, .tls13])
     func aRevocationEndsTheSessionsOfTheHostAndOfNoOther(version: TLSVersion) throws {
         let peer = try origin(version...version)
@@ -293,13 +293,13 @@ import PinproxyTransport
         for target in targets { #expect(try !isResumed(target), "the session was kept") }
         #expect(try isResumed(other))
 
-        // Another refusal is no reason.
+        // Any other refusal keeps the sessions.
         _ = try bench.failure(to: bench.target(port: peer.port, policy: pinned()))
         for target in targets { #expect(try isResumed(target)) }
     }
 }
 
-/// A name server on a thread that says of every name that it doesn't exist, or nothing.
+/// A name server on a thread that answers that a name doesn't exist, or never answers.
 final class NameServer: Sendable {
     let address: String
     private let descriptor: CInt
@@ -334,7 +334,7 @@ final class NameServer: Sendable {
     deinit { shutdown(descriptor, CInt(SHUT_RDWR)) }
 }
 
-/// A listener whose queue is full, so that connecting to it goes unanswered.
+/// A listener with a full queue: connecting to it goes unanswered.
 private final class FullListener {
     let port: UInt16
     private var descriptors: [CInt] = []

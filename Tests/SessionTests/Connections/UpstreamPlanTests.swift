@@ -117,7 +117,7 @@ import Testing
             asksParent = hasParent && target.key.layer != .plain
         }
 
-        /// - Returns: what must not be.
+        /// - Returns: the violated invariant, if any.
         mutating func take(_ event: Event) -> String? {
             let had = hasEnded
             let step = plan.received(event)
@@ -289,7 +289,7 @@ import Testing
         #expect(run(target, again + [.unresolved(.noDescriptors("x"))]).hasSuffix("noDescriptors)"))
     }
 
-    /// Without a network that is the reason, and not what it makes fail.
+    /// Without a network, the network is the reason given, not the failures that follow from it.
     @Test func isolationIsTheReasonOfWhatItMakesFail() {
         let target = target(tls, parent: false)
         let isolated: [Event] = [.begun, .surveyed(isolation: .noLink, looksUpDestination: false)]

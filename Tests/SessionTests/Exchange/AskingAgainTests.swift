@@ -2,7 +2,7 @@ import Testing
 
 @testable import PinproxySession
 
-/// Requests that are sent more than once: redirects, challenges and downloads that break off.
+/// Requests that are sent more than once: redirects, challenges and interrupted downloads.
 @Suite struct AskingAgainTests {
     private typealias Event = ExchangeState.Event
     private typealias Action = ExchangeState.Action
@@ -18,7 +18,7 @@ import Testing
             Self.asked + [
                 (.head(.askAgain(.redirect)), .askAgain), (.upstreamReady(reused: true), .resend),
                 (.requestSent, .wait),
-                // A connection from the pool may be stale at each place.
+                // A pooled connection may be stale at each hop.
                 (.upstreamEnded(.staleConnection, resendable: true), .open(fresh: true)),
                 (.upstreamReady(reused: false), .resend),
                 (.requestSent, .wait), (.head(.final), .forwardFinal), (.responseEnded, .finish),
@@ -40,11 +40,11 @@ import Testing
         expectSteps(Self.asked + redirect + [(.head(.askAgain(.redirect)), .refuse(.notAskedAgain))])
         let challenge = [(Event.head(.askAgain(.challenge)), Action.askAgain)] + again
         expectSteps(Self.asked + challenge + [(.head(.askAgain(.challenge)), .refuse(.notAskedAgain))])
-        // Each place may ask who comes.
+        // Each hop may send a challenge.
         expectSteps(Self.asked + challenge + redirect + challenge + [(.head(.final), .forwardFinal)])
     }
 
-    /// Nobody waits for the end of a response that is of no use.
+    /// The end of an unused response is not awaited.
     @Test func aResponseThatIsOfNoUseIsNotWaitedFor() {
         for event in [Event.responseBroke(begun: true), .deadline, .responseEnded, .responseMoved(isBlocked: true)] {
             let action = event == .responseMoved(isBlocked: true) ? Action.wait : .none
@@ -82,7 +82,7 @@ import Testing
                 (.upstreamReady(reused: false), .resend), (.requestSent, .wait), (.head(.notNow), .reopen),
                 (.upstreamReady(reused: false), .resend), (.deadline, .cut(.delivered)),
             ])
-        // As long as it gets further it goes on.
+        // It is resumed as long as it makes progress.
         var further = Self.broke
         for _ in 0..<10 {
             further += [
@@ -93,7 +93,7 @@ import Testing
         expectSteps(further)
     }
 
-    /// The client has a part: another entity's bytes must not follow it, nor another head.
+    /// The client already has a part: another entity's bytes must not follow it, nor another head.
     @Test(arguments: [
         ExchangeState.Head.another, .final, .held, .malformed, .interim(isContinue: false), .askAgain(.redirect),
     ])

@@ -2,12 +2,12 @@ import Testing
 
 @testable import PinproxySession
 
-/// What must hold of an exchange in whatever order things happen to it. No socket, no clock.
+/// Invariants of an exchange, in any order of events. No socket, no clock.
 @Suite struct ExchangeStateTests {
     typealias Event = ExchangeState.Event
     typealias Action = ExchangeState.Action
 
-    /// Few, so that all that can happen can be gone through.
+    /// Small, so that every sequence of events can be visited.
     static let limits = RetryRule.Limits(redirects: 1, challenges: 1, breaks: 2, unprocessed: 1)
 
     /// Everything that can happen, each flag in both ways.
@@ -34,7 +34,7 @@ import Testing
         .resume, .cancel(isTold: true), .cancel(isTold: false),
     ]
 
-    /// What a state says of itself.
+    /// The parts of a state that observers look at.
     struct Moment {
         let phase: ExchangeState.Phase
         let isUnderWay: Bool
@@ -49,8 +49,8 @@ import Testing
         }
     }
 
-    /// The states that were reached, each with a number, and what each event does to them. Many observers see the same
-    /// state: what it does is asked for once.
+    /// The reached states, numbered, and the effect of each event on them. Many observers see the same state, so its
+    /// steps are computed once.
     struct States {
         struct Step {
             let action: Action
@@ -85,25 +85,25 @@ import Testing
         }
     }
 
-    /// Follows an exchange as a strict observer, who knows only events and actions. What it remembers is finite, so
-    /// that all that can ever happen can be gone through.
+    /// Follows an exchange as a strict observer, who knows only events and actions. Its memory is finite, so everything
+    /// that can happen can be visited.
     struct Observer {
         private var isOpen = false
-        /// Connections since the request was last put in other words.
+        /// Connections since the request was last rewritten.
         private var connections = 0
         private var sends = 0
         private var redirects = 0
         private var challenges = 0
         private var leftOthers = 0
-        /// Tries that the origin did nothing for, since the last redirect.
+        /// Attempts that the origin left unprocessed, since the last redirect.
         private var unprocessed = 0
         private var ownConnections = 0
-        /// Connections for the rest of a response, one after another that brought nothing.
+        /// Successive connections for the rest of a response that brought nothing.
         private var continuations = 0
-        /// The response broke off, and the rest of it is asked for.
+        /// The response was interrupted, and the rest of it is requested.
         private var isBroken = false
         private var hasForwarded = false
-        /// A response is kept that nobody has accepted yet.
+        /// A response is held back and not accepted yet.
         private var isHeld = false
         private var isWhole = false
         private var isAccepted = false
@@ -111,7 +111,7 @@ import Testing
         private var answered = false
         private var reused = false
 
-        /// - Returns: what must not be.
+        /// - Returns: the violated invariant, if any.
         mutating func take(
             _ event: Event, giving action: Action, from before: Moment, to state: Moment
         ) -> String? {
@@ -122,8 +122,7 @@ import Testing
             return nil
         }
 
-        /// All that it remembers, as one number, which sets find sooner than many fields: 4 bits for a count, 1 for a
-        /// flag.
+        /// Its memory as one number, which sets find faster than many fields: 4 bits for a count, 1 for a flag.
         var packed: Int {
             let tries = connections | sends &<< 4 | redirects &<< 8 | challenges &<< 12
             let others = leftOthers | unprocessed &<< 4 | ownConnections &<< 8 | continuations &<< 12
@@ -150,7 +149,7 @@ import Testing
             case .responseBegan where before.isUnderWay: answered = true
             case .judged(true) where before.phase == .holding || before.phase == .judging:
                 isAccepted = true
-                // It goes on with the rest when it is resumed.
+                // The rest of the response is forwarded on resumption.
                 if before.isSuspended { hasForwarded = true }
             case .upstreamReady(let again) where before.phase == .connecting:
                 reused = again
@@ -280,7 +279,7 @@ import Testing
         let state: Int
     }
 
-    /// Whatever came before.
+    /// Checks invariants of a state alone, however it was reached.
     private static func problem(of state: ExchangeState) -> String? {
         if !state.isUnderWay || state.isSuspended {
             if state.patience != .unlimited { return "the clock runs" }
@@ -292,8 +291,8 @@ import Testing
         return nil
     }
 
-    /// Goes through every state that any sequence of events, of whatever length, leads to, with all that an observer
-    /// may remember of the way there.
+    /// Visits every state reachable by any sequence of events, with everything that an observer may remember of the
+    /// path to it.
     @Test func everySequenceKeepsTheInvariants() {
         var states = States()
         // An observer's memory, 41 bits, and the number of the state.

@@ -72,7 +72,7 @@ import PinproxyTransport
         #expect(downstream.response == "200 abc" && downstream.endings == 1)
     }
 
-    /// Clients of HTTP/1.1 take interim responses; requests that are made here don't.
+    /// HTTP/1.1 clients take interim responses; the proxy's own requests don't.
     @Test(arguments: [true, false]) func interimResponsesPassToClientsThatTakeThem(takesInterim: Bool) throws {
         let downstream = try asked("GET / HTTP/1.1", takesInterim: takesInterim)
         try upstream.answer("HTTP/1.1 103 Early Hints")
@@ -81,7 +81,7 @@ import PinproxyTransport
         #expect(downstream.heads == (takesInterim ? ["103 ", "102 ", "200 "] : ["200 "]) && downstream.endings == 1)
     }
 
-    /// An origin that sends heads without end is read once in each turn.
+    /// An origin that sends heads endlessly is read once per turn.
     @Test func oneTurnReadsOnce() throws {
         let downstream = try asked("GET / HTTP/1.1")
         for _ in 0..<9 { try upstream.answer("HTTP/1.1 103 Early Hints", isTold: false) }
@@ -130,7 +130,7 @@ import PinproxyTransport
         #expect(downstream.response == "200 abc" && downstream.endings == 1)
     }
 
-    /// A rule that refuses a body sees it before the client does; a body that breaks off is never judged.
+    /// A rule that refuses a body sees it before the client does; an interrupted body is never judged.
     @Test(arguments: [("[1]", "200 [1]"), ("[1", "")]) func aBodyIsJudgedBeforeItPasses(
         body: String, arrived: String
     ) throws {

@@ -5,7 +5,7 @@ import Testing
 /// An event, and the action that must follow it.
 typealias ExchangeStep = (ExchangeState.Event, ExchangeState.Action)
 
-/// Holds a new exchange against the steps, one after the other.
+/// Checks a new exchange against the steps, in order.
 func expectSteps(_ steps: [ExchangeStep], sourceLocation: SourceLocation = #_sourceLocation) {
     var state = ExchangeState()
     for (index, step) in steps.enumerated() {
@@ -14,7 +14,7 @@ func expectSteps(_ steps: [ExchangeStep], sourceLocation: SourceLocation = #_sou
     }
 }
 
-/// What exchanges do that are sent once.
+/// The course of exchanges without redirects, challenges or resumption.
 @Suite struct ExchangeWaysTests {
     private typealias Event = ExchangeState.Event
     private typealias Action = ExchangeState.Action
@@ -73,10 +73,10 @@ func expectSteps(_ steps: [ExchangeStep], sourceLocation: SourceLocation = #_sou
         expectSteps(
             asked + [(.responseEnded, .judge), (.judged(isAccepted: true), .release), (.responseEnded, .finish)])
         expectSteps(asked + [(.responseEnded, .judge), (.judged(isAccepted: false), .refuse(.unacceptable))])
-        // Its beginning may be enough to know.
+        // The beginning may be enough for a verdict.
         expectSteps(asked + [(.judged(isAccepted: false), .refuse(.unacceptable))])
         expectSteps(asked + [(.judged(isAccepted: true), .release), (.responseBroke(begun: true), .cut(.delivered))])
-        // Nothing was forwarded: the client is told.
+        // Nothing was forwarded, so the client gets an error.
         expectSteps(asked + [(.responseBroke(begun: true), .refuse(.responseBroke))])
         expectSteps(asked + [(.deadline, .refuse(.nothingMoved))])
         expectSteps(
@@ -107,7 +107,7 @@ func expectSteps(_ steps: [ExchangeStep], sourceLocation: SourceLocation = #_sou
         #expect(state.received(.deadline) == .refuse(.noResponse))
     }
 
-    /// The first byte's deadline is not left running while a retry connects: it is over with the try.
+    /// The first byte's deadline ends with the attempt: it doesn't run while a retry connects.
     @Test func aRetryStopsTheClock() {
         var state = ExchangeState()
         _ = state.received(.requestArrived(expectsContinue: false, leased: false))
@@ -126,7 +126,7 @@ func expectSteps(_ steps: [ExchangeStep], sourceLocation: SourceLocation = #_sou
         ])
     }
 
-    /// Whoever has nothing of a response is told of a cancellation, and nobody else.
+    /// A cancellation is reported only to a client that has nothing of the response.
     @Test func aCancellationIsToldWhileThereIsNothingOfAResponse() {
         let begin: [(Event, Action)] = [
             (.requestArrived(expectsContinue: false, leased: true), .none), (.upstreamReady(reused: false), .send),

@@ -64,7 +64,7 @@ final class MemoryDownstream: Downstream, ExchangeGuide {
     }
 }
 
-/// An upstream in memory: the test says what it answers, and when.
+/// An upstream in memory: the test decides what it answers, and when.
 final class MemoryUpstream: Upstream {
     var facts = UpstreamFacts()
     let sink = BoundedSink()
@@ -79,8 +79,8 @@ final class MemoryUpstream: Upstream {
     private var answers: [(OwnedResponse, PieceSource)] = []
     private var body = PieceSource()
 
-    /// Gives the head of a response, and what follows it.
-    /// - Parameter isTold: the exchange is to look for it.
+    /// Answers with a head and its body.
+    /// - Parameter isTold: whether the exchange is notified.
     func answer(_ head: String, _ body: PieceSource = .none, isTold: Bool = true) throws {
         answers.append((try OwnedResponse(Array((head + "\r\n\r\n").utf8)), body))
         if isTold { receiver?.upstreamIsReadable() }
@@ -91,7 +91,7 @@ final class MemoryUpstream: Upstream {
         receiver?.upstreamIsReadable()
     }
 
-    /// More of the body is there, or of the room for the request's.
+    /// More of the response's body is there, or more space for the request's.
     func goesOn() {
         receiver?.upstreamIsReadable()
         receiver?.upstreamIsWritable()
@@ -106,7 +106,7 @@ final class MemoryUpstream: Upstream {
         return sink
     }
 
-    /// Whether it would be told of what can be read.
+    /// Whether it would be notified of readable data.
     private(set) var isRead = true
 
     func wantsRead(_ wanted: Bool) { isRead = wanted }

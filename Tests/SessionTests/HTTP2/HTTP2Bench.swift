@@ -8,7 +8,7 @@ import PinproxyTransport
 @testable import PinproxyEventLoop
 @testable import PinproxySession
 
-/// An origin of HTTP/2 in this process, its connections over socket pairs, and exchanges with it.
+/// An HTTP/2 origin in this process, with connections over socket pairs, and exchanges with it.
 final class HTTP2Bench {
     let bench: Workbench
     let session: LoopSession
@@ -50,7 +50,7 @@ final class HTTP2Bench {
         return (upstream, served)
     }
 
-    /// An exchange over what the origin leases.
+    /// An exchange over a connection leased from the origin.
     func ask(_ request: String = "GET / HTTP/1.1", body: PieceSource? = nil) throws -> MemoryDownstream {
         let downstream = try MemoryDownstream(request, session: session)
         if let body { downstream.requestBody = body } else { downstream.body.isEnded = true }
@@ -59,14 +59,14 @@ final class HTTP2Bench {
         return downstream
     }
 
-    /// Turns the loop until something holds, which it has to.
+    /// Runs the loop until a condition holds, and fails if it never does.
     func run(_ what: Comment = "the loop waits for nothing", until holds: () -> Bool) throws {
         for _ in 0..<20_000 where !holds() { bench.loop.runReady() }
         try #require(holds(), what)
     }
 }
 
-/// The origin's end of a connection: the test says what it answers.
+/// The origin's end of a connection: the test decides what it answers.
 final class HTTP2Origin: HTTP2ConnectionOwner {
     let connection: HTTP2Connection
     private(set) var requests: [HTTP2Asked] = []

@@ -25,7 +25,7 @@ import Testing
         #expect(lingering.takeDue(at: at(9000)).isEmpty)
     }
 
-    /// One client can't have any number of them kept.
+    /// The number kept for one client is limited.
     @Test func theFirstMakeRoom() {
         let made = (0..<1000).compactMap { lingering.add(HTTP2StreamID(Int32($0)), at: at(0)) }.map(\.rawValue)
         #expect(made == Array(0..<744))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinproxySession
 
-/// What task records say of shared connections, and what their owner is told of their peers.
+/// What task records say about shared connections, and what is reported about their peers.
 @Suite(.timeLimit(.minutes(5))) struct HTTP2NoticeTests {
     private let bed: HTTP2Bench
 

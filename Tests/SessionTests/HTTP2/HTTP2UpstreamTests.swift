@@ -64,7 +64,7 @@ import PinproxyTransport
         upstream.connection.adopt(HTTP2StreamID(105), in: &stream)
         #expect(stream.map { ObjectIdentifier($0) } == before)
         #expect(stream?.id == HTTP2StreamID(105) && stream?.failure == nil && upstream.streamCount == 1)
-        // Open: it stays what it is.
+        // An open stream keeps its object.
         let open = stream
         stream = nil
         var another = open
@@ -116,7 +116,7 @@ import PinproxyTransport
         #expect(client.response == "200 ")
     }
 
-    /// After two refusals a new connection is asked, which nobody else has used; here none can be made.
+    /// After two refusals the request gets an unused connection; here none can be made.
     @Test func aRequestThatIsRefusedAgainHasAConnectionOfItsOwn() throws {
         for _ in 0..<3 { try bed.connect() }
         let client = try bed.ask("POST / HTTP/1.1\r\nContent-Length: 0")
@@ -131,7 +131,7 @@ import PinproxyTransport
         #expect(bed.origins.allSatisfy { $0.requests.count == 1 })
     }
 
-    /// The peer ends in the round in which the request began: nothing of it was sent, so that it may be sent again.
+    /// The peer leaves in the round that the request began: nothing of it was sent, so it may be sent again.
     @Test func aRequestThatStillWaitsIsSentAgain() throws {
         let (_, fresh) = try bed.connect()
         let (leaving, old) = try bed.connect()
@@ -240,7 +240,7 @@ import PinproxyTransport
         #expect(upstream.isOver && bed.origin.shared.isEmpty && bed.bench.pool.idleCount == 0)
     }
 
-    /// An exchange with a whole response outlives it, and leaves it nothing to be kept by.
+    /// An exchange with a complete response outlives the connection, and doesn't retain it.
     @Test func aConnectionThatEndsBeforeItsLastExchangeIsReleased() throws {
         weak var connection: HTTP2Upstream?
         do {
@@ -290,7 +290,7 @@ import PinproxyTransport
         try bed.run { origin.ending != nil }
     }
 
-    /// Each is an answer that breaks the protocol: it reaches nobody, and isn't asked for again.
+    /// Each answer violates the protocol: it isn't forwarded, and the request isn't sent again.
     @Test(
         arguments: [
             [("content-length", "5"), ("content-length", "6")], [("connection", "close")],

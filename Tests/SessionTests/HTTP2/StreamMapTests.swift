@@ -4,7 +4,7 @@ import Testing
 @testable import PinproxySession
 
 @Suite struct StreamMapTests {
-    /// Against a dictionary, with numbers in sequence as a connection has them, and with some that stay for long.
+    /// Compared with a dictionary, with sequential numbers as on a connection, and with some that stay long.
     @Test func itHoldsWhatWasPutIn() throws {
         let bed = try HTTP2Bench()
         let (upstream, _) = try bed.connect()

@@ -7,12 +7,12 @@ import PinproxyTransport
 
 /// The kept bytes draw on the budget until the last reader has them.
 @Suite struct SharedFetchBudgetTests {
-    /// A reader that takes its news when the test wants it.
+    /// A reader that takes its news when the test decides.
     private final class Reading: Sendable {
         private let news = Mutex<[SharedFetch.News]>([])
         var reader: SharedFetch.Reader { SharedFetch.Reader { [self] fresh in news.withLock { $0 += fresh } } }
 
-        /// Takes so many pieces.
+        /// Takes at most `most` pieces.
         func take(_ most: Int = .max, from fetch: SharedFetch, as number: Int) -> [UInt8] {
             var bytes: [UInt8] = []
             for _ in 0..<most {
@@ -53,7 +53,7 @@ import PinproxyTransport
         for _ in 0..<5 { #expect(pass()) }
         #expect(budget.inUse == 50_000)
         #expect(first.take(from: fetch, as: one).count == 50_000)
-        // Those who come late may want it.
+        // Late readers may want it.
         fetch.close()
         #expect(budget.inUse == 50_000)
         #expect(second.take(2, from: fetch, as: two).count == 20_000)
@@ -73,7 +73,7 @@ import PinproxyTransport
         #expect(budget.inUse == 0)
     }
 
-    /// The latecomers' goes first, then the slow ones; the fastest gets all of it, a piece at a time.
+    /// The latecomers' bytes are dropped first, then the slow readers'. The fastest gets everything, a piece at a time.
     @Test func withoutRoomTheFastestGoesOnAlone() throws {
         start()
         let (fast, slow) = (Reading(), Reading())
@@ -88,7 +88,7 @@ import PinproxyTransport
         for turn in 0..<5 {
             #expect(pass(), "\(turn)")
             #expect(!fetch.isJoinable && fetch.join(Reading().reader) == nil && slow.wasLeftBehind)
-            // Until it has been taken there is no other.
+            // No other piece is read until this one was taken.
             #expect(!pass())
             let wakes = wakes.count.load(ordering: .relaxed)
             taken += fast.take(from: fetch, as: one).count
@@ -99,7 +99,7 @@ import PinproxyTransport
         #expect(budget.inUse == 0 && budget.refused == [.shared: 1])
     }
 
-    /// The fastest is behind too when the room ends.
+    /// The fastest is behind too when the budget is spent.
     @Test func theFastestIsNotLeftBehind() throws {
         start()
         let reading = Reading()

@@ -4,8 +4,7 @@ import Testing
 
 @testable import PinproxySerialization
 
-/// Images that are small and would cost much are refused with the bound that they exceed, before a library decodes
-/// them.
+/// Small images that would be expensive are refused with the limit that they exceed, before a library decodes them.
 @Suite(.timeLimit(.minutes(1))) struct ImageBoundTests {
     // MARK: JPEG
 
@@ -28,7 +27,7 @@ import Testing
         }
     }
 
-    /// Bytes that belong nowhere are passed over, as libjpeg does; a scan's data are.
+    /// Stray bytes are skipped, as in libjpeg; a scan's data are too.
     @Test func markersAreFoundAsLibjpegFindsThem() throws {
         let (baseline, progressive) = (ImageFiles.seed("jpeg"), ImageFiles.seed("progressive"))
         #expect(!layout(baseline).isHeldWhole && layout(baseline).scans == 1)
@@ -39,7 +38,7 @@ import Testing
         for length in 0..<progressive.count { _ = layout(Array(progressive[..<length])) }
     }
 
-    /// A first scan with one of three components makes the image held whole too.
+    /// A first scan with one of three components also makes libjpeg hold the whole image.
     @Test func aBaselineImageOfSeveralScansIsHeldWhole() throws {
         var several = ImageFiles.seed("jpeg")
         let scan = try #require(several.indices.dropLast().last { several[$0] == 0xFF && several[$0 + 1] == 0xDA })
@@ -62,7 +61,7 @@ import Testing
         #expect(
             explanation(ImageFiles.png((0..<34).flatMap { _ in text }))
                 == "PNG: its texts may expand to more than \(256 << 20) bytes")
-        // Many small ones are a camera's.
+        // Many small ones are normal for a camera.
         let small = ImageFiles.chunk("tEXt", Array("k\0v".utf8))
         #expect(explanation(ImageFiles.png((0..<500).flatMap { _ in small })) == nil)
     }
@@ -91,11 +90,11 @@ import Testing
 
     // MARK: AVIF
 
-    /// libavif looked each of 364,000 items up among all.
+    /// libavif looked up each of 364,000 items among all of them.
     @Test func itemsOfAnAVIFAreBounded() {
         #expect(
             explanation(ImageFiles.avif(items: 5_000)) == "AVIF: the tables of its items are longer than 65536 bytes")
-        // Several tables count together.
+        // Several tables are counted together.
         let associations = ImageFiles.box("ipma", [UInt8](repeating: 0, count: 5_000))
         let properties = ImageFiles.box("iprp", (0..<14).flatMap { _ in associations })
         #expect(
@@ -103,7 +102,7 @@ import Testing
                 == "AVIF: the tables of its items are longer than 65536 bytes")
     }
 
-    /// An item of many parts, all of them the same bytes.
+    /// An item of many parts that all have the same bytes.
     @Test(arguments: [0, 1, 2]) func partsOfItemsCountEachTime(version: Int) {
         let parts = 5_000
         var location: [UInt8] = [UInt8(version), 0, 0, 0, 0x44, 0]
@@ -139,7 +138,7 @@ import Testing
 
     // MARK: XBM
 
-    /// Seen first by a search with backtracking, and by an array for each number.
+    /// An XBM was once searched with backtracking, and cost an array for each number.
     @Test func aLongXBMIsReadInOnePass() {
         let start = Array("#define a_width 1000\n#define a_height 8000\nstatic char bits[] = {".utf8)
         #expect(explanation(start + (0..<1_000_000).flatMap { _ in Array("1,".utf8) } + Array("}".utf8)) == nil)

@@ -4,8 +4,8 @@ import Testing
 
 @testable import PinproxySerialization
 
-/// Property lists that are small and would cost much: refused before they are built, or read in time that grows with
-/// their length alone.
+/// Small property lists that would be expensive are refused before they are built, or read in time linear in their
+/// length.
 @Suite(.timeLimit(.minutes(1))) struct PropertyListBoundTests {
     private func defect(in body: [UInt8]) -> BodyDefect? {
         caught { () throws(BodyDefect) in try PropertyListResponseSerializer().check(body: body) }
@@ -19,7 +19,7 @@ import Testing
 
     private func list(_ references: [UInt8]) -> [UInt8] { PropertyListFiles.counted(10, references.count, references) }
 
-    /// 146 KB came to 5 GB.
+    /// 146 KB grew to 5 GB.
     @Test(arguments: [0x4, 0x5] as [UInt8]) func sharedTextsAndDataCountForEachReference(kind: UInt8) throws {
         let bomb = PropertyListFiles.sharing(kind: kind, 73_000)
         #expect(
@@ -45,7 +45,7 @@ import Testing
                 == true)
     }
 
-    /// Names that a thousand dictionaries share, as writers make them.
+    /// Names shared by a thousand dictionaries, as writers produce them.
     @Test func whatWritersShareIsRead() throws {
         let row: [String: Any] = [
             "identifier": "row", "displayName": "A name of some length", "count": 1, "url": "https://example.org/",
@@ -60,7 +60,7 @@ import Testing
         #expect(rows.count == 5_000)
     }
 
-    /// Each text is a separate object, and all share the same bytes.
+    /// Each text is a separate object, and all use the same bytes.
     @Test func objectsThatOverlapAreRefused() {
         let count = 200
         let references = PropertyListFiles.counted(10, count, (1...count).flatMap { ImageFiles.bytes($0, 2) })
@@ -69,7 +69,7 @@ import Testing
         #expect(defect(in: overlapping)?.explanation == "its objects overlap")
     }
 
-    /// A converted body is bounded while it is written.
+    /// A converted body is limited while it is written.
     @Test func aConversionWritesNoMoreThanItsLimit() {
         let body = PropertyListFiles.binary([list(Array(repeating: 1, count: 100)), text(10_000)])
         #expect(defect(in: body) == nil)
@@ -99,7 +99,7 @@ import Testing
         #expect(value == .array(Array(repeating: .bool(true), count: count)))
     }
 
-    /// What Foundation's reader accepts is accepted, with the same values; and nearly all else is refused.
+    /// Whatever Foundation's reader accepts is accepted, with the same values; nearly everything else is refused.
     @Test(arguments: [
         "<string>a&lt;&#65;&#x42;&amp;</string>", "<string>a<![CDATA[<b>]]>c</string>", "<string></string>",
         "<true></true>",
@@ -134,7 +134,7 @@ import Testing
         "<array><plist><true/></plist></array>", "<dict><plist><true/></plist></dict>",
         "<dict><key>a</key><plist><true/></plist></dict>",
     ]) func readsAsFoundationDoes(text: String) {
-        // Its reader wants something after the last tag.
+        // Its reader needs something after the last tag.
         let text = text + "\n"
         let theirs = try? PropertyListDecoder().decode(AnyValue.self, from: Data(text.utf8)).value
         var ours: PropertyListValue?
@@ -154,7 +154,7 @@ import Testing
     }
 }
 
-/// Any value, as Foundation's decoder says it.
+/// Any value, as Foundation's decoder returns it.
 private struct AnyValue: Decodable {
     let value: PropertyListValue
 

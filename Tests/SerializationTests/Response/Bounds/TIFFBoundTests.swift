@@ -4,9 +4,9 @@ import Testing
 @testable import PinproxySerialization
 
 /// A TIFF is refused if its directories, strips and tiles cost more than its length suggests. The error names the
-/// bound.
+/// limit.
 @Suite(.timeLimit(.minutes(1))) struct TIFFBoundTests {
-    /// A page of so many pixels, of a byte each unless it says otherwise, uncompressed in one strip.
+    /// A page of the given size, a byte per pixel by default, uncompressed in one strip.
     private func page(
         width: Int, height: Int, compression: Int = 1, stored: Int, samples: Int = 1, bits: Int = 8
     ) -> [ImageFiles.Tag] {
@@ -35,7 +35,7 @@ import Testing
                 == "TIFF: a tile of 32768 x 16384 pixels in a page of 1 x 1")
     }
 
-    /// What several pages share is read and decoded for each.
+    /// Shared data is read and decoded for each page.
     @Test func sharedStripsCountForEachPage() {
         let data = [UInt8](repeating: 0, count: 600_000)
         let shared = ImageFiles.tiff(data, pages: 100, page(width: 1_000, height: 600, stored: data.count))
@@ -61,7 +61,7 @@ import Testing
         #expect(explanation(ImageFiles.tiff(data, pages: 1, tags)) == "TIFF: more than 262144 strips or tiles")
     }
 
-    /// Each page has the same description; each unknown tag sorts all tags that were met before.
+    /// Each page has the same description; each unknown tag makes libtiff sort all previous tags.
     @Test func tagsAreBounded() {
         let text = [UInt8](repeating: 0x41, count: 100_000)
         let described = ImageFiles.tiff(
@@ -83,7 +83,7 @@ import Testing
         #expect(explanation(overlapping)?.contains("its tags refer to more than") == true)
     }
 
-    /// BigTIFF, and the other order of bytes, are looked at in the same way.
+    /// BigTIFF and the other byte order are checked in the same way.
     @Test func everyKindOfTIFFIsBounded() {
         for (start, big) in [("II*\0", false), ("MM\0*", false), ("II+\0", true), ("MM\0+", true)] {
             let isLittle = start.hasPrefix("I")

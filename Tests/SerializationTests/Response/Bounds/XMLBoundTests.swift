@@ -2,8 +2,8 @@ import Testing
 
 @testable import PinproxySerialization
 
-/// Documents that would cost libxml2 minutes. Each was measured without the bound; the suite's time limit would fail
-/// then.
+/// Documents that would cost libxml2 minutes. Each was measured without the limit; the suite's time limit would then
+/// fail.
 @Suite(.timeLimit(.minutes(1))) struct XMLBoundTests {
     private func defect(in text: String) -> BodyDefect? {
         caught { () throws(BodyDefect) in try XMLResponseSerializer().check(body: Array(text.utf8)) }
@@ -20,7 +20,7 @@ import Testing
         #expect(defect(in: element(1_400)) == nil)
         #expect(defect(in: element(50_000))?.explanation == "an element has more than 1400 attributes")
         #expect(defect(in: element(200_000))?.explanation == "an element has more than 1400 attributes")
-        // Those of different elements don't add up.
+        // Lists of different elements don't add up.
         #expect(defect(in: "<r>" + list(20, "") { _ in element(1_000) } + "</r>") == nil)
     }
 
@@ -77,7 +77,7 @@ import Testing
         #expect(defect(in: document) == nil)
     }
 
-    /// libxml2 went on to the end, and wrote a message for each fault.
+    /// libxml2 continued to the end, and wrote a message for each fault.
     @Test func readingEndsWithTheFirstFault() {
         let found = defect(in: "<r>" + String(repeating: "<a b/>", count: 1_300_000) + "</r>")
         #expect(found?.explanation == "Specification mandates value for attribute b" && found?.place?.column == 8)
