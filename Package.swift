@@ -16,7 +16,7 @@ let settings: [SwiftSetting] = [
 /// A module's name. Swift allows each name once in a program, so that `TLS` could be another package's.
 func module(_ name: String) -> String {
     switch name {
-    case "pinproxy", "PinnedSession": name
+    case "pinproxy", "PinnedSession", "PinnedSessionFoundation": name
     case _ where name.dropFirst().first?.isUppercase == true && name.hasPrefix("C"): "CPinproxy" + name.dropFirst()
     default: "Pinproxy" + name
     }
@@ -69,6 +69,7 @@ let package = Package(
         .executable(name: "pinproxy", targets: ["pinproxy"]),
         // For programs: docs/library.md.
         .library(name: "PinnedSession", targets: ["PinnedSession"]),
+        .library(name: "PinnedSessionFoundation", targets: ["PinnedSessionFoundation"]),
         .library(name: "PinproxySecurity", targets: ["PinproxySecurity"]),
         .library(name: "PinproxySerialization", targets: ["PinproxySerialization"]),
         .library(name: "PinproxyReachability", targets: ["PinproxyReachability"]),
@@ -133,6 +134,8 @@ let package = Package(
             "PinnedSession",
             ["Session", "Transport", "Security", "Serialization", "HTTPWire", "EventLoop", "TLS"],
             settings: [.strictMemorySafety()]),
+        // The same with URLRequest and HTTPURLResponse, for programs that import FoundationNetworking.
+        room("PinnedSessionFoundation", ["PinnedSession"]),
         room("Decoding", ["Session", "Serialization", "EventLoop", "CSeccomp", "CShims"]),
         room("Bundles", ["Serialization", "Security", "TLS"], settings: [.strictMemorySafety()]),
         room(
@@ -200,6 +203,7 @@ let package = Package(
                 "Transport", "Security", "Serialization", "HTTPWire", "Caching", "HTTP2", "Reachability", "EventLoop",
                 "TLS", "CLibevent", "TestAuthority",
             ]),
+        tests("PinnedSession", ["Serialization", "HTTPWire"]),
         // Tries what a confined process may not do.
         program("ConfinementProbe", ["Decoding", "CSeccomp"], at: "Tests/ConfinementProbe"),
         tests(
@@ -233,7 +237,10 @@ let package = Package(
             [argumentParser]),
         tests(
             "Integration", of: "pinproxy",
-            ["Daemon", "Clients", "PinnedSession", "Security", "Serialization", "TestAuthority", "TestBodies"],
+            [
+                "Daemon", "Clients", "PinnedSession", "PinnedSessionFoundation", "Security", "Serialization",
+                "TestAuthority", "TestBodies",
+            ],
             exclude: ["Peers"]),
         // What peers send, as functions of bytes: for `make fuzz`, and once for each committed file in `make test`.
         room(

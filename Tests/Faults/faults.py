@@ -722,4 +722,51 @@ FAULTS = [
         '            : path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }',
         "TrustedDirectoryTests",
     ),
+    # The library
+    Fault(
+        "a server sets a cookie for a public suffix",
+        "PinnedSession/Cookies/SetCookie.swift",
+        "if !domain.isEmpty, PublicSuffixes.system.contains(domain) {",
+        "if !PLANTED, !domain.isEmpty, PublicSuffixes.system.contains(domain) {",
+        "CookieStoreTests",
+    ),
+    Fault(
+        "a Secure cookie goes over http",
+        "PinnedSession/Cookies/CookieTable.swift",
+        *unless("place.isSecure || !cookie.isSecure"),
+        "CookieStoreTests",
+    ),
+    Fault(
+        "a redirect takes the first origin's cookies along",
+        "PinnedSession/ProgramGuide.swift",
+        "return .replaced(by: cookies.field(for: url))",
+        "return .replaced(by: cookies.field(for: PLANTED ? self.url ?? url : url))",
+        "LibraryStateTests/cookiesDoNotCrossOrigins",
+    ),
+    Fault(
+        "a body is read without its reader",
+        "PinnedSession/ResponseBody.swift",
+        *unless("state.waiting < ResponseBody.watermark"),
+        "LibraryBodyTests/aBodyIsReadAsTheProgramReadsIt",
+    ),
+    Fault(
+        "a coding that the program asked for is undone",
+        "PinnedSession/SessionRouting.swift",
+        '!request.has("accept-encoding")',
+        '(PLANTED || !request.has("accept-encoding"))',
+        "LibraryBodyTests/whatWasNotAskedForStays",
+    ),
+    Fault(
+        "one receipt cancels the others' download",
+        "PinnedSession/Images/ImageDownloader.swift",
+        *unless("fetch.receipts.isEmpty"),
+        "LibraryImageTests/identicalRequestsAreMadeOnce",
+    ),
+    Fault(
+        "a stored response passes for one of a connection",
+        "PinnedSession/ProgramResponse.swift",
+        "pinning: isStored",
+        "pinning: isStored && !PLANTED",
+        "LibraryStateTests/storedResponsesAreServed",
+    ),
 ]

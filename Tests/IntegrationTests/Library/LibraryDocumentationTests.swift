@@ -11,7 +11,9 @@ struct LibraryDocumentationTests {
         "Addresses", "CShims", "Caching", "DiskStore", "EventLoop", "HTTP2", "HTTPWire", "PinnedSession",
         "Reachability", "Security", "Serialization", "Session", "TLS", "Transport",
     ]
-    static let products = ["PinnedSession", "PinproxySecurity", "PinproxySerialization", "PinproxyReachability"]
+    static let products = [
+        "PinnedSession", "PinproxySecurity", "PinproxySerialization", "PinproxyReachability",
+    ]
 
     private static func module(in folder: String) -> String {
         switch folder {
@@ -80,6 +82,17 @@ struct LibraryDocumentationTests {
                 $0.pathComponents.joined(separator: ".")
             }
             #expect(undocumented.isEmpty, "\(undocumented)")
+        }
+    }
+
+    @Test func theOtherExamplesCompile() async throws {
+        try await withTestBed { bed in
+            let blocks = try Documentation.blocks("swift examples", of: "docs/library.md")
+            #expect(blocks.count == 2)
+            let file = try bed.file("examples.swift", blocks.joined(separator: "\n"))
+            let arguments = ["swiftc", "-swift-version", "6", "-typecheck", "-parse-as-library", file]
+            let run = try await tool(bed, arguments + Self.importing())
+            #expect(run.succeeded, "\(run)")
         }
     }
 
