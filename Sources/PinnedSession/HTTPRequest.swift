@@ -50,11 +50,12 @@ public struct HTTPRequest: Sendable {
     }
 
     /// Replaces the field's values.
-    /// - Parameter isSecret: a token or password, hidden in the description.
+    /// - Parameter isSecret: a token or password, hidden in the description, as Authorization and Cookie always are.
     /// - Throws: ``SessionError/invalidRequest(_:)`` if the field can't be set, or the value has a line break.
     public mutating func set(_ name: String, _ value: String, isSecret: Bool = false) throws(SessionError) {
         do throws(InvalidValue) {
-            let field = HeaderField(name: try HeaderName(name), value: try HeaderValue(value, isSecret: isSecret))
+            let hidden = isSecret || ["authorization", "cookie"].contains(name.lowercased())
+            let field = HeaderField(name: try HeaderName(name), value: try HeaderValue(value, isSecret: hidden))
             fields.removeAll { $0.name == field.name }
             fields.append(field)
         } catch {

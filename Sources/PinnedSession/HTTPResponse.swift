@@ -34,6 +34,11 @@ public struct HTTPResponse: Sendable {
     }
 }
 
+extension HTTPResponse.Field: CustomStringConvertible {
+    /// The line, without the value of Set-Cookie.
+    public var description: String { "\(name): \(name.lowercased().hasPrefix("set-cookie") ? "•••" : value)" }
+}
+
 extension HTTPResponse: CustomStringConvertible {
     /// Status and URL, without the query and the fields, which may be secret.
     public var description: String { "\(status) \(ShownText(url))" }

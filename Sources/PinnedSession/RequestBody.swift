@@ -85,6 +85,19 @@ public struct RequestBody: Sendable {
     var isForm: Bool { if case .form = content { true } else { false } }
 }
 
+extension RequestBody: CustomStringConvertible {
+    /// Its kind and length, without the bytes, which may be secret.
+    public var description: String {
+        switch content {
+        case .none: "no body"
+        case .bytes(let bytes): "\(bytes.count) bytes"
+        case .file(let path): "the file \(path)"
+        case .form: "a form"
+        case .stream(let length, _): length.map { "a stream of \($0) bytes" } ?? "a stream"
+        }
+    }
+}
+
 /// A generated part of a multipart form (`appendPartWithInputStream:name:fileName:length:mimeType:`).
 public struct StreamedPart: Sendable {
     let name: String

@@ -1,3 +1,4 @@
+import PinproxyHTTPWire
 public import PinproxySerialization
 import PinproxySession
 
@@ -44,6 +45,11 @@ public struct Redirect: Sendable {
     public let to: String
 }
 
+extension Redirect: CustomStringConvertible {
+    /// Both URLs without their queries, which may be secret.
+    public var description: String { "\(ShownText(from)) redirects to \(method) \(ShownText(to))" }
+}
+
 /// The decision about a redirect.
 public enum RedirectChoice: Sendable {
     /// It is followed.
@@ -70,6 +76,11 @@ public struct AuthenticationChallenge: Sendable, Hashable {
     public let url: String
     /// In the server's order. The strongest of Basic and Digest is answered.
     public let offers: [Offer]
+}
+
+extension AuthenticationChallenge: CustomStringConvertible {
+    /// The URL without its query, and the schemes.
+    public var description: String { "\(ShownText(url)) wants \(offers.map(\.scheme).joined(separator: ", "))" }
 }
 
 /// The decision after a response's head.

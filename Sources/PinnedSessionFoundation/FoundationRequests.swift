@@ -16,7 +16,7 @@ extension HTTPRequest {
         for (name, value) in (request.allHTTPHeaderFields ?? [:]).sorted(by: { $0.key < $1.key }) {
             // The session knows it better.
             if name.lowercased() == "content-length" { continue }
-            try set(name, value, isSecret: ["authorization", "cookie"].contains(name.lowercased()))
+            try set(name, value)
         }
         guard request.httpBodyStream == nil else {
             throw .invalidRequest("\(self): an httpBodyStream can't be sent again; use RequestBody.stream")
