@@ -82,6 +82,7 @@ let package = Package(
         .library(name: "PinnedSessionLogging", targets: ["PinnedSessionLogging"]),
         .library(name: "PinnedSessionMetrics", targets: ["PinnedSessionMetrics"]),
         .library(name: "PinnedSessionService", targets: ["PinnedSessionService"]),
+        .library(name: "PinnedSessionFoundation", targets: ["PinnedSessionFoundation"]),
         .library(name: "PinproxySecurity", targets: ["PinproxySecurity"]),
         .library(name: "PinproxySerialization", targets: ["PinproxySerialization"]),
         .library(name: "PinproxyReachability", targets: ["PinproxyReachability"]),
@@ -159,6 +160,8 @@ let package = Package(
         room("PinnedSessionLogging", ["PinnedSession"], [logging]),
         room("PinnedSessionMetrics", ["PinnedSession"], [metrics]),
         room("PinnedSessionService", ["PinnedSession"], [lifecycle]),
+        // The same with URLRequest and HTTPURLResponse, for programs that import FoundationNetworking.
+        room("PinnedSessionFoundation", ["PinnedSession"]),
         room("Decoding", ["Session", "Serialization", "EventLoop", "CSeccomp", "CShims"]),
         room("Bundles", ["Serialization", "Security", "TLS"], settings: [.strictMemorySafety()]),
         room(
@@ -226,6 +229,7 @@ let package = Package(
                 "Transport", "Security", "Serialization", "HTTPWire", "Caching", "HTTP2", "Reachability", "EventLoop",
                 "TLS", "CLibevent", "TestAuthority",
             ]),
+        tests("PinnedSession", ["Serialization", "HTTPWire"]),
         // Tries what a confined process may not do.
         program("ConfinementProbe", ["Decoding", "CSeccomp"], at: "Tests/ConfinementProbe"),
         tests(
@@ -260,8 +264,9 @@ let package = Package(
         tests(
             "Integration", of: "pinproxy",
             [
-                "Daemon", "Clients", "PinnedSession", "PinnedSessionLogging", "PinnedSessionMetrics",
-                "PinnedSessionService", "Security", "Serialization", "TestAuthority", "TestBodies",
+                "Daemon", "Clients", "PinnedSession", "PinnedSessionFoundation", "PinnedSessionLogging",
+                "PinnedSessionMetrics", "PinnedSessionService", "Security", "Serialization", "TestAuthority",
+                "TestBodies",
             ],
             [logging, metrics, lifecycle, product("MetricsTestKit", of: "swift-metrics", with: ["Metrics"])],
             exclude: ["Peers"]),

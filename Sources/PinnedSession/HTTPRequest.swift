@@ -1,3 +1,4 @@
+public import FoundationEssentials
 import PinproxyHTTPWire
 public import PinproxySerialization
 import PinproxySession
@@ -5,20 +6,23 @@ import PinproxySession
 /// A request that a program makes: NSURLRequest, as a value.
 ///
 /// ```swift
-/// var request = try HTTPRequest("https://api.example.com/v1/users")
+/// var request = try HTTPRequest("https://api.example.com/v1/users", method: "POST")
 /// try request.set("Accept", "application/json")
+/// try request.set(["name": "x", "score": 0.5], by: JSONRequestSerializer())
 /// ```
 /// The session writes fields of framing and connection (Host, Content-Length, Connection and so on) itself.
 public struct HTTPRequest: Sendable {
     /// GET by default.
     public var method: MethodName
-    /// A whole URL, or one relative to ``SessionConfiguration/baseURL``. A fragment isn't sent; user information
-    /// (`https://user:password@host/`) is refused: see ``HostRule/credentials``.
+    /// A whole URL, or one relative to ``SessionConfiguration/baseURL``; an empty one is the base. A fragment isn't
+    /// sent; user information (`https://user:password@host/`) is refused: see ``HostRule/credentials``.
     public var url: String
     /// Sent in this order. The description hides secret values.
     public var fields: [HeaderField]
     /// Empty by default.
     public var body: RequestBody
+    /// False: ``SessionConfiguration/cookies`` neither sends nor receives any.
+    public var handlesCookies = true
 
     /// - Parameter url: see ``url``; it is read when the request is made.
     public init(method: MethodName, url: String, fields: [HeaderField] = [], body: RequestBody = .none) {
@@ -30,40 +34,60 @@ public struct HTTPRequest: Sendable {
 
     /// - Parameters:
     ///   - url: see ``url``; it is read when the request is made.
-    /// - method: in capitals; not CONNECT.
-    /// - Throws: if the method isn't one.
-    public init(_ url: String, method: String = "GET", body: RequestBody = .none) throws(InvalidValue) {
-        self.init(method: try MethodName(method), url: url, body: body)
+    ///   - method: in capitals; not CONNECT.
+    /// - Throws: ``SessionError/invalidRequest(_:)`` if the method isn't one.
+    public init(_ url: String, method: String = "GET", body: RequestBody = .none) throws(SessionError) {
+        do throws(InvalidValue) {
+            self.init(method: try MethodName(method), url: url, body: body)
+        } catch {
+            throw SessionError(error)
+        }
+    }
+
+    /// The same of a URL.
+    public init(_ url: URL, method: String = "GET", body: RequestBody = .none) throws(SessionError) {
+        try self.init(url.absoluteString, method: method, body: body)
     }
 
     /// Replaces the field's values.
-    /// - Parameter isSecret: a token or password, hidden in the description.
-    /// - Throws: if the field can't be set, or the value has a line break.
-    public mutating func set(_ name: String, _ value: String, isSecret: Bool = false) throws(InvalidValue) {
-        let field = HeaderField(name: try HeaderName(name), value: try HeaderValue(value, isSecret: isSecret))
-        fields.removeAll { $0.name == field.name }
-        fields.append(field)
+    /// - Parameter isSecret: a token or password, hidden in the description, as Authorization and Cookie always are.
+    /// - Throws: ``SessionError/invalidRequest(_:)`` if the field can't be set, or the value has a line break.
+    public mutating func set(_ name: String, _ value: String, isSecret: Bool = false) throws(SessionError) {
+        do throws(InvalidValue) {
+            let hidden = isSecret || ["authorization", "cookie"].contains(name.lowercased())
+            let field = HeaderField(name: try HeaderName(name), value: try HeaderValue(value, isSecret: hidden))
+            fields.removeAll { $0.name == field.name }
+            fields.append(field)
+        } catch {
+            throw SessionError(error)
+        }
     }
 
     /// Puts parameters into the query or the body, as AFURLRequestSerialization does.
-    /// - Throws: if the serializer can't express them. The request is unchanged.
+    /// - Parameter parameters: a dictionary; for JSON and property lists, also an array.
+    /// - Throws: ``SessionError/unserializable(_:)`` if the serializer can't express them. The request is unchanged.
     public mutating func set(
-        _ parameters: [ParameterValue.Pair], by serializer: some RequestSerializer
-    ) throws(RequestSerializationError) {
-        let hasContentType = fields.contains { $0.name.description.lowercased() == "content-type" }
+        _ parameters: ParameterValue, by serializer: some RequestSerializer
+    ) throws(SessionError) {
         let outline = RequestOutline(
-            method: method.description, target: Array(url.utf8), hasContentType: hasContentType, hasBody: !body.isEmpty)
-        switch try serializer.serialize(parameters, into: outline) {
+            method: method.description, target: Array(url.utf8), hasContentType: has("content-type"),
+            hasBody: !body.isEmpty)
+        let made: SerializedRequest
+        do throws(RequestSerializationError) {
+            made = try serializer.serialize(parameters, into: outline)
+        } catch {
+            throw .unserializable(error)
+        }
+        switch made {
         case .unchanged: break
         case .target(let target): url = String(decoding: target, as: UTF8.self)
-        case .body(let bytes, let contentType):
-            body = .bytes(bytes)
-            if let contentType { try? set("Content-Type", contentType) }
-        case .form(let form):
-            body = .form(form)
-            try? set("Content-Type", form.contentType)
+        case .body(let bytes, let contentType): body = RequestBody(content: .bytes(bytes), contentType: contentType)
+        case .form(let form): body = .form(form)
         }
     }
+
+    /// - Parameter name: in lower case.
+    func has(_ name: String) -> Bool { fields.contains { $0.name.description.lowercased() == name } }
 }
 
 extension HTTPRequest: CustomStringConvertible {

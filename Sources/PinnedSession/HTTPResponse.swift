@@ -19,6 +19,10 @@ public struct HTTPResponse: Sendable {
     public let fields: [Field]
     /// The security policy's result for the connection.
     public let pinning: PinningResult
+    /// True for a stored response that the server wasn't asked about, or that it confirmed.
+    public internal(set) var isFromCache = false
+    /// The body's content codings were undone. Content-Encoding and Content-Length still describe what was sent.
+    public internal(set) var isDecoded = false
     /// Empty until the task has completed.
     public internal(set) var metrics = TaskMetrics()
 
@@ -30,6 +34,11 @@ public struct HTTPResponse: Sendable {
     }
 }
 
+extension HTTPResponse.Field: CustomStringConvertible {
+    /// The line, without the value of Set-Cookie.
+    public var description: String { "\(name): \(name.lowercased().hasPrefix("set-cookie") ? "•••" : value)" }
+}
+
 extension HTTPResponse: CustomStringConvertible {
     /// Status and URL, without the query and the fields, which may be secret.
     public var description: String { "\(status) \(ShownText(url))" }
@@ -39,6 +48,8 @@ extension HTTPResponse: CustomStringConvertible {
 public enum PinningResult: Sendable, Hashable {
     /// HTTP in the clear: nothing was verified.
     case insecure
+    /// A stored response: the same policy accepted the connection that it came over.
+    case stored
     /// Chain and name were verified; the host has no pins.
     case unpinned
     /// This pin matched, as its owner wrote it.

@@ -10,36 +10,50 @@ final class ProgramDownstream {
     // unowned: the thread keeps the core until its loop has ended, and only that loop calls the downstream.
     unowned let core: SessionCore
     let task: SessionTask
-    private let exchange: Exchange
+    let exchange: Exchange
     private(set) var request = RequestTraits()
     private var message: OwnedRequest?
     /// After followed redirects.
-    private var url: RequestURL?
-
+    var url: RequestURL?
     private var source: UploadBody?
+    /// The session undoes the codings that it asked for.
+    private(set) var offersCodings = false
+    /// Nil: none for this request.
+    private(set) var cookies: CookieStore?
+    /// The program's own Cookie field stays, instead of the store's.
+    private(set) var hasOwnCookies = false
 
     // The response's way down.
-    private var response: HTTPResponse?
-    private var receiver: any BodyReceiver = DroppedBody(mostBytes: 0)
-    private var progress = TransferProgress()
+    var response: HTTPResponse?
+    var receiver: any BodyReceiver = DroppedBody(mostBytes: 0)
+    var progress = TransferProgress()
+
+    // Decisions of hooks.
+    var redirecting: HookDecision<RedirectChoice>?
+    var answering: HookDecision<Credentials?>?
+    var disposing: HookDecision<ResponseDisposition>?
+    private let patience: Deadline
 
     // The end.
     /// Sent after the current exchange, instead of it.
-    private var replacement: HTTPRequest?
-    private var replacements = 0
+    var replacement: HTTPRequest?
+    var replacements = 0
     private var metrics = TaskMetrics()
     /// A failure on this side, which overrides the exchange's.
-    private var failure: SessionError?
+    var failure: SessionError?
     private var cause = ""
     private var isOver = false
     private var isSuspended = false
+    /// What waits for the task to be resumed.
     private var postponed: (() -> Void)?
 
     init(_ task: SessionTask, of core: SessionCore) {
         self.core = core
         self.task = task
+        patience = Deadline(loop: core.loop)
         exchange = Exchange(session: core.session)
         exchange.downstream = self
+        patience.bind(to: self) { $0.decidedTooLate() }
     }
 
     // MARK: Control
@@ -71,7 +85,12 @@ final class ProgramDownstream {
                 report()
             }
             self.source = source
-            let message = try core.routing.head(of: wanted, to: url, bodyLength: upload.bodyLength(for: wanted.method))
+            offersCodings = core.routing.offersCodings(wanted, for: task.purpose)
+            cookies = wanted.handlesCookies ? core.cookies : nil
+            hasOwnCookies = wanted.has("cookie")
+            let message = try core.routing.head(
+                of: wanted, to: url, bodyLength: upload.bodyLength(for: wanted.method), offersCodings: offersCodings,
+                cookie: hasOwnCookies ? nil : cookies?.field(for: url))
             let (destination, rules) = try core.destination(of: url)
             self.message = message
             request = RequestTraits(madeHere: message.head)
@@ -96,11 +115,10 @@ final class ProgramDownstream {
 
     func resume() {
         isSuspended = false
+        if exchange.isUnderWay { exchange.resume("the program") }
         if let postponed {
             self.postponed = nil
             postponed()
-        } else if exchange.isUnderWay {
-            exchange.resume("the program")
         }
     }
 
@@ -115,6 +133,9 @@ final class ProgramDownstream {
     private func end(_ outcome: SessionTask.Outcome) {
         guard !isOver else { return }
         isOver = true
+        patience.clear()
+        (redirecting, answering, disposing) = (nil, nil, nil)
+        postponed = nil
         if case .failure = outcome { receiver.abandon() }
         source?.close()
         source = nil
@@ -126,121 +147,32 @@ final class ProgramDownstream {
         cause = record.failure ?? ""
     }
 
-    private func report() { task.report(progress) }
-}
+    func report() { task.report(progress) }
 
-// MARK: - The request's way up
+    // MARK: Decisions
 
-extension ProgramDownstream: Downstream, ExchangeGuide {
-    func withRequest(_ body: (borrowing RequestView) -> Void) {
-        // The view borrows from a local copy.
-        guard let message else { return }
-        body(message.view)
-    }
-
-    var requestBody: any BodySource { source ?? HeldBody() }
-    func wantsRead(_ wanted: Bool) {}
-
-    // MARK: The response's way down
-
-    func respond(
-        _ response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
-        edits: HeadEdits, from body: any BodySource
-    ) -> any BodySink {
-        if replacement != nil {
-            receiver = DroppedBody(mostBytes: 64 << 10)
-            return self
-        }
-        var fields: [HTTPResponse.Field] = []
-        for field in response.head.fields {
-            let (name, value) = (field.name.text(in: response.bytes), field.value.text(in: response.bytes))
-            fields.append(HTTPResponse.Field(name: name, value: value))
-        }
-        let arrived = HTTPResponse(
-            status: response.head.status, url: url.map { "\($0)" } ?? "", fields: fields,
-            pinning: PinningResult(exchange.record.upstream?.verdict, at: destination.authority.host))
-        self.response = arrived
-        let length = response.head.bodyLength.bytes
-        progress.received = 0
-        progress.receivedTotal = length
-        receiver = receiver(of: arrived, length: length)
-        receiver.isReady = { [weak self] in
-            guard let self else { return }
-            if let error = receiver.failure { return fail(error) }
-            if exchange.isUnderWay { exchange.downstreamIsWritable() }
-        }
-        report()
-        return self
-    }
-
-    /// As the task and the hook want it.
-    private func receiver(of arrived: HTTPResponse, length: UInt64?) -> any BodyReceiver {
-        var purpose = task.purpose
-        switch core.hooks.response?(arrived, task) ?? .allow {
-        case .allow: break
-        case .cancel: return refuse(.cancelled)
-        case .becomeDownload(let path): purpose = .download(to: path)
-        }
-        switch purpose {
-        case .data:
-            let limit = core.routing.longestBody
-            let isTooLong = request.method != .head && length.map { $0 > UInt64(limit) } == true
-            if isTooLong { return refuse(.bodyTooLong(limit: limit)) }
-            return CollectedBody(limit: limit, from: core.session.slabs.budget)
-        case .download(let path):
-            guard (200..<300).contains(arrived.status) else { return refuse(.unacceptableStatus(arrived)) }
-            return DownloadedFile(path, on: core.loop)
+    /// Asks a hook. `then` runs on the loop once it has decided, and while the task isn't suspended.
+    func decide<Choice>(
+        _ hook: @escaping @Sendable () async -> Choice, then: @escaping (ProgramDownstream) -> Void
+    ) -> HookDecision<Choice> {
+        patience.set(afterNanoseconds: core.routing.patience.nanoseconds)
+        return HookDecision(on: core.loop, hook) { [weak self] in
+            guard let self, !isOver else { return }
+            patience.clear()
+            guard isSuspended else { return then(self) }
+            postponed = { [weak self] in self.map(then) }
         }
     }
 
-    private func refuse(_ error: SessionError) -> any BodyReceiver {
-        if failure == nil { failure = error }
-        return DroppedBody(mostBytes: 0)
+    private var isUndecided: Bool { isDeciding || disposing?.isPending == true }
+
+    private func decidedTooLate() { if isUndecided { fail(tooLate) } }
+
+    private var tooLate: SessionError {
+        .timedOut("a hook of the session didn't decide within \(core.routing.patience) (responseTimeout)")
     }
 
-    // MARK: News
-
-    var guide: any ExchangeGuide { self }
-
-    func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling {
-        if let hook = core.hooks.redirect {
-            let method = request.head.methodRange.text(in: request.bytes)
-            let redirect = Redirect(task: task, from: self.url.map { "\($0)" } ?? "", method: method, to: "\(url)")
-            switch hook(redirect) {
-            case .follow: break
-            case .pass: return .pass
-            case .refuse(let why): return .refuse(why)
-            case .replace(let other):
-                let limit = core.routing.redirectLimit
-                guard replacements < limit else {
-                    return .refuse("more than \(limit) redirects, one after another (maximumRedirects)")
-                }
-                replacement = other
-                return .pass
-            }
-        }
-        do {
-            let (destination, rules) = try core.destination(of: url)
-            self.url = url
-            return .follow(destination, rules)
-        } catch {
-            return .refuse(error.description)
-        }
-    }
-
-    func credentials(for challenges: [Challenge], at url: RequestURL) -> Credentials? {
-        guard let hook = core.hooks.challenge else { return nil }
-        let offers = challenges.map { challenge in
-            AuthenticationChallenge.Offer(
-                scheme: challenge.scheme,
-                realm: challenge.parameters["realm"].map { String(decoding: $0, as: UTF8.self) })
-        }
-        return hook(AuthenticationChallenge(url: "\(url)", offers: offers))
-    }
-
-    func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {
-        TaskRecord.Refusal(status: 0, cause: failure.cause, errorType: "")
-    }
+    // MARK: The end
 
     func exchangeEnded(_ ending: ExchangeEnding) {
         if failure == nil { failure = receiver.failure }
@@ -249,11 +181,13 @@ extension ProgramDownstream: Downstream, ExchangeGuide {
             kept?.close()
             if let failure { end(.failure(failure)) } else { finish() }
         case .refused(let failure, let destination):
-            end(.failure(self.failure ?? SessionError(failure, at: destination)))
+            // Its own time ran out, since nothing was read meanwhile.
+            let error = isUndecided ? tooLate : SessionError(failure, at: destination)
+            end(.failure(self.failure ?? error))
         case .cut:
             if failure == nil, replacement != nil { return finish() }
-            let host = url?.authority.description ?? ""
-            end(.failure(failure ?? .connectionLost("\(host): \(cause)")))
+            let lost = SessionError.connectionLost("\(url?.authority.description ?? ""): \(cause)")
+            end(.failure(failure ?? (isUndecided ? tooLate : lost)))
         case .switched(let upstream):
             _ = upstream.end(.abandoned)
             end(.failure(.badResponse("101 Switching Protocols that no one asked for")))
@@ -272,10 +206,10 @@ extension ProgramDownstream: Downstream, ExchangeGuide {
                 begin(replacement)
             }
         }
-        guard var response else { return end(.failure(.badResponse("no response"))) }
-        response.metrics = metrics
+        guard response != nil else { return end(.failure(.badResponse("no response"))) }
         receiver.finish { [weak self] result in
-            guard let self else { return }
+            guard let self, var response else { return }
+            response.metrics = metrics
             end(
                 result.map { stored in
                     SessionTask.Result(response: response, body: stored.bytes, file: stored.path)
@@ -284,17 +218,16 @@ extension ProgramDownstream: Downstream, ExchangeGuide {
     }
 }
 
-// MARK: - The response's body
+// MARK: - The request's way up
 
-extension ProgramDownstream: BodySink {
-    var carried: UInt64 { receiver.carried }
-
-    func write(_ piece: RawSpan) throws(StreamError) -> Int {
-        let count = try receiver.write(piece)
-        if replacement == nil, count > 0 {
-            progress.received += UInt64(count)
-            report()
-        }
-        return count
+extension ProgramDownstream: Downstream {
+    func withRequest(_ body: (borrowing RequestView) -> Void) {
+        // The view borrows from a local copy.
+        guard let message else { return }
+        body(message.view)
     }
+
+    var requestBody: any BodySource { source ?? HeldBody() }
+    func wantsRead(_ wanted: Bool) {}
+    var guide: any ExchangeGuide { self }
 }

@@ -1,3 +1,4 @@
+import FoundationEssentials
 public import PinproxySecurity
 public import PinproxySerialization
 import PinproxySession
@@ -31,12 +32,23 @@ public struct SessionConfiguration: Sendable {
     public var resumesBrokenDownloads = true
     /// The default User-Agent; nil: none.
     public var userAgent: String? = "pinproxy"
+    /// The default Accept-Language, best first; empty: none. From the environment's locale, as at the configuration's
+    /// creation.
+    public var languages = LanguageRange.preferred(in: ProcessInfo.processInfo.environment)
+    /// Collected and streamed bodies are asked for in gzip or deflate, and decoded. Not where a request
+    /// sets Accept-Encoding or Range, and not for downloads to a file.
+    public var decodesBodies = true
+    /// Receives and sends cookies; nil: none. Sessions may share one.
+    public var cookies: CookieStore?
+    /// Where responses are stored (RFC 9111), for this session alone.
+    public var cache = CacheStorage.none
 
     /// Name look-up and TCP connection.
     public var connectTimeout: Duration = .seconds(10)
     /// A TLS handshake.
     public var tlsTimeout: Duration = .seconds(10)
-    /// From the end of the request to the first byte of the response (`timeoutIntervalForRequest`).
+    /// From the end of the request to the first byte of the response (`timeoutIntervalForRequest`), and for each
+    /// decision of a hook.
     public var responseTimeout: Duration = .seconds(60)
     /// Without a byte in either direction.
     public var idleTimeout: Duration = .seconds(75)
@@ -61,15 +73,33 @@ public struct HostRule: Sendable {
     public var policy: SecurityPolicy
     /// Answers Basic and Digest challenges over https. A request's own Authorization is kept.
     public var credentials: Credentials?
+    /// Presented to these hosts where they ask for one. Redirects from other origins to them are not followed.
+    public var clientCertificate: ClientCertificate?
 
     /// - Parameters:
-    /// - policy: by default the trust anchors verify, without pins.
-    /// - credentials: sent only to these hosts over https.
-    public init(_ pattern: HostPattern, policy: SecurityPolicy = SecurityPolicy(), credentials: Credentials? = nil) {
+    ///   - policy: by default the trust anchors verify, without pins.
+    ///   - credentials: sent only to these hosts over https.
+    ///   - clientCertificate: presented to these hosts alone.
+    public init(
+        _ pattern: HostPattern, policy: SecurityPolicy = SecurityPolicy(), credentials: Credentials? = nil,
+        clientCertificate: ClientCertificate? = nil
+    ) {
         self.pattern = pattern
         self.policy = policy
         self.credentials = credentials
+        self.clientCertificate = clientCertificate
     }
+}
+
+/// A store of responses.
+public enum CacheStorage: Sendable, Hashable {
+    /// No response is stored.
+    case none
+    /// In memory, up to this many bytes.
+    case memory(bytes: Int)
+    /// In a directory, up to this many bytes; made if missing, for this user alone. One session at a time uses it: in
+    /// others nothing is stored meanwhile.
+    case disk(directory: String, bytes: Int)
 }
 
 /// Certificates that may anchor chains.

@@ -15,14 +15,18 @@ final class SessionCore {
     let session: LoopSession
     let routing: SessionRouting
     let hooks: SessionHooks
+    let cookies: CookieStore?
     private let resolver: Resolver
     private var underWay: [UInt64: ProgramDownstream] = [:]
     private var isEnding = false
     private var hasEnded = false
     private var waiting: [() -> Void] = []
 
-    init(loop: EventLoop, routing: SessionRouting, hooks: SessionHooks) throws {
+    init(
+        loop: EventLoop, routing: SessionRouting, hooks: SessionHooks, cookies: CookieStore?, cache: ResponseCache
+    ) throws {
         self.loop = loop
+        self.cookies = cookies
         self.routing = routing
         self.hooks = hooks
         resolver = try Resolver(loop: loop, cache: ResolverCache())
@@ -34,7 +38,8 @@ final class SessionCore {
         let records = Records()
         var told = TaskHooks()
         told.metricsCollected = { record in records.core?.underWay[record.number]?.collect(record) }
-        session = LoopSession(loop: loop, slabs: slabs, pool: pool, connector: connector, hooks: told)
+        session = LoopSession(
+            loop: loop, slabs: slabs, pool: pool, connector: connector, hooks: told, cache: cache)
         records.core = self
     }
 
@@ -49,11 +54,22 @@ final class SessionCore {
         guard !isEnding else { return task.complete(.failure(.invalidated)) }
         let downstream = ProgramDownstream(task, of: self)
         underWay[task.id] = downstream
+        hooks.resumed?(task)
         downstream.begin(task.request)
     }
 
-    func suspend(_ task: SessionTask) { underWay[task.id]?.suspend() }
-    func resume(_ task: SessionTask) { underWay[task.id]?.resume() }
+    func suspend(_ task: SessionTask) {
+        guard let downstream = underWay[task.id] else { return }
+        hooks.suspended?(task)
+        downstream.suspend()
+    }
+
+    func resume(_ task: SessionTask) {
+        guard let downstream = underWay[task.id] else { return }
+        hooks.resumed?(task)
+        downstream.resume()
+    }
+
     func cancel(_ task: SessionTask) { underWay[task.id]?.fail(.cancelled) }
 
     /// Called once for each task that began, as its last call.
@@ -101,6 +117,7 @@ final class SessionCore {
         guard !hasEnded else { return }
         hasEnded = true
         session.pool.close()
+        hooks.invalidated?()
         loop.stop()
         for ended in waiting { ended() }
         waiting = []

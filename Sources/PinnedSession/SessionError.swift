@@ -1,3 +1,4 @@
+public import FoundationEssentials
 public import PinproxySerialization
 import PinproxySession
 
@@ -5,8 +6,10 @@ import PinproxySession
 public enum SessionError: Error, Sendable {
     /// A wrong setting, and what to write instead.
     case configuration(String)
-    /// The request can't be sent, usually because of its URL.
+    /// The request can't be made or sent, usually because of its URL or a field.
     case invalidRequest(String)
+    /// The serializer can't express the request's parameters.
+    case unserializable(RequestSerializationError)
     /// `http://` to a host with pins.
     case plainToPinnedHost(String)
     /// Cancelled by the program, or with the waiting Swift task.
@@ -43,6 +46,8 @@ public enum SessionError: Error, Sendable {
     case bodyTooLong(limit: Int)
     /// All bodies together exceed ``SessionConfiguration/maximumBodiesLength``.
     case bodiesTooLong(limit: Int)
+    /// The response's JSON doesn't fit the type that was asked for.
+    case undecodable(String)
     /// A download's status isn't 2xx; an existing file is unchanged.
     case unacceptableStatus(HTTPResponse)
     /// The serializer rejects the response.
@@ -63,16 +68,17 @@ public enum SessionError: Error, Sendable {
         case .noNetwork: -1009
         case .timedOut: -1001
         case .secureConnectionFailed: -1200
-        case .untrusted: -1202
-        // As AFNetworking's "cancel the challenge".
-        case .pinMismatch: -999
+        // The original cancels the challenge, and can't tell a mismatch from a cancelled task (-999).
+        case .untrusted, .pinMismatch: -1202
         case .clientCertificate: -1206
         case .connectionLost: -1005
         case .badResponse, .unacceptableStatus: -1011
         case .redirect: -1007
         case .requestBody: -1021
         case .bodyTooLong, .bodiesTooLong: -1103
+        case .unserializable(let error): error.code.rawValue
         case .unacceptable(let error): error.code.rawValue
+        case .undecodable: -1016
         case .file: -3003
         case .system: -1
         }
@@ -86,7 +92,7 @@ extension SessionError: CustomStringConvertible {
         case .configuration(let text), .invalidRequest(let text), .cannotFindHost(let text), .cannotConnect(let text),
             .timedOut(let text), .secureConnectionFailed(let text), .untrusted(let text), .clientCertificate(let text),
             .proxy(let text), .connectionLost(let text), .badResponse(let text), .redirect(let text),
-            .requestBody(let text), .system(let text):
+            .requestBody(let text), .undecodable(let text), .system(let text):
             text
         case .noNetwork(let text): "the network can't be reached: \(text)"
         case .plainToPinnedHost(let host): "\(host) has pins, and http:// can't be pinned: write https://"
@@ -99,8 +105,18 @@ extension SessionError: CustomStringConvertible {
             "the bodies being collected are longer together than \(limit) bytes (maximumBodiesLength); "
                 + "ask again, or download it to a file"
         case .unacceptableStatus(let response): "the server answered \(response.status)"
+        case .unserializable(let error): error.description
         case .unacceptable(let error): error.description
         case .file(let path, let cause): "\(path): \(cause)"
         }
     }
+}
+
+extension SessionError: LocalizedError {
+    /// The same as the description.
+    public var errorDescription: String? { description }
+}
+
+extension SessionError {
+    init(_ error: InvalidValue) { self = .invalidRequest(error.description) }
 }

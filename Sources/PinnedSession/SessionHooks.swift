@@ -1,18 +1,32 @@
+import PinproxyHTTPWire
 public import PinproxySerialization
 import PinproxySession
 
-/// A program's decisions about and observations of tasks: the blocks of AFURLSessionManager. Called on the session's
-/// thread, one at a time. They must not block, but may use and create tasks.
+/// A program's decisions about and observations of tasks: the blocks of AFURLSessionManager. They may use and create
+/// tasks.
+///
+/// Decisions are async. Each has its own Swift task, which is cancelled with the session's task. Until the decision
+/// nothing of the response moves; other tasks are not affected. A decision that takes longer than
+/// ``SessionConfiguration/responseTimeout`` fails its task.
+///
+/// Observations are called on the session's thread, one at a time, and must not block.
 public struct SessionHooks: Sendable {
     /// A redirect that the configuration would follow (`setTaskWillPerformHTTPRedirectionBlock:`).
-    public var redirect: (@Sendable (Redirect) -> RedirectChoice)?
+    public var redirect: (@Sendable (Redirect) async -> RedirectChoice)?
     /// An https server wants credentials that no ``HostRule`` has (`setTaskDidReceiveAuthenticationChallengeBlock:`).
     /// Asked once for each origin of a task; nil: the 401 is the response. ``HostRule/policy`` alone decides about
     /// server trust.
-    public var challenge: (@Sendable (AuthenticationChallenge) -> Credentials?)?
+    public var challenge: (@Sendable (AuthenticationChallenge) async -> Credentials?)?
     /// A final response begins (`setDataTaskDidReceiveResponseBlock:`).
-    public var response: (@Sendable (HTTPResponse, SessionTask) -> ResponseDisposition)?
-    /// Called once for each task (`setTaskDidFinishCollectingMetricsBlock:`, `setTaskDidCompleteBlock:`).
+    public var response: (@Sendable (HTTPResponse, SessionTask) async -> ResponseDisposition)?
+    /// A task begins or continues (AFNetworkingTaskDidResumeNotification).
+    public var resumed: (@Sendable (SessionTask) -> Void)?
+    /// A task is suspended (AFNetworkingTaskDidSuspendNotification).
+    public var suspended: (@Sendable (SessionTask) -> Void)?
+    /// The session has ended: the last call (`setSessionDidBecomeInvalidBlock:`). Once for each
+    /// ``SessionManager/reset()``, too.
+    public var invalidated: (@Sendable () -> Void)?
+    /// Called once for each task that began (`setTaskDidFinishCollectingMetricsBlock:`, `setTaskDidCompleteBlock:`).
     public var completed: (@Sendable (SessionTask, TaskMetrics, SessionError?) -> Void)?
 
     /// No hooks.
@@ -29,6 +43,11 @@ public struct Redirect: Sendable {
     public let method: String
     /// The target.
     public let to: String
+}
+
+extension Redirect: CustomStringConvertible {
+    /// Both URLs without their queries, which may be secret.
+    public var description: String { "\(ShownText(from)) redirects to \(method) \(ShownText(to))" }
 }
 
 /// The decision about a redirect.
@@ -57,6 +76,11 @@ public struct AuthenticationChallenge: Sendable, Hashable {
     public let url: String
     /// In the server's order. The strongest of Basic and Digest is answered.
     public let offers: [Offer]
+}
+
+extension AuthenticationChallenge: CustomStringConvertible {
+    /// The URL without its query, and the schemes.
+    public var description: String { "\(ShownText(url)) wants \(offers.map(\.scheme).joined(separator: ", "))" }
 }
 
 /// The decision after a response's head.

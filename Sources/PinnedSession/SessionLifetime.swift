@@ -27,7 +27,7 @@ extension SessionManager {
     public func finish() async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let isAccepted = thread.perform { $0.finishAndInvalidate { continuation.resume() } }
+                let isAccepted = current.perform { $0.finishAndInvalidate { continuation.resume() } }
                 if !isAccepted { continuation.resume() }
             }
         } onCancel: {

@@ -10,6 +10,8 @@ struct SessionRouting: Sendable {
     struct Place: Sendable {
         let policy: SecurityPolicy
         let rules: ExchangeRules
+        /// With a client certificate; nil: as other hosts.
+        var tls: ClientTLS?
     }
 
     private let places: HostTable<Place>
@@ -17,7 +19,11 @@ struct SessionRouting: Sendable {
     private let upstream: UpstreamSettings
     private let terms: ExchangeTerms
     private let base: RequestURL?
-    let userAgent: String?
+    /// Fields of requests without them.
+    private let defaults: [(name: String, value: String)]
+    private let decodesBodies: Bool
+    /// For a decision of a hook.
+    let patience: Duration
     let longestBody: Int
     /// Of the bodies being collected.
     let longestBodies: Int
@@ -32,8 +38,9 @@ struct SessionRouting: Sendable {
         if let duplicate = patterns.duplicates.first {
             throw .configuration("\(rules[duplicate.later].pattern) has two rules: write one")
         }
-        places = patterns.table(
-            of: rules.map { Place(policy: $0.policy, rules: Self.rules(configuration, credentials: $0.credentials)) })
+        var made: [Place] = []
+        for rule in rules { made.append(try Self.place(of: rule, configuration)) }
+        places = patterns.table(of: made)
         elsewhere = Place(policy: SecurityPolicy(), rules: Self.rules(configuration, credentials: nil))
         upstream = UpstreamSettings(
             anchors: try Self.anchors(configuration.trust), parent: try Self.parent(configuration.proxy))
@@ -54,12 +61,33 @@ struct SessionRouting: Sendable {
         if let agent = configuration.userAgent, (try? HeaderValue(agent)) == nil {
             throw .configuration("userAgent: \(agent.debugDescription) can't be the value of a field")
         }
-        userAgent = configuration.userAgent
+        var defaults: [(name: String, value: String)] = []
+        if let agent = configuration.userAgent { defaults.append(("User-Agent", agent)) }
+        if let languages = LanguageRange.acceptLanguage(configuration.languages) {
+            defaults.append(("Accept-Language", languages.text))
+        }
+        self.defaults = defaults
+        decodesBodies = configuration.decodesBodies
+        patience = configuration.responseTimeout
         base = try configuration.baseURL.map { (text) throws(SessionError) in try Self.base(text) }
         if let base, !base.isSecure, place(of: base.authority).policy.mode != .none {
             let host = base.authority.host
             throw .configuration("baseURL: \(host) has pins, and http:// can't be pinned: write https://")
         }
+    }
+
+    private static func place(
+        of rule: HostRule, _ configuration: SessionConfiguration
+    ) throws(SessionError) -> Place {
+        var place = Place(policy: rule.policy, rules: rules(configuration, credentials: rule.credentials))
+        guard let certificate = rule.clientCertificate else { return place }
+        let identity = try certificate.load()
+        do {
+            place.tls = try ClientTLS(requirements: rule.policy.requirements, identity: identity)
+        } catch {
+            throw .configuration("\(rule.pattern): clientCertificate: \(error)")
+        }
+        return place
     }
 
     private static func rules(_ configuration: SessionConfiguration, credentials: Credentials?) -> ExchangeRules {
@@ -75,7 +103,7 @@ struct SessionRouting: Sendable {
         rules.locationField = false
         rules.credentials = credentials.map { ChallengeCredentials($0) }
         rules.resume = configuration.resumesBrokenDownloads
-        return ExchangeRules(session: rules, answersChallenges: true)
+        return ExchangeRules(session: rules, cache: configuration.cache.terms, answersChallenges: true)
     }
 
     private static func anchors(_ trust: TrustSource) throws(SessionError) -> TrustAnchors {
@@ -111,8 +139,12 @@ struct SessionRouting: Sendable {
 
     // MARK: Requests
 
+    private static let codings = "gzip, deflate"
+
     func url(of request: HTTPRequest) throws(SessionError) -> RequestURL {
         do {
+            // An empty reference would be an error in a redirect.
+            if request.url.isEmpty, let base { return base }
             return try RequestURL(request.url, relativeTo: base)
         } catch {
             throw .invalidRequest("\(request): \(error.explanation(of: "the URL"))")
@@ -129,20 +161,38 @@ struct SessionRouting: Sendable {
         if !url.isSecure, place.policy.mode != .none { throw .plainToPinnedHost(authority.host) }
         let layer: UpstreamTarget.Layer =
             url.isSecure ? .tls(place.policy, upstream.anchors, ServerName(host: authority.host)) : .plain
-        let target = UpstreamTarget(host: authority.host, port: authority.port, layer: layer, upstream: upstream)
+        let target = UpstreamTarget(
+            host: authority.host, port: authority.port, layer: layer, upstream: upstream,
+            tls: url.isSecure ? place.tls : nil)
         let destination = Destination(
             authority: authority, target: target, origin: pool.origin(for: target.key), terms: terms,
             via: nil)
         return (destination, place.rules)
     }
 
+    /// Whether a response is asked for in codings that the session undoes.
+    func offersCodings(_ request: HTTPRequest, for purpose: SessionTask.Purpose) -> Bool {
+        if case .download = purpose { return false }
+        return decodesBodies && !request.has("accept-encoding") && !request.has("range")
+            && request.method.description != "HEAD"
+    }
+
     /// As a proxy's client sends it; the next hop's form is decided later.
-    func head(of request: HTTPRequest, to url: RequestURL, bodyLength: BodyLength) throws(SessionError) -> OwnedRequest
-    {
+    /// - Parameter cookie: of the store; nil for a request that sets cookies.
+    func head(
+        of request: HTTPRequest, to url: RequestURL, bodyLength: BodyLength, offersCodings: Bool, cookie: String?
+    ) throws(SessionError) -> OwnedRequest {
         var head = Array("\(request.method) \(url) HTTP/1.1\r\nHost: \(url.origin.host)\r\n".utf8)
-        let hasAgent = request.fields.contains { $0.name.description.lowercased() == "user-agent" }
-        if !hasAgent, let userAgent { head += "User-Agent: \(userAgent)\r\n".utf8 }
-        for field in request.fields { head += "\(field.name): \(field.value.text)\r\n".utf8 }
+        for (name, value) in defaults where !request.has(name.lowercased()) { head += "\(name): \(value)\r\n".utf8 }
+        if offersCodings { head += "Accept-Encoding: \(Self.codings)\r\n".utf8 }
+        let type = request.body.contentType
+        let setsType = type != nil && (request.body.isForm || !request.has("content-type"))
+        for field in request.fields {
+            if setsType, field.name.description.lowercased() == "content-type" { continue }
+            head += "\(field.name): \(field.value.text)\r\n".utf8
+        }
+        if setsType, let type { head += "Content-Type: \(type)\r\n".utf8 }
+        if let cookie { head += "Cookie: \(cookie)\r\n".utf8 }
         switch bodyLength {
         case .known(let length): head += "Content-Length: \(length)\r\n".utf8
         case .unknown: head += "Transfer-Encoding: chunked\r\n".utf8

@@ -20,7 +20,7 @@ public final class SessionTask: Sendable {
     public struct Result: Sendable {
         /// The final response, with the metrics of the task.
         public let response: HTTPResponse
-        /// As sent, in its content codings; empty for a download.
+        /// Without the content codings that the session asked for; empty for a download and a stream.
         public let body: [UInt8]
         /// A download's path.
         public let file: String?
@@ -29,6 +29,7 @@ public final class SessionTask: Sendable {
     enum Purpose: Sendable {
         case data
         case download(to: String)
+        case stream(BodyChannel)
     }
 
     typealias Outcome = Swift.Result<Result, SessionError>
@@ -161,6 +162,9 @@ public final class SessionTask: Sendable {
                 shared.streams = [:]
             }
             return (shared.waiting, Array(shared.streams.values))
+        }
+        if case .stream(let channel) = purpose {
+            if case .failure(let failure) = outcome { channel.end(failure) } else { channel.end(nil) }
         }
         for stream in streams { stream.finish() }
         for continuation in waiting { continuation.resume(returning: outcome) }

@@ -13,8 +13,27 @@ func makeSource(
     case .stream(let length, let make): completion(.success(StreamSource(length: length, make: make, on: loop)))
     case .file(let path):
         openFiles(on: loop, completion) { () throws(RequestSerializationError) in try MultipartBody(file: path) }
-    case .form(let form): openFiles(on: loop, completion) { () throws(RequestSerializationError) in try form.open() }
+    case .form(let form, let streams) where streams.isEmpty:
+        openFiles(on: loop, completion) { () throws(RequestSerializationError) in try form.open() }
+    case .form(let form, let streams):
+        let opened: (Result<any UploadSource, SessionError>) -> Void = { made in
+            completion(made.map { JoinedSource([$0] + generated(streams, of: form, on: loop)) })
+        }
+        openFiles(on: loop, opened) { () throws(RequestSerializationError) in try form.open(isWhole: false) }
     }
+}
+
+/// The generated parts of a form, and its end.
+private func generated(
+    _ streams: [StreamedPart], of form: MultipartForm, on loop: EventLoop
+) -> [any UploadSource] {
+    var sources: [any UploadSource] = []
+    for (index, part) in streams.enumerated() {
+        let isFirst = index == 0 && form.isEmpty
+        sources.append(BytesSource(form.opening(of: part.name, fileName: part.fileName, part.type, isFirst: isFirst)))
+        sources.append(StreamSource(length: part.length, make: part.make, on: loop))
+    }
+    return sources + [BytesSource(form.closing)]
 }
 
 private func openFiles(

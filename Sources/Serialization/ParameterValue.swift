@@ -53,6 +53,30 @@ public indirect enum ParameterValue: Sendable, Hashable {
         }
     }
 
+    /// No parameters at all: no value, or a dictionary without keys.
+    var isNone: Bool {
+        switch self {
+        case .null: true
+        case .dictionary(let pairs): pairs.isEmpty
+        default: false
+        }
+    }
+
+    /// The pairs of a dictionary, for formats that have nothing else at their top.
+    func pairs(in format: String) throws(RequestSerializationError) -> [Pair] {
+        let kind: String
+        switch self {
+        case .dictionary(let pairs): return pairs
+        case .null: return []
+        case .array: kind = "an array"
+        case .set: kind = "a set"
+        case .string: kind = "a text"
+        case .number: kind = "a number"
+        case .bool: kind = "a truth value"
+        }
+        throw RequestSerializationError(.inexpressible(InexpressibleValue(name: "", format: format, kind: kind)))
+    }
+
     static func isNumber(_ text: String) -> Bool {
         var rest = text.utf8[...]
         func digits() -> Int {
@@ -79,7 +103,7 @@ public indirect enum ParameterValue: Sendable, Hashable {
 }
 
 extension ParameterValue: ExpressibleByDictionaryLiteral, ExpressibleByArrayLiteral, ExpressibleByStringLiteral,
-    ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral, ExpressibleByNilLiteral
+    ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral, ExpressibleByBooleanLiteral, ExpressibleByNilLiteral
 {
     public init(dictionaryLiteral elements: (String, ParameterValue)...) {
         self = .dictionary(elements.map { Pair(key: $0.0, value: $0.1) })
@@ -88,6 +112,7 @@ extension ParameterValue: ExpressibleByDictionaryLiteral, ExpressibleByArrayLite
     public init(arrayLiteral elements: ParameterValue...) { self = .array(elements) }
     public init(stringLiteral value: String) { self = .string(value) }
     public init(integerLiteral value: Int) { self = .number("\(value)") }
+    public init(floatLiteral value: Double) { self = .number("\(value)") }
     public init(booleanLiteral value: Bool) { self = .bool(value) }
     public init(nilLiteral: ()) { self = .null }
 }

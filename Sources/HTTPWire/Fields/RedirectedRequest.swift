@@ -26,6 +26,16 @@ extension OwnedRequest {
         return try OwnedRequest(out, from: head, keepsBody: !redirection.contains(.becomesGET))
     }
 
+    /// The same with another Cookie field.
+    /// - Parameter value: nil: no such field.
+    package func withCookie(_ value: String?) throws(WireError) -> OwnedRequest {
+        var out = Array(message[..<head.fieldsStart])
+        for field in head.fields where field.id != .cookie { out += message[field.line.offsets] }
+        if let value { out += "Cookie: \(value)\r\n".utf8 }
+        out += "\r\n".utf8
+        return try OwnedRequest(out, from: head, keepsBody: true)
+    }
+
     private func goesAlong(_ field: HeadField, _ redirection: Redirection) -> Bool {
         if speaksOfBody(field) { return !redirection.contains(.becomesGET) }
         guard redirection.contains(.leavesOrigin) else {

@@ -15,6 +15,13 @@ package enum RedirectRuling {
     case fail(String)
 }
 
+package enum CookieRuling {
+    /// The client's own, within its origin.
+    case kept
+    /// Nil: no field.
+    case replaced(by: String?)
+}
+
 /// How an exchange ended, for its downstream.
 package enum ExchangeEnding {
     /// The whole response was delivered. `keeping`: an upstream bound to this client (NTLM, Negotiate).
@@ -66,6 +73,13 @@ package protocol ExchangeGuide: AnyObject {
     func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling
     /// Credentials for an https origin without a rule's; nil: pass the challenges on.
     func credentials(for challenges: [Challenge], at url: RequestURL) -> Credentials?
+    /// True while ``route(to:isAbroad:for:)`` or ``credentials(for:at:)`` can't answer yet. They are asked again after
+    /// ``Exchange/decided()``.
+    var isDeciding: Bool { get }
+    /// Receives each final head of an origin, in exchanges that may follow redirects. Not one from the cache.
+    func received(_ response: borrowing ResponseView, from url: RequestURL)
+    /// The Cookie field of a request after a redirect.
+    func cookie(for url: RequestURL) -> CookieRuling
     /// The owner of a stored private response; nil: unknown, so that it isn't stored.
     var cacheOwner: CacheKey.Owner? { get }
     /// How the log words a failure, as in the client's response.
@@ -75,6 +89,9 @@ package protocol ExchangeGuide: AnyObject {
 extension ExchangeGuide {
     /// The client answers them.
     package func credentials(for challenges: [Challenge], at url: RequestURL) -> Credentials? { nil }
+    package var isDeciding: Bool { false }
+    package func received(_ response: borrowing ResponseView, from url: RequestURL) {}
+    package func cookie(for url: RequestURL) -> CookieRuling { .kept }
     package func attemptReport() -> AttemptReport { { _ in } }
     package var cacheOwner: CacheKey.Owner? { nil }
     package func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {}

@@ -34,6 +34,9 @@ package struct UpstreamFacts {
     package var stream: Int32?
     /// What the cache did, once the response is known; nil: it isn't concerned.
     package var cache: CacheHandling?
+
+    /// The response is one that was stored, and not confirmed.
+    var isStored: Bool { cache?.result == .hit || cache?.result == .stale }
 }
 
 package enum UpstreamEnding {

@@ -42,6 +42,8 @@ package final class Exchange: UpstreamReceiver {
     @exclusivity(unchecked) var cacheUse: CacheUse?
     /// The disk is asked for a stored response.
     @exclusivity(unchecked) var cacheLookup: CacheLookup?
+    /// A final head about which the guide decides; nothing is read meanwhile.
+    @exclusivity(unchecked) var undecided: ResponseTraits?
     @exclusivity(unchecked) var inspection: ResponseInspection?
     @exclusivity(unchecked) var throttle: RequestThrottle?
     /// The head's verdict, until the inspection begins.
@@ -301,6 +303,7 @@ package final class Exchange: UpstreamReceiver {
         leaveTurn()
         giveBackAtHand()
         rules = nil
+        undecided = nil
         inspection = nil
         throttle = nil
         verdict = nil

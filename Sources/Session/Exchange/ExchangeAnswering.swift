@@ -62,8 +62,9 @@ extension Exchange {
             }
         }
         if rules?.session.credentials == nil, !itinerary.hasAskedForCredentials {
-            itinerary.hasAskedForCredentials = true
             itinerary.credentials = downstream.guide.credentials(for: challenges, at: itinerary.url)
+            guard !downstream.guide.isDeciding else { return nil }
+            itinerary.hasAskedForCredentials = true
         }
         guard let credentials = credentials(for: itinerary) else { return nil }
         let reply = session.challenges.reply(

@@ -102,7 +102,7 @@ extension Exchange {
             // itself.
             return nil
         }
-        guard let request = try? itinerary.request.redirected(to: url, redirection) else { return nil }
+        guard var request = try? itinerary.request.redirected(to: url, redirection) else { return nil }
         let isAbroad = itinerary.hasLeftOrigin || crosses
         switch downstream.guide.route(to: url, isAbroad: isAbroad, for: request.view) {
         case .pass: return nil
@@ -115,6 +115,10 @@ extension Exchange {
                 ? Hop(abroad: destination, by: rules, after: scope, trustsParent: itinerary.followTo == .anywhere)
                 : Hop(within: destination, by: rules, after: scope)
             guard let hop else { return nil }
+            if case .replaced(let cookie) = downstream.guide.cookie(for: url) {
+                guard let changed = try? request.withCookie(cookie) else { return nil }
+                request = changed
+            }
             itinerary.next = .hop(hop, to: url, with: request, keepsBody: keepsBody, status: status)
             return .askAgain(.redirect)
         }

@@ -13,6 +13,7 @@ extension Exchange {
     /// - Parameter readable: more input is known to be available. It is read once, however many heads come.
     func receiveHead(readable: Bool) {
         guard let upstream, let limit = destination?.terms.limits.responseHead else { return }
+        guard undecided == nil else { return upstream.wantsRead(false) }
         let method = method
         var mayRead = readable
         while state.phase == .awaiting, self.upstream === upstream {
@@ -44,7 +45,7 @@ extension Exchange {
             }
             record.began(response)
             if rules?.cache != nil { record.cache = upstream.facts.cache?.result }
-            return .head(finalHead(response, of: upstream))
+            return finalHead(response, of: upstream, isNew: true).map { .head($0) }
         case .ended(let cause):
             failure = .upstreamClosed(cause)
             record.triesAgain(.staleConnection)
@@ -84,18 +85,45 @@ extension Exchange {
         }
     }
 
-    private func finalHead(_ response: ResponseTraits, of upstream: any Upstream) -> ExchangeState.Head {
+    /// - Parameter isNew: false: the guide has decided about it.
+    /// - Returns: nil while the guide decides.
+    private func finalHead(
+        _ response: ResponseTraits, of upstream: any Upstream, isNew: Bool
+    ) -> ExchangeState.Head? {
         if let defect = unaskedPart(response, of: upstream) {
             failure = .badResponse(defect)
             return .malformed
         }
-        if let itinerary, let head = followUp(response, itinerary) {
-            if case .askAgain(let rule) = head { record.triesAgain(rule.reason) }
-            return head
+        if let itinerary {
+            if isNew, !upstream.facts.isStored { tell(itinerary.url, of: upstream) }
+            let head = followUp(response, itinerary)
+            if downstream.guide.isDeciding {
+                undecided = response
+                upstream.wantsRead(false)
+                return nil
+            }
+            if let head {
+                if case .askAgain(let rule) = head { record.triesAgain(rule.reason) }
+                return head
+            }
         }
         prepareToResume(response, of: upstream)
         if clock.rate != nil, !response.isWhole { upstream.withResponse(exemptStreams) }
         return rules == nil ? .final : judgeHead()
+    }
+
+    private func tell(_ url: RequestURL, of upstream: any Upstream) {
+        upstream.withResponse { downstream.guide.received($0, from: url) }
+    }
+
+    /// Continues after the guide's decision (``ExchangeGuide/isDeciding``). Harmless if the exchange has ended.
+    package func decided() {
+        guard let upstream, let response = undecided.take() else { return }
+        whileHeld {
+            guard let head = finalHead(response, of: upstream, isNew: false) else { return }
+            upstream.wantsRead(true)
+            happened(.head(head))
+        }
     }
 
     /// The defect of a 206 that the request as sent didn't ask for.

@@ -1,21 +1,21 @@
-import PinproxyTransport
+package import PinproxyTransport
 
 /// Bytes being written to a sink.
-struct PassingBytes {
+package struct PassingBytes {
     private(set) var all: [UInt8]
     private(set) var position = 0
 
-    init(_ bytes: [UInt8] = []) { all = bytes }
+    package init(_ bytes: [UInt8] = []) { all = bytes }
 
-    var isPassed: Bool { position == all.count }
+    package var isPassed: Bool { position == all.count }
     var left: Int { all.count - position }
 
     /// Writes to the sink, and returns the count for ``advance(by:)``: no access lasts while a sink works.
-    func write(to sink: any BodySink) throws(StreamError) -> Int {
+    package func write(to sink: any BodySink) throws(StreamError) -> Int {
         isPassed ? 0 : try sink.write(all.span.bytes.extracting(droppingFirst: position))
     }
 
-    mutating func advance(by count: Int) { position += count }
+    package mutating func advance(by count: Int) { position += count }
 
     mutating func rewind() { position = 0 }
 

@@ -7,8 +7,8 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct LibraryDocumentationTests {
     static let products = [
-        "PinnedSession", "PinnedSessionLogging", "PinnedSessionMetrics", "PinnedSessionService", "PinproxySecurity",
-        "PinproxySerialization", "PinproxyReachability",
+        "PinnedSession", "PinnedSessionFoundation", "PinnedSessionLogging", "PinnedSessionMetrics",
+        "PinnedSessionService", "PinproxySecurity", "PinproxySerialization", "PinproxyReachability",
     ]
 
     private struct Graph: Decodable {
@@ -47,6 +47,17 @@ struct LibraryDocumentationTests {
                 $0.pathComponents.joined(separator: ".")
             }
             #expect(undocumented.isEmpty, "\(undocumented)")
+        }
+    }
+
+    @Test func theOtherExamplesCompile() async throws {
+        try await withTestBed { bed in
+            let blocks = try Documentation.blocks("swift examples", of: "docs/library.md")
+            #expect(blocks.count == 2)
+            let file = try bed.file("examples.swift", blocks.joined(separator: "\n"))
+            let arguments = ["swiftc", "-swift-version", "6", "-typecheck", "-parse-as-library", file]
+            let run = try await LibraryBuild.tool(bed, arguments + LibraryBuild.importing())
+            #expect(run.succeeded, "\(run)")
         }
     }
 

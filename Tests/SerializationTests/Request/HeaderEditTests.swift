@@ -52,6 +52,14 @@ import Testing
     }
 
     @Test func qualitiesFallFromOneByATenth() throws {
+        #expect(LanguageRange.preferred(in: ["LANG": "C.UTF-8", "LANGUAGE": "de"]).isEmpty)
+        #expect(LanguageRange.preferred(in: [:]).isEmpty && LanguageRange.preferred(in: ["LANG": "*"]).isEmpty)
+        func preferred(_ environment: [String: String]) -> [String] {
+            LanguageRange.preferred(in: environment).map(\.description)
+        }
+        #expect(preferred(["LANG": "de_AT.UTF-8@euro"]) == ["de-AT"])
+        #expect(preferred(["LC_ALL": "", "LC_MESSAGES": "fr", "LANG": "de"]) == ["fr"])
+        #expect(preferred(["LANG": "de", "LANGUAGE": "de_AT:de:en:en:x y"]) == ["de-AT", "de", "en"])
         let languages = try ["a", "b", "c", "d", "e", "f", "g"].map(LanguageRange.init)
         #expect(LanguageRange.acceptLanguage([]) == nil)
         #expect(LanguageRange.acceptLanguage(languages)?.text == "a;q=1, b;q=0.9, c;q=0.8, d;q=0.7, e;q=0.6, f;q=0.5")

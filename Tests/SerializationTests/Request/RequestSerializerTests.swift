@@ -67,11 +67,64 @@ import Testing
 
     @Test func withoutParametersNothingHappens() throws {
         for serializer in Self.serializers {
-            for method in ["GET", "POST"] {
+            let isForm = serializer is HTTPRequestSerializer
+            for method in isForm ? ["GET"] : ["GET", "POST"] {
                 #expect(try serializer.serialize([], into: outline(method)) == .unchanged(.noParameters))
             }
             let empty: [ParameterValue.Pair] = [.init(key: "a", value: [:])]
             #expect(try serializer.serialize(empty, into: outline("GET")) == .unchanged(.noParameters))
+        }
+    }
+
+    /// The empty form of the original, which rules of the proxy don't make of a client's request.
+    @Test func aFormWithoutParametersIsEmpty() throws {
+        let form = HTTPRequestSerializer()
+        let type = "application/x-www-form-urlencoded"
+        for none: ParameterValue in [.null, [:]] {
+            #expect(try form.serialize(none, into: outline("POST")) == .body([], contentType: type))
+            #expect(try form.serialize(none, into: outline("GET")) == .unchanged(.noParameters))
+            #expect(try form.serialize(none, into: outline("TRACE")) == .unchanged(.noParameters))
+        }
+        #expect(try form.serialize([:], into: outline("POST", hasBody: true)) == .unchanged(.noParameters))
+        #expect(
+            try form.serialize([:], into: outline("POST", hasContentType: true)) == .body([], contentType: nil))
+        #expect(try RequestRules().serialize(into: outline("POST")) == .unchanged(.noParameters))
+    }
+
+    @Test func theTopIsAnArrayWhereTheFormatHasThem() throws {
+        let array: ParameterValue = [1, 2.5, "x", ["a": nil]]
+        let json = try JSONRequestSerializer().serialize(array, into: outline("POST"))
+        #expect(json == .body(Array(#"[1,2.5,"x",{"a":null}]"#.utf8), contentType: "application/json"))
+        let empty: ParameterValue = []
+        #expect(
+            try JSONRequestSerializer().serialize(empty, into: outline("POST"))
+                == .body(Array("[]".utf8), contentType: "application/json"))
+        guard case .body(let list, _) = try PropertyListRequestSerializer().serialize([1], into: outline("POST")) else {
+            Issue.record("no list")
+            return
+        }
+        #expect(String(decoding: list, as: UTF8.self).contains("<array>\n\t<integer>1</integer>"))
+        for (serializer, method, format) in [
+            (HTTPRequestSerializer(), "POST", "a form"), (HTTPRequestSerializer(), "GET", "a query"),
+            (JSONRequestSerializer(), "GET", "a query"), (MultipartRequestSerializer(), "POST", "a form"),
+        ] as [(any RequestSerializer, String, String)] {
+            let error = #expect(throws: RequestSerializationError.self) {
+                try serializer.serialize(array, into: outline(method))
+            }
+            #expect(error?.description == "The top is an array, which \(format) can't express")
+        }
+    }
+
+    /// JSON has no number that isn't finite.
+    @Test func floatsAreLiterals() throws {
+        let parameters: ParameterValue = ["a": 0.5, "b": 1e300, "c": -1.0]
+        guard case .body(let body, _) = try JSONRequestSerializer().serialize(parameters, into: outline("POST")) else {
+            Issue.record("no body")
+            return
+        }
+        #expect(String(decoding: body, as: UTF8.self) == #"{"a":0.5,"b":1e+300,"c":-1.0}"#)
+        #expect(throws: RequestSerializationError.self) {
+            try JSONRequestSerializer().serialize(["a": .init(floatLiteral: .nan)], into: outline("POST"))
         }
     }
 

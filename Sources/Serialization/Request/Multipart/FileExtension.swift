@@ -5,9 +5,10 @@ enum FileExtension {
         return types[ending.lowercased()] ?? "application/octet-stream"
     }
 
-    /// Common ones, as IANA registers them and Debian's media-types lists them.
+    /// Common ones, as IANA registers them and Debian's media-types lists them; `cer` as the original sends it.
     private static let types = [
         "7z": "application/x-7z-compressed", "avif": "image/avif", "bmp": "image/bmp", "bz2": "application/x-bzip2",
+        "cer": "application/x-x509-ca-cert", "crt": "application/x-x509-ca-cert",
         "css": "text/css", "csv": "text/csv", "deb": "application/vnd.debian.binary-package",
         "doc": "application/msword", "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
         "eml": "message/rfc822", "epub": "application/epub+zip", "flac": "audio/flac", "gif": "image/gif",

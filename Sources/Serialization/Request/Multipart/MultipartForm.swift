@@ -14,8 +14,10 @@ public struct MultipartForm: Sendable, Hashable {
     /// - Parameters:
     ///   - parameters: sent first, with the names that they would have in a query. Null is an empty part.
     ///   - parts: sent after them.
-    public init(parameters: [ParameterValue.Pair], parts: [MultipartPart], boundary: String) {
-        self.boundary = boundary
+    ///   - boundary: nil: a random one.
+    public init(parameters: [ParameterValue.Pair] = [], parts: [MultipartPart] = [], boundary: String? = nil) {
+        var random = SystemRandomNumberGenerator()
+        self.boundary = boundary ?? Self.boundary(using: &random)
         ParameterLeaves { $1 += $0.utf8 }.forEach(of: parameters) { name, text in
             self.parts.append(Part(name: name, content: .value(text ?? "")))
         }
@@ -35,12 +37,14 @@ public struct MultipartForm: Sendable, Hashable {
     public var contentType: String { "multipart/form-data; boundary=\(boundary)" }
 
     /// Opens the files. Blocks on the disk. Throws if one is missing, unreadable or not a regular file.
-    public func open() throws(RequestSerializationError) -> MultipartBody {
+    public func open() throws(RequestSerializationError) -> MultipartBody { try open(isWhole: true) }
+
+    /// - Parameter isWhole: false: other parts follow, each after an ``opening(of:fileName:_:isFirst:)``.
+    package func open(isWhole: Bool) throws(RequestSerializationError) -> MultipartBody {
         var segments: [MultipartBody.Segment] = []
         var pending: [UInt8] = []
         for (index, part) in parts.enumerated() {
-            pending += "\(index == 0 ? "" : "\r\n")--\(boundary)\r\nContent-Disposition: form-data; name=\"".utf8
-            Self.append(escaped: part.name, to: &pending)
+            append(openingOf: part.name, isFirst: index == 0, to: &pending)
             switch part.content {
             case .value(let text):
                 pending += "\"\r\n\r\n".utf8
@@ -55,9 +59,25 @@ public struct MultipartForm: Sendable, Hashable {
                 segments.append(.file(try OpenedFile(path: path)))
             }
         }
-        if !parts.isEmpty { pending += "\r\n--\(boundary)--\r\n".utf8 }
+        if isWhole, !parts.isEmpty { pending += closing }
         segments.append(.bytes(pending))
         return try MultipartBody(segments)
+    }
+
+    /// What follows the last part.
+    package var closing: [UInt8] { Array("\r\n--\(boundary)--\r\n".utf8) }
+
+    /// What precedes the content of a part that is sent from elsewhere.
+    package func opening(of name: String, fileName: String, _ type: MediaType?, isFirst: Bool) -> [UInt8] {
+        var opening: [UInt8] = []
+        append(openingOf: Array(name.utf8), isFirst: isFirst, to: &opening)
+        Self.append(fileName: fileName, type, to: &opening)
+        return opening
+    }
+
+    private func append(openingOf name: [UInt8], isFirst: Bool, to out: inout [UInt8]) {
+        out += "\(isFirst ? "" : "\r\n")--\(boundary)\r\nContent-Disposition: form-data; name=\"".utf8
+        Self.append(escaped: name, to: &out)
     }
 
     /// What follows the name of a part, as far as its content.

@@ -12,15 +12,14 @@ public struct MultipartRequestSerializer: RequestSerializer {
     public init(parts: [MultipartPart] = []) { self.parts = parts }
 
     public func serialize(
-        _ parameters: [ParameterValue.Pair], into request: RequestOutline
+        _ parameters: ParameterValue, into request: RequestOutline
     )
         throws(RequestSerializationError) -> SerializedRequest
     {
+        let parameters = try parameters.pairs(in: "a form")
         if putsIntoQuery(request) { return query(parameters, into: request) }
         guard !["GET", "HEAD", "TRACE"].contains(request.method) else { return .unchanged(.method) }
-        var random = SystemRandomNumberGenerator()
-        let form = MultipartForm(
-            parameters: parameters, parts: parts, boundary: boundary ?? MultipartForm.boundary(using: &random))
+        let form = MultipartForm(parameters: parameters, parts: parts, boundary: boundary)
         guard !form.isEmpty else { return .unchanged(.noParameters) }
         guard !request.hasBody else { return .unchanged(.hasBody) }
         return .form(form)

@@ -26,6 +26,28 @@ public struct LanguageRange: Sendable, Hashable, CustomStringConvertible {
         description = text
     }
 
+    /// The languages that an environment prefers: `LANGUAGE`, else the locale of `LC_ALL`, `LC_MESSAGES` or `LANG`.
+    /// Locales that name no language, such as `C`, give none; as does any other locale with `LANGUAGE`.
+    public static func preferred(in environment: [String: String]) -> [LanguageRange] {
+        let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
+        guard let locale, let language = LanguageRange(locale: locale) else { return [] }
+        var languages: [LanguageRange] = []
+        for name in (environment["LANGUAGE"] ?? "").split(separator: ":") {
+            guard languages.count < most else { break }
+            guard let known = LanguageRange(locale: String(name)), !languages.contains(known) else { continue }
+            languages.append(known)
+        }
+        return languages.isEmpty ? [language] : languages
+    }
+
+    /// Of a POSIX locale's name: `de_AT.UTF-8@euro` is `de-AT`.
+    private init?(locale: String) {
+        let name = locale.prefix { $0 != "." && $0 != "@" }
+        guard name != "C", name != "POSIX", name != "*" else { return nil }
+        guard let range = try? LanguageRange(name.map { $0 == "_" ? "-" : String($0) }.joined()) else { return nil }
+        self = range
+    }
+
     /// The Accept-Language value (RFC 9110 section 12.5.4) for the first six languages, with qualities from 1 down by
     /// 0.1 as AFHTTPRequestSerializer writes it: `de-AT;q=1, de;q=0.9, en;q=0.8`; nil for none.
     public static func acceptLanguage(_ languages: [LanguageRange]) -> HeaderValue? {

@@ -16,6 +16,12 @@ public struct RequestOutline: Sendable, Hashable {
         self.hasContentType = hasContentType
         self.hasBody = hasBody
     }
+
+    /// Why parameters don't become its body.
+    var objectionToBody: SerializedRequest.Reason? {
+        if method == "TRACE" { return .method }
+        return hasBody ? .hasBody : nil
+    }
 }
 
 /// The result of adding parameters to a request.

@@ -12,22 +12,31 @@ public protocol RequestSerializer: Sendable {
     /// The methods with parameters in the query (HTTPMethodsEncodingParametersInURI).
     var queryMethods: [MethodName] { get set }
 
+    /// - Parameter parameters: a dictionary; for formats that have it, any value.
     /// - Throws: if the format can't express the parameters. Then nothing may be sent.
     func serialize(
-        _ parameters: [ParameterValue.Pair], into request: RequestOutline
+        _ parameters: ParameterValue, into request: RequestOutline
     )
         throws(RequestSerializationError) -> SerializedRequest
 }
 
 extension RequestSerializer {
+    /// Puts the pairs of a dictionary into a request.
+    public func serialize(
+        _ parameters: [ParameterValue.Pair], into request: RequestOutline
+    )
+        throws(RequestSerializationError) -> SerializedRequest
+    {
+        try serialize(.dictionary(parameters), into: request)
+    }
+
     func serialize(
-        _ parameters: [ParameterValue.Pair], into request: RequestOutline, contentType: String,
-        _ body: ([ParameterValue.Pair]) throws(RequestSerializationError) -> [UInt8]
+        _ parameters: ParameterValue, into request: RequestOutline, contentType: String,
+        _ body: (ParameterValue) throws(RequestSerializationError) -> [UInt8]
     ) throws(RequestSerializationError) -> SerializedRequest {
-        guard !parameters.isEmpty else { return .unchanged(.noParameters) }
-        if putsIntoQuery(request) { return query(parameters, into: request) }
-        guard request.method != "TRACE" else { return .unchanged(.method) }
-        guard !request.hasBody else { return .unchanged(.hasBody) }
+        guard !parameters.isNone else { return .unchanged(.noParameters) }
+        if putsIntoQuery(request) { return query(try parameters.pairs(in: "a query"), into: request) }
+        if let reason = request.objectionToBody { return .unchanged(reason) }
         return .body(try body(parameters), contentType: request.hasContentType ? nil : contentType)
     }
 
@@ -46,7 +55,8 @@ extension [MethodName] {
     public static let withParametersInQuery = ["GET", "HEAD", "DELETE"].compactMap { try? MethodName($0) }
 }
 
-/// Sends parameters as a form, or in the query (AFHTTPRequestSerializer): `application/x-www-form-urlencoded`.
+/// Sends parameters as a form, or in the query (AFHTTPRequestSerializer): `application/x-www-form-urlencoded`. Without
+/// parameters the form is an empty body.
 public struct HTTPRequestSerializer: RequestSerializer {
     public var queryMethods = [MethodName].withParametersInQuery
 
@@ -54,18 +64,23 @@ public struct HTTPRequestSerializer: RequestSerializer {
     public init() {}
 
     public func serialize(
-        _ parameters: [ParameterValue.Pair], into request: RequestOutline
+        _ parameters: ParameterValue, into request: RequestOutline
     )
         throws(RequestSerializationError) -> SerializedRequest
     {
-        try serialize(parameters, into: request, contentType: "application/x-www-form-urlencoded") { parameters in
-            QueryEncoder.encode(parameters)
+        let type = "application/x-www-form-urlencoded"
+        if parameters.isNone, !putsIntoQuery(request), request.objectionToBody == nil {
+            return .body([], contentType: request.hasContentType ? nil : type)
+        }
+        return try serialize(parameters, into: request, contentType: type) {
+            parameters throws(RequestSerializationError) in
+            QueryEncoder.encode(try parameters.pairs(in: "a form"))
         }
     }
 }
 
-/// Sends parameters as a JSON object (AFJSONRequestSerializer): `application/json`. Keys keep their order and
-/// numbers their digits. Sets and repeated keys are errors.
+/// Sends parameters as JSON (AFJSONRequestSerializer): `application/json`. The top is an object, an array, or any other
+/// value. Keys keep their order and numbers their digits. Sets and repeated keys are errors.
 public struct JSONRequestSerializer: RequestSerializer {
     public var queryMethods = [MethodName].withParametersInQuery
 
@@ -73,13 +88,13 @@ public struct JSONRequestSerializer: RequestSerializer {
     public init() {}
 
     public func serialize(
-        _ parameters: [ParameterValue.Pair], into request: RequestOutline
+        _ parameters: ParameterValue, into request: RequestOutline
     )
         throws(RequestSerializationError) -> SerializedRequest
     {
         try serialize(parameters, into: request, contentType: "application/json") {
             parameters throws(RequestSerializationError) in
-            try JSONWriter.write(.dictionary(parameters))
+            try JSONWriter.write(parameters)
         }
     }
 }
@@ -93,13 +108,13 @@ public struct PropertyListRequestSerializer: RequestSerializer {
     public init() {}
 
     public func serialize(
-        _ parameters: [ParameterValue.Pair], into request: RequestOutline
+        _ parameters: ParameterValue, into request: RequestOutline
     )
         throws(RequestSerializationError) -> SerializedRequest
     {
         try serialize(parameters, into: request, contentType: "application/x-plist") {
             parameters throws(RequestSerializationError) in
-            try PropertyListWriter.write(.dictionary(parameters))
+            try PropertyListWriter.write(parameters)
         }
     }
 }

@@ -29,6 +29,8 @@ public struct ContentDecoder: ~Copyable {
     private var stages: [DecodingStage]
     private let limits: Limits
     private var output: [UInt8] = []
+    /// Bytes of the output that were taken.
+    private var taken = 0
 
     /// - Parameters:
     ///   - contentEncoding: the value of the field; nil: no field.
@@ -52,8 +54,15 @@ public struct ContentDecoder: ~Copyable {
             guard !bytes.isEmpty else { return }
             bytes = try stages[stage].decode(bytes)
         }
-        guard output.count + bytes.count <= limits.length else { throw .tooLong(limit: limits.length) }
+        guard taken + output.count + bytes.count <= limits.length else { throw .tooLong(limit: limits.length) }
         output += bytes
+    }
+
+    /// Takes the decoded bytes so far; ``finish()`` returns those after them.
+    package mutating func take() -> [UInt8] {
+        defer { output = [] }
+        taken += output.count
+        return output
     }
 
     /// Ends the body and returns what is left; a body of no bytes is empty in every coding.

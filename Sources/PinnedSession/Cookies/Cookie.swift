@@ -1,0 +1,77 @@
+public import FoundationEssentials
+public import PinproxySerialization
+
+/// A cookie as a server set it (RFC 6265bis). Its description hides the value.
+public struct Cookie: Sendable, Hashable {
+    /// The value of its SameSite attribute.
+    public enum SameSite: String, Sendable, Hashable, Codable {
+        /// Only for requests from the same site. Requests of a program count as such.
+        case strict
+        /// The same, and for navigation from other sites.
+        case lax
+        /// For all requests.
+        case none
+    }
+
+    /// May be empty.
+    public let name: String
+    /// What is sent.
+    public let value: Secret
+    /// Canonical: lower-case, without a leading dot.
+    public let domain: String
+    /// For ``domain`` alone, and not for the hosts below it.
+    public let isHostOnly: Bool
+    /// Begins with a slash.
+    public let path: String
+    /// Nil: a session cookie, which ends with its store.
+    public let expires: Date?
+    /// Sent over https only.
+    public let isSecure: Bool
+    /// Not meant for scripts.
+    public let isHTTPOnly: Bool
+    /// Nil: not given.
+    public let sameSite: SameSite?
+
+    /// A cookie of a program; the server's rules for names and lengths apply when it is stored.
+    /// - Parameters:
+    ///   - domain: a host.
+    ///   - isHostOnly: false: for all hosts below it, too.
+    public init(
+        name: String, value: Secret, domain: String, isHostOnly: Bool = true, path: String = "/",
+        expires: Date? = nil, isSecure: Bool = true, isHTTPOnly: Bool = true, sameSite: SameSite? = nil
+    ) {
+        self.name = name
+        self.value = value
+        self.domain = domain
+        self.isHostOnly = isHostOnly
+        self.path = path
+        self.expires = expires
+        self.isSecure = isSecure
+        self.isHTTPOnly = isHTTPOnly
+        self.sameSite = sameSite
+    }
+
+    /// RFC 6265bis section 5.1.4.
+    func matches(path requested: Substring) -> Bool {
+        guard requested.utf8.starts(with: path.utf8) else { return false }
+        if path.utf8.count == requested.utf8.count || path.hasSuffix("/") { return true }
+        return requested.utf8.dropFirst(path.utf8.count).first == UInt8(ascii: "/")
+    }
+
+    /// Section 5.1.3. - Parameter isAddress: an IP address has no hosts below it.
+    func matches(host: String, isAddress: Bool) -> Bool {
+        host == domain || !isHostOnly && !isAddress && Self.isBelow(host, domain)
+    }
+
+    static func isBelow(_ host: String, _ domain: String) -> Bool {
+        host.utf8.count > domain.utf8.count && host.hasSuffix(domain)
+            && host.utf8.dropLast(domain.utf8.count).last == UInt8(ascii: ".")
+    }
+
+    func isExpired(at now: Date) -> Bool { expires.map { $0 <= now } ?? false }
+}
+
+extension Cookie: CustomStringConvertible {
+    /// Name, domain and path.
+    public var description: String { "\(name)=\(value); Domain=\(domain); Path=\(path)" }
+}
