@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # The sidebar: what a reader wants to do, and the pages for that. Sphinx refuses a page that isn't here.
 NAVIGATION = {
-    "Start": ["Overview <self>"],
+    "Start": ["Overview <self>", "docs/README"],
     "Pin hosts": ["docs/pinning", "docs/rules", "docs/verify-tunnel", "docs/cache", "docs/bundles"],
     "Make programs use it": [
         "docs/clients",
