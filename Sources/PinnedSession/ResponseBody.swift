@@ -98,7 +98,7 @@ final class BodyChannel: Sendable {
         var wake: (@Sendable () -> Void)?
     }
     private static let mostRead = 64
-    /// Bytes up to which pieces become one.
+    /// Adjacent pieces are joined up to this many bytes.
     private static let joined = 16 << 10
     private let state = Mutex(State())
 
