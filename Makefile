@@ -197,7 +197,7 @@ endif
 
 # Targets that depend on the program or start it are left out.
 ROOMS := Addresses EventLoop TLS HTTPWire Caching HTTP2 Security Serialization DiskStore Reachability LocalPeers \
-	Transport Isolation Session Bundles Configuration Records Clients Daemon
+	Transport Isolation Session PinnedSession Bundles Configuration Records Clients Daemon
 ifneq ($(filter-out $(HERE),$(RELEASE)),)
 unit:
 	@.ci/install-packages python3 debootstrap

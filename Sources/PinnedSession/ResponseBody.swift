@@ -18,6 +18,9 @@ public struct ResponseBody: AsyncSequence, Sendable {
 
     let reading: BodyReading
 
+    /// The body's task, to suspend it or to see its progress.
+    public var task: SessionTask { reading.task }
+
     /// One iterator reads the body; others fail with ``SessionError/invalidRequest(_:)``.
     public func makeAsyncIterator() -> Iterator { Iterator(reading.channel.isTaken() ? nil : reading) }
 
@@ -95,6 +98,8 @@ final class BodyChannel: Sendable {
         var wake: (@Sendable () -> Void)?
     }
     private static let mostRead = 64
+    /// Adjacent pieces are joined up to this many bytes.
+    private static let joined = 16 << 10
     private let state = Mutex(State())
 
     // MARK: The session's side
@@ -121,15 +126,22 @@ final class BodyChannel: Sendable {
                 return (false, nil)
             }
             if let reader = state.reader.take() { return (true, reader) }
-            state.pieces.append([UInt8](copying: piece))
             state.waiting += piece.byteCount
+            // A byte at a time must not become as many arrays.
+            if state.pieces.count > state.first, let last = state.pieces.indices.last,
+                state.pieces[last].count + piece.byteCount <= BodyChannel.joined
+            {
+                state.pieces[last].append(copying: piece)
+            } else {
+                state.pieces.append([UInt8](copying: piece))
+            }
             return (true, nil)
         }
         reader?.resume(returning: .success([UInt8](copying: piece)))
         return isTaken
     }
 
-    /// Only the first end counts. What waits can still be read, unless the task failed.
+    /// Only the first end counts. What waits can still be read, unless the task was cancelled.
     func end(_ failure: SessionError?) {
         if let failure { settle(.failure(failure)) }
         let (reader, end) = state.withLock { state -> (CheckedContinuation<Piece, Never>?, Piece) in

@@ -53,6 +53,42 @@ import PinproxyTransport
         #expect(downstream.endings == 1)
     }
 
+    /// The head is kept meanwhile, and nothing is read.
+    @Test func aGuideMayDecideLater() throws {
+        var rules = SessionRules()
+        rules.redirects = .follow
+        rules.followTo = .anywhere
+        let redirect = "HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 5"
+        func undecided() throws -> MemoryDownstream {
+            let downstream = try asked("GET / HTTP/1.1", by: ExchangeRules(session: rules))
+            downstream.isDeciding = true
+            try upstream.answer(redirect, .whole("moved"))
+            #expect(downstream.heads.isEmpty && !upstream.isRead && downstream.shown == [302])
+            return downstream
+        }
+        let downstream = try undecided()
+        let looks = upstream.looks
+        upstream.goesOn()
+        downstream.exchange.suspend("a test")
+        downstream.exchange.resume("a test")
+        upstream.goesOn()
+        #expect(upstream.looks == looks && !upstream.isRead && downstream.heads.isEmpty)
+        // It may need yet another decision.
+        downstream.exchange.decided()
+        #expect(downstream.heads.isEmpty)
+        downstream.isDeciding = false
+        downstream.exchange.decided()
+        #expect(downstream.response == "302 moved" && downstream.endings == 1 && downstream.shown == [302])
+        downstream.exchange.decided()
+        #expect(downstream.response == "302 moved" && downstream.endings == 1)
+
+        let cancelled = try undecided()
+        cancelled.exchange.cancel("a test")
+        cancelled.isDeciding = false
+        cancelled.exchange.decided()
+        #expect(cancelled.heads.isEmpty && cancelled.endings == 1)
+    }
+
     /// Each side is read as fast as the other takes the bytes.
     @Test func aSlowSideHoldsTheOtherBack() throws {
         upstream.sink.room = 2

@@ -16,6 +16,9 @@ final class MemoryDownstream: Downstream, ExchangeGuide {
     private(set) var endings = 0
     private(set) var isRead = false
     var ruling = RedirectRuling.pass
+    var isDeciding = false
+    /// The statuses of heads that it was shown.
+    private(set) var shown: [Int] = []
 
     private let takesInterim: Bool
 
@@ -53,6 +56,7 @@ final class MemoryDownstream: Downstream, ExchangeGuide {
 
     var guide: any ExchangeGuide { self }
     func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling { ruling }
+    func received(_ response: borrowing ResponseView, from url: RequestURL) { shown.append(response.head.status) }
 
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {
         TaskRecord.Refusal(status: 502, cause: failure.cause, errorType: "")
