@@ -22,7 +22,8 @@ struct LibraryServicesTests {
         let service = SessionService(session, gracePeriod: gracePeriod)
         let group = ServiceGroup(services: [service], logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let running = Task { try await group.run() }
-        let answer = encoded("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nheld")
+        // The end of the connection is the end of its body.
+        let answer = encoded("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nheld")
         let url = bed.url + "/held-answer/it/close/" + answer
         let held = Task { await failure { _ = try await session.data(for: HTTPRequest(url)) } }
         _ = try await bed.origin.events.first("held") { $0["name"] == "it" }
@@ -38,9 +39,10 @@ struct LibraryServicesTests {
                 await group.triggerGracefulShutdown()
                 // The shutdown has reached the session when it refuses new tasks.
                 try await eventually("new tasks to be refused") {
-                    if case .invalidated? = await failure({ _ = try await session.data(for: HTTPRequest(bed.url)) }) {
-                        return true
+                    let refused = await failure {
+                        _ = try await session.data(for: HTTPRequest(bed.url + "/echo"))
                     }
+                    if case .invalidated? = refused { return true }
                     return false
                 }
                 _ = try await bed.session().data(for: HTTPRequest(bed.url + "/release/it"))
@@ -53,7 +55,8 @@ struct LibraryServicesTests {
         try await withLibraryBed { bed in
             try await withHeldRequest(bed, gracePeriod: .milliseconds(1)) { _, group, held in
                 await group.triggerGracefulShutdown()
-                guard case .invalidated? = await held.value else { return note("not ended") }
+                let outcome = await held.value
+                guard case .invalidated? = outcome else { return note("not ended: \(String(describing: outcome))") }
             }
         }
     }
