@@ -119,7 +119,7 @@ import Testing
         (
             "hosts: [{match: '**.co.uk:443', action: tunnel}]\n",
             ":1:17: warning: match: “**.co.uk:443” matches “co.uk” and every name under it, a public suffix where "
-                + "anybody can have a name; write the domain that is meant, as in **.example.co.uk"
+                + "anybody can have a name; write the intended domain, as in **.example.co.uk"
         ),
         (
             "hosts: [{match: a.test, pinnig: none}]\n",

@@ -114,7 +114,7 @@ struct ExecTokenTests {
             let none = try await exec(nil, fetch)
             #expect(!none.succeeded)
             #expect(
-                none.told.first?.contains("asks for a name and a password (proxy.users): put them into HTTPS_PROXY")
+                none.told.first?.contains("requires a user name and a password (proxy.users): add them to HTTPS_PROXY")
                     == true, "\(none)")
             #expect(none.told.last?.contains("pinproxy exec had none") == true, "\(none)")
 

@@ -16,10 +16,10 @@ extension ClientConnection {
         }
         guard let users = worker.users, !identity.isLetIn(by: users) else { return nil }
         if identity.run != nil {
-            return "after a reload proxy.users asks for a name and a password, and this run has none that hold"
+            return "after a reload proxy.users requires a user name and a password, and this run has no valid ones"
         }
         return identity.user == nil
-            ? "after a reload proxy.users asks for a name and a password, and this connection gave none"
+            ? "after a reload proxy.users requires a user name and a password, and this connection sent none"
             : "after a reload the user who opened this connection is no longer in proxy.users, or has another password"
     }
 

@@ -214,7 +214,7 @@ package enum ProxyError {
         case .cannotTunnelURL(let host):
             .client(
                 403, "\(host) may only be tunnelled",
-                "the policy tunnels \(host): ask for it with CONNECT, not with a https:// URL",
+                "the policy tunnels \(host): use CONNECT, not an https:// URL",
                 error: "http_request_denied")
         case .loop(let host):
             .client(
@@ -245,7 +245,7 @@ package enum ProxyError {
         case .runWithoutUser:
             Self.credentials(
                 "Proxy authentication required",
-                "this proxy wants a user name and a password (proxy.users), and pinproxy exec had none: put them into "
+                "this proxy wants a user name and a password (proxy.users), and pinproxy exec had none: add them to "
                     + "HTTPS_PROXY before it, as in HTTPS_PROXY=http://NAME:PASSWORD@HOST:PORT pinproxy exec -- "
                     + "COMMAND")
         case .credentialsNotCompared(let what):
@@ -295,7 +295,7 @@ package enum ProxyError {
             Self.policy(
                 "Plain HTTP to pinned host \(host) refused",
                 "http:// can't be pinned", host: host,
-                advice: "\(entry) pins this host; ask for it with https://.")
+                advice: "\(entry) pins this host; use https://.")
         case .upstream(let failure, let authority, let source): failure.report(for: authority, by: source)
         case .upstreamClosed(let cause, let host):
             .origin(
@@ -354,12 +354,12 @@ package enum ProxyError {
             .client(
                 400, "Ambiguous path for \(host)",
                 "servers read this path in different ways, which lead to different rules of "
-                    + "\(entry ?? "the defaults"): ask for it without //, ., .., ;, a backslash, %2f or %5c")
+                    + "\(entry ?? "the defaults"): send it without //, ., .., ;, a backslash, %2f or %5c")
         case .pathAboveBase(let host):
             .client(
                 400, "Path above the base URL at \(host)",
-                "the path leads above session.base_url, as some servers read it: "
-                    + "ask for it without more .. than segments before them")
+                "some servers would read this path as above session.base_url: "
+                    + "use no more .. than there are segments before them")
         case .secretInTheClear(let host, let entry):
             Self.policy(
                 "Secret for \(host) not sent in the clear", "the rules would send a password or token over http://",

@@ -88,7 +88,7 @@ struct RuleBlockReader {
         let layer = layer(fields, source)
         if path == nil, methods == nil {
             section.error(
-                element, "rules: a rule has a path or methods; what holds for every request stands beside \"rules\"")
+                element, "rules: a rule has a path or methods; settings for every request go next to \"rules\"")
             return nil
         }
         // What is written and wrong is neither every path nor every method.

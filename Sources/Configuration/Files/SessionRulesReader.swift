@@ -65,7 +65,7 @@ extension RuleBlockReader {
             case .entry(let isPinned):
                 guard isPinned, url?.isSecure == false else { return url }
                 table.section.error(
-                    value, "base_url: the entry has pins, and http:// would go round them; write an https:// URL")
+                    value, "base_url: the entry has pins, and http:// would bypass them; write an https:// URL")
                 return nil
             }
         }

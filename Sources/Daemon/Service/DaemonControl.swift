@@ -136,7 +136,7 @@ extension ProxyDaemon {
 
 extension SystemError {
     func text(ofSocketAt path: String) -> String {
-        code == EEXIST ? "\(path) is there and is no socket: remove it" : "\(path): \(self)"
+        code == EEXIST ? "\(path) exists and is not a socket; remove it" : "\(path): \(self)"
     }
 }
 

@@ -132,7 +132,7 @@ extension ServiceExchange: BodySink {
         guard body.count + piece.byteCount <= bodyLimit else {
             // Not from within the exchange's own call.
             session.loop.afterThisTurn { [weak self, bodyLimit] in
-                self?.fail("its answer is longer than \(Quantity.text(bytes: bodyLimit))")
+                self?.fail("its response is longer than \(Quantity.text(bytes: bodyLimit))")
             }
             return 0
         }

@@ -91,7 +91,7 @@ final class Resumption {
             return .notNow("the origin answered \(status)", wait: seconds * 1_000_000_000)
         }
         guard status == 206 else {
-            return .another("the origin answered \(status) when it was asked for the rest, from byte \(passed) on")
+            return .another("the origin answered \(status) to the request for bytes \(passed) and later")
         }
         guard let range = response.value(of: .contentRange).flatMap({ ContentRange.parse($0.span) }) else {
             return .another("the origin's part has no valid Content-Range")

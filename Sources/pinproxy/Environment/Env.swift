@@ -40,8 +40,8 @@ struct Env: ParsableCommand {
             let environment = try options.clientEnvironment(snapshot)
             if snapshot.proxy.users != nil {
                 Standard.error(
-                    "pinproxy: the proxy asks for a name and a password (proxy.users): put them into the URLs, as in "
-                        + "\(environment.proxy.withCredentials)")
+                    "pinproxy: the proxy requires a user name and a password (proxy.users): add them to the URLs, "
+                        + "as in \(environment.proxy.withCredentials)")
             }
             environment.warnIfBypassed()
             Standard.output(environment.exports(in: shell))

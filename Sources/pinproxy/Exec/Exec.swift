@@ -23,7 +23,7 @@ struct Exec: ParsableCommand {
             Signals, the terminal's keys (Ctrl-C, Ctrl-Z) and the exit code are passed on. If the command \
             isn't found the exit code is 127, if it can't be run 126, as with a shell.
 
-            If the proxy asks for a name and a password (proxy.users), they are taken from HTTPS_PROXY as it was \
+            If the proxy requires a user name and a password (proxy.users), they are taken from HTTPS_PROXY as it was \
             before, and the command doesn't see them. The proxy's own user and root need none.
 
             With --isolated the command has a network of its own, in which only the proxy can be reached. With \

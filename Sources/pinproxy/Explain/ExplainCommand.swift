@@ -203,7 +203,7 @@ extension PresentedChain {
         switch try KeyFile.read(path) {
         case .certificates(let certificates):
             self.init(leaf: certificates[0], rest: Array(certificates.dropFirst()))
-        case .publicKey, .privateKey, .request: throw CommandFailure("\(path): there is no certificate in it")
+        case .publicKey, .privateKey, .request: throw CommandFailure("\(path): it contains no certificate")
         }
     }
 }
@@ -242,7 +242,7 @@ struct TestHostAccount: Encodable {
         that programs \
         can be tried (pinproxy doctor)
 
-        \(letThrough ? "Let through" : "Refused: a client is told 502 Certificate pinning failure for \(host)")
+        \(letThrough ? "Let through" : "Refused: a client gets 502 Certificate pinning failure for \(host)")
         """
     }
 

@@ -53,7 +53,7 @@ struct LintRules {
                 finding(
                     .unusedRule, .note, "the rules were applied to no request since \(CalendarDate(record.since))",
                     fix:
-                        "compare them with a request that is meant (pinproxy explain HOST --path PATH --method "
+                        "compare them with an intended request (pinproxy explain HOST --path PATH --method "
                         + "METHOD), or remove them"))
         }
         let refusals = record.refusals.lately(at: now)

@@ -114,7 +114,7 @@ struct PinFindings {
         let source = file.map { "\($0.printable), read" } ?? "\(host?.description ?? ""), seen"
         var lines = ["\(source) \(CalendarDate(now))\(over)"]
         if !chain.isEmpty {
-            lines += ["", isVerified ? "The verified chain:" : "As it stands in the file, NOT VERIFIED:"]
+            lines += ["", isVerified ? "The verified chain:" : "As in the file, NOT VERIFIED:"]
             lines += chain.flatMap { $0.lines }.map { "  " + $0 }
         }
         lines += ["", isVerified ? Self.advice : Self.fileAdvice]

@@ -217,7 +217,7 @@ extension StatusReport {
         let url = telemetry.url.printable
         return telemetry.signals.flatMap { signal in
             let name = signal.signal
-            let lost = signal.dropped > 0 ? ", \(signal.dropped) given up" : ""
+            let lost = signal.dropped > 0 ? ", \(signal.dropped) dropped" : ""
             let taken =
                 signal.answered.map { "\(name) taken \(TimeDistance(from: $0, to: now).span) ago" }
                 ?? "no \(name) taken yet"

@@ -33,7 +33,7 @@ extension CA {
 
         func validate() throws {
             if activate && finish {
-                throw ValidationError("--activate and --finish are steps of their own: use one of them")
+                throw ValidationError("--activate and --finish are separate steps: use one of them")
             }
         }
 
