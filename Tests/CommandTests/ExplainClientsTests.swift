@@ -31,7 +31,8 @@ import Testing
         let outcome = try explain("api.test")
         #expect(outcome.code == 0)
         #expect(
-            outcome.output.contains("clients   users: [root], units: [ci.service]; others are refused (--client says"),
+            outcome.output.contains(
+                "clients   users: [root], units: [ci.service]; others are refused (check one with --client"),
             "\(outcome)")
         #expect(try !explain("other.test").output.contains("clients   "))
     }

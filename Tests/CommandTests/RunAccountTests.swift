@@ -62,7 +62,7 @@ import Testing
             said.count == 1
                 && said[0].hasPrefix(
                     """
-                    pinproxy: it\\u{1b} sent nothing through the proxy as this run: it made no request, or went round
+                    pinproxy: it\\u{1b} sent nothing through the proxy as this run: it made no request, or bypassed
                     """),
             "\(said)")
         #expect(lines(RunAccount()) == [])

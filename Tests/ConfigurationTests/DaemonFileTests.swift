@@ -297,11 +297,11 @@ import Testing
         ),
         (
             "authority: {signer: 127.0.0.1:80}\n",
-            "1:21: error: signer: \"127.0.0.1:80\" is no Unix socket; write e.g. unix:/run/pinproxy-signer.sock"
+            "1:21: error: signer: \"127.0.0.1:80\" is not a Unix socket; write e.g. unix:/run/pinproxy-signer.sock"
         ),
         (
             "authority: {signer: 'unix:'}\n",
-            "1:21: error: signer: \"unix:\" is no Unix socket; write e.g. unix:/run/pinproxy-signer.sock"
+            "1:21: error: signer: \"unix:\" is not a Unix socket; write e.g. unix:/run/pinproxy-signer.sock"
         ),
         (
             "authority: {leaf_lifetime: 398d}\n",

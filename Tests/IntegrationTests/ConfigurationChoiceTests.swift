@@ -135,7 +135,7 @@ struct ConfigurationChoiceTests {
             _ = try await EventLog(lines: process.output).first("proxy.ready")
             let live = try await command(bed, in: "/", "explain", "a.test", "--live")
             #expect(
-                live.ending == .exited(1) && live.errors.contains("keeps no copy of what it has in force")
+                live.ending == .exited(1) && live.errors.contains("keeps no copy of its active configuration")
                     && live.output.isEmpty, "\(live)")
             let other = try await command(
                 bed, in: foreign(bed), "explain", "a.test", "--live", "--config", "config/pinproxy.yaml")

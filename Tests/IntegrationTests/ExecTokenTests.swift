@@ -120,7 +120,7 @@ struct ExecTokenTests {
 
             let wrong = try await exec("http://ada:wrong@127.0.0.1:\(port)", fetch)
             #expect(
-                !wrong.succeeded && wrong.told.first?.contains("doesn't take the name and the password") == true,
+                !wrong.succeeded && wrong.told.first?.contains("rejects the user name and the password") == true,
                 "\(wrong)")
 
             let right = try await exec("http://ada:secret@127.0.0.1:\(port)", "env; \(fetch)")

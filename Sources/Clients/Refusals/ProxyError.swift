@@ -235,7 +235,7 @@ package enum ProxyError {
                 "this proxy was started by pinproxy exec --start: it serves programs of the user who started it, and "
                     + "programs of a run that show its token")
         case .credentialsMissing:
-            Self.credentials("Proxy authentication required", "this proxy wants a user name and a password")
+            Self.credentials("Proxy authentication required", "this proxy requires a user name and a password")
         case .credentialsWrong:
             Self.credentials("Proxy authentication failed", "the user name or the password is wrong")
         case .runUnknown:
@@ -245,7 +245,7 @@ package enum ProxyError {
         case .runWithoutUser:
             Self.credentials(
                 "Proxy authentication required",
-                "this proxy wants a user name and a password (proxy.users), and pinproxy exec had none: add them to "
+                "this proxy requires a user name and a password (proxy.users), and pinproxy exec had none: add them to "
                     + "HTTPS_PROXY before it, as in HTTPS_PROXY=http://NAME:PASSWORD@HOST:PORT pinproxy exec -- "
                     + "COMMAND")
         case .credentialsNotCompared(let what):

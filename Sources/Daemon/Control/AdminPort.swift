@@ -135,7 +135,7 @@ final class AdminPort {
 
     private func failed(_ error: SystemError) {
         logger.warning(
-            "admin.failed", metadata: ["cause": "\(error)", "effect": "who asks the admin port has to wait"])
+            "admin.failed", metadata: ["cause": "\(error)", "effect": "clients of the admin port have to wait"])
     }
 
     func stop() {

@@ -138,7 +138,7 @@ package final class RunSocket {
                 "runs.limit",
                 metadata: [
                     "limit": .stringConvertible(limit), "cause": "\(who)",
-                    "effect": "runs of pinproxy exec beyond aren't told what is refused",
+                    "effect": "further runs of pinproxy exec don't report refusals",
                 ])
         }
     }

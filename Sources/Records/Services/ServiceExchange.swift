@@ -119,7 +119,7 @@ extension ServiceExchange: HoldsRequest, ExchangeGuide {
             finish(.success(Response(head: head, body: body)))
         case .refused(let failure, let destination):
             finish(.failure(ServiceFailure(cause: refusal(failure, destination).cause)))
-        case .cut: finish(.failure(ServiceFailure(cause: "its answer broke off")))
+        case .cut: finish(.failure(ServiceFailure(cause: "its response was interrupted")))
         case .switched(let upstream): _ = upstream.end(.abandoned)
         }
     }

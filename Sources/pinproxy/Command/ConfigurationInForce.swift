@@ -19,8 +19,8 @@ extension ConfigurationOptions {
             guard report.kept, let copy = try kept.files(of: report.configuration, ofAnyOwner: true) else {
                 throw CommandFailure(
                     "process \(proxy.process) keeps no copy of its active configuration, so it can't be checked: "
-                        + "it runs with --no-fallback or for pinproxy exec --start, or its log says why (state.unwritable); "
-                        + "without --live the files are checked"
+                        + "it runs with --no-fallback or for pinproxy exec --start, or its log says why "
+                        + "(state.unwritable); without --live the files are checked"
                 )
             }
             return try Snapshot.load(

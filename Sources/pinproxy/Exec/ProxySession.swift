@@ -95,7 +95,8 @@ final class ProxySession {
         }
         if let failure {
             Standard.error(
-                "pinproxy: what the proxy refuses can't be told here: \(Self.words(for: failure, files.runSocket.path))"
+                "pinproxy: the proxy's refusals can't be reported here: "
+                    + "\(Self.words(for: failure, files.runSocket.path))"
             )
         }
         if let client {

@@ -63,8 +63,8 @@ struct LintEntries {
         }
         return LintFinding(
             .weakClients, .note, of: entry,
-            "clients asks for programs alone: whoever may run \(clients.executables?.first ?? "one") may use the "
-                + "entry, by a debugger or LD_PRELOAD also with other code",
+            "clients lists only executables: anyone who may run \(clients.executables?.first ?? "one") may use the "
+                + "entry, also with other code by a debugger or LD_PRELOAD",
             fix: "add users or units to executables, unless this is intended")
     }
 

@@ -140,7 +140,7 @@ struct LintHistory {
                     "\(name) last matched \(CalendarDate(last)), after "
                         + "\(Count(counted.matches, "match", plural: "matches")); since then only others "
                         + "have",
-                    fix: "remove it if the server has changed its key for good: until then, whoever holds the old key "
+                    fix: "remove it if the server has changed its key for good: until then, anyone with the old key "
                         + "is accepted")
             }
             return LintFinding(

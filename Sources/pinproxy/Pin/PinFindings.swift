@@ -130,7 +130,7 @@ struct PinFindings {
     private static let advice =
         "Compare the pins with a second source (another network, the people who run the host) before you trust them."
     private static let fileAdvice =
-        "A pin says which key is accepted, whoever holds it: make sure that the file is the right one."
+        "A pin accepts a key, no matter who holds it: make sure that the file is the right one."
     private static let noBackup =
         "There is no backup pin: keep a spare key (openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256) "
         + "and add its pin (pinproxy pin --from FILE)."
