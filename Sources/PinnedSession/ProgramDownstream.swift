@@ -256,7 +256,7 @@ extension ProgramDownstream: Downstream, ExchangeGuide {
             end(.failure(failure ?? .connectionLost("\(host): \(cause)")))
         case .switched(let upstream):
             _ = upstream.end(.abandoned)
-            end(.failure(.badResponse("101 Switching Protocols that no one asked for")))
+            end(.failure(.badResponse("unrequested 101 Switching Protocols")))
         }
     }
 

@@ -305,7 +305,7 @@ import Testing
         ("rules: [{path: /a, session: {http: [http/1.1]}}]", ""),
         (
             "rules: [{path: /a, session: {ping: 30s}}]",
-            "1:60: error: ping belongs to all requests, since they share connections; write it beside \"rules\""
+            "1:60: error: ping applies to all requests, since they share connections; write it next to \"rules\""
         ),
         ("session: {allow_wwan: maybe}", "1:47: error: allow_wwan: \"maybe\" is neither true nor false"),
         (
@@ -581,7 +581,7 @@ import Testing
 
         ("rules: {path: /a}", "1:32: error: \"rules\" takes a list of rules (\"- path: …\"), not a mapping"),
         ("rules: [/a]", "1:33: error: \"rules\" must be a mapping (key: value), not \"/a\""),
-        ("rules: [null]", "1:33: error: rules: there is nothing here; write path: and what holds for it"),
+        ("rules: [null]", "1:33: error: rules: the rule is empty; write path: and its settings"),
         (
             "rules: [{session: {}}]",
             "1:33: error: rules: a rule has a path or methods; settings for every request go next to \"rules\""

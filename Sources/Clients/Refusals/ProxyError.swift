@@ -241,7 +241,7 @@ package enum ProxyError {
         case .runUnknown:
             Self.credentials(
                 "Run of pinproxy exec is over",
-                "this proxy wants credentials, and the run of pinproxy exec that these were made for is over")
+                "this proxy requires credentials, and the run of pinproxy exec that these were made for is over")
         case .runWithoutUser:
             Self.credentials(
                 "Proxy authentication required",
@@ -252,7 +252,7 @@ package enum ProxyError {
             // Not 407, after which clients ask for other credentials or give up: these may be right.
             .later(
                 "Too many passwords are being checked",
-                "\(what) are waiting to be compared, and no more can wait; ask again in a moment")
+                "\(what) are waiting to be compared, and the queue is full; try again in a moment")
         case .stopping(let host):
             .later(
                 "The proxy is stopping",
@@ -318,7 +318,7 @@ package enum ProxyError {
         case .unaskedUpgrade(let host):
             .origin(
                 502, "Malformed response from \(host)", "http_protocol_error",
-                "101 Switching Protocols that no one asked for", host)
+                "unrequested 101 Switching Protocols", host)
         case .bodyBroke(let cause, let host):
             .origin(
                 502, "Incomplete response from \(host)", "http_response_incomplete",
@@ -365,7 +365,7 @@ package enum ProxyError {
                 "Secret for \(host) not sent in the clear", "the rules would send a password or token over http://",
                 host: host,
                 advice:
-                    "The request rules of \(entry ?? "the defaults") add a secret: ask for the host with https://, or "
+                    "The request rules of \(entry ?? "the defaults") add a secret: use https://, or "
                     + "write upgrade_insecure: true there.")
         case .requestTakenSlowly(let rate, let host):
             .origin(

@@ -178,7 +178,7 @@ extension ClientCertificateRefusal {
         case .expiredByServersClock:
             return "This machine's clock and the host's disagree: check this one, then ask the host's operator."
         case .unknownIssuer:
-            let wanted = issuers.isEmpty ? "" : "The host asks for one\(issuers). "
+            let wanted = issuers.isEmpty ? "" : "The host requests one\(issuers). "
             return wanted
                 + "Check that the right certificate is named as client_certificate, and that its file holds the "
                 + "intermediate certificates too."

@@ -79,7 +79,7 @@ struct RuleBlockReader {
         defer { fields.finish() }
         guard case .mapping = element.content else {
             if element.isNull {
-                section.error(element, "rules: there is nothing here; write path: and what holds for it")
+                section.error(element, "rules: the rule is empty; write path: and its settings")
             }
             return nil
         }

@@ -63,7 +63,7 @@ extension FetchRunner: ActsForClients {
             kept?.close()
             fetch.tell(.ended(trailers))
         case .refused(let failure, _): fetch.tell(.failed(failure))
-        case .cut: fetch.tell(.broke(exchange.record.failure ?? "the response broke off"))
+        case .cut: fetch.tell(.broke(exchange.record.failure ?? "the response was interrupted"))
         case .switched(let upstream): _ = upstream.end(.abandoned)
         }
         fetch.end()

@@ -52,7 +52,7 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
     func naming(_ offered: [String]) -> TLSError {
         guard kind == .noSharedApplicationProtocol, !offered.isEmpty else { return self }
         return TLSError(
-            kind, "the peer offers \(offered.joined(separator: ", ")) by ALPN, and nothing of that is spoken here",
+            kind, "the peer offers \(offered.joined(separator: ", ")) by ALPN; no protocol in common",
             openSSLCode: openSSLCode)
     }
 
@@ -112,7 +112,7 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
                 openSSLCode: code)
         case SSL_R_NO_APPLICATION_PROTOCOL:
             TLSError(
-                .noSharedApplicationProtocol, "the peer offers no application protocol that is spoken here",
+                .noSharedApplicationProtocol, "the peer offers no application protocol in common",
                 openSSLCode: code)
         default: TLSError(.protocolError, "TLS protocol error: \(text)", openSSLCode: code)
         }

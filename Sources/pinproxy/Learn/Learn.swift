@@ -88,7 +88,7 @@ struct Learn: ParsableCommand {
             // The wall clock may be set meanwhile: look at it now and then.
             if interrupts.come(within: min(60, Int(end - Clock.now))) {
                 Standard.error(
-                    "the proxy goes on learning until \(instant(end)); pinproxy learn prints what it has learned")
+                    "the proxy keeps learning until \(instant(end)); pinproxy learn prints what it has learned")
                 throw CommandFailure(code: 0)
             }
         }

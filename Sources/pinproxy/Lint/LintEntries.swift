@@ -143,7 +143,7 @@ struct LintEntries {
     private func effect(of expiry: PinExpiry?) -> String {
         let isPast = expiry?.hasPassed(at: now) == true
         return switch expiry?.action {
-        case .enforce?, nil: isPast ? "they are enforced all the same" : "they will be enforced all the same"
+        case .enforce?, nil: isPast ? "they are still enforced" : "they will still be enforced"
         case .report?: isPast ? "a mismatch is only reported now" : "a mismatch will then only be reported"
         case .deny?: isPast ? "the host is refused" : "the host will then be refused"
         }

@@ -37,7 +37,7 @@ struct Reload: ParsableCommand {
         Standard.error(problems)
         throw CommandFailure(
             code: CommandFailure.configuration,
-            message: "process \(report.process) refused the new \(report.configuration) and goes on with the "
+            message: "process \(report.process) refused the new \(report.configuration) and keeps the "
                 + "configuration that it has")
     }
 }
