@@ -46,7 +46,7 @@ package enum BundleError: Error, Equatable, CustomStringConvertible {
         case .signatures(let role, let version, let by, let valid, let threshold):
             "\(role.rawValue) version \(version) has \(valid) of the \(threshold) signatures needed by \(by)"
         case .gap(let known, let next):
-            "the roots go on with version \(next), but version \(known) is known: version \(known + 1) is missing"
+            "the roots continue with version \(next), but version \(known) is known: version \(known + 1) is missing"
         case .older(let role, let version, let known):
             "\(role.rawValue) version \(version) is older than version \(known), which was verified before"
         case .changed(let role, let version):

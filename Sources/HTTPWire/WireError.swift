@@ -62,7 +62,7 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         case .connectProtocol: "a :protocol that is not a token"
         case .switchingProtocols: "101 Switching Protocols in HTTP/2"
         case .unaskedPart: "206 Partial Content to a request without Range"
-        case .wrongPart: "206 Partial Content with another part than the one that was asked for"
+        case .wrongPart: "206 Partial Content with a different part than requested"
         case .chunkSize: "a chunk size that is not a hexadecimal number"
         case .chunkSizeOverflow: "a chunk size that is too large"
         case .chunkExtension: "a malformed chunk extension"
@@ -71,10 +71,10 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         case .trailerField: "a malformed trailer field"
         case .trailersTooLong: "a trailer section that is too long"
         case .clientHello: "a malformed ClientHello"
-        case .serverHandshakeNotTLS: "what is not TLS in the place of a ServerHello"
-        case .serverHandshake: "a malformed TLS handshake of the server's"
-        case .serverHandshakeTooLong: "a TLS handshake of the server's that is too long"
-        case .noServerCertificate: "a TLS handshake in which the server shows no certificate"
+        case .serverHandshakeNotTLS: "something other than TLS instead of a ServerHello"
+        case .serverHandshake: "a malformed TLS handshake from the server"
+        case .serverHandshakeTooLong: "a TLS handshake from the server that is too long"
+        case .noServerCertificate: "a TLS handshake in which the server presents no certificate"
         }
     }
 

@@ -115,7 +115,7 @@ final class DoorConnection: ByteStreamOwner {
         case .cannotTell(let cause):
             refuse(
                 opening, authority,
-                "whether \(opening.meant.ip) is an address of this host can't be found out: \(cause)")
+                "can't check whether \(opening.meant.ip) is an address of this host: \(cause)")
         }
     }
 

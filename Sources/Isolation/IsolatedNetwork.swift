@@ -31,7 +31,7 @@ package struct IsolatedNetwork: Sendable {
             return try sockets()
         } catch {
             let hint = NamespaceRefusal.hint(ProcFiles.number).map { "; \($0)" } ?? ""
-            throw IsolationError("the network of the command's own can't be set up: \(error)\(hint)")
+            throw IsolationError("the command's private network can't be set up: \(error)\(hint)")
         }
     }
 

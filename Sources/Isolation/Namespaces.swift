@@ -69,7 +69,7 @@ enum Namespaces {
     /// Later mounts outside are visible here, but not the other way round.
     private static func detachMounts() throws(IsolationError) {
         guard mount("none", "/", nil, recursive | slave, nil) == 0 else {
-            throw IsolationError("mounts can't be made the command's own: \(String(cString: strerror(errno)))")
+            throw IsolationError("can't make mounts private to the command: \(String(cString: strerror(errno)))")
         }
     }
 
@@ -78,7 +78,7 @@ enum Namespaces {
         do throws(MountError) {
             try Mount.bind("/dev/null", to: path)
         } catch {
-            throw IsolationError("\(path), by which names would be asked outside, can't be hidden: \(error.reason)")
+            throw IsolationError("\(path), a socket of a name service outside, can't be hidden: \(error.reason)")
         }
     }
 }

@@ -38,13 +38,13 @@ struct Opening {
                 return refused(
                     nil,
                     """
-                    its TLS hello names no host (SNI), so that the pins to hold it to can't be known: let it use \
+                    its TLS hello names no host (SNI), so the pins that apply are unknown; make it use \
                     HTTPS_PROXY
                     """
                 )
             }
             guard let authority = Self.authority(named: name, onPort: meant.port) else {
-                return refused(nil, "its TLS hello names \(ShownText(name)), which is no host at port \(meant.port)")
+                return refused(nil, "its TLS hello names \(ShownText(name)), which is not a host on port \(meant.port)")
             }
             return .wants(authority)
         }
@@ -76,13 +76,14 @@ struct Opening {
         }
         guard let range else {
             return refused(
-                nil, "its request names no host (Host), so that what it may do can't be known: let it use HTTP_PROXY")
+                nil, "its request names no host (Host), so the policy that applies is unknown; make it use HTTP_PROXY")
         }
         guard case .success(let authority) = Authority.parse(bytes.extracting(range.offsets), defaultPort: 80),
             authority.port == meant.port
         else {
             return refused(
-                nil, "its request is for \(ShownText(range.text(in: bytes))), which is no host at port \(meant.port)")
+                nil,
+                "its request is for \(ShownText(range.text(in: bytes))), which is not a host on port \(meant.port)")
         }
         return .wants(authority)
     }

@@ -190,7 +190,7 @@ final class ProgramDownstream {
             end(.failure(failure ?? (isUndecided ? tooLate : lost)))
         case .switched(let upstream):
             _ = upstream.end(.abandoned)
-            end(.failure(.badResponse("101 Switching Protocols that no one asked for")))
+            end(.failure(.badResponse("unrequested 101 Switching Protocols")))
         }
     }
 

@@ -28,7 +28,7 @@ extension SessionError {
             case .redirect(.refused(let url)):
                 .redirect("\(authority) redirects to \(url), and the session refuses redirects")
             case .redirect(.bodyNotKept):
-                .redirect("\(authority): the redirect wants the body sent again, which can't be made again")
+                .redirect("\(authority): the redirect requires the body to be sent again, and it can't be made again")
             case .redirect(let defect): .redirect("\(authority): \(defect.description)")
             case .unacceptable(let error, _): .unacceptable(error)
             case .notJudged, .notAdmitted, .notStored: .system(failure.cause)
@@ -56,7 +56,7 @@ extension SessionError {
             case .parentFailed(let cause): .proxy("the proxy: \(cause)")
             case .tls(let error, _): .secureConnectionFailed("TLS handshake with \(authority): \(error)")
             case .clientCertificate(let refusal):
-                .clientCertificate("\(authority) wants a client certificate (TLS alert \(refusal.alertName))")
+                .clientCertificate("\(authority) requires a client certificate (TLS alert \(refusal.alertName))")
             case .refused(let verdict, _):
                 verdict.refusal.map { SessionError($0, at: authority) } ?? .system("\(authority): no verdict")
             case .noNetwork(let reason): .noNetwork("\(reason)")

@@ -12,7 +12,7 @@ public struct MethodName: Sendable, Hashable, CustomStringConvertible {
             throw InvalidValue("methods are written in capitals: \(text.uppercased())")
         }
         guard text != "CONNECT" else {
-            throw InvalidValue("CONNECT asks the proxy for a tunnel, and is no request that a rule could apply to")
+            throw InvalidValue("CONNECT opens a tunnel; rules don't apply to it")
         }
         description = text
     }

@@ -72,7 +72,7 @@ import Testing
         try bed.write("state/pinproxy/own.pem", "nonsense")
         #expect(
             try bed.configured("check").errors
-                == "\(place): warning: the local authority can't be read: there is no certificate in it\n")
+                == "\(place): warning: the local authority can't be read: it contains no certificate\n")
     }
 
     /// The clock is the machine's.

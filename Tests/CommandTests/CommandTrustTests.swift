@@ -41,7 +41,8 @@ import Testing
             CommandTrust(wish: .required, command: command, isRoot: isRoot, findSubordinates: { ids })
         }
         func warning(_ command: String, isRoot: Bool = false) -> String? { trust(command, isRoot: isRoot).warning }
-        #expect(warning("/usr/bin/podman")?.contains("/usr/bin/podman makes namespaces of several users") == true)
+        #expect(
+            warning("/usr/bin/podman")?.contains("/usr/bin/podman creates user namespaces with several users") == true)
         #expect(warning("sudo")?.contains("sudo acts for another user") == true)
         #expect(warning("curl") == nil && warning("podman", isRoot: true) == nil)
         // Subordinate IDs are mapped if the user has some.

@@ -195,7 +195,7 @@ import Testing
         let bed = try CommandBed()
         #expect(try bed.configured("ca", "create").code == 0)
         let outcome = try bed.run("env", "--config", "pinproxy.yaml", environment: ["no_proxy": "*"])
-        #expect(outcome.code == 0 && outcome.errors.contains("programs go round the proxy"), "\(outcome)")
+        #expect(outcome.code == 0 && outcome.errors.contains("programs bypass the proxy"), "\(outcome)")
     }
 
     /// The user's own settings are included, and restored afterwards.

@@ -70,7 +70,7 @@ import Testing
         #expect(early.output.contains("failed   dates"))
         #expect(
             early.output.contains(
-                "Refused: a client is told 502 Certificate verification failure for api.test: not yet valid"))
+                "Refused: a client gets 502 Certificate verification failure for api.test: not yet valid"))
         let late = try ready.explain("old.pem", at: "2030-02-15")
         #expect(late.code == 1)
         #expect(late.output.contains("expired"))
@@ -106,7 +106,7 @@ import Testing
         try rotation.bed.write("pins.yaml", "defaults: {action: tunnel}\nhosts: [{match: api.test, action: deny}]\n")
         let denied = try rotation.explain("old.pem", at: "2030-01-01")
         #expect(denied.code == 1)
-        #expect(denied.output.contains("Refused: a client is told 403 api.test:443 denied by policy"))
+        #expect(denied.output.contains("Refused: a client gets 403 api.test:443 denied by policy"))
         let tunnel = try rotation.bed.configured(
             "explain", rest: ["other.test", "--chain", rotation.bed.path("old.pem")])
         #expect(tunnel.code == 0)
@@ -121,7 +121,7 @@ import Testing
         try bed.write("cut.pem", String(rotation.old.pem.dropLast(40)))
         try bed.write("junk.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
         for (name, words) in [
-            ("key.pem", "there is no certificate in it"), ("empty.pem", "the file is empty"),
+            ("key.pem", "it contains no certificate"), ("empty.pem", "the file is empty"),
             ("cut.pem", "CERTIFICATE begins here and has no END line"),
             ("junk.pem", "line 1: certificate 1 in it is broken"), ("missing.pem", "No such file or directory"),
         ] {

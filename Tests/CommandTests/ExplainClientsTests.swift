@@ -31,7 +31,8 @@ import Testing
         let outcome = try explain("api.test")
         #expect(outcome.code == 0)
         #expect(
-            outcome.output.contains("clients   users: [root], units: [ci.service]; others are refused (--client says"),
+            outcome.output.contains(
+                "clients   users: [root], units: [ci.service]; others are refused (check one with --client"),
             "\(outcome)")
         #expect(try !explain("other.test").output.contains("clients   "))
     }
@@ -49,7 +50,7 @@ import Testing
             let outcome = try explain("api.test", "--client", client)
             #expect(outcome.code == 1, "\(client)")
             #expect(
-                outcome.output.contains("Refused: a client is told 403 api.test:443 is for other clients"), "\(outcome)"
+                outcome.output.contains("Refused: a client gets 403 api.test:443 is for other clients"), "\(outcome)"
             )
             #expect(outcome.output.contains("users: [root], units: [ci.service]"), "\(outcome)")
         }

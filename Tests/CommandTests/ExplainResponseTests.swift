@@ -87,7 +87,7 @@ import Testing
             output.contains(
                 """
                   body              {"user":"ann"}
-                  body              Content-Type: application/json, where the request has none
+                  body              Content-Type: application/json, if the request lacks it
                   body              a request that brings a body keeps that, and gets no parameters
 
                 """), "\(output)")
@@ -104,7 +104,7 @@ import Testing
         let ambiguous = try sent("/v1/..%2fquery", method: "GET")
         #expect(ambiguous.code == 1)
         #expect(ambiguous.output.contains("by one of which rule 1 of the entry matches"), "\(ambiguous.output)")
-        #expect(ambiguous.output.contains("Refused: a client is told 400 Ambiguous path for api.test\n"))
+        #expect(ambiguous.output.contains("Refused: a client gets 400 Ambiguous path for api.test\n"))
         #expect(ambiguous.output.contains("\n  Not judged: the request would be refused"))
     }
 
@@ -119,7 +119,7 @@ import Testing
                   status        200-299, 304
                   content type  application/json, text/json, text/javascript, if there is a body
                   body          JSON, held back until it is judged; beyond 8388608 bytes it is refused, at most 100B
-                  if it is not  a client is told 502
+                  if it is not  a client gets 502
 
                 """))
         #expect(!(try sent("/any", method: "GET").output.contains("must be:")))
@@ -160,7 +160,7 @@ import Testing
         #expect(outcome.errors == "")
         #expect(outcome.code == (refusal == nil ? 0 : 1), "\(outcome.output)")
         if let refusal {
-            #expect(outcome.output.contains("\n  Refused: a client is told 502 \(refusal)"), "\(outcome.output)")
+            #expect(outcome.output.contains("\n  Refused: a client gets 502 \(refusal)"), "\(outcome.output)")
             #expect(outcome.output.contains("\nRule: response."), "\(outcome.output)")
         } else {
             #expect(outcome.output.contains("\n  Passed as it is\n"), "\(outcome.output)")
@@ -176,7 +176,7 @@ import Testing
         #expect(
             report.output.contains(
                 """
-                \n  Passed, and reported (enforcement: report); enforced, a client would be told 502 Unacceptable \
+                \n  Passed, and reported (enforcement: report); enforced, a client would get 502 Unacceptable \
                 status 500
                 """
             ))

@@ -72,7 +72,7 @@ import Testing
         #expect(try message("2029-12-21", "") == nil)
         #expect(
             try message("2029-12-22", "")
-                == "api.test: the pins expire 2030-01-21, in 30 days; they will be enforced all the same")
+                == "api.test: the pins expire 2030-01-21, in 30 days; they will still be enforced")
         let soon = try #require(try message("2030-01-20", ", on_expiry: deny"))
         #expect(soon.hasSuffix("in 1 day; the host will then be refused"))
         #expect(

@@ -223,7 +223,7 @@ import Testing
         let outcome = try CommandBed.run(
             [CommandBed.executable, "pin", "127.0.0.1:1"], in: bed.path("empty"), environment: bed.environment)
         #expect(outcome.code == 1)
-        #expect(outcome.errors.contains("there is no configuration: the system's trust is used"))
+        #expect(outcome.errors.contains("no configuration: using the system's trust"))
         #expect(outcome.errors.contains("127.0.0.1:1"))
     }
 }

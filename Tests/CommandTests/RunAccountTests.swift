@@ -62,7 +62,7 @@ import Testing
             said.count == 1
                 && said[0].hasPrefix(
                     """
-                    pinproxy: it\\u{1b} sent nothing through the proxy as this run: it made no request, or went round
+                    pinproxy: it\\u{1b} sent nothing through the proxy as this run: it made no request, or bypassed
                     """),
             "\(said)")
         #expect(lines(RunAccount()) == [])
@@ -84,7 +84,7 @@ import Testing
                 "pinproxy: Bad request: no (3 times)",
                 "pinproxy: bad.test: Certificate pinning failure for bad.test (7 times). "
                     + "Details: run pinproxy explain bad.test",
-                "pinproxy: and 2 more connections that couldn't be led to the proxy",
+                "pinproxy: and 2 more connections that couldn't be redirected to the proxy",
             ])
         for number in 0..<100 { _ = account.refusedHere(RunRefusal(host: "\(number).test", cause: "no")) }
         #expect(account.refused.count == 65 && account.unlistedHere == 39)
@@ -96,8 +96,8 @@ import Testing
             RefusalWords(command: "it", options: [], reach: reach).lines(of: nothing, toldAlready: false).joined()
         }
         #expect(
-            said(.nothing).contains("or knows no proxy, and so reached nothing (--transparent leads it to the proxy)"))
-        #expect(said(.nothingUnchecked).contains("or none that can be led to the proxy (TCP to ports 443 and 80)"))
+            said(.nothing).contains("or has no proxy support, so it reached nothing (--transparent redirects it)"))
+        #expect(said(.nothingUnchecked).contains("or none that can be redirected to it (TCP to ports 443 and 80)"))
     }
 
     @Test func theAdviceNamesTheRequestThatRulesRefused() throws {

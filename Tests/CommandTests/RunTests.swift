@@ -63,7 +63,7 @@ import Testing
             refused.errors == """
                 \(bed.path("pins.yaml")):1:25: error: unknown key "pinnig" in "hosts"; did you mean "pinning"?
                 pinproxy: process \(daemon.process.processIdentifier) refused the new \(bed.path("pinproxy.yaml")) and \
-                goes on with the configuration that it has
+                keeps the configuration that it has
 
                 """)
         try bed.write("pins.yaml", "hosts: [{match: a.test, pinning: none}]\n")

@@ -85,7 +85,7 @@ import Testing
             ])
         #expect(
             try problem("http://b.test/", "", "match: b.test, pinning: public-key, pins: [\(Self.pin)]") == [
-                "b.test has pins (the entry in 3), and http:// would go round them; write an https:// URL"
+                "b.test has pins (the entry in 3), and http:// would bypass them; write an https:// URL"
             ])
         #expect(
             try problem("https://b.test/", "", "match: b.test, action: deny") == [
@@ -141,8 +141,8 @@ import Testing
         let request = "request: {authorization: {user: ann, password_file: secret}}"
         let problem =
             """
-            error: credentials: request.authorization is sent with every request, so that no challenge is left to be \
-            answered; remove one of them
+            error: credentials: request.authorization is sent with every request, so the credentials would never be \
+            used; remove one of them
             """
         #expect(try Self.bed("match: a.test, \(session), \(request)").problems() == ["2:44: \(problem)"])
         #expect(

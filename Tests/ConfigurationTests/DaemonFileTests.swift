@@ -215,13 +215,13 @@ import Testing
         (
             "proxy: {listen: ::1:80}\n",
             """
-            1:17: error: listen: an IPv6 address stands in brackets, and in quotes because of them; write an address \
-            and a port, e.g. 127.0.0.1:7467 or \"[::1]:7467\"
+            1:17: error: listen: an IPv6 address is written in brackets, and in quotes because of them; write an \
+            address and a port, e.g. 127.0.0.1:7467 or \"[::1]:7467\"
             """
         ),
         (
             "proxy: {listen: \"[1.2.3.4]:80\"}\n",
-            "1:17: error: listen: only IPv6 addresses stand in brackets; write 1.2.3.4:80"
+            "1:17: error: listen: only IPv6 addresses are written in brackets; write 1.2.3.4:80"
         ),
         ("proxy: {listen: []}\n", "1:17: error: listen: the list is empty; write an address, or systemd"),
         (
@@ -243,8 +243,8 @@ import Testing
         (
             "proxy: {http: [h2]}\n",
             """
-            1:15: warning: http: programs that speak HTTP/1.1 alone are refused inside CONNECT; add http/1.1 unless \
-            that is meant
+            1:15: warning: http: programs that support only HTTP/1.1 are refused inside CONNECT; add http/1.1 unless \
+            this is intended
             """
         ),
         ("proxy: {htpp: [h2]}\n", "1:9: error: unknown key \"htpp\" in \"proxy\"; did you mean \"http\"?"),
@@ -297,11 +297,11 @@ import Testing
         ),
         (
             "authority: {signer: 127.0.0.1:80}\n",
-            "1:21: error: signer: \"127.0.0.1:80\" is no Unix socket; write e.g. unix:/run/pinproxy-signer.sock"
+            "1:21: error: signer: \"127.0.0.1:80\" is not a Unix socket; write e.g. unix:/run/pinproxy-signer.sock"
         ),
         (
             "authority: {signer: 'unix:'}\n",
-            "1:21: error: signer: \"unix:\" is no Unix socket; write e.g. unix:/run/pinproxy-signer.sock"
+            "1:21: error: signer: \"unix:\" is not a Unix socket; write e.g. unix:/run/pinproxy-signer.sock"
         ),
         (
             "authority: {leaf_lifetime: 398d}\n",
@@ -439,7 +439,7 @@ import Testing
         (
             "upstream: {parent: http://a b:1}\n",
             """
-            1:20: error: parent: what stands before the port is not a host name; write http://HOST:PORT or \
+            1:20: error: parent: the part before the port is not a host name; write http://HOST:PORT or \
             http://USER:PASSWORD@HOST:PORT
             """
         ),
@@ -523,7 +523,7 @@ import Testing
             "1:19: error: trust: the list is empty, so no server could be trusted; write system"
         ),
         ("upstream: {trust: [system, none.pem]}\n", "1:28: error: trust: none.pem: No such file or directory"),
-        ("upstream: {trust: pins.yaml}\n", "1:19: error: trust: pins.yaml: there is no certificate in it"),
+        ("upstream: {trust: pins.yaml}\n", "1:19: error: trust: pins.yaml: it contains no certificate"),
         (
             "pins: other.yaml\n",
             """
@@ -589,7 +589,7 @@ import Testing
             ])
         #expect(
             try problems("proxy: {users: users}", ["users": "# nobody\n"]) == [
-                "pinproxy.yaml:1:16: warning: users: users names nobody, so nobody can use the proxy"
+                "pinproxy.yaml:1:16: warning: users: users has no users, so nobody can use the proxy"
             ])
     }
 

@@ -68,7 +68,7 @@ import Testing
         ("{users: []}", "users: the list is empty, so nobody could use the entry"),
         ("{users: [no-such-user]}", "there is no user \"no-such-user\"; getent passwd shows which there are"),
         ("{users: [\"+1\"]}", "there is no user"), ("{users: [-1]}", "there is no user"),
-        ("{}", "nothing is written that could be asked for"),
+        ("{}", "nothing to check"),
         ("{user: [root]}", "unknown key \"user\" in \"clients\"; did you mean \"users\"?"),
         ("{units: [ci]}", "\"ci\" is not the name of a unit that processes run in"),
         ("{units: [a.timer]}", "is not the name of a unit"),

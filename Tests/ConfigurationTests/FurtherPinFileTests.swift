@@ -68,7 +68,7 @@ import Testing
         ),
         (
             ["pins/hosts.d/a.yml": "hosts: []\n"],
-            "pins/hosts.d/a.yml: warning: it isn't read: its name doesn't end in .yaml"
+            "pins/hosts.d/a.yml: warning: ignored: the name doesn't end in .yaml"
         ),
         (["pins/hosts.d": "a file"], "pins/hosts.d: error: the directory can't be read: Not a directory"),
     ])

@@ -40,7 +40,7 @@ import Testing
     @Test(arguments: [
         ("listen: [unix:a.sock, unix:a.sock]", "is written twice"), ("listen: \"unix:\"", "names no socket"),
         ("listen: unix:/run/", "names no socket"), ("listen: unix:a, socket_mode: \"rw\"", "\"rw\" is not a file mode"),
-        ("listen: {address: 192.0.2.1:80}", "\"proxy_protocol\" is missing: whose PROXY headers are taken"),
+        ("listen: {address: 192.0.2.1:80}", "\"proxy_protocol\" is missing: list the trusted senders of PROXY headers"),
         ("listen: {proxy_protocol: [192.0.2.1]}", "\"address\" is missing; write e.g. {address: "),
         ("listen: {address: 192.0.2.1:80, proxy_protocol: []}", "the list is empty, so nobody could connect"),
         ("listen: {address: 192.0.2.1:80, proxy_protocol: [balancer]}", "\"balancer\" is not an IP address or range"),

@@ -119,7 +119,7 @@ import Testing
         (
             "hosts: [{match: '**.co.uk:443', action: tunnel}]\n",
             ":1:17: warning: match: “**.co.uk:443” matches “co.uk” and every name under it, a public suffix where "
-                + "anybody can have a name; write the domain that is meant, as in **.example.co.uk"
+                + "anybody can have a name; write the intended domain, as in **.example.co.uk"
         ),
         (
             "hosts: [{match: a.test, pinnig: none}]\n",
@@ -262,7 +262,7 @@ import Testing
         ),
         (
             "hosts: [{match: a.test, min_tls: 1.1}]\n",
-            ":1:34: error: min_tls: TLS 1.1 is never spoken; write 1.2 or 1.3"
+            ":1:34: error: min_tls: TLS 1.1 is not supported; write 1.2 or 1.3"
         ),
         (
             "hosts: [{match: a.test, min_tls: tls13}]\n",
@@ -280,7 +280,7 @@ import Testing
             "hosts: [{match: a.test, validates_domain_name: false, allow_invalid_certificates: true, ocsp: require}]\n",
             """
             :1:83: warning: insecure: accepts any certificate of anyone: allow_invalid_certificates is true, \
-            validates_domain_name is false and there is no pinning\nhosts.yaml:1:95: error: ocsp can't be looked at: \
+            validates_domain_name is false and there is no pinning\nhosts.yaml:1:95: error: ocsp can't be checked: \
             with allow_invalid_certificates no chain is verified; write pinning: certificate, or take it back for this \
             host
             """

@@ -305,7 +305,7 @@ import Testing
         ("rules: [{path: /a, session: {http: [http/1.1]}}]", ""),
         (
             "rules: [{path: /a, session: {ping: 30s}}]",
-            "1:60: error: ping belongs to all requests, since they share connections; write it beside \"rules\""
+            "1:60: error: ping applies to all requests, since they share connections; write it next to \"rules\""
         ),
         ("session: {allow_wwan: maybe}", "1:47: error: allow_wwan: \"maybe\" is neither true nor false"),
         (
@@ -333,17 +333,17 @@ import Testing
         ),
         (
             "session: {base_url: 'https://api.test/a/%2E./b'}",
-            "1:45: error: base_url: the path contains . or ..; write the path that is meant"
+            "1:45: error: base_url: the path contains . or ..; write the path without them"
         ),
         ("session: {base_url: 'https:///v2'}", "1:45: error: base_url: "),
         ("session: {base_url: 'https://api.test:99999/'}", "1:45: error: base_url: "),
         (
             "pinning: public-key, pins: [\(pin)], session: {base_url: 'http://api.test/'}",
-            "1:127: error: base_url: the entry has pins, and http:// would go round them; write an https:// URL"
+            "1:127: error: base_url: the entry has pins, and http:// would bypass them; write an https:// URL"
         ),
         (
             "pinning: public-key, pins: [\(pin)], rules: [{path: /a, session: {base_url: 'http://api.test/'}}]",
-            "1:146: error: base_url: the entry has pins, and http:// would go round them; write an https:// URL"
+            "1:146: error: base_url: the entry has pins, and http:// would bypass them; write an https:// URL"
         ),
 
         ("request: {headers: [a]}", "1:44: error: \"headers\" takes a mapping (name: value), not a list"),
@@ -581,10 +581,10 @@ import Testing
 
         ("rules: {path: /a}", "1:32: error: \"rules\" takes a list of rules (\"- path: …\"), not a mapping"),
         ("rules: [/a]", "1:33: error: \"rules\" must be a mapping (key: value), not \"/a\""),
-        ("rules: [null]", "1:33: error: rules: there is nothing here; write path: and what holds for it"),
+        ("rules: [null]", "1:33: error: rules: the rule is empty; write path: and its settings"),
         (
             "rules: [{session: {}}]",
-            "1:33: error: rules: a rule has a path or methods; what holds for every request stands beside \"rules\""
+            "1:33: error: rules: a rule has a path or methods; settings for every request go next to \"rules\""
         ),
         (
             "rules: [{path: /a, pins: []}]",

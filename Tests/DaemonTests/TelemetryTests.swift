@@ -44,7 +44,7 @@ import Testing
         for type in ["text/html", "application/x-protobuf", nil] {
             #expect(
                 answer(200, Array(body.utf8), type: type)
-                    == .refused(cause: "it answered 200 with something else than OTLP: is it a collector?"))
+                    == .refused(cause: "it answered 200 with something other than OTLP: is it a collector?"))
         }
     }
 

@@ -278,7 +278,7 @@ struct AdminPortTests {
             let admin = try await AdminClient(proxy)
             try bed.file("proxy/plain", "no socket")
             for (place, cause) in [
-                ("127.0.0.1:\(taken.port)", "already in use"), ("unix:plain", "is no socket"),
+                ("127.0.0.1:\(taken.port)", "already in use"), ("unix:plain", "is not a socket"),
                 ("unix:nowhere/a.sock", "its directory is not there"),
             ] {
                 try ProxyProcess.write(

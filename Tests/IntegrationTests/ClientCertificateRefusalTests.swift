@@ -57,7 +57,7 @@ struct ClientCertificateRefusalTests {
                 switch test.shown {
                 case .nothing:
                     [
-                        "asks for a client certificate issued by CN=Client Root", "has no client_certificate",
+                        "requests a client certificate issued by CN=Client Root", "has no client_certificate",
                         "pins.yaml:2",
                     ]
                 case .expired: ["client certificate CN=client.test", "it expired 20", "pins.yaml:2"]
@@ -91,8 +91,8 @@ struct ClientCertificateRefusalTests {
             if test.shown == .right {
                 #expect(
                     explained.output.contains(
-                        "client    the host asks for a client certificate issued by CN=Client Root; "
-                            + "it is shown CN=client.test, valid until"), "\(explained)")
+                        "client    the host requests a client certificate issued by CN=Client Root; "
+                            + "presented: CN=client.test, valid until"), "\(explained)")
             }
         }
     }
@@ -113,7 +113,7 @@ struct ClientCertificateRefusalTests {
             #expect(explained.succeeded, "\(explained)")
             #expect(
                 explained.output.contains(
-                    "client    the host asks for a client certificate; none is configured (client_certificate)"),
+                    "client    the host requests a client certificate; none is configured (client_certificate)"),
                 "\(explained)")
         }
     }

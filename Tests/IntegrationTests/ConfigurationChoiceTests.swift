@@ -31,7 +31,7 @@ struct ConfigurationChoiceTests {
             #expect(check.succeeded && check.output.contains(file), "\(check)")
             #expect(
                 try await command(bed, in: "/", "explain", "denied.test").output.hasPrefix(
-                    "Refused: a client is told 403"))
+                    "Refused: a client gets 403"))
             for name in ["status", "reload", "tasks"] {
                 #expect(try await command(bed, in: "/", name).succeeded, "\(name)")
             }
@@ -112,7 +112,7 @@ struct ConfigurationChoiceTests {
             let live = try await command(bed, in: "/", "explain", "a.test", "--live")
             #expect(
                 live.ending == .exited(1)
-                    && live.output.hasPrefix("Refused: a client is told 403 a.test:443 denied by policy"), "\(live)")
+                    && live.output.hasPrefix("Refused: a client gets 403 a.test:443 denied by policy"), "\(live)")
             #expect(!live.errors.contains(words), "\(live)")
             try await proxy.reload()
             for run in try await all() { #expect(!(run.output + run.errors).contains(words), "\(run)") }
@@ -135,7 +135,7 @@ struct ConfigurationChoiceTests {
             _ = try await EventLog(lines: process.output).first("proxy.ready")
             let live = try await command(bed, in: "/", "explain", "a.test", "--live")
             #expect(
-                live.ending == .exited(1) && live.errors.contains("keeps no copy of what it has in force")
+                live.ending == .exited(1) && live.errors.contains("keeps no copy of its active configuration")
                     && live.output.isEmpty, "\(live)")
             let other = try await command(
                 bed, in: foreign(bed), "explain", "a.test", "--live", "--config", "config/pinproxy.yaml")

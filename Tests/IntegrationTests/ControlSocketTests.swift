@@ -179,7 +179,7 @@ struct ControlSocketTests {
             try bed.file("proxy/state/pinproxy/control.sock", "mine")
             let proxy = try await ProxyProcess(in: bed, trust: nil)
             let warning = try await proxy.events.first("control.failed")
-            #expect(warning["cause"]?.contains("control.sock is there and is no socket") == true, "\(warning)")
+            #expect(warning["cause"]?.contains("control.sock exists and is not a socket") == true, "\(warning)")
             let tasks = TaskControl(bed: bed, proxy: proxy)
             let run = try await tasks.pinproxy("reload")
             #expect(run.ending == .exited(1), "\(run)")

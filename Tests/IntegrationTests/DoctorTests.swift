@@ -57,7 +57,7 @@ struct DoctorTests {
         let mismatch = try await shared.proxy.events.first("pin.mismatch") { $0["host"] == "wrong.pinproxy.test" }
         #expect(mismatch["entry"] == "wrong.pinproxy.test")
         let plain = try await bed.exec("curl", "-sS", "http://pinproxy.test/")
-        #expect(plain.output.contains("ask for it with https://"), "\(plain)")
+        #expect(plain.output.contains("pins this host; use https://"), "\(plain)")
     }
 
     /// The names are reserved exactly: no others, and none below them.

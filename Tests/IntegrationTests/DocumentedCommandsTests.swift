@@ -11,7 +11,7 @@ struct DocumentedCommandsTests {
         ("pinproxy pin --from api-example-com.pem", 0, "- match: api.test"),
         ("pinproxy check                       # is the file well-formed?", 0, "the configuration can be used"),
         ("pinproxy explain api.example.com     # would a request be let through, and by which pin?", 0, "Let through"),
-        ("pinproxy lint                        # what will hurt later?", 0, "0 warnings"),
+        ("pinproxy lint                        # what will cause an outage?", 0, "0 warnings"),
         ("pinproxy reload", 0, "reloaded"),
         ("pinproxy learn --for 1d", 0, ""),
         ("pinproxy explain api.example.com --chain new-chain.pem --at 2027-03-12", 1, "Certificate pinning failure"),

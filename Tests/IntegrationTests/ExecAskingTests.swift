@@ -184,8 +184,8 @@ struct ExecAskingTests {
             #expect(none.output == "407 407 ", "\(none)")
             let said =
                 """
-                pinproxy: \(shared.authority): the proxy asks for a name and a password (proxy.users), and the program \
-                sent none (2 times)
+                pinproxy: \(shared.authority): the proxy requires a user name and a password (proxy.users), and the \
+                program sent none (2 times)
                 """
             #expect(none.told.count == 1 && none.told.first?.hasPrefix(said) == true, "\(none)")
 

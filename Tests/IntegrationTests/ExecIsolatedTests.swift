@@ -54,7 +54,8 @@ struct ExecIsolatedTests {
         let run = try await exec("sh", "-c", script)
         #expect(run.output == "7\n7\n7\n6", "\(run)")
         #expect(
-            run.told.count == 1 && run.told[0].contains("or knows no proxy, and so reached nothing (--transparent"),
+            run.told.count == 1
+                && run.told[0].contains("or has no proxy support, so it reached nothing (--transparent"),
             "\(run)")
         let datagram =
             "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.sendto(b'x', ('192.0.2.1', 53))"

@@ -114,13 +114,13 @@ struct ExecTokenTests {
             let none = try await exec(nil, fetch)
             #expect(!none.succeeded)
             #expect(
-                none.told.first?.contains("asks for a name and a password (proxy.users): put them into HTTPS_PROXY")
+                none.told.first?.contains("requires a user name and a password (proxy.users): add them to HTTPS_PROXY")
                     == true, "\(none)")
             #expect(none.told.last?.contains("pinproxy exec had none") == true, "\(none)")
 
             let wrong = try await exec("http://ada:wrong@127.0.0.1:\(port)", fetch)
             #expect(
-                !wrong.succeeded && wrong.told.first?.contains("doesn't take the name and the password") == true,
+                !wrong.succeeded && wrong.told.first?.contains("rejects the user name and the password") == true,
                 "\(wrong)")
 
             let right = try await exec("http://ada:secret@127.0.0.1:\(port)", "env; \(fetch)")

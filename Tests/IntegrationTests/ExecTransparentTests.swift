@@ -219,7 +219,7 @@ struct ExecTransparentTests {
     @Test func otherPortsAndProtocolsAreClosed() async throws {
         let other = try await curl("https://right.test:8443/")
         #expect(
-            other.ending == .exited(7) && other.told.first?.contains("none that can be led to the proxy") == true,
+            other.ending == .exited(7) && other.told.first?.contains("none that can be redirected to it") == true,
             "\(other)")
         let datagram = """
             import socket

@@ -56,7 +56,7 @@ struct ExplainCommandTests {
         let text = try await explain("\(name):\(port)")
         #expect(text.ending == .exited(1), "\(text)")
         #expect(
-            text.output.hasPrefix("Refused: a client is told \(problem.status) \(problem.title)\n\n" + told),
+            text.output.hasPrefix("Refused: a client gets \(problem.status) \(problem.title)\n\n" + told),
             "\(text)")
     }
 
@@ -114,7 +114,7 @@ struct ExplainCommandTests {
         #expect(account.checks.isEmpty && account.chain.isEmpty)
         let closed = try await explain("tunnel.test:1")
         #expect(closed.ending == .exited(1), "\(closed)")
-        #expect(closed.output.contains("Refused: a client is told 502 Cannot connect to tunnel.test:1"), "\(closed)")
+        #expect(closed.output.contains("Refused: a client gets 502 Cannot connect to tunnel.test:1"), "\(closed)")
     }
 
     @Test func aVerifiedTunnelIsJudgedAsAnyOther() async throws {

@@ -108,7 +108,7 @@ struct LearnTests {
 
             learning.send(signal: SIGINT)
             #expect(try await learning.ending() == .exited(0))
-            #expect(await learning.errors.text.contains("goes on learning"))
+            #expect(await learning.errors.text.contains("keeps learning"))
             #expect(await learning.output.text.isEmpty)
         }
     }

@@ -253,7 +253,7 @@ struct PinAlarmTests {
             for port in [443, 8443] {
                 #expect(try await alarm.shared.proxy.connect(to: "wrong.pinproxy.test:\(port)").status == 502)
             }
-            #expect(try await alarm.shared.curl("http://pinproxy.test/").output.contains("ask for it with https://"))
+            #expect(try await alarm.shared.curl("http://pinproxy.test/").output.contains("this host; use https://"))
             // A client that doesn't trust the authority, and one that does.
             let careful = try await bed.run(
                 ["curl", "-sS", "--proxy", alarm.shared.proxy.url, "https://pinproxy.test/"],

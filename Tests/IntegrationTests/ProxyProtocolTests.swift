@@ -150,7 +150,7 @@ struct ProxyProtocolTests {
             let silent = try RawConnection(port: front.port, at: front.address)
             for connection in [client, silent] { #expect(try await connection.receiveUntilCut().bytes.isEmpty) }
             let line = try await front.shared.proxy.events.first("exchange") { $0["cause"] != nil }
-            #expect(line["cause"] == "no whole PROXY header came within 5 seconds", "\(line)")
+            #expect(line["cause"] == "no complete PROXY header came within 5 seconds", "\(line)")
             let gone = try RawConnection(port: front.port, at: front.address)
             try await gone.send("PROXY TC")
             try await gone.finishSending()

@@ -114,7 +114,7 @@ struct ProxySocketTests {
             #expect(try await kept.response().status == 200)
             // If a path can't be opened, the old socket stays.
             try bed.file("proxy/plain", "no socket")
-            for (path, cause) in [("plain", "is no socket"), ("nowhere/a.sock", "its directory is not there")] {
+            for (path, cause) in [("plain", "is not a socket"), ("nowhere/a.sock", "its directory is not there")] {
                 sections = Self.listen(path)
                 let outcome = try await apply()
                 #expect(outcome.name == "config.error" && outcome["cause"]?.contains(cause) == true, "\(outcome)")

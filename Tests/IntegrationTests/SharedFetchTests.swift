@@ -230,7 +230,7 @@ struct SharedFetchTests {
             let line = try await shared.proxy.events.first("exchange") {
                 $0["path"] == "/wait/f" && $0["client"] == nil
             }
-            #expect(line["cause"] == "nobody waits for it any more", "\(line)")
+            #expect(line["cause"] == "no reader is left", "\(line)")
         }
     }
 

@@ -116,9 +116,9 @@ struct VerifiedTunnelOriginTests {
 
     @Test(arguments: [
         (oldResumption, "TLSV1_ALERT_PROTOCOL_VERSION", "TLS 1.1"),
-        (anonymous, "SSLV3_ALERT_HANDSHAKE_FAILURE", "shows no certificate"),
+        (anonymous, "SSLV3_ALERT_HANDSHAKE_FAILURE", "presents no certificate"),
         (unreadable, "SSLV3_ALERT_BAD_CERTIFICATE", "can't be read"),
-        ("474554202f", "SSLV3_ALERT_HANDSHAKE_FAILURE", "not TLS"),
+        ("474554202f", "SSLV3_ALERT_HANDSHAKE_FAILURE", "other than TLS"),
         ("16030300040b000000", "SSLV3_ALERT_HANDSHAKE_FAILURE", "malformed"),
         // An alert of the origin's own says nothing that it has to be trusted for.
         ("15030300020250", "TLSV1_ALERT_INTERNAL_ERROR", "alert 80"),

@@ -51,8 +51,8 @@ import Testing
 
     @Test func aHelloThatNamesNobodyIsRefused() {
         #expect(cause(tls(hello(nil)))?.hasPrefix("192.0.2.1:443: its TLS hello names no host (SNI)") == true)
-        #expect(cause(tls(hello("api.test:8443")))?.contains("api.test:8443, which is no host at port 443") == true)
-        #expect(cause(tls(hello("a@b")))?.contains("which is no host") == true)
+        #expect(cause(tls(hello("api.test:8443")))?.contains("api.test:8443, which is not a host on port 443") == true)
+        #expect(cause(tls(hello("a@b")))?.contains("which is not a host") == true)
         #expect(cause(tls(Array("GET / HTTP/1.1\r\n".utf8)))?.contains("only TLS can be let through") == true)
         #expect(cause(tls([22, 3, 1, 0, 0]))?.contains("its TLS hello is malformed") == true)
     }
@@ -66,8 +66,8 @@ import Testing
 
     @Test(arguments: [
         ("GET / HTTP/1.0\r\n\r\n", "names no host (Host)"),
-        ("GET / HTTP/1.1\r\nHost: a.test:81\r\n\r\n", "a.test:81, which is no host at port 80"),
-        ("GET / HTTP/1.1\r\nHost:\r\n\r\n", "is no host at port 80"),
+        ("GET / HTTP/1.1\r\nHost: a.test:81\r\n\r\n", "a.test:81, which is not a host on port 80"),
+        ("GET / HTTP/1.1\r\nHost:\r\n\r\n", "is not a host on port 80"),
         ("GET https://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n", "names no host (Host)"),
         ("CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\r\n", "for a tunnel (CONNECT)"),
         ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "only HTTP/1 can be let through"),

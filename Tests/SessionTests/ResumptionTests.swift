@@ -62,6 +62,6 @@ import Testing
     ])
     func whoWantsTooLongIsNotWaitedFor(_ answer: String) throws {
         guard case .another(let cause) = try judge(resumption(), answer) else { throw Unexpected(text: answer) }
-        #expect(cause.contains("wants to be asked again after"))
+        #expect(cause.contains("asks for a retry after"))
     }
 }

@@ -202,7 +202,7 @@ def a_decoder_that_is_missing_is_named(machine):
                 )
                 judged = machine(f"pinproxy explain origin.test --path /{serializer} --response /root/answer")
                 equal(judged.returncode, 1, judged.stdout)
-                contains(judged.stdout, f"can't be judged: {library} is not installed (Debian package {package})")
+                contains(judged.stdout, f"can't be checked: {library} is not installed (Debian package {package})")
             finally:
                 machine("mv /root/away/* /usr/lib/$(uname -m)-linux-gnu && rmdir /root/away", check=True)
     finally:

@@ -110,7 +110,7 @@ import Testing
         }
         let failure = #expect(throws: VerificationFailure.self) { try verify(twins + [good]).get() }
         #expect(failure?.reason == .unknownIssuer)
-        #expect(failure?.message.hasSuffix("; of what the server sent, only 20 certificates were looked at") == true)
+        #expect(failure?.message.hasSuffix("; of what the server sent, only 20 certificates were checked") == true)
     }
 
     @Test func theFirstFailureIsTheAnswer() throws {

@@ -108,8 +108,8 @@ import Testing
                 return nil
             } catch { return error.description }
         }
-        #expect(error("") == "there is no certificate in it")
-        #expect(error(held.keyPEM) == "there is no certificate in it")
+        #expect(error("") == "it contains no certificate")
+        #expect(error(held.keyPEM) == "it contains no certificate")
         #expect(error("\n" + held.pem.dropLast(30)) == "line 2: CERTIFICATE begins here and has no END line")
         let lines = held.pem.split(separator: "\n").count
         let twice = held.pem + held.pem.replacing("MII", with: "M!I", maxReplacements: 1)

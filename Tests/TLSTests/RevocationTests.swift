@@ -80,7 +80,7 @@ import Testing
             #expect(
                 failure.message.hasPrefix(
                     """
-                    the CRL of CN=\(depth == 0 ? "Intermediate" : "Test Root") \(words), so nobody can tell whether \
+                    the CRL of CN=\(depth == 0 ? "Intermediate" : "Test Root") \(words), so it is unknown whether \
                     the \(role) was revoked (CN=
                     """
                 ), "\(failure.message)")

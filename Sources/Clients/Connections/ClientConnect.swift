@@ -124,7 +124,7 @@ extension ClientConnection {
         return .shown
     }
 
-    static let withdrawn = "after a reload this host is no longer connected to in this way"
+    static let withdrawn = "after a reload connections of this kind to this host are no longer allowed"
 
     // MARK: What is done
 

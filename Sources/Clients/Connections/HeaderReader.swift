@@ -13,7 +13,7 @@ package final class HeaderReader: SocketHandler {
     private var received: [UInt8] = []
     private lazy var deadline = Deadline(loop: loop, owner: self) {
         let seconds = HeaderReader.patience / 1_000_000_000
-        $0.end(.failure(Failure(cause: "no whole PROXY header came within \(seconds) seconds")))
+        $0.end(.failure(Failure(cause: "no complete PROXY header came within \(seconds) seconds")))
     }
     private var completion: ((HeaderReader, Result<ProxyHeader, Failure>) -> Void)?
 
@@ -52,7 +52,7 @@ package final class HeaderReader: SocketHandler {
         let count = recv(raw, &room, room.count, CInt(MSG_PEEK))
         if count < 0, errno == EAGAIN || errno == EINTR { return }
         guard count > 0 else {
-            return end(.failure(Failure(cause: "the connection ended before a whole PROXY header had come")))
+            return end(.failure(Failure(cause: "the connection ended before a complete PROXY header")))
         }
         let known = received.count
         received += room[..<count]

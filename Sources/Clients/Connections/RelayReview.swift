@@ -16,10 +16,10 @@ extension ClientConnection {
         }
         guard let users = worker.users, !identity.isLetIn(by: users) else { return nil }
         if identity.run != nil {
-            return "after a reload proxy.users asks for a name and a password, and this run has none that hold"
+            return "after a reload proxy.users requires a user name and a password, and this run has no valid ones"
         }
         return identity.user == nil
-            ? "after a reload proxy.users asks for a name and a password, and this connection gave none"
+            ? "after a reload proxy.users requires a user name and a password, and this connection sent none"
             : "after a reload the user who opened this connection is no longer in proxy.users, or has another password"
     }
 
@@ -74,7 +74,7 @@ extension ClientConnection {
                 return .success(fresh)
             }
             guard policy.requirements.minimumTLS <= before.requirements.minimumTLS else {
-                return .failure(Objection(cause: "after a reload a newer TLS is asked of \(host) (min_tls)"))
+                return .failure(Objection(cause: "after a reload \(host) must offer a newer TLS version (min_tls)"))
             }
             return judge(relayed, by: fresh)
         default: return .failure(Objection(cause: "after a reload \(host) has another action"))
@@ -85,7 +85,7 @@ extension ClientConnection {
     private func judge(_ relayed: Relayed, by fresh: Route) -> Result<Route, Objection> {
         guard let verdict = relayed.verdict, let now = fresh.judge(verdict, at: worker.unixTime()) else {
             return .failure(
-                Objection(cause: "after a reload \(fresh.authority) is to be verified, which this connection was not"))
+                Objection(cause: "after a reload \(fresh.authority) must be verified, and this connection was not"))
         }
         guard let refusal = now.refusal else { return .success(fresh) }
         let contact = OriginContact(address: relayed.address, answer: nil, tls: nil)

@@ -33,7 +33,7 @@ extension WorkerContext {
         if let outage {
             log(
                 .warning, "signer.failed",
-                ["cause": "\(outage)", "effect": "only hosts whose certificates are kept can be intercepted"])
+                ["cause": "\(outage)", "effect": "only hosts with a cached certificate can be intercepted"])
         } else {
             log(.notice, "signer.failed", ["effect": "over"])
         }

@@ -214,7 +214,7 @@ package enum ProxyError {
         case .cannotTunnelURL(let host):
             .client(
                 403, "\(host) may only be tunnelled",
-                "the policy tunnels \(host): ask for it with CONNECT, not with a https:// URL",
+                "the policy tunnels \(host): use CONNECT, not an https:// URL",
                 error: "http_request_denied")
         case .loop(let host):
             .client(
@@ -235,24 +235,24 @@ package enum ProxyError {
                 "this proxy was started by pinproxy exec --start: it serves programs of the user who started it, and "
                     + "programs of a run that show its token")
         case .credentialsMissing:
-            Self.credentials("Proxy authentication required", "this proxy wants a user name and a password")
+            Self.credentials("Proxy authentication required", "this proxy requires a user name and a password")
         case .credentialsWrong:
             Self.credentials("Proxy authentication failed", "the user name or the password is wrong")
         case .runUnknown:
             Self.credentials(
                 "Run of pinproxy exec is over",
-                "this proxy wants credentials, and the run of pinproxy exec that these were made for is over")
+                "this proxy requires credentials, and the run of pinproxy exec that these were made for is over")
         case .runWithoutUser:
             Self.credentials(
                 "Proxy authentication required",
-                "this proxy wants a user name and a password (proxy.users), and pinproxy exec had none: put them into "
+                "this proxy requires a user name and a password (proxy.users), and pinproxy exec had none: add them to "
                     + "HTTPS_PROXY before it, as in HTTPS_PROXY=http://NAME:PASSWORD@HOST:PORT pinproxy exec -- "
                     + "COMMAND")
         case .credentialsNotCompared(let what):
             // Not 407, after which clients ask for other credentials or give up: these may be right.
             .later(
                 "Too many passwords are being checked",
-                "\(what) are waiting to be compared, and no more can wait; ask again in a moment")
+                "\(what) are waiting to be compared, and the queue is full; try again in a moment")
         case .stopping(let host):
             .later(
                 "The proxy is stopping",
@@ -295,7 +295,7 @@ package enum ProxyError {
             Self.policy(
                 "Plain HTTP to pinned host \(host) refused",
                 "http:// can't be pinned", host: host,
-                advice: "\(entry) pins this host; ask for it with https://.")
+                advice: "\(entry) pins this host; use https://.")
         case .upstream(let failure, let authority, let source): failure.report(for: authority, by: source)
         case .upstreamClosed(let cause, let host):
             .origin(
@@ -318,7 +318,7 @@ package enum ProxyError {
         case .unaskedUpgrade(let host):
             .origin(
                 502, "Malformed response from \(host)", "http_protocol_error",
-                "101 Switching Protocols that no one asked for", host)
+                "unrequested 101 Switching Protocols", host)
         case .bodyBroke(let cause, let host):
             .origin(
                 502, "Incomplete response from \(host)", "http_response_incomplete",
@@ -354,18 +354,18 @@ package enum ProxyError {
             .client(
                 400, "Ambiguous path for \(host)",
                 "servers read this path in different ways, which lead to different rules of "
-                    + "\(entry ?? "the defaults"): ask for it without //, ., .., ;, a backslash, %2f or %5c")
+                    + "\(entry ?? "the defaults"): send it without //, ., .., ;, a backslash, %2f or %5c")
         case .pathAboveBase(let host):
             .client(
                 400, "Path above the base URL at \(host)",
-                "the path leads above session.base_url, as some servers read it: "
-                    + "ask for it without more .. than segments before them")
+                "some servers would read this path as above session.base_url: "
+                    + "use no more .. than there are segments before them")
         case .secretInTheClear(let host, let entry):
             Self.policy(
                 "Secret for \(host) not sent in the clear", "the rules would send a password or token over http://",
                 host: host,
                 advice:
-                    "The request rules of \(entry ?? "the defaults") add a secret: ask for the host with https://, or "
+                    "The request rules of \(entry ?? "the defaults") add a secret: use https://, or "
                     + "write upgrade_insecure: true there.")
         case .requestTakenSlowly(let rate, let host):
             .origin(

@@ -115,7 +115,7 @@ extension AddressGuard.Objection {
         case .insideFromOutside: "is not of the internet, and a redirect from an address of the internet led there"
         case .loopbackFromElsewhere:
             """
-            is loopback of the proxy's machine, and the client is not on it, or in a network of its own \
+            is loopback of the proxy's machine, and the client is not on it, or in a private network \
             (upstream.allow_addresses lets it through)
             """
         }
@@ -126,7 +126,7 @@ extension ClientCertificateRefusal {
     func report(for authority: Authority, by source: PolicySource?) -> RefusalReport {
         let title =
             request.shown == nil
-            ? "\(authority.host) asks for a client certificate" : "\(authority.host) refused the client certificate"
+            ? "\(authority.host) requires a client certificate" : "\(authority.host) refused the client certificate"
         var report = RefusalReport.origin(502, title, "tls_alert_received", details(authority, source), authority.host)
         report.body = [details(authority, source), advice(source)]
         return report
@@ -138,7 +138,7 @@ extension ClientCertificateRefusal {
             let place = source.map { "the entry for \($0.pattern) at \($0.location) has no client_certificate" }
             return
                 """
-                \(authority) asks for a client certificate\(issuers), and \
+                \(authority) requests a client certificate\(issuers), and \
                 \(place ?? "no entry of the pin file names one"): \(ending)
                 """
         }
@@ -178,7 +178,7 @@ extension ClientCertificateRefusal {
         case .expiredByServersClock:
             return "This machine's clock and the host's disagree: check this one, then ask the host's operator."
         case .unknownIssuer:
-            let wanted = issuers.isEmpty ? "" : "The host asks for one\(issuers). "
+            let wanted = issuers.isEmpty ? "" : "The host requests one\(issuers). "
             return wanted
                 + "Check that the right certificate is named as client_certificate, and that its file holds the "
                 + "intermediate certificates too."

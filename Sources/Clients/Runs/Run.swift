@@ -146,7 +146,7 @@ package final class Run: Sendable {
 
     /// A program was asked for credentials. Many send them only then.
     func challenged(asking authority: Authority?) {
-        let cause = "the proxy asks for a name and a password (proxy.users), and the program sent none"
+        let cause = "the proxy requires a user name and a password (proxy.users), and the program sent none"
         let refusal = RunRefusal(host: Self.name(of: authority), cause: cause)
         let isKept = state.withLock { state in
             guard state.challenges[refusal] != nil || state.challenges.count < RunRefusals.limit else { return false }

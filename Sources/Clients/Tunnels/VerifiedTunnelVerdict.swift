@@ -25,7 +25,7 @@ extension VerifiedTunnel {
         let minimum = max(policy.requirements.minimumTLS, .tls12)
         guard let version, version >= minimum else {
             let chosen = version.map { "\($0)" } ?? "an unknown version"
-            refuse(.protocolVersion, "the origin chose \(chosen), and at least \(minimum) is asked for", Self.tlsError)
+            refuse(.protocolVersion, "the origin chose \(chosen), and at least \(minimum) is required", Self.tlsError)
             return nil
         }
         return (policy, anchors, name)

@@ -117,7 +117,7 @@ package final class UserVerifier: Sendable {
                     "users.limit",
                     metadata: [
                         "cause": "\(what) are waiting to be compared",
-                        "effect": "passwords beyond are not compared: 503",
+                        "effect": "further passwords are not compared: 503",
                     ])
             }
             answer(.notCompared(what))

@@ -92,7 +92,8 @@ struct DaemonFileReader {
             value, "signer",
             Form { text in
                 guard case .success(.unix(let path)) = ListenPlace.parse(text, relativeTo: file) else {
-                    return .failure(Reason("\"\(text)\" is no Unix socket; write e.g. unix:/run/pinproxy-signer.sock"))
+                    return .failure(
+                        Reason("\"\(text)\" is not a Unix socket; write e.g. unix:/run/pinproxy-signer.sock"))
                 }
                 return .success(path)
             })
@@ -196,7 +197,7 @@ extension Form where Value == PermittedNames.Item {
             }
             return AddressRange.parse(text).flatMap { range in
                 IPAddress(bytes: range.bytes).map { .success(.network($0, prefixLength: range.prefixLength)) }
-                    ?? .failure(Reason("\"\(text)\" is no network"))
+                    ?? .failure(Reason("\"\(text)\" is not a network"))
             }
         }
     }

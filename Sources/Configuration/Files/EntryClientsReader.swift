@@ -16,7 +16,7 @@ extension PinEntryReader {
         }
         if read == EntryClients(), !clients.hasUnreadKeys {
             section.error(
-                value, "clients: nothing is written that could be asked for; write users, units or executables")
+                value, "clients: nothing to check; write users, units or executables")
         }
         if action == .deny {
             section.warning(value, "clients has no effect: the host is denied to everybody")

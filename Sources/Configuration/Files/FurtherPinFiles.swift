@@ -65,7 +65,7 @@ struct FurtherPinFiles {
     private func warnOfOthers(in directory: String) {
         guard let others = try? findings.sources.paths("\(directory)/*.yml") else { return }
         for path in others {
-            findings.warning(Place(file: path), "it isn't read: its name doesn't end in .yaml")
+            findings.warning(Place(file: path), "ignored: the name doesn't end in .yaml")
         }
     }
 

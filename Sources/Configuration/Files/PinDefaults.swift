@@ -111,7 +111,7 @@ extension Form where Value == TLSVersion {
             switch text {
             case "1.2": .success(.tls12)
             case "1.3": .success(.tls13)
-            case "1.0", "1.1": .failure(Reason("TLS \(text) is never spoken; write 1.2 or 1.3"))
+            case "1.0", "1.1": .failure(Reason("TLS \(text) is not supported; write 1.2 or 1.3"))
             default: .failure(Reason("\"\(text)\" is not a TLS version; write 1.2 or 1.3"))
             }
         }

@@ -216,7 +216,7 @@ struct BaseURLChecks {
                 objections.append("\(host) has the base_url of \(place); write that URL here")
             }
             if isPinned, target !== entry {
-                objections.append("\(host) has pins (\(place)), and http:// would go round them; write an https:// URL")
+                objections.append("\(host) has pins (\(place)), and http:// would bypass them; write an https:// URL")
             }
         }
         switch action {

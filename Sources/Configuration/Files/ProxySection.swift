@@ -18,7 +18,8 @@ extension DaemonFileReader {
         if let value = section.value("http"), settings.http == [.http2] {
             section.warning(
                 value,
-                "http: programs that speak HTTP/1.1 alone are refused inside CONNECT; add http/1.1 unless that is meant"
+                "http: programs that support only HTTP/1.1 are refused inside CONNECT; add http/1.1 unless this is "
+                    + "intended"
             )
         }
         return settings
@@ -116,7 +117,8 @@ extension Section {
         guard let senders else {
             return error(
                 value,
-                "listen: \"proxy_protocol\" is missing: whose PROXY headers are taken; or write the address alone")
+                "listen: \"proxy_protocol\" is missing: list the trusted senders of PROXY headers, or write the "
+                    + "address alone")
         }
         if senders.isEmpty {
             error(
@@ -192,7 +194,7 @@ extension DaemonFileReader {
             }
             lines.append(String(line))
         }
-        if lines.isEmpty { section.warning(value, "users: \(path) names nobody, so nobody can use the proxy") }
+        if lines.isEmpty { section.warning(value, "users: \(path) has no users, so nobody can use the proxy") }
         return UserFile(path: path, lines: lines)
     }
 }

@@ -92,7 +92,7 @@ private struct RequestValues {
         fields.warning(
             place,
             "\(name): the file \(text.isEmpty ? "is empty" : "holds one word, and no scheme before it"); most servers "
-                + "want the line to be Bearer TOKEN, or another scheme and a space before the token")
+                + "expect the line to be Bearer TOKEN, or another scheme and a space before the token")
     }
 
     /// One table can't set a field and remove it, or set it in two ways.

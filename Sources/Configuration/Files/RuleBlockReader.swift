@@ -79,7 +79,7 @@ struct RuleBlockReader {
         defer { fields.finish() }
         guard case .mapping = element.content else {
             if element.isNull {
-                section.error(element, "rules: there is nothing here; write path: and what holds for it")
+                section.error(element, "rules: the rule is empty; write path: and its settings")
             }
             return nil
         }
@@ -88,7 +88,7 @@ struct RuleBlockReader {
         let layer = layer(fields, source)
         if path == nil, methods == nil {
             section.error(
-                element, "rules: a rule has a path or methods; what holds for every request stands beside \"rules\"")
+                element, "rules: a rule has a path or methods; settings for every request go next to \"rules\"")
             return nil
         }
         // What is written and wrong is neither every path nor every method.

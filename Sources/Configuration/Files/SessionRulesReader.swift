@@ -65,7 +65,7 @@ extension RuleBlockReader {
             case .entry(let isPinned):
                 guard isPinned, url?.isSecure == false else { return url }
                 table.section.error(
-                    value, "base_url: the entry has pins, and http:// would go round them; write an https:// URL")
+                    value, "base_url: the entry has pins, and http:// would bypass them; write an https:// URL")
                 return nil
             }
         }
@@ -86,7 +86,7 @@ extension RuleBlockReader {
         table.optional(.ping, \.ping) { value in
             guard isForAll else {
                 table.section.error(
-                    value, "ping belongs to all requests, since they share connections; write it beside \"rules\"")
+                    value, "ping applies to all requests, since they share connections; write it next to \"rules\"")
                 return nil
             }
             return table.section.scalar(value, "ping", .duration(.seconds(1)...(.hours(1))))

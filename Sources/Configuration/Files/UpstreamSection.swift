@@ -149,7 +149,7 @@ extension DaemonFileReader {
             return .success(ParentProxy(host: address.description, port: port, authorization: authorization))
         }
         guard host.wholeMatch(of: /[A-Za-z0-9]([A-Za-z0-9._\-]{0,252})/) != nil else {
-            return .failure(Reason("what stands before the port is not a host name; \(example)"))
+            return .failure(Reason("the part before the port is not a host name; \(example)"))
         }
         return .success(ParentProxy(host: host.lowercased(), port: port, authorization: authorization))
     }

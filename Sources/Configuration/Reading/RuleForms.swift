@@ -96,7 +96,7 @@ extension Form where Value == BaseURL {
             let isDotted = path.split(separator: "/").contains {
                 [".", ".."].contains($0.lowercased().replacing("%2e", with: "."))
             }
-            if isDotted { return .failure(Reason("the path contains . or ..; write the path that is meant")) }
+            if isDotted { return .failure(Reason("the path contains . or ..; write the path without them")) }
             return Authority.parse(String(written), defaultPort: isSecure ? 443 : 80)
                 .map { BaseURL(isSecure: isSecure, authority: $0, path: path.isEmpty ? "/" : String(path)) }
                 .mapError { Reason("\(text.debugDescription): \($0)") }

@@ -217,7 +217,7 @@ private struct Laid {
         return session.blame(
             .credentials,
             """
-            request.authorization is sent with every request, so that no challenge is left to be answered; remove one \
+            request.authorization is sent with every request, so the credentials would never be used; remove one \
             of them
             """
         )
@@ -234,7 +234,7 @@ private struct Laid {
         guard cache.rules.isShared, cache.rules.store == .off, cache.origins[.shared]?.source.writer == .entry else {
             return nil
         }
-        return cache.blame(.shared, "nothing is stored (cache: off); write cache: memory or disk beside it")
+        return cache.blame(.shared, "has no effect with cache: off; also set cache: memory or disk")
     }
 
     /// Nil: nothing is stored.

@@ -103,7 +103,7 @@ package final class EntryTerms: Sendable, Equatable {
 
 /// What is done with a host (`action` in pins.yaml).
 package enum HostAction: String, Sendable, CaseIterable {
-    /// The proxy ends TLS on both sides, and the policy decides.
+    /// The proxy terminates TLS on both sides, and the policy decides.
     case intercept
     /// Bytes pass through untouched; the client's own TLS decides.
     case tunnel

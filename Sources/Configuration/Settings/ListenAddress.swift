@@ -67,8 +67,8 @@ package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
             return .failure(
                 Reason(
                     isBracketed
-                        ? "only IPv6 addresses stand in brackets; write \(address):\(port)"
-                        : "an IPv6 address stands in brackets, and in quotes because of them; \(example)"))
+                        ? "only IPv6 addresses are written in brackets; write \(address):\(port)"
+                        : "an IPv6 address is written in brackets, and in quotes because of them; \(example)"))
         }
         guard let number = UInt16(port), port.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
             return .failure(Reason("\"\(port)\" is not a port; write a number from 0 to 65535"))

@@ -135,7 +135,7 @@ final class AdminPort {
 
     private func failed(_ error: SystemError) {
         logger.warning(
-            "admin.failed", metadata: ["cause": "\(error)", "effect": "who asks the admin port has to wait"])
+            "admin.failed", metadata: ["cause": "\(error)", "effect": "clients of the admin port have to wait"])
     }
 
     func stop() {
@@ -185,8 +185,8 @@ struct AdminGate: Sendable {
         if let host = request.host, !isOwn(host) {
             return .problem(
                 421,
-                "the admin port does not answer to the name \(ShownText(host)): ask for it by its address or as "
-                    + "localhost, or add the name to admin.hosts")
+                "the admin port does not answer to the name \(ShownText(host)): use its address or localhost, or "
+                    + "add the name to admin.hosts")
         }
         // Other ports of this machine are the same site, but not trusted.
         if let site = request.fetchSite, site != "same-origin", site != "none" {
@@ -217,7 +217,7 @@ struct AdminGate: Sendable {
 
     private static let unauthorized: ControlResponse = {
         var response = ControlResponse.problem(
-            401, "the admin port wants the token of admin.token_file, as Authorization: Bearer TOKEN")
+            401, "the admin port requires the token of admin.token_file, as Authorization: Bearer TOKEN")
         response.wantsToken = true
         return response
     }()

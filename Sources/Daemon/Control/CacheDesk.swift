@@ -146,7 +146,7 @@ extension StorageObjection {
         switch self {
         case .reported: "its server has no pin that matches, and is only reported (enforcement: report)"
         case .endless: "it has no end, as server-sent events"
-        case .incomplete: "it broke off, was refused by a rule, was too long, or there was no room for it"
+        case .incomplete: "it was interrupted, refused by a rule or too long, or there was no room for it"
         case .refused(let refusal): refusal.explanation
         }
     }

@@ -53,7 +53,7 @@ final class Listener: SocketHandler {
     ) throws(SystemError) -> Listener {
         let socket = try ListeningSocket.own(at: path, mode: mode)
         let listener = Listener(loop: loop, socket: socket, accepted: { socket, _, _ in accepted(socket) }) { error in
-            logger.warning("control.failed", metadata: ["cause": "\(error)", "effect": "a command has to wait"])
+            logger.warning("control.failed", metadata: ["cause": "\(error)", "effect": "commands have to wait"])
         }
         listener.resume()
         return listener

@@ -187,7 +187,7 @@ struct SocketFileError: Error, CustomStringConvertible {
 
     var reason: String {
         switch cause.code {
-        case EEXIST: "\(path) is there and is no socket: remove it, or choose another path"
+        case EEXIST: "\(path) exists and is not a socket; remove it, or choose another path"
         case EADDRINUSE: "\(path) is already in use by another program: choose another path"
         case EPERM where cause.call == "chown", EINVAL where cause.call == "chown":
             "\(path) can't be given to socket_group: the proxy's user is not in that group"

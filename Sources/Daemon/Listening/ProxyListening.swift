@@ -67,7 +67,7 @@ final class ProxyListening {
             metadata: [
                 "cause": """
                 systemd hands over a socket named \"\(socket.name)\" \(kind), and no listen in \
-                \(file) asks for it: it is closed
+                \(file) uses it: it is closed
                 """
             ])
         notices.notListening(socket.name)

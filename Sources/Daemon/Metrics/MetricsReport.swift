@@ -89,8 +89,8 @@ struct MetricsReport {
     static func exchanges(to text: inout some MetricsWriter) {
         text.family(
             "pinproxy_exchanges", .counter,
-            "Exchanges that are over, by the entry that decided, what they were, and how they ended. connect: a "
-                + "CONNECT whose requests are exchanges of their own.")
+            "Exchanges that are over, by the entry that decided, what they were, and how they ended. connect: an "
+                + "intercepted CONNECT; its requests count as exchanges.")
     }
 
     static func refusals(_ counters: WorkerCounters, _ text: inout some MetricsWriter) {
@@ -200,7 +200,7 @@ struct MetricsReport {
             measurement.sum(\.open.upstreamStreams))
         text.family(
             "pinproxy_upstream_requests", .counter,
-            "Requests by what the origin speaks, and by whether their connection had served before.")
+            "Requests by the origin's protocol, and by whether their connection had served before.")
         for (kind, requests) in [
             (WorkerCounters.Kind.http1, counters.http1Requests), (.http2, counters.http2Requests),
             (.tunnel, counters.tunnelRequests),

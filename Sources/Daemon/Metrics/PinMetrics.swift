@@ -35,7 +35,7 @@ struct PinMetrics {
     func incidents(to metrics: inout some MetricsWriter, label: (String) -> String) {
         metrics.family(
             "pinproxy_incidents_open", .gauge,
-            "Incidents that nobody has acknowledged, by the entry that decided: of pins, or of trust; reported: let "
+            "Unacknowledged incidents, by the entry that decided: of pins, or of trust; reported: let "
                 + "through by enforcement: report.")
         for kind in [Incident.Kind.pin, .trust] {
             for isOnlyReported in [false, true] {

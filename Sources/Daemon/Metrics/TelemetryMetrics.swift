@@ -11,7 +11,7 @@ struct TelemetryMetrics {
         for signal in signals { metrics.sample([("signal", signal.signal)], signal.sent) }
         metrics.family(
             "pinproxy_telemetry_dropped", .counter,
-            "Those that were given up: refused by the collector, or without room to wait for it.")
+            "Those that were dropped: refused by the collector, or no room to queue them.")
         for signal in signals { metrics.sample([("signal", signal.signal)], signal.dropped) }
         metrics.family("pinproxy_telemetry_failures", .counter, "Tries to send that failed.")
         for signal in signals { metrics.sample([("signal", signal.signal)], signal.failures) }

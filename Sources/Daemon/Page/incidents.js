@@ -1,5 +1,5 @@
 'use strict';
-// Incidents that nobody has acknowledged. Functions and values of page.js are used.
+// Unacknowledged incidents. Functions and values of page.js are used.
 
 function openIncidents() { return (state.tick && state.tick.incidents) || (state.status && state.status.incidents) || []; }
 

@@ -130,7 +130,7 @@ package final class RunSocket {
         } catch {
             guard case .tooMany(let limit) = error else { return connection.refuse(409, "another run has this token") }
             connection.refuse(
-                503, "\(limit) runs of pinproxy exec are under way already, and no more can be told apart")
+                503, "\(limit) runs of pinproxy exec are under way, which is the limit")
             guard !isFull else { return }
             isFull = true
             let who = ControlPeer(connection.peer)
@@ -138,7 +138,7 @@ package final class RunSocket {
                 "runs.limit",
                 metadata: [
                     "limit": .stringConvertible(limit), "cause": "\(who)",
-                    "effect": "runs of pinproxy exec beyond aren't told what is refused",
+                    "effect": "further runs of pinproxy exec don't report refusals",
                 ])
         }
     }

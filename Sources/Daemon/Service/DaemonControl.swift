@@ -80,7 +80,7 @@ extension ProxyDaemon {
             logger.warning(
                 "control.failed",
                 metadata: [
-                    "cause": "\(error.text(ofSocketAt: path))", "effect": "pinproxy exec can't tell what is refused",
+                    "cause": "\(error.text(ofSocketAt: path))", "effect": "pinproxy exec can't report refusals",
                 ])
             return nil
         }
@@ -124,7 +124,7 @@ extension ProxyDaemon {
             }
         logger.notice(
             "cache.purge",
-            metadata: ["cause": "told to by \(door)", "effect": "\(what) was removed: \(Count(count, "response"))"])
+            metadata: ["cause": "requested by \(door)", "effect": "\(what) was removed: \(Count(count, "response"))"])
     }
 
     func report(refused cause: String?) -> ReloadReport {
@@ -136,7 +136,7 @@ extension ProxyDaemon {
 
 extension SystemError {
     func text(ofSocketAt path: String) -> String {
-        code == EEXIST ? "\(path) is there and is no socket: remove it" : "\(path): \(self)"
+        code == EEXIST ? "\(path) exists and is not a socket; remove it" : "\(path): \(self)"
     }
 }
 
@@ -177,7 +177,7 @@ extension ProxyDaemon {
 
     func stop() {
         guard !isStopping else {
-            logger.warning("proxy.stop", metadata: ["cause": "told to stop twice: ending at once"])
+            logger.warning("proxy.stop", metadata: ["cause": "asked to stop twice: ending at once"])
             telemetry?.stop()
             return endAtOnce()
         }

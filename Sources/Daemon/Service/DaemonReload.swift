@@ -223,7 +223,7 @@ extension ProxyDaemon {
         for problem in authorities.problems {
             logger.warning(
                 "authority.failed",
-                metadata: ["cause": "\(problem)", "effect": "the rotation can't go on; the present authority signs"])
+                metadata: ["cause": "\(problem)", "effect": "the rotation can't go on; the current authority signs"])
         }
         return authorities
     }
@@ -238,7 +238,7 @@ extension ProxyDaemon {
                 metadata: [
                     "certificate": "\(files.certificate)",
                     "cause": """
-                    \(files.key) was there without its certificate, as a first start that was cut short leaves it; \
+                    \(files.key) existed without its certificate, as after an interrupted first start; \
                     a new certificate was issued for that key, and clients have to trust it
                     """,
                 ])

@@ -142,8 +142,8 @@ final class NetworkWatch {
         logger.warning(
             "reachability.failed",
             metadata: [
-                "cause": "the kernel can't be asked about the network by rtnetlink: \(error)",
-                "effect": "what was known before holds; if nothing was, no request is refused for want of a network",
+                "cause": "can't query the network by rtnetlink: \(error)",
+                "effect": "the last known state is kept; if there is none, no request is refused for lack of a network",
             ])
     }
 }

@@ -229,9 +229,9 @@ final class PinUpkeep {
     private func effect(of subject: ExpirySubject) -> String {
         switch subject {
         case .authority where authorities.signer(at: unixTime()) !== authorities.current:
-            "the next authority signs in its place; make it the present one: pinproxy ca rotate --activate"
+            "the next authority signs in its place; make it the current one: pinproxy ca rotate --activate"
         case .authority: "hosts that are intercepted get 503; tunnels and plain HTTP are served"
-        case .nextAuthority: "it can't replace the present one"
+        case .nextAuthority: "it can't replace the current one"
         case .adminCertificate: "clients of the admin port refuse it"
         default: "clients of the proxy port refuse it"
         }

@@ -30,7 +30,7 @@ package enum CollectorAnswer: Equatable {
             // Some answer all requests with the empty object of JSON.
             if body.isEmpty || type?.hasPrefix("application/json") == true { self = .taken(nil); return }
             guard let rejection = Self.rejection(in: body) else {
-                self = .refused(cause: "it answered \(status) with something else than OTLP: is it a collector?")
+                self = .refused(cause: "it answered \(status) with something other than OTLP: is it a collector?")
                 return
             }
             self = .taken(rejection.count > 0 || !rejection.message.isEmpty ? rejection : nil)

@@ -178,8 +178,8 @@ final class TelemetrySender {
         if status.failure == nil {
             let effect =
                 signal == .logs
-                ? (isLost ? "these events are lost" : "events wait, the oldest make room")
-                : "the next figures hold these"
+                ? (isLost ? "these events are lost" : "events wait; beyond the limit the oldest are dropped")
+                : "the next metrics include these"
             logger.warning("telemetry.failed", metadata: fields(["cause": "\(cause)", "effect": "\(effect)"]))
         }
         status.failures += 1

@@ -21,7 +21,7 @@ final class Shortage {
         case newClientsWait = "new clients wait"
         case idleConnectionsClosed = "idle connections are closed"
         case loadShed = "new clients wait, and idle connections are closed; if that isn't enough, requests get 503"
-        case bodiesNotKept = "what can't go on without a body that is kept gets 503"
+        case bodiesNotKept = "exchanges that need a kept body get 503"
 
         /// The log's field with their count.
         fileprivate var counted: String {

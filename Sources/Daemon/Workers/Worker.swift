@@ -45,7 +45,7 @@ final class Worker {
         case .none: begin(socket, arrival)
         case .awaited: readHeader(socket, arrival)
         case .untrusted:
-            log("\(arrival.source) is not among those whose PROXY headers are taken (proxy_protocol)", of: arrival)
+            log("\(arrival.source) is not a trusted sender of PROXY headers (proxy_protocol)", of: arrival)
             load.ended()
         }
     }

@@ -154,7 +154,7 @@ package enum LocationDefect: Error, Sendable, Hashable, CustomStringConvertible 
         case .empty: "\(subject) is empty"
         case .noHost: "\(subject) is a URL without a host"
         case .userInformation: "\(subject) carries user information (\"@\"), which is not followed"
-        case .tooLong(let most): "\(subject) is longer than \(most) bytes, or makes such a URL"
+        case .tooLong(let most): "\(subject) is longer than \(most) bytes, or resolves to a longer URL"
         case .controlCharacter(let byte):
             "\(subject) has a control character (0x\(byte < 16 ? "0" : "")\(String(byte, radix: 16)))"
         case .scheme(let scheme): "\(subject) has the scheme \"\(scheme)\"; only http and https are followed"

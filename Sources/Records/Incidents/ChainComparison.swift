@@ -138,17 +138,17 @@ package struct ChainComparison: Encodable, Sendable, Equatable {
 
         func advice(_ kind: Kind) -> [String] {
             switch kind {
-            case .sameChain: ["Look at what was changed in the pin file, or at what the policy asks for besides pins."]
+            case .sameChain: ["Look at what was changed in the pin file, or at what the policy requires besides pins."]
             case .otherCause: ["The cause above says for which; the pins have nothing to do with it."]
             case .unproven:
                 [
-                    "Whatever the certificates say is said of their owner, who may be somebody else: a server that "
-                        + "replays a chain, or one whose cipher suite has no signature."
+                    "The certificates describe their owner, and this server may be another: it may replay a chain, or "
+                        + "its cipher suite has no signature."
                 ]
             case .unverified:
                 [
                     "The cause above says why. A chain that doesn't verify shows no renewal and no rotation: it may be "
-                        + "old, revoked or meant for something else."
+                        + "old, revoked or intended for something else."
                 ]
             case .renewal: ["A pinned key still matches; pinned certificates have to be replaced."]
             case .rotation:
@@ -157,17 +157,20 @@ package struct ChainComparison: Encodable, Sendable, Equatable {
                         + "would have spared this."
                 ]
             case .otherIssuer:
-                ["Hosts change their authority now and then; so does who sits in between. Ask the host's operator."]
+                [
+                    "Hosts change their authority now and then, and an interceptor presents another one too. Ask the "
+                        + "host's operator."
+                ]
             case .inspection:
                 [
                     "Somebody on the way opens the connection: a gateway of this network, or a program on this "
                         + "machine. Names in certificates prove nothing; ask who runs the network.",
-                    "If that is wanted, the host can't be pinned here: except it from the inspection.",
+                    "If that is intended, the host can't be pinned here: exempt it from the inspection.",
                 ]
             case .selfSigned: ["A device, a test server or a simple attack presents one; a public host never does."]
             case .captivePortal:
                 [
-                    "Anybody may choose such a name. If the network asks its users to sign in, open a page in a "
+                    "Anyone may choose such a name. If the network asks its users to sign in, open a page in a "
                         + "browser to do so, then try again.",
                     "Otherwise the name leads to a wrong server, or the server chose a wrong certificate (SNI).",
                 ]

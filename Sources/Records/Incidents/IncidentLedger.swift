@@ -63,7 +63,7 @@ package final class IncidentLedger: Sendable {
                 metadata: [
                     "file": "\(Self.fileName)",
                     "effect":
-                        "the least recent incidents make room, first acknowledged ones and those of hosts without pins",
+                        "the least recent are dropped, acknowledged incidents and those of hosts without pins first",
                 ])
         }
         return outcome.id
@@ -78,7 +78,7 @@ package final class IncidentLedger: Sendable {
         switch news {
         case .opened: fields["effect"] = "a new incident: pinproxy incidents show \(id)"
         case .reopened: fields["effect"] = "open again: it was acknowledged, and has another address or chain now"
-        case .recurred: fields["effect"] = "open again: the policy had accepted the chain meanwhile"
+        case .recurred: fields["effect"] = "open again: the policy had accepted the chain in between"
         case .enforced: fields["effect"] = "it was only reported so far, and is refused now"
         case .merged:
             fields["effect"] =

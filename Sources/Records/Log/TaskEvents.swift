@@ -39,7 +39,7 @@ package struct TaskEvents {
             var fields = Self.fields(
                 record,
                 "\(refused.origin) refused the password of \(refused.user) (session.credentials): it isn't sent to "
-                    + "this realm again until its file is written anew and the configuration reloaded")
+                    + "this realm again until its file is rewritten and the configuration reloaded")
             fields["realm"] = "\(realm)"
             fields["user"] = "\(refused.user)"
             if let entry = record.entry { fields["entry"] = "\(entry)" }

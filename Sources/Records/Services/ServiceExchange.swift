@@ -119,7 +119,7 @@ extension ServiceExchange: HoldsRequest, ExchangeGuide {
             finish(.success(Response(head: head, body: body)))
         case .refused(let failure, let destination):
             finish(.failure(ServiceFailure(cause: refusal(failure, destination).cause)))
-        case .cut: finish(.failure(ServiceFailure(cause: "its answer broke off")))
+        case .cut: finish(.failure(ServiceFailure(cause: "its response was interrupted")))
         case .switched(let upstream): _ = upstream.end(.abandoned)
         }
     }
@@ -132,7 +132,7 @@ extension ServiceExchange: BodySink {
         guard body.count + piece.byteCount <= bodyLimit else {
             // Not from within the exchange's own call.
             session.loop.afterThisTurn { [weak self, bodyLimit] in
-                self?.fail("its answer is longer than \(Quantity.text(bytes: bodyLimit))")
+                self?.fail("its response is longer than \(Quantity.text(bytes: bodyLimit))")
             }
             return 0
         }

@@ -90,7 +90,7 @@ package final class PinLedger: Sendable {
             if isNews {
                 logger.warning(
                     "state.full",
-                    metadata: ["file": "\(Self.fileName)", "effect": "the pins of more entries are not counted"])
+                    metadata: ["file": "\(Self.fileName)", "effect": "pins of further entries are not counted"])
             }
             return false
         }

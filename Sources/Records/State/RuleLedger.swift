@@ -99,7 +99,7 @@ package final class RuleLedger: Sendable {
         guard !configured.isEmpty || !history.value.records.isEmpty else { return }
         if !history.change({ $0.settle(configured, at: time) }) {
             logger.warning(
-                "state.full", metadata: ["file": "\(RuleHistory.fileName)", "effect": "more rules are not counted"])
+                "state.full", metadata: ["file": "\(RuleHistory.fileName)", "effect": "further rules are not counted"])
         }
     }
 

@@ -87,7 +87,7 @@ package final class StateWriter: Sendable {
             "state.unwritable",
             metadata: [
                 "file": "\(problem.path)", "cause": "\(problem.cause)",
-                "effect": "the proxy serves on, and writes when it answers",
+                "effect": "the proxy continues, and writes when the disk answers",
             ])
     }
 }

@@ -44,8 +44,8 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
                 + "\(certificate) to have a new authority made (clients then have to trust the new one)"
         case .exists(let path): "\(path) exists already; remove it first if a new authority is wanted"
         case .exposedKey(let path, let mode):
-            "\(path) is open to other users (mode \(String(mode & 0o777, radix: 8))); whoever read it can be any "
-                + "server to the clients that trust this authority. If nobody can have: chmod 600 \(path). "
+            "\(path) is open to other users (mode \(String(mode & 0o777, radix: 8))); anyone who has read it can "
+                + "impersonate any server to the clients that trust this authority. If nobody has: chmod 600 \(path). "
                 + "Otherwise make a new authority"
         case .foreignKey(let path, let owner):
             "\(path) belongs to user \(owner), who is neither root nor the user that runs this; chown it"

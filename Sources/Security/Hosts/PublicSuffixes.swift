@@ -48,6 +48,6 @@ extension HostPattern {
             scope == .oneLabel
             ? ("*", "every name one label under “\(name)”") : ("**", "“\(name)” and every name under it")
         return "“\(inBothForms)” matches \(which), a public suffix where anybody can have a name; write the "
-            + "domain that is meant, as in \(wildcard).example.\(name)"
+            + "intended domain, as in \(wildcard).example.\(name)"
     }
 }

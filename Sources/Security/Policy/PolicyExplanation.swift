@@ -96,7 +96,7 @@ private struct Explainer {
 
     private func ocsp() -> Check {
         if policy.requirements.stapling == .ignore {
-            return Check(.ocsp, .skipped, "ocsp is ignore: no response is asked for")
+            return Check(.ocsp, .skipped, "ocsp is ignore: no response is requested")
         }
         guard let chain = confirmed else {
             return Check(.ocsp, .skipped, "the chain was not accepted, so its OCSP response was not checked")
@@ -106,7 +106,7 @@ private struct Explainer {
         }
         return switch policy.status(of: chain, evidence, at: time) {
         case .success(let status?): Check(.ocsp, .passed, "the stapled response: \(status)")
-        case .success(nil): Check(.ocsp, .passed, "the server staples no response, and none is asked for")
+        case .success(nil): Check(.ocsp, .passed, "the server staples no response, and none is required")
         case .failure(let failure): Check(.ocsp, .failed, "\(failure)")
         }
     }
@@ -154,7 +154,7 @@ private struct Explainer {
     /// A server without a new enough version fails in its handshake, before its chain.
     private func tls() -> Check {
         let asked = "min_tls: \(policy.requirements.minimumTLS)"
-        return version.map { Check(.tls, .passed, "\($0) was spoken; \(asked)") }
+        return version.map { Check(.tls, .passed, "\($0) was negotiated; \(asked)") }
             ?? Check(.tls, .skipped, "no TLS handshake was completed; \(asked)")
     }
 

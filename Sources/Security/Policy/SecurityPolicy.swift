@@ -217,7 +217,7 @@ extension SecurityPolicy {
                 "on_expiry is report, but with allow_invalid_certificates the pins are all that authenticates "
                     + "the server; write on_expiry: enforce or deny"
             case .requirementsWithoutChain(let keys):
-                "\(keys.joined(separator: ", ")) can't be looked at: with allow_invalid_certificates no chain is "
+                "\(keys.joined(separator: ", ")) can't be checked: with allow_invalid_certificates no chain is "
                     + "verified; write pinning: certificate, or take \(keys.count == 1 ? "it" : "them") back for this "
                     + "host"
             }

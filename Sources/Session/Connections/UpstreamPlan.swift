@@ -165,7 +165,7 @@ struct UpstreamPlan: Sendable, Hashable {
         case (.askingParent(let scope), .parentAgreed(let isGreeted)):
             // Under TLS the client, this proxy, speaks first.
             guard !isGreeted || layer == .tunnel else {
-                return fail(.parentFailed("it sent bytes that no one asked for"))
+                return fail(.parentFailed("it sent unrequested bytes"))
             }
             return secure(scope)
         case (.askingParent, .parentRefused(let status)): return fail(.parentRefused(status: status))

@@ -40,7 +40,7 @@ extension Exchange {
             }
             if request.needsUpgrade, (200..<300).contains(response.status) {
                 failure = .upstreamClosed(
-                    "answered with \(response.status) instead of changing to the protocol that was asked for")
+                    "answered with \(response.status) instead of changing to the requested protocol")
                 return .upstreamEnded(.staleConnection, resendable: false)
             }
             record.began(response)

@@ -65,7 +65,7 @@ extension Exchange {
         // The credentials may have expired during a long download.
         if status == 401, let itinerary, challenge(itinerary) != nil {
             takeNextStep(of: itinerary)
-            failure = .bodyBroke("the origin asks for credentials again")
+            failure = .bodyBroke("the origin requests credentials again")
             return .notNow
         }
         if let itinerary { acceptedAnswer(of: itinerary) }

@@ -38,7 +38,7 @@ final class FetchRunner {
         let handle = session.loop.handle
         fetch.run(
             wake: { handle.post { runner.value(on: $0).exchange.downstreamIsWritable() } },
-            cancel: { handle.post { runner.value(on: $0).exchange.cancel("nobody waits for it any more") } })
+            cancel: { handle.post { runner.value(on: $0).exchange.cancel("no reader is left") } })
         exchange.begin(request, number: fetch.task, to: destination, by: rules, entry: entry)
     }
 }
@@ -63,7 +63,7 @@ extension FetchRunner: ActsForClients {
             kept?.close()
             fetch.tell(.ended(trailers))
         case .refused(let failure, _): fetch.tell(.failed(failure))
-        case .cut: fetch.tell(.broke(exchange.record.failure ?? "the response broke off"))
+        case .cut: fetch.tell(.broke(exchange.record.failure ?? "the response was interrupted"))
         case .switched(let upstream): _ = upstream.end(.abandoned)
         }
         fetch.end()

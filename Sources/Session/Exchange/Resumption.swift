@@ -86,12 +86,12 @@ final class Resumption {
         if status == 408 || status == 429 || status >= 500 {
             let seconds = response.value(of: .retryAfter).flatMap { RetryAfter.seconds($0.span, at: unixTime) } ?? 0
             guard seconds <= pauses.longestWanted else {
-                return .another("the origin answered \(status) and wants to be asked again after \(seconds) seconds")
+                return .another("the origin answered \(status) and asks for a retry after \(seconds) seconds")
             }
             return .notNow("the origin answered \(status)", wait: seconds * 1_000_000_000)
         }
         guard status == 206 else {
-            return .another("the origin answered \(status) when it was asked for the rest, from byte \(passed) on")
+            return .another("the origin answered \(status) to the request for bytes \(passed) and later")
         }
         guard let range = response.value(of: .contentRange).flatMap({ ContentRange.parse($0.span) }) else {
             return .another("the origin's part has no valid Content-Range")

@@ -49,11 +49,11 @@ package enum ExchangeFailure: Error {
         case .responseHeadTooLarge(let limit):
             "the response's head is longer than \(limit) bytes (limits.response_head)"
         case .tooManyResponseFields: "the response has too many header fields"
-        case .unaskedUpgrade: "101 Switching Protocols that no one asked for"
+        case .unaskedUpgrade: "unrequested 101 Switching Protocols"
         case .bodyBroke(let cause), .uploadFailed(let cause): cause
         case .unacceptable(let error, _): error.description
         case .notAdmitted(let cause): cause
-        case .notStored: "nothing is stored that would do, and the client wants nothing else (only-if-cached)"
+        case .notStored: "no usable response is stored, and the client accepts no other (only-if-cached)"
         case .redirect(let defect): defect.description
         case .notJudged(let failure): "the body couldn't be judged: \(failure.cause)"
         case .noResponse(let time): "no response within \(time) (timeouts.first_byte)"

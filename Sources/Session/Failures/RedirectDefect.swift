@@ -23,8 +23,8 @@ package enum RedirectDefect: Error, Sendable, Hashable {
         case .severalLocations: "the redirect has more than one Location field"
         case .insecure(let url): "it redirects from https to \(url), where nothing is encrypted"
         case .bodyNotKept(let limit):
-            "the redirect wants the body sent again, which was longer than \(limit) bytes (limits.replay_body), "
-                + "came from files, or had no room (limits.bodies)"
+            "the redirect requires the body to be sent again, which was longer than \(limit) bytes "
+                + "(limits.replay_body), came from files, or had no room (limits.bodies)"
         case .denied(let url, let why), .unusable(let url, let why): "it redirects to \(url): \(why)"
         }
     }

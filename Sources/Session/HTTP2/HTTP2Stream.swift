@@ -30,7 +30,7 @@ package enum HTTP2Break: Sendable {
         case .reset(let code): "reset the stream (\(code))"
         case .malformed(let defect): "sent \(defect)"
         case .connection(let cause), .unsent(let cause): cause
-        case .abandoned: "was told that the stream is of no more use"
+        case .abandoned: "was told that the stream is no longer needed"
         case .noBudget: "sent more than limits.bodies leaves room for"
         case .tooManyHeads: "sent interim responses without end"
         }

@@ -15,7 +15,7 @@ package enum PEMError: Error, Sendable, Hashable, CustomStringConvertible {
 
     package var description: String {
         switch self {
-        case .noBlock(let wanted): "there is no \(wanted) in it"
+        case .noBlock(let wanted): "it contains no \(wanted)"
         case .notEnded(let line, let label): "line \(line): \(label) begins here and has no END line"
         case .notBase64(let line, let label): "line \(line): the \(label) that begins here is not base64"
         }

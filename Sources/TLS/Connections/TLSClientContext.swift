@@ -57,11 +57,11 @@ package final class TLSClientContext: Sendable {
         guard shim_SSL_CTX_request_status(context) == 1,
             shim_SSL_CTX_set_status_callback(context, { connection, _ in ConnectionState.receivedEvidence(connection) })
                 == 1
-        else { throw .setup("OCSP responses can't be asked for") }
+        else { throw .setup("OCSP responses can't be requested") }
         guard timestamps else { return }
         // The callback only makes OpenSSL ask; OpenSSL itself verifies no chain.
         guard SSL_CTX_set_ct_validation_callback(context, { _, _, _ in 1 }, nil) == 1 else {
-            throw .setup("certificate timestamps can't be asked for")
+            throw .setup("certificate timestamps can't be requested")
         }
     }
 }

@@ -57,7 +57,9 @@ package struct TLSConnection: ~Copyable {
         server context: TLSServerContext, descriptor: CInt, identity: Identity? = nil, ticketContext: [UInt8],
         alreadyReceived: [UInt8] = []
     ) throws(TLSError) {
-        guard identity != nil || context.hasIdentity else { throw TLSError(.setup, "there is no certificate to show") }
+        guard identity != nil || context.hasIdentity else {
+            throw TLSError(.setup, "there is no certificate to present")
+        }
         let state = try ConnectionState(server: context, descriptor: descriptor)
         let ssl = state.ssl
         guard SSL_set_session_id_context(ssl, ticketContext, UInt32(clamping: ticketContext.count)) == 1 else {

@@ -52,7 +52,7 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
     func naming(_ offered: [String]) -> TLSError {
         guard kind == .noSharedApplicationProtocol, !offered.isEmpty else { return self }
         return TLSError(
-            kind, "the peer offers \(offered.joined(separator: ", ")) by ALPN, and nothing of that is spoken here",
+            kind, "the peer offers \(offered.joined(separator: ", ")) by ALPN; no protocol in common",
             openSSLCode: openSSLCode)
     }
 
@@ -112,7 +112,7 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
                 openSSLCode: code)
         case SSL_R_NO_APPLICATION_PROTOCOL:
             TLSError(
-                .noSharedApplicationProtocol, "the peer offers no application protocol that is spoken here",
+                .noSharedApplicationProtocol, "the peer offers no application protocol in common",
                 openSSLCode: code)
         default: TLSError(.protocolError, "TLS protocol error: \(text)", openSSLCode: code)
         }
@@ -141,11 +141,11 @@ enum TLSAlert {
             ": it does not trust the certificate that it was shown, or the authority that issued it"
         case SSL3_AD_CERTIFICATE_EXPIRED: ": it takes the certificate as expired; is its clock right?"
         case SSL3_AD_HANDSHAKE_FAILURE, TLS1_AD_INSUFFICIENT_SECURITY:
-            ": it accepts none of the offered ciphers, or asks for something else that was not offered"
+            ": it accepts none of the offered ciphers, or requires something else that was not offered"
         case TLS1_AD_PROTOCOL_VERSION: ": it supports no TLS version that is accepted here"
         case TLS1_AD_UNRECOGNIZED_NAME: ": it serves no host of that name"
         case TLS1_AD_NO_APPLICATION_PROTOCOL: ": it supports no application protocol that was offered"
-        case TLS13_AD_CERTIFICATE_REQUIRED: ": it asks for a client certificate"
+        case TLS13_AD_CERTIFICATE_REQUIRED: ": it requires a client certificate"
         default: ""
         }
     }

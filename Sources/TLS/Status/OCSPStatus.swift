@@ -38,7 +38,7 @@ package enum OCSPFailure: Error, Sendable, Hashable, CustomStringConvertible {
         case .notYetValid(let date): "the OCSP response is not valid before \(CalendarDate(date))"
         case .malformed(let reason): "the OCSP response is broken: \(reason)"
         case .wrongCertificate: "the OCSP response is about another certificate"
-        case .badSignature(let reason): "the OCSP response's signature doesn't hold: \(reason)"
+        case .badSignature(let reason): "the OCSP response's signature is not valid: \(reason)"
         case .errorStatus(let status): "the OCSP responder gave no answer but an error: \(status)"
         case .noIssuer: "an OCSP response can't be checked: the chain has no issuer above the certificate"
         }

@@ -136,7 +136,7 @@ final class RevocationList: @unchecked Sendable {
             return "its thisUpdate can't be read"
         }
         guard let next = X509_CRL_get0_nextUpdate(list), ASN1Time.seconds(next) != nil else {
-            return "it has no nextUpdate (RFC 5280 section 5.1.2.5), so that nobody could tell when it is stale"
+            return "it has no nextUpdate (RFC 5280 section 5.1.2.5), so its expiry is unknown"
         }
         if X509_CRL_get_ext_by_NID(list, NID_authority_key_identifier, -1) >= 0 {
             guard let value = X509_CRL_get_ext_d2i(list, NID_authority_key_identifier, nil, nil) else {

@@ -30,7 +30,7 @@ package struct CertificateTimestamp: Sendable, Hashable, CustomStringConvertible
             switch outcome {
             case .valid: "valid"
             case .unknownLog: "the log is not in the list"
-            case .badSignature: "its signature doesn't hold"
+            case .badSignature: "its signature is not valid"
             case .fromTheFuture: "it is from the future"
             case .unknownVersion: "it has an unknown version"
             case .noIssuer: "it can't be checked without an issuer"

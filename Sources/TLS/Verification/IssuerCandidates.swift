@@ -61,6 +61,6 @@ struct IssuerCandidates {
             }
         }
         return isCut
-            ? failure.adding("of what the server sent, only \(Self.limit) certificates were looked at") : failure
+            ? failure.adding("of what the server sent, only \(Self.limit) certificates were checked") : failure
     }
 }

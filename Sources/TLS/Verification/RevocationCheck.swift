@@ -146,7 +146,7 @@ extension VerificationFailure {
         let name = term.path.isEmpty ? "the CRL of \(term.issuer)" : "\(term)"
         self.init(
             code: code, depth: depth, certificate: certificate,
-            message: "\(name) \(fault), so nobody can tell whether the \(Self.role(depth)) was revoked "
+            message: "\(name) \(fault), so it is unknown whether the \(Self.role(depth)) was revoked "
                 + "(\(Self.name(certificate)))")
     }
 

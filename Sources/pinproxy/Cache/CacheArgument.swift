@@ -24,7 +24,7 @@ enum CacheArgument {
     private static func explanation(of defect: LocationDefect, in text: String) -> String {
         switch defect {
         case .scheme(let scheme): "\(text) has the scheme \"\(scheme)\"; responses are stored of http and https"
-        case .userInformation: "\(text) has user information (\"@\"), which is no part of what is stored: leave it out"
+        case .userInformation: "\(text) has user information (\"@\"), which isn't part of the stored key; omit it"
         default: defect.explanation(of: text)
         }
     }

@@ -8,10 +8,10 @@ struct CacheCommand: ParsableCommand {
         commandName: "cache",
         abstract: "What the cache holds and saves, and how to empty it.",
         discussion: """
-            Responses are stored for hosts with cache: memory or disk in the pin file (docs/cache.md). A running \
-            proxy is asked, as the user that runs it or as root: its stores hold what each user got.
+            Responses are stored for hosts with cache: memory or disk in the pin file (docs/cache.md). These commands \
+            ask the running proxy: run them as its user or as root, since the stores hold what each user got.
 
-            --json prints what the control socket answers; --help of each says what that is.
+            --json prints what the control socket answers; the --help of each subcommand describes it.
 
             Exits 1 if no proxy is running, or (show) nothing is stored for the URL.
 
@@ -30,9 +30,9 @@ struct CacheSummaryCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "summary", abstract: "Show how full the stores are, and what they save.",
         discussion: """
-            Requests are those to hosts with a cache, since the start. A hit needed no origin, a stale one neither \
-            (max-stale, stale-while-revalidate, stale-if-error); revalidated means that the origin confirmed what was \
-            stored. All three count as served from the cache.
+            Requests are those to hosts with a cache, since the start. A hit needed no origin, nor did a stale \
+            response (max-stale, stale-while-revalidate, stale-if-error); revalidated means that the origin confirmed \
+            what was stored. All three count as served from the cache.
 
             --json prints one object: requests (hit, miss, revalidated, stale, saved_bytes, hit_ratio, left out \
             before the first request), stores, a list with store (memory, disk), bytes, limit, responses; origins, \
@@ -52,8 +52,8 @@ struct CacheShowCommand: ParsableCommand {
         commandName: "show", abstract: "Show what is stored for a URL, for whom, and whether it is fresh.",
         discussion: """
             The URL is taken with its query, and shown without it. Of the fields that Vary names, values of cookies \
-            and credentials, and of fields that may hold some, are never shown. Where nothing is stored it says why, \
-            as far as that is known.
+            and credentials, and of fields that may hold some, are never shown. If nothing is stored, it says why \
+            if that is known.
 
             --json prints one object: url, store and shared (what the entry says), refusal (why nothing is stored); \
             responses, a list with store, owner (everybody, user, account), user, owner_name, status, bytes, first, \
@@ -81,8 +81,8 @@ struct CachePurgeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "purge", abstract: "Remove what is stored for a host, a URL, or everything.",
         discussion: """
-            A host is meant on every port unless one is given, and over http and https; a URL exactly as it is \
-            written, with its query. What is stored for any user goes. The log has it (cache.purge).
+            A host matches on every port unless one is given, over http and https; a URL matches exactly as written, \
+            with its query. Responses of all users are removed. The log records it (cache.purge).
 
             --json prints one object: removed, the number of responses.
             """)

@@ -9,13 +9,11 @@ struct Check: ParsableCommand {
         commandName: "check", _superCommandName: Pinproxy.name,
         abstract: "Read the configuration as run would, and print every problem.",
         discussion: """
-            Each problem is a line on standard error: FILE:LINE:COLUMN: error: … or warning: … \
-            It warns too of what expires soon or has expired (pins, client certificates, revocation \
-            lists, the certificates of proxy.tls and admin.tls), of revocation lists that can't serve for their \
-            issuer, of a \
-            local authority that clients refuse, or will soon, and of rules whose bodies no installed library decodes. \
-            Exits \
-            0 if the proxy would start with it (there may be warnings), else 78.
+            Each problem is a line on standard error: FILE:LINE:COLUMN: error: … or warning: … It also warns of what \
+            expires soon or has expired (pins, client certificates, revocation lists, the certificates of proxy.tls \
+            and admin.tls), of revocation lists that aren't valid for their issuer, of a local authority that clients \
+            refuse, or will soon, and of rules whose bodies no installed library decodes. Exits 0 if the proxy would \
+            start with it (there may be warnings), else 78.
 
             Examples:
               pinproxy check

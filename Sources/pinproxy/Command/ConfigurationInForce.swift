@@ -18,9 +18,9 @@ extension ConfigurationOptions {
         do {
             guard report.kept, let copy = try kept.files(of: report.configuration, ofAnyOwner: true) else {
                 throw CommandFailure(
-                    "process \(proxy.process) keeps no copy of what it has in force, so it can't be judged: it runs "
-                        + "with --no-fallback or for pinproxy exec --start, or its log says why (state.unwritable); "
-                        + "without --live the files are judged"
+                    "process \(proxy.process) keeps no copy of its active configuration, so it can't be checked: "
+                        + "it runs with --no-fallback or for pinproxy exec --start, or its log says why "
+                        + "(state.unwritable); without --live the files are checked"
                 )
             }
             return try Snapshot.load(
@@ -49,8 +49,8 @@ extension ConfigurationOptions {
         guard let config, !ConfigurationChoice.isSame(config, read) else { return }
         throw CommandFailure(
             "process \(proxy.process), which uses \(files.directory), reads \(read) and not \(config), "
-                + "so nothing was asked of it; leave --config out, or name the state directory of the proxy that is "
-                + "meant with --state-directory")
+                + "so nothing was asked of it; leave --config out, or name the state directory of the intended "
+                + "proxy with --state-directory")
     }
 }
 

@@ -27,7 +27,7 @@ struct ConfigurationOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Where the proxy keeps its authority and what else it makes.",
+            "The directory of the proxy's authority and its other state.",
             discussion:
                 """
                 Without it: $STATE_DIRECTORY, else \(systemState) if the configuration is \(systemFile), \

@@ -10,7 +10,7 @@ extension ConfigurationOptions {
     /// The configuration; nil, with a message on standard error, if it doesn't exist.
     func loadIfPresent() throws -> Snapshot? {
         if try choiceIfAny() == nil {
-            Standard.error("pinproxy: there is no configuration: the system's trust is used, and no parent proxy")
+            Standard.error("pinproxy: no configuration: using the system's trust and no parent proxy")
             return nil
         }
         return try load()

@@ -7,19 +7,19 @@ internal import PinproxySecurity
 struct Doctor: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor", _superCommandName: Pinproxy.name,
-        abstract: "Try the programs of this machine through the running proxy, and say what each needs.",
+        abstract: "Test the HTTP clients installed here through the running proxy, and say what each needs.",
         discussion: """
-            Each program that is installed asks twice, with the variables that exec sets: pinproxy.test, whose \
-            pin is right, and wrong.pinproxy.test, whose pin is wrong. The proxy answers for both names itself, and \
-            connects to nobody. What you have configured for a program holds; nothing of yours is changed.
+            Each installed program makes two requests, with the variables that exec sets: to pinproxy.test, whose pin \
+            is right, and to wrong.pinproxy.test, whose pin is wrong. The proxy answers both itself, and connects to \
+            no server. Your own settings of a program apply; none of them is changed.
 
-            The columns: whether the program takes the proxy, whether it trusts the proxy's authority (- where that \
-            can't be known), and what it shows when it is refused: the reason, the status (502), or nothing.
+            The columns: whether the program takes the proxy, whether it trusts the proxy's authority (- if unknown), \
+            and what it shows when it is refused: the reason, the status (502), or nothing.
 
-            Programs that don't work are tried with exec --transparent as well, and your own settings of a proxy or of \
-            certificates that they have are shown.
+            Programs that don't work are also tried with exec --transparent, and your own proxy and certificate \
+            settings for them are shown.
 
-            Exits 0 if all programs that were found work, 1 otherwise. --json prints a list of objects: client, \
+            Exits 0 if all programs found work, 1 otherwise. --json prints a list of objects: client, \
             version, takes_proxy, trusts_authority, works, shows, exec_tells, transparent, settings, set, works_then, \
             said.
 

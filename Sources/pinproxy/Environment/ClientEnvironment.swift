@@ -71,7 +71,7 @@ struct ClientEnvironment {
 
     func warnIfBypassed() {
         guard isBypassed else { return }
-        Standard.error("pinproxy: NO_PROXY is *: programs go round the proxy, and nothing is checked")
+        Standard.error("pinproxy: NO_PROXY is *: programs bypass the proxy, and nothing is checked")
     }
 
     func exports(in shell: ShellSyntax) -> String { variables.map { shell.set($0.name, $0.value) }.joined() }

@@ -11,13 +11,11 @@ struct Env: ParsableCommand {
         commandName: "env", _superCommandName: Pinproxy.name,
         abstract: "Print the variables that make programs use the proxy and trust its authority.",
         discussion: """
-            Prints export lines for a POSIX shell: the proxy's address in upper and lower case, and \
-            a trust bundle (the system's roots and the proxy's authority) or the authority alone, \
-            whichever each program wants. Java, wget, apt, Mercurial and PHP get a file of their own, which takes in \
-            what you have configured. What you have in NO_PROXY and JAVA_TOOL_OPTIONS is kept. The files are kept in \
-            the state \
-            directory. Only pinproxy.yaml is read, not the pin file. If that fails, the output is a line that makes \
-            the shell say so.
+            Prints export lines for a POSIX shell: the proxy's address in upper and lower case, and a trust bundle \
+            (the system's roots and the proxy's authority) or the authority alone, whichever each program wants. Java, \
+            wget, apt, Mercurial and PHP each get their own file in the state directory, which includes what you have \
+            configured. What you have in NO_PROXY and JAVA_TOOL_OPTIONS is kept. Only pinproxy.yaml is read, not the \
+            pin file. If that fails, the output is a line that makes the shell say so.
 
             Examples:
               eval "$(pinproxy env)"
@@ -29,7 +27,7 @@ struct Env: ParsableCommand {
     @OptionGroup var options: ConfigurationOptions
     @Option(help: ArgumentHelp("For which shell: sh (any POSIX shell), fish, csh or powershell.", valueName: "name"))
     var shell = ShellSyntax.sh
-    @Flag(help: "Print what takes the variables away again, and puts back what they had taken in.") var unset = false
+    @Flag(help: "Print lines that remove the variables again, and restore the values they included.") var unset = false
 
     func run() throws {
         if unset {
@@ -40,8 +38,8 @@ struct Env: ParsableCommand {
             let environment = try options.clientEnvironment(snapshot)
             if snapshot.proxy.users != nil {
                 Standard.error(
-                    "pinproxy: the proxy asks for a name and a password (proxy.users): put them into the URLs, as in "
-                        + "\(environment.proxy.withCredentials)")
+                    "pinproxy: the proxy requires a user name and a password (proxy.users): add them to the URLs, "
+                        + "as in \(environment.proxy.withCredentials)")
             }
             environment.warnIfBypassed()
             Standard.output(environment.exports(in: shell))

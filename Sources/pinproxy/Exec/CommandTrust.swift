@@ -54,15 +54,15 @@ struct CommandTrust {
         guard isUnfit else { return nil }
         let name = command.printable
         if isOfNamespaces {
-            return "pinproxy: \(name) makes namespaces of several users, for which its user needs numbers of others: "
-                + "lines in /etc/subuid and /etc/subgid, and newuidmap (package uidmap); or run it as root, or without "
-                + "--isolated, --transparent and --trust"
+            return "pinproxy: \(name) creates user namespaces with several users, which requires subordinate IDs: "
+                + "entries in /etc/subuid and /etc/subgid, and newuidmap (package uidmap); or run it as root, or "
+                + "without --isolated, --transparent and --trust"
         }
         return Self.copying.contains(PathText.name(of: command))
-            ? "pinproxy: \(name) makes namespaces of several users, which it can't in a namespace of its own: "
-                + "run it as root, or without --isolated, --transparent and --trust; buildah can"
+            ? "pinproxy: \(name) creates user namespaces with several users, which it can't in a private user "
+                + "namespace: run it as root, or without --isolated, --transparent and --trust; buildah can"
             : """
-            pinproxy: \(name) acts for another user, which a command can't in a namespace of its own: run it \
+            pinproxy: \(name) acts for another user, which a command can't in a private user namespace: run it \
             outside, or as root
             """
     }
@@ -84,13 +84,14 @@ struct CommandTrust {
 
     /// Said when a command has it by default.
     static let given =
-        "pinproxy: commands see the proxy's authority in the system's trust stores, by mounts of their own that end "
-        + "with them; --no-trust leaves it out, as sudo and other set-user-ID programs need it (said once)"
+        "pinproxy: commands see the proxy's authority in the system's trust stores, by private mounts that end with "
+        + "them; --no-trust disables this, for sudo and other set-user-ID programs (said once)"
 
     /// Said when it isn't possible.
     static func missing(_ cause: String) -> String {
         "pinproxy: programs that read the system's trust stores don't trust the proxy's authority: \(cause); those "
-            + "that take it from environment variables do. For all: sudo pinproxy ca install (said once)"
+            + "that take it from environment variables do. To make all programs trust it: sudo pinproxy "
+            + "ca install (said once)"
     }
 }
 

@@ -14,23 +14,20 @@ struct Exec: ParsableCommand {
         abstract: "Run one command with the environment that env prints, and say what the proxy refused for it.",
         discussion: """
             What the proxy refuses for the command is printed on standard error when the command ends, since most \
-            programs print no more than "502". So is it when nothing came through the proxy at all. To know the \
-            command's \
-            requests, the URL of the proxy that it gets has a name and a password of this one run; where a program \
-            doesn't send \
-            them, the proxy asks whether the connection belongs to a process of the command.
+            programs print no more than "502". It also says if nothing came through the proxy at all. To identify the \
+            command's requests, its proxy URL has a name and a password for this run; if a program doesn't send them, \
+            the proxy checks whether the connection belongs to a process of the command.
 
             Signals, the terminal's keys (Ctrl-C, Ctrl-Z) and the exit code are passed on. If the command \
             isn't found the exit code is 127, if it can't be run 126, as with a shell.
 
-            If the proxy asks for a name and a password (proxy.users), they are taken from HTTPS_PROXY as it was \
-            before, and the command doesn't see them. The proxy's own user and root need none.
+            If the proxy requires a user name and a password (proxy.users), they are taken from your HTTPS_PROXY, and \
+            the command doesn't see them. The proxy's own user and root need none.
 
-            With --isolated the command has a network of its own, in which only the proxy can be reached. With \
-            --transparent \
-            its connections to ports 443 and 80 are led to the proxy as well, and names are answered: for programs \
-            that know no \
-            proxy. Both need no root where the kernel has user namespaces for everybody.
+            With --isolated the command has a private network, in which only the proxy can be reached. With \
+            --transparent its connections to ports 443 and 80 are also redirected to the proxy, and names are \
+            resolved: for programs without proxy support. Neither needs root if the kernel lets all users create user \
+            namespaces.
 
             Examples:
               pinproxy exec -- curl https://example.org/
@@ -50,26 +47,26 @@ struct Exec: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "When to say what the proxy refused: once the command has ended, as it happens, or not at all.",
-            discussion: "With off the proxy's URL has no name and no password of the run in it.",
+            discussion: "With off, the proxy URL has no name and no password for the run.",
             valueName: "when"))
     var explainRefusals = Explanations.end
 
     @Flag(
         help: ArgumentHelp(
-            "Give it the proxy's URL without a name and a password, for programs that can't bear them.",
-            discussion: "What is refused is told all the same. For lynx this is done unasked."))
+            "Give it the proxy URL without a name and a password, for programs that can't handle them.",
+            discussion: "Refusals are still reported. This is the default for lynx."))
     var plainURL = false
 
-    @Flag(help: "Run it in a network of its own, in which only the proxy can be reached: nothing goes round it.")
+    @Flag(help: "Run it in a private network, in which only the proxy can be reached: nothing can bypass it.")
     var isolated = false
 
     @Flag(
         help: ArgumentHelp(
-            "Run it so, and lead its TCP connections to ports 443 and 80 to the proxy, whether it knows of one or not.",
+            "Like --isolated, but redirect its TCP connections to ports 443 and 80 to the proxy.",
             discussion:
                 """
-                Which host it wants is read from its TLS hello or its request. Names are answered by the proxy's \
-                resolver.
+                For programs without proxy support. The host is read from the TLS hello or the request. The proxy's \
+                resolver answers name queries.
                 """
         ))
     var transparent = false
@@ -77,21 +74,19 @@ struct Exec: ParsableCommand {
     @Flag(
         inversion: .prefixedNo,
         help: ArgumentHelp(
-            "Have it see the proxy's authority in the system's trust stores, or not.",
+            "Show it the proxy's authority in the system's trust stores, or don't.",
             discussion: """
-                Mounts of its own, which need no root where the kernel has user namespaces for everybody. Without \
-                either of the two \
-                options it has them if they can be had; with --trust it isn't run without. Programs with the \
-                set-user-ID bit \
-                (sudo) need --no-trust.
+                By private mounts, which need no root if the kernel lets all users create user namespaces. Without \
+                either option the command has them if possible; with --trust it doesn't run without them. Set-user-ID \
+                programs (sudo) need --no-trust.
                 """))
     var trust: Bool?
 
     @Flag(
         help: ArgumentHelp(
-            "Start a proxy for the run where none is running, and stop it afterwards.",
+            "Start a proxy for the run if none is running, and stop it afterwards.",
             discussion:
-                "On a port that the system chooses. What is wrong in it is logged to exec.log in the state directory."))
+                "On a port that the system chooses. Its warnings and errors go to exec.log in the state directory."))
     var start = false
 
     @Argument(

@@ -40,7 +40,9 @@ final class ExecDoor {
         do throws(ControlFailure) {
             return try socket.connectAtOnce()
         } catch .unreachable(let error) {
-            let hint = error.code == ENOENT ? "; no proxy is running with this state directory, or an older one" : ""
+            let hint =
+                error.code == ENOENT
+                ? "; no proxy, or only an older version, is running with this state directory" : ""
             throw ProxyUnreachable("\(socket.path): \(error.reason)\(hint)")
         } catch .untrusted(let cause) {
             throw ProxyUnreachable(cause)

@@ -41,7 +41,7 @@ struct ExecProxy: ParsableCommand {
             log = try state.own.openForWriting(StateFiles.execLog, O_WRONLY | O_APPEND, mode: 0o600)
         } catch {
             throw CommandFailure(
-                "\(state.directory)/\(StateFiles.execLog): \(error); the proxy needs a state directory of its own: "
+                "\(state.directory)/\(StateFiles.execLog): \(error); the proxy needs its own writable state directory: "
                     + "name one with --state-directory")
         }
         guard ftruncate(log, 0) == 0 else {

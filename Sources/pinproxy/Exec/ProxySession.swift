@@ -95,17 +95,19 @@ final class ProxySession {
         }
         if let failure {
             Standard.error(
-                "pinproxy: what the proxy refuses can't be told here: \(Self.words(for: failure, files.runSocket.path))"
+                "pinproxy: the proxy's refusals can't be reported here: "
+                    + "\(Self.words(for: failure, files.runSocket.path))"
             )
         }
         if let client {
             guard !client.begun.isLetIn else { return }
             let what =
                 credentials == nil
-                ? "asks for a name and a password" : "doesn't take the name and the password of HTTPS_PROXY"
+                ? "requires a user name and a password" : "rejects the user name and the password in HTTPS_PROXY"
             Standard.error("pinproxy: the proxy \(what) (proxy.users): \(Self.advice(proxy))")
         } else if asksForUsers, proxy.credentials == nil {
-            Standard.error("pinproxy: the proxy asks for a name and a password (proxy.users): \(Self.advice(proxy))")
+            Standard.error(
+                "pinproxy: the proxy requires a user name and a password (proxy.users): \(Self.advice(proxy))")
         }
     }
 
@@ -127,7 +129,7 @@ final class ProxySession {
     }
 
     private static func advice(_ proxy: ProxyURL) -> String {
-        "put them into HTTPS_PROXY before pinproxy exec, as in HTTPS_PROXY=\(proxy.withCredentials)"
+        "add them to HTTPS_PROXY before pinproxy exec, as in HTTPS_PROXY=\(proxy.withCredentials)"
     }
 
     private static func words(for failure: ControlFailure, _ socket: String) -> String {

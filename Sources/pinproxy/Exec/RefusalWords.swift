@@ -30,7 +30,8 @@ struct RefusalWords {
         }
         if account.unlistedHere > 0 {
             lines.append(
-                "pinproxy: and \(Count(account.unlistedHere, "more connection")) that couldn't be led to the proxy")
+                "pinproxy: and \(Count(account.unlistedHere, "more connection")) that couldn't be redirected to the "
+                    + "proxy")
         }
         if account.unlisted > 0 {
             lines.append("pinproxy: and \(Count(account.unlisted, "more refusal")); the proxy's log has them")
@@ -52,9 +53,9 @@ struct RefusalWords {
 
     private var otherwise: String {
         switch reach {
-        case .everything: "went round the proxy unchecked"
-        case .nothing: "knows no proxy, and so reached nothing (--transparent leads it to the proxy)"
-        case .nothingUnchecked: "none that can be led to the proxy (TCP to ports 443 and 80)"
+        case .everything: "bypassed the proxy unchecked"
+        case .nothing: "has no proxy support, so it reached nothing (--transparent redirects it)"
+        case .nothingUnchecked: "none that can be redirected to it (TCP to ports 443 and 80)"
         }
     }
 

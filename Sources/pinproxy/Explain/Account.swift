@@ -236,7 +236,7 @@ extension Account {
             )
         }
         if let clients = decision.entry?.clients {
-            lines.append(row("clients", "\(clients); others are refused (--client says what becomes of one)"))
+            lines.append(row("clients", "\(clients); others are refused (check one with --client)"))
         }
         if let request = rules.decidingLine { lines.append(row("request", request)) }
         if let connection {
@@ -280,8 +280,8 @@ extension Account {
 
     private var meaning: String {
         switch decision.action {
-        case .intercept: "the proxy ends TLS on both sides, and the policy judges the server"
-        case .tunnel: "bytes pass untouched, and no certificate is looked at"
+        case .intercept: "the proxy terminates TLS on both sides, and the policy judges the server"
+        case .tunnel: "bytes pass untouched, and no certificate is checked"
         case .verifyTunnel: "bytes pass untouched, once the policy has accepted the server's chain"
         case .deny: "refused"
         }
@@ -291,9 +291,9 @@ extension Account {
     private func asked(_ request: ClientCertificateRequest) -> String {
         let issuers = request.acceptableIssuers.prefix(3).map { $0.printable(longest: 120) }.joined(separator: " or ")
         let more = request.acceptableIssuers.count > 3 ? " or others" : ""
-        let asked = "the host asks for a client certificate" + (issuers.isEmpty ? "" : " issued by \(issuers)\(more)")
+        let asked = "the host requests a client certificate" + (issuers.isEmpty ? "" : " issued by \(issuers)\(more)")
         guard let shown = request.shown else { return "\(asked); none is configured (client_certificate)" }
-        return "\(asked); it is shown \(shown.subject.printable), valid until \(CalendarDate(shown.notAfter))"
+        return "\(asked); presented: \(shown.subject.printable), valid until \(CalendarDate(shown.notAfter))"
     }
 
     private func chainLines(_ isVerbose: Bool) -> [String] {
@@ -319,7 +319,7 @@ extension Account {
     private func outcome(_ palette: Palette) -> [String] {
         if let answer {
             let refused = palette.paint("Refused", .failed)
-            return ["", "\(refused): a client is told \(answer.status) \(answer.title.printable)", ""]
+            return ["", "\(refused): a client gets \(answer.status) \(answer.title.printable)", ""]
                 + answer.text.printableLines
         }
         guard isTried, rules.refusal == nil else { return [] }

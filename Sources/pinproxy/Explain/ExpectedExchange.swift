@@ -59,7 +59,7 @@ struct ExpectedExchange {
                     "followed \(reach), at most \(rules.maxRedirects), each by the policy, pins and rules of its host; "
                         + "never from https to http, and not for browsers"
                 )
-            case .refuse: ("redirects", "refused: a client is told 502")
+            case .refuse: ("redirects", "refused: a client gets 502")
             }
         case .credentials:
             rules.credentials.map {
@@ -96,7 +96,7 @@ struct ExpectedExchange {
         case .http:
             rules.http.contains(.http2)
                 ? ("HTTP", "the host is offered \(rules.http.map(\.rawValue).joined(separator: " and "))")
-                : ("HTTP", "over HTTP/1.1, on a connection of its own")
+                : ("HTTP", "over HTTP/1.1, on a separate connection")
         case .ping:
             rules.ping == nil
                 ? nil
@@ -137,7 +137,7 @@ struct ExpectedResponse {
         if rules.removeNullValues { lines.append("  rewritten     null values are removed from JSON") }
         let failure =
             judge.isEnforced
-            ? "a client is told 502" : "it is passed on, and serializer.report is logged (enforcement: report)"
+            ? "a client gets 502" : "it is passed on, and serializer.report is logged (enforcement: report)"
         lines.append("  if it is not  \(failure)")
         return lines
     }

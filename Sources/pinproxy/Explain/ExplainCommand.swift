@@ -12,35 +12,30 @@ struct ExplainCommand: ParsableCommand {
         commandName: "explain", _superCommandName: Pinproxy.name,
         abstract: "Explain what the policy does for a host, and why.",
         discussion: """
-            Connects as the proxy would and prints the verdict (for a refusal, the text that the proxy answers with), \
-            the entry and the line that decide, the chain and each check. --verbose shows whole certificates, and \
-            all that each check compared. Exits 0 if a request would \
-            be let through, 1 if not (with --response: if the response would be passed on).
+            Connects as the proxy would and prints the verdict (for a refusal, the text that a client gets), the entry \
+            and the line that decide, the chain and each check. --verbose shows whole certificates, and all that each \
+            check compared. Exits 0 if a request would be let through, 1 if not (with --response: if the response \
+            would be passed on).
 
-            The files are judged, which the running proxy may not have read yet: if they have changed since, this says \
-            so. \
-            --live judges by the configuration that is in force.
+            It judges by the files, and says if they have changed since the running proxy read them. --live judges by \
+            the configuration that is in force.
 
-            A rotation can be rehearsed: --chain evaluates a chain on disk in place of the one the \
-            host presents (no connection is made), --at another day. The evidence that only a handshake \
-            brings (the TLS version, a stapled OCSP response, timestamps sent beside the chain) is \
-            then not checked.
+            To rehearse a rotation, --chain evaluates a chain on disk instead of the one the host presents (no \
+            connection is made), and --at evaluates another day. Evidence that only a handshake brings (the TLS \
+            version, a stapled OCSP response, timestamps sent with the chain) is then not checked.
 
-            Session, request and response rules that are written for the host are shown with who wrote \
-            each: the defaults, the entry, or one of their rules for some paths and methods. --path \
-            shows those that hold for one request, how the exchange would be made, the request as it would be \
-            sent (secrets masked), what the response must be, and what the cache would do with it; with --live also \
-            what the running proxy has stored for it.
+            Session, request and response rules for the host are shown with their source: the defaults, the entry, or \
+            one of their rules for some paths and methods. --path shows those that apply to one request, how the \
+            exchange would be made, the request as it would be sent (secrets masked), what the response must be, and \
+            what the cache would do with it; with --live also what the running proxy has stored for it.
 
             --response judges a stored response to that request, head and body as curl -i writes them: \
             whether it would be passed on, rewritten or refused, and why. No connection is made, and the \
             chain is judged only with --chain. Of several heads (redirects, 100 Continue) the last one counts.
 
-            Where an entry is only for some clients (clients), --client says what becomes of one: by what the kernel \
-            would say of \
-            its connection, user=NAME, unit=UNIT and executable=PATH; what is left out is unknown. A client that is \
-            refused is \
-            connected to nothing.
+            If an entry is only for some clients (clients), --client checks one, by what the kernel would say of its \
+            connection: user=NAME, unit=UNIT and executable=PATH; what is left out is unknown. For a client that is \
+            refused no connection is made.
 
             --json prints one object: host, port, at; entry (pattern, file, line; null: the defaults); \
             also_matching, a list of entries; clients (users, units, executables; left out if all may use the entry); \
@@ -60,7 +55,7 @@ struct ExplainCommand: ParsableCommand {
             http/1.1, \
             as the host chose by ALPN), extended_connect (whether it takes WebSockets over HTTP/2; left out if that is \
             unknown); \
-            client_certificate (acceptable_issuers, shown, not_after; left out if the host asks for none); \
+            client_certificate (acceptable_issuers, shown, not_after; left out if the host requests none); \
             verified; chain \
             (as pinproxy pin --json has it); checks, a list with name, outcome (passed, failed, \
             reported, skipped) and lines; matched_pin, matched_depth; let_through (left out if no chain was judged); \
@@ -115,7 +110,7 @@ struct ExplainCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Explain for that client: user=build,unit=ci.service,executable=/usr/bin/curl.", valueName: "client"))
+            "Explain for this client: user=build,unit=ci.service,executable=/usr/bin/curl.", valueName: "client"))
     var client: String?
 
     @Flag(help: "Judge by the configuration that the running proxy has in force, not by the files.") var live = false
@@ -203,7 +198,7 @@ extension PresentedChain {
         switch try KeyFile.read(path) {
         case .certificates(let certificates):
             self.init(leaf: certificates[0], rest: Array(certificates.dropFirst()))
-        case .publicKey, .privateKey, .request: throw CommandFailure("\(path): there is no certificate in it")
+        case .publicKey, .privateKey, .request: throw CommandFailure("\(path): it contains no certificate")
         }
     }
 }
@@ -242,7 +237,7 @@ struct TestHostAccount: Encodable {
         that programs \
         can be tried (pinproxy doctor)
 
-        \(letThrough ? "Let through" : "Refused: a client is told 502 Certificate pinning failure for \(host)")
+        \(letThrough ? "Let through" : "Refused: a client gets 502 Certificate pinning failure for \(host)")
         """
     }
 

@@ -115,7 +115,7 @@ struct ResponseJudgement {
             ]
         case .refused(let answer):
             let refused = palette.paint("Refused", .failed)
-            return ["  \(refused): a client is told \(answer.status) \(answer.title.printable(longest: 1000))", ""]
+            return ["  \(refused): a client gets \(answer.status) \(answer.title.printable(longest: 1000))", ""]
                 + answer.text.printableLines
         case .reported(let answer):
             let reported = palette.paint("Passed, and reported", .reported)

@@ -150,7 +150,7 @@ struct RuleAccount {
         let refused = refusal.map { refusal in
             [
                 "",
-                "\(palette.paint("Refused", .failed)): a client is told \(refusal.status) \(refusal.title.printable)",
+                "\(palette.paint("Refused", .failed)): a client gets \(refusal.status) \(refusal.title.printable)",
                 "",
             ]
                 + refusal.text.printableLines

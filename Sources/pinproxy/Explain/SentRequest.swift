@@ -75,7 +75,7 @@ struct SentRequest {
         case .parameters(let body, let type):
             let more = body.count > 1000 ? " (\(Count(body.count, "byte")) in all)" : ""
             lines.append("\(String(decoding: body, as: UTF8.self).printable(longest: 1000))\(more)")
-            lines.append("Content-Type: \(type), where the request has none")
+            lines.append("Content-Type: \(type), if the request lacks it")
         case .form(let length):
             lines.append("\(Count(length, "byte")) of multipart/form-data: \(partNames)")
             if let throttle { lines.append("sent in packets: \(throttle)") }

@@ -16,10 +16,10 @@ struct IncidentsCommand: ParsableCommand {
             it or the policy accepts the chain; it opens again if the chain comes from another address, or is refused \
             after the policy accepted or only reported it. Another chain is another incident.
 
-            A running proxy is asked, as the user that runs it or as root; without one, the state directory is read. \
-            An ID may be shortened to its first four digits or more.
+            These commands ask the running proxy: run them as its user or as root. Without a running proxy they read \
+            the state directory. An ID may be shortened to its first four digits or more.
 
-            --json prints what the control socket answers; --help of each says what that is.
+            --json prints what the control socket answers; the --help of each subcommand describes it.
 
             Examples:
               pinproxy incidents
@@ -36,7 +36,7 @@ struct IncidentsCommand: ParsableCommand {
 
 struct IncidentOptions: ParsableArguments {
     @OptionGroup var configuration: ConfigurationOptions
-    @Flag(help: "For programs.") var json = false
+    @Flag(help: "Print JSON.") var json = false
 
     func source() throws -> IncidentSource { IncidentSource(try configuration.stateFiles()) }
 }
@@ -53,7 +53,7 @@ struct IncidentsListCommand: ParsableCommand {
             """)
 
     @OptionGroup var options: IncidentOptions
-    @Flag(help: "Only those that nobody has acknowledged.") var open = false
+    @Flag(help: "Only unacknowledged incidents.") var open = false
 
     func run() throws {
         let all = try options.source().list()
@@ -69,7 +69,7 @@ struct IncidentsShowCommand: ParsableCommand {
             --json prints one object: incident, as list has it, with chain (PEM, the leaf first), timestamps and \
             ocsp_response (Base64); comparison, with kind (same-chain, other-cause, unproven, renewal, rotation, \
             unverified, other-issuer, inspection, self-signed, captive-portal, other-name, unknown, unreadable), \
-            headline and lines; matched, the chain of the host that met a pin and is compared with, with chain, leaf \
+            headline and lines; matched, the host's earlier chain that matched a pin, for comparison, with chain, leaf \
             (SHA-256), pin, first, last.
             """)
 
@@ -119,11 +119,12 @@ struct IncidentsAckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ack", abstract: "Acknowledge incidents: they leave the status page and the alert.",
         discussion: """
-            The policy stays as it is, and goes on refusing the chain. If it comes from another address, or is refused \
-            after it was only reported, the incident is open again. The log says who it was (incident.acknowledged).
+            The policy doesn't change, and still refuses the chain. If it comes from another address, or is refused \
+            after it was only reported, the incident is open again. The log says who acknowledged it \
+            (incident.acknowledged).
 
-            Each ID has a line that says what became of it. One that fails doesn't keep the others from being \
-            acknowledged; the exit status is then 1.
+            Each ID gets a line with its result. If one fails, the others are still acknowledged, and the exit status \
+            is 1.
 
             --json prints a list of what show --json has as incident, of those that are acknowledged now.
             """)

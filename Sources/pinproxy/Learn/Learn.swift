@@ -11,11 +11,11 @@ struct Learn: ParsableCommand {
         commandName: "learn", _superCommandName: Pinproxy.name,
         abstract: "Record the chains of hosts, and print pins for them as a diff.",
         discussion: """
-            With --for, the running proxy records the verified chain of every host that it connects to \
-            for that long, also if it is restarted meanwhile; this command waits, and prints at the \
-            end what would have to change in the pin file, as a diff on standard output. Ctrl-C ends \
-            the waiting, not the learning. Without --for the diff is printed of what has been recorded \
-            so far: while learning, and of entries with record: true at any time.
+            With --for, the running proxy records the verified chain of every host that it connects to for that long, \
+            even if it is restarted in between; this command waits, and prints at the end what would have to change in \
+            the pin file, as a diff on standard output. Ctrl-C ends the waiting, not the learning. Without --for it \
+            prints the diff of what has been recorded so far: while learning, and for entries with record: true at any \
+            time.
 
             A host without an entry gets one that only reports, with its leaf's key and its issuer's as \
             the backup; an entry gets the pins of chains that met none of its own. Nothing becomes \
@@ -33,9 +33,9 @@ struct Learn: ParsableCommand {
 
     @OptionGroup var options: ConfigurationOptions
 
-    @Option(name: .customLong("for"), help: ArgumentHelp("Learn for that long, e.g. 1d or 2h30m.", valueName: "time"))
+    @Option(name: .customLong("for"), help: ArgumentHelp("Learn for this long, e.g. 1d or 2h30m.", valueName: "time"))
     var time: String?
-    @Flag(help: "End the learning.") var stop = false
+    @Flag(help: "Stop learning.") var stop = false
     @Flag(help: "Forget all that was recorded.") var forget = false
 
     func validate() throws {
@@ -88,7 +88,7 @@ struct Learn: ParsableCommand {
             // The wall clock may be set meanwhile: look at it now and then.
             if interrupts.come(within: min(60, Int(end - Clock.now))) {
                 Standard.error(
-                    "the proxy goes on learning until \(instant(end)); pinproxy learn prints what it has learned")
+                    "the proxy keeps learning until \(instant(end)); pinproxy learn prints what it has learned")
                 throw CommandFailure(code: 0)
             }
         }

@@ -185,12 +185,12 @@ struct LintChains {
                     .pinOutOfPosition, of: entry,
                     "\(pin) is in the chain at depth \(depth), where position: \(entry.policy.position.rawValue) "
                         + "does not allow it to match",
-                    fix: "write position: any, or the pin of the certificate that is meant")
+                    fix: "write position: any, or the pin of the intended certificate")
             case .absent:
                 // Where none is met that has been said, and is no matter of one pin.
                 guard isMet else { return nil }
                 return LintFinding(
-                    .pinNotInChain, .note, of: entry, "\(pin) matches nothing in the chain that the host shows now",
+                    .pinNotInChain, .note, of: entry, "\(pin) matches nothing in the chain that the host presents now",
                     fix: "keep it if it is a backup whose private key is still available; else remove it")
             }
         }

@@ -7,7 +7,7 @@ internal import PinproxyTLS
 struct LintCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "lint", _superCommandName: Pinproxy.name,
-        abstract: "Warn of what will hurt later.",
+        abstract: "Warn of problems before they cause outages.",
         discussion: """
             Reads the configuration and the running proxy's counts (pins.json and rules.json in the state directory), \
             connects to the host of each entry (of a wildcard to hosts that the proxy has recorded, \
@@ -35,7 +35,7 @@ struct LintCommand: ParsableCommand {
               pin-out-of-position  a pin where position does not allow it to match
               no-revocation-list   crl_files has no list of an issuer of the present chain
                                    (note, where crl_files covers other issuers), or one
-                                   that can't serve for its issuer
+                                   that isn't valid for its issuer
               no-upgrades          session.http is [h2], and the host takes no WebSockets over
                                    HTTP/2 (note)
               authority            the local authority expires within 30 days or has

@@ -33,7 +33,7 @@ struct LintEntries {
             }
             return LintFinding(
                 .configuration, at: warning.place, warning.message,
-                fix: "change the line, or leave it if it is meant so")
+                fix: "change the line, or leave it if this is intended")
         }
     }
 
@@ -41,7 +41,7 @@ struct LintEntries {
         guard entry.value.action != .deny, let warning = entry.pattern.publicSuffixWarning() else { return nil }
         return LintFinding(
             .publicSuffix, at: entry.value.place, entry: entry.value.pattern, "match: \(warning)",
-            fix: "write an entry for each domain that is meant")
+            fix: "write an entry for each intended domain")
     }
 
     private func refusalPage(_ entry: HostEntry) -> LintFinding? {
@@ -63,9 +63,9 @@ struct LintEntries {
         }
         return LintFinding(
             .weakClients, .note, of: entry,
-            "clients asks for programs alone: whoever may run \(clients.executables?.first ?? "one") may use the "
-                + "entry, by a debugger or LD_PRELOAD also with other code",
-            fix: "write users or units beside executables, if that isn't meant")
+            "clients lists only executables: anyone who may run \(clients.executables?.first ?? "one") may use the "
+                + "entry, also with other code by a debugger or LD_PRELOAD",
+            fix: "add users or units to executables, unless this is intended")
     }
 
     // MARK: Pins
@@ -143,7 +143,7 @@ struct LintEntries {
     private func effect(of expiry: PinExpiry?) -> String {
         let isPast = expiry?.hasPassed(at: now) == true
         return switch expiry?.action {
-        case .enforce?, nil: isPast ? "they are enforced all the same" : "they will be enforced all the same"
+        case .enforce?, nil: isPast ? "they are still enforced" : "they will still be enforced"
         case .report?: isPast ? "a mismatch is only reported now" : "a mismatch will then only be reported"
         case .deny?: isPast ? "the host is refused" : "the host will then be refused"
         }

@@ -53,7 +53,7 @@ struct LintRules {
                 finding(
                     .unusedRule, .note, "the rules were applied to no request since \(CalendarDate(record.since))",
                     fix:
-                        "compare them with a request that is meant (pinproxy explain HOST --path PATH --method "
+                        "compare them with an intended request (pinproxy explain HOST --path PATH --method "
                         + "METHOD), or remove them"))
         }
         let refusals = record.refusals.lately(at: now)
@@ -140,7 +140,7 @@ struct LintHistory {
                     "\(name) last matched \(CalendarDate(last)), after "
                         + "\(Count(counted.matches, "match", plural: "matches")); since then only others "
                         + "have",
-                    fix: "remove it if the server has changed its key for good: until then, whoever holds the old key "
+                    fix: "remove it if the server has changed its key for good: until then, anyone with the old key "
                         + "is accepted")
             }
             return LintFinding(

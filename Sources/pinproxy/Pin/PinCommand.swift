@@ -12,21 +12,21 @@ struct PinCommand: ParsableCommand {
         discussion: """
             Connects as the proxy would, with the configuration's trust but without pins, and prints \
             an entry to be pasted below hosts: in pins.yaml: the leaf's key, and its issuer's as the \
-            backup. The chain stands above it in comments. --lines prints the pins alone, to be pasted \
-            below pins: of an entry that is there already. No entry is printed if the chain doesn't \
+            backup. The chain is above it in comments. --lines prints the pins alone, to be pasted \
+            below pins: of an existing entry. No entry is printed if the chain doesn't \
             verify; the exit code is then 1.
 
             Compare the keys with a second source before you trust them (another network, the people \
             who run the host): if somebody is between you and the host, the keys that you see are \
             theirs.
 
-            With --from nothing is connected to: the pins are those of a certificate, a public key, a \
-            private key (only its public half is used) or a signing request, in PEM or DER. Without a \
-            HOST a certificate's own name is taken; a key gives the line of its pin alone.
+            With --from no connection is made: the pins are those of a certificate, a public key, a private key (only \
+            its public half is used) or a signing request, in PEM or DER. Without a HOST the certificate's own name is \
+            used; for a key only the line of its pin is printed.
 
             With --via the connection goes through an HTTP proxy, by CONNECT: one in another network shows what \
             others see of the host. If the keys are the same there, the host has changed them. The proxy's user and \
-            password are read from a file (--via-credentials), since everybody can see a command's arguments.
+            password are read from a file (--via-credentials), since all users can see a command's arguments.
 
             --json prints one object: host, port, file, verified, address, tls_version, cipher, match; \
             chain, a list with depth, role, subject, issuer, serial, not_before, not_after, days_left, key, \
@@ -59,7 +59,7 @@ struct PinCommand: ParsableCommand {
         help: ArgumentHelp("A file with the proxy's USER:PASSWORD.", valueName: "file"), completion: .file())
     var viaCredentials: String?
 
-    @Flag(help: "Print only the lines of the pins, for an entry that is there already.") var lines = false
+    @Flag(help: "Print only the lines of the pins, for an existing entry.") var lines = false
     @Flag(help: "Print JSON.") var json = false
 
     func validate() throws {

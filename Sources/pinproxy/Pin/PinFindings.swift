@@ -114,7 +114,7 @@ struct PinFindings {
         let source = file.map { "\($0.printable), read" } ?? "\(host?.description ?? ""), seen"
         var lines = ["\(source) \(CalendarDate(now))\(over)"]
         if !chain.isEmpty {
-            lines += ["", isVerified ? "The verified chain:" : "As it stands in the file, NOT VERIFIED:"]
+            lines += ["", isVerified ? "The verified chain:" : "As in the file, NOT VERIFIED:"]
             lines += chain.flatMap { $0.lines }.map { "  " + $0 }
         }
         lines += ["", isVerified ? Self.advice : Self.fileAdvice]
@@ -130,7 +130,7 @@ struct PinFindings {
     private static let advice =
         "Compare the pins with a second source (another network, the people who run the host) before you trust them."
     private static let fileAdvice =
-        "A pin says which key is accepted, whoever holds it: make sure that the file is the right one."
+        "A pin accepts a key, no matter who holds it: make sure that the file is the right one."
     private static let noBackup =
         "There is no backup pin: keep a spare key (openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256) "
         + "and add its pin (pinproxy pin --from FILE)."

@@ -6,11 +6,10 @@ struct BundleCreateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "create", abstract: "Put a pin file, with the files that it names, into the bundle.",
         discussion: """
-            The pin file is read as pinproxy check reads it, and what check refuses is refused. Further pin \
-            files, pinned certificates and keys, and lists of CT logs go with it; they have to be below its \
-            directory. crl_files names files of the machines by absolute paths, which are not read here. Secrets \
-            never go with it: an entry that names one is an error, and belongs in the pin file of the machine that \
-            has it.
+            The pin file is read as pinproxy check reads it, and what check refuses is refused. Further pin files, \
+            pinned certificates and keys, and lists of CT logs are included; they have to be below its directory. \
+            crl_files names files of the machines by absolute paths, which are not read here. Secrets are never \
+            included: an entry that names one is an error, and belongs in the pin file of the machine that has it.
 
             What was in the bundle before is replaced, without its signatures. Its roots stay; a new timestamp is \
             needed (pinproxy bundle timestamp).
@@ -35,13 +34,13 @@ struct BundleCreateCommand: ParsableCommand {
             "A group of machines that it is for; repeat it for more.", discussion: "Without it: all machines.",
             valueName: "name"))
     var group: [String] = []
-    @Option(help: ArgumentHelp("Of 100 machines, how many take it, 1 to 100.", valueName: "percent")) var stage: Int?
+    @Option(help: ArgumentHelp("How many of 100 machines take it, 1 to 100.", valueName: "percent")) var stage: Int?
     @Option(
         help: ArgumentHelp(
             "What the machine's own pin file may do: tighten (add entries and tighten), or any.", valueName: "rule"),
         completion: .list(LocalRule.allCases.map(\.rawValue)))
     var local: String = LocalRule.tighten.rawValue
-    @Option(help: ArgumentHelp("What the bundle is for, for people.", valueName: "text")) var note: String?
+    @Option(help: ArgumentHelp("A note for people: what the bundle is for.", valueName: "text")) var note: String?
 
     func validate() throws {
         _ = try ExpiryArgument.time(expires, from: Clock.now)
@@ -90,7 +89,7 @@ struct BundleTimestampCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "timestamp", abstract: "Say that the bundle in the file is the current one, for some time.",
         discussion: """
-            Machines refuse a bundle whose timestamp has expired: who shows them an old one for ever is seen then. \
+            Machines refuse a bundle whose timestamp has expired, so an old bundle can't be served forever. \
             Make a new timestamp well before, e.g. each day for a week, and after each change of the bundle.
 
             Examples:

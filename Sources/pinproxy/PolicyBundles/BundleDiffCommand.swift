@@ -7,8 +7,8 @@ struct BundleDiffCommand: ParsableCommand {
         commandName: "diff", abstract: "Show what a new bundle changes, and for whom.",
         discussion: """
             Both are read as a machine reads them, so that comments, order and spelling make no difference: entries \
-            are compared by what they ask for. Signatures aren't verified. + is an entry or a pin that is new, - one \
-            that is gone, ~ an entry that is changed.
+            are compared by what they require. Signatures aren't verified. + marks a new entry or pin, - a removed \
+            one, ~ a changed entry.
 
             --json prints one object: old and new (version, sha256, groups, stage); bundle and defaults, lists with \
             key, before, after; added and removed, lists with match, action, pinning, enforcement, rollout, pins; \
@@ -20,7 +20,7 @@ struct BundleDiffCommand: ParsableCommand {
             """)
 
     @Argument(help: ArgumentHelp("The bundle that is in force.", valueName: "old"), completion: .file()) var old: String
-    @Argument(help: ArgumentHelp("The one to come.", valueName: "new"), completion: .file()) var new: String
+    @Argument(help: ArgumentHelp("The new bundle.", valueName: "new"), completion: .file()) var new: String
     @Flag(help: "Print JSON.") var json = false
 
     func run() throws {

@@ -12,16 +12,16 @@ struct BundleRehearseCommand: ParsableCommand {
         commandName: "rehearse", abstract: "Say which hosts a bundle would refuse on this machine.",
         discussion: """
             Verifies the bundle as this machine would (policy in pinproxy.yaml, and what it has accepted before), \
-            reads it together with the machine's own pin file, and connects to hosts as pinproxy explain does: to \
-            the policy server, to those that the proxy has seen in the last days (pins.json and chains.json in the \
-            state directory; pinproxy learn records all), and to those that entries name. What would be refused is \
-            asked again by what is in force. The running proxy isn't touched.
+            reads it together with the machine's own pin file, and connects to hosts as pinproxy explain does: to the \
+            policy server, to those that the proxy has seen in the last days (pins.json and chains.json in the state \
+            directory; pinproxy learn records all), and to those that entries name. What would be refused is checked \
+            again with the policy in force. The running proxy isn't touched.
 
             Exits 0 if nothing more is refused than now, and 1 if something is, or the bundle isn't valid here. \
             Hosts that can't be reached count for neither. What pinproxy lint says of the bundle's lines follows.
 
             --unsigned is for a draft, before anybody signs it: signatures, versions and the timestamp are then not \
-            looked at.
+            checked.
 
             --json prints one object: version, sha256, verified, hosts (how many were asked); refused, a list with \
             host, port, cause, entry (pattern, file, line; left out for the defaults), new (whether what is in force \
@@ -40,9 +40,9 @@ struct BundleRehearseCommand: ParsableCommand {
 
     @OptionGroup var path: BundlePath
     @OptionGroup var options: ConfigurationOptions
-    @Option(help: ArgumentHelp("Hosts that were seen in so many days.", valueName: "number")) var days = 30
-    @Option(help: ArgumentHelp("How many hosts are asked at most.", valueName: "number")) var maxHosts = 200
-    @Flag(help: "Take a draft: don't look at signatures, versions and the timestamp.") var unsigned = false
+    @Option(help: ArgumentHelp("Hosts seen in this many days.", valueName: "number")) var days = 30
+    @Option(help: ArgumentHelp("The most hosts to connect to.", valueName: "number")) var maxHosts = 200
+    @Flag(help: "Accept a draft: don't check signatures, versions and the timestamp.") var unsigned = false
     @Flag(help: "Print JSON.") var json = false
 
     func validate() throws {

@@ -5,11 +5,11 @@ struct BundleRootCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "root", abstract: "Add a root, which says which keys have which role.",
         discussion: """
-            The first root needs all three roles. A later one keeps what isn't said; it is signed by the root keys of \
+            The first root needs all three roles. A later one keeps what isn't given; it is signed by the root keys of \
             the root before it, and by its own (pinproxy bundle sign --role root). Keys are written as pinproxy bundle \
             key prints them. A last root that nobody has signed yet is replaced.
 
-            Never give a role again to a key that was taken out of it: what it signed before would hold again.
+            Never give a role back to a key that was removed from it: what it signed before would be valid again.
 
             Examples:
               pinproxy bundle root policy.bundle --root ed25519:… --root ed25519:… --root-threshold 2 \
@@ -20,11 +20,11 @@ struct BundleRootCommand: ParsableCommand {
     @OptionGroup var path: BundlePath
     @Option(help: ArgumentHelp("A key that may sign roots; repeat it for more.", valueName: "key")) var root: [String] =
         []
-    @Option(help: ArgumentHelp("How many of them have to.", valueName: "number")) var rootThreshold: Int?
+    @Option(help: ArgumentHelp("How many of them must sign.", valueName: "number")) var rootThreshold: Int?
     @Option(help: ArgumentHelp("A key that may sign bundles.", valueName: "key")) var bundle: [String] = []
-    @Option(help: ArgumentHelp("How many of them have to.", valueName: "number")) var bundleThreshold: Int?
+    @Option(help: ArgumentHelp("How many of them must sign.", valueName: "number")) var bundleThreshold: Int?
     @Option(help: ArgumentHelp("A key that may sign timestamps.", valueName: "key")) var timestamp: [String] = []
-    @Option(help: ArgumentHelp("How many of them have to.", valueName: "number")) var timestampThreshold: Int?
+    @Option(help: ArgumentHelp("How many of them must sign.", valueName: "number")) var timestampThreshold: Int?
     @Option(help: ArgumentHelp("When it expires: 365d, or a date.", valueName: "time")) var expires: String
 
     func validate() throws {

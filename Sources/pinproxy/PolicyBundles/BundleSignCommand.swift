@@ -5,11 +5,11 @@ struct BundleSignCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sign", abstract: "Add a signature to the root, the bundle or the timestamp in the file.",
         discussion: """
-            Other signatures stay: several people sign in turn. It prints what was signed; pinproxy bundle show and \
-            pinproxy bundle diff say what that is, and should be read before.
+            Other signatures stay: several people sign in turn. It prints what was signed; read what pinproxy bundle \
+            show and pinproxy bundle diff print before you sign.
 
-            The key has to have the role by the last root in the file. A root is signed by its own root keys, and by \
-            those of the root before it.
+            The last root in the file must give the key the role. A root is signed by its own root keys, and by those \
+            of the root before it.
 
             Examples:
               pinproxy bundle sign policy.bundle --role bundle --key-file reviewer-1.pem

@@ -5,14 +5,14 @@ internal import PinproxyTLS
 
 struct BundleVerifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "verify", abstract: "Verify a bundle as a machine does that has seen none before.",
+        commandName: "verify", abstract: "Verify a bundle as a machine that has seen none before.",
         discussion: """
-            --key names the keys that the machine begins with (keys in pinproxy.yaml): one of the roots in the file is \
+            --key names the keys that the machine starts from (keys in pinproxy.yaml): one of the roots in the file is \
             signed by --threshold of them, and each later one by the one before it. Exits 0 if signatures, versions \
-            and dates hold, else 1 with the reason.
+            and dates are valid, else 1 with the reason.
 
-            --after OLD verifies the bundle as a machine does that has OLD in force: a lower version is refused then, \
-            and so is another content of the same version.
+            --after OLD verifies the bundle as a machine that has OLD in force: a lower version is refused then, \
+            and so is different content with the same version.
 
             --json prints what pinproxy bundle show --json prints.
 
@@ -22,8 +22,8 @@ struct BundleVerifyCommand: ParsableCommand {
             """)
 
     @OptionGroup var path: BundlePath
-    @Option(help: ArgumentHelp("A key to begin with; repeat it for more.", valueName: "key")) var key: [String] = []
-    @Option(help: ArgumentHelp("How many of them have to have signed.", valueName: "number")) var threshold = 1
+    @Option(help: ArgumentHelp("A key to start from; repeat it for more.", valueName: "key")) var key: [String] = []
+    @Option(help: ArgumentHelp("How many of them must have signed.", valueName: "number")) var threshold = 1
     @Option(
         help: ArgumentHelp("The bundle that was in force before; its dates don't count.", valueName: "file"),
         completion: .file())
@@ -74,10 +74,10 @@ struct BundleVerifyCommand: ParsableCommand {
 
 struct BundleShowCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "show", abstract: "Show what is in a bundle, with digests; verifies nothing but signatures.",
+        commandName: "show", abstract: "Show what is in a bundle, with digests; verifies only signatures.",
         discussion: """
-            Signatures are judged by the last root in the file itself: pinproxy bundle verify begins with keys that \
-            you name. --extract prints a file of the bundle, as it is.
+            Signatures are checked against the last root in the file itself; pinproxy bundle verify starts from keys \
+            that you name. --extract prints a file of the bundle, as it is.
 
             --json prints one object: roots, a list with version, expires, root, bundle and timestamp (keys, \
             threshold), signatures and former_signatures (root, threshold, keys: the valid ones); bundle with \

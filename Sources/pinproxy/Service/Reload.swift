@@ -11,9 +11,9 @@ struct Reload: ParsableCommand {
             keeps the configuration that it has, and the problems are printed here as check would; the exit \
             code is then 78. Exchanges in flight are not disturbed.
 
-            The proxy is asked over control.sock in its state directory; one that reads another file than \
-            --config names is left alone. Run this as the user that runs the \
-            proxy, or as root. SIGHUP does the same, and only the log says how it went.
+            The proxy is asked over control.sock in its state directory; one that reads a different file than --config \
+            names isn't touched. Run this as the user that runs the proxy, or as root. SIGHUP does the same, and only \
+            the log says how it went.
 
             Examples:
               pinproxy reload
@@ -37,7 +37,7 @@ struct Reload: ParsableCommand {
         Standard.error(problems)
         throw CommandFailure(
             code: CommandFailure.configuration,
-            message: "process \(report.process) refused the new \(report.configuration) and goes on with the "
+            message: "process \(report.process) refused the new \(report.configuration) and keeps the "
                 + "configuration that it has")
     }
 }

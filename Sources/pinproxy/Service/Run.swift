@@ -32,9 +32,9 @@ struct Run: ParsableCommand {
         help: ArgumentHelp(
             "Hand over to the next proxy at a stop.",
             discussion: """
-                For a service manager: the process that it starts runs the proxy as its child. Told to stop, it ends \
-                at once, so that \
-                the next proxy serves new clients, while this one finishes what is in flight (timeouts.handover).
+                For a service manager: the process that it starts runs the proxy as its child. When stopped, it ends \
+                at once, so that the next proxy serves new clients, while this one finishes what is in flight \
+                (timeouts.handover).
                 """))
     var handover = false
 
@@ -90,8 +90,7 @@ struct Run: ParsableCommand {
                     "file": "\(state.directory)/\(StateFiles.processID)", "cause": "\(problem)",
                     "effect": """
                     the proxy serves without it: pinproxy status, reload, tasks and learn may not find it, and a \
-                    second \
-                    proxy may not be kept out of \(snapshot.stateDirectory); make room there, or make it writable, and \
+                    second proxy may use \(snapshot.stateDirectory) too; make room there, or make it writable, and \
                     restart the proxy
                     """,
                 ])

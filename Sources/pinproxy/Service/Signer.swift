@@ -10,17 +10,14 @@ internal import PinproxySecurity
 struct Signer: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "signer", _superCommandName: Pinproxy.name,
-        abstract: "Keep the local authority's key apart from the proxy.",
+        abstract: "Keep the local authority's key separate from the proxy.",
         discussion: """
             Makes the authority on its first start, and issues certificates over the socket that authority.signer \
-            names, only for \
-            hosts that the configuration intercepts. As a service of its own, with a user of its own \
-            (pinproxy-signer.service), it keeps the key \
-            from whoever takes over the proxy.
+            names, only for hosts that the configuration intercepts. As a separate service with its own user \
+            (pinproxy-signer.service), it keeps the key from an attacker who has taken over the proxy.
 
             SIGHUP makes it read its files again, SIGTERM or Ctrl-C stops it. It reads the same configuration as the \
-            proxy, without \
-            the files that only the proxy's user may read.
+            proxy, without the files that only the proxy's user may read.
 
             Example:
               pinproxy signer --config /etc/pinproxy/pinproxy.yaml

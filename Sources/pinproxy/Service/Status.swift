@@ -11,13 +11,13 @@ internal import PinproxyTLS
 struct Status: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status", _superCommandName: Pinproxy.name,
-        abstract: "What a running proxy does: since when, for whom, what it refused lately, which pins end soon.",
+        abstract: "Show a running proxy: uptime, clients, recent refusals, pins that expire soon.",
         discussion: """
-            The proxy is asked over control.sock in its state directory. To others than its own user and root this \
-            says what the proxy has written there, at most a minute ago. Each \
-            connection to a server counts once, whatever the number of requests on it. A connection that met a \
-            pin counts for every pin of the entry that its chain meets, backups included; one that met none is a \
-            miss, refused or (enforcement: report) let through. pinproxy lint says what the counts mean.
+            The proxy is asked over control.sock in its state directory. For other users than its own and root, this \
+            prints what the proxy last wrote there, at most a minute ago. Each connection to a server counts once, \
+            whatever the number of requests on it. A connection that met a pin counts for every pin of the entry that \
+            its chain meets, backups included; one that met none is a miss, refused or (enforcement: report) let \
+            through. pinproxy lint says what the counts mean.
 
             --json prints one object: running, process, state_directory; of a running proxy also configuration, \
             changed_files (since it \
@@ -50,7 +50,7 @@ struct Status: ParsableCommand {
             """)
 
     @OptionGroup var options: ConfigurationOptions
-    @Flag(help: "For programs.") var json = false
+    @Flag(help: "Print JSON.") var json = false
     @Flag(help: "Show it again every second, until interrupted.") var watch = false
 
     func validate() throws {
@@ -217,7 +217,7 @@ extension StatusReport {
         let url = telemetry.url.printable
         return telemetry.signals.flatMap { signal in
             let name = signal.signal
-            let lost = signal.dropped > 0 ? ", \(signal.dropped) given up" : ""
+            let lost = signal.dropped > 0 ? ", \(signal.dropped) dropped" : ""
             let taken =
                 signal.answered.map { "\(name) taken \(TimeDistance(from: $0, to: now).span) ago" }
                 ?? "no \(name) taken yet"

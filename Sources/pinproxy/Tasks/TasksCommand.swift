@@ -9,12 +9,12 @@ struct TasksCommand: ParsableCommand {
         commandName: "tasks",
         abstract: "The exchanges in flight, and control over one.",
         discussion: """
-            A task is one request with its response, one tunnel, or one upgraded connection. Its number is unique \
-            for the life of the proxy, and stands in the log's line of the exchange (task).
+            A task is one request with its response, one tunnel, or one upgraded connection. Its number is unique for \
+            the life of the proxy, and is in the log line of its exchange (task).
 
-            suspend stops reading on both sides of a task, and its time-outs: both peers see nothing but a slow \
-            connection. resume lets it go on. cancel ends both sides, so that neither can take a part for the \
-            whole; a client that has nothing of a response yet is answered 403. The log says who it was.
+            suspend stops reading on both sides of a task, and its time-outs: both peers see only a slow connection. \
+            resume lets it go on. cancel ends both sides, so that neither can mistake a part for the whole; a client \
+            that has received nothing of the response yet gets 403. The log says who gave the order.
 
             --json prints the tasks as the control socket gives them (docs/tasks.md).
 
@@ -36,7 +36,7 @@ struct TasksCommand: ParsableCommand {
 
 struct TaskOptions: ParsableArguments {
     @OptionGroup var configuration: ConfigurationOptions
-    @Flag(help: "For programs.") var json = false
+    @Flag(help: "Print JSON.") var json = false
 
     func proxy() throws -> RunningProxy {
         try RunningProxy.require(try configuration.stateFiles())
@@ -47,10 +47,9 @@ struct TasksListCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list", abstract: "List the tasks under way.",
         discussion: """
-            PROGRESS is the share of the response's body, or of the request's as long as there is none, where a head \
-            said how long it is; else what is being waited for. PROTOCOLS are the client's and the origin's, as far as \
-            that is known. On a narrow terminal PROTOCOLS, CLIENT, \
-            UP and DOWN are left out as far as the request needs the room.
+            PROGRESS is the share of the response's body (until there is one, of the request's) if a head gave its \
+            length; else what is being waited for. PROTOCOLS are the client's and the origin's, if known. On a narrow \
+            terminal PROTOCOLS, CLIENT, UP and DOWN are left out as far as the request needs the room.
             """)
 
     @OptionGroup var options: TaskOptions
@@ -105,8 +104,8 @@ struct TasksShowCommand: ParsableCommand, TaskCommand {
     static let configuration = CommandConfiguration(
         commandName: "show", abstract: "Show all of one task.",
         discussion: """
-            A transaction is the request's way over one connection; one that was tried again has several. Times are \
-            from the task's beginning, but for name lookup, connect and TLS, which say how long each step took.
+            A transaction is one attempt over one connection; a request that was retried has several. Times are from \
+            the task's beginning, except name lookup, connect and TLS, which say how long each step took.
             """)
 
     @OptionGroup var options: TaskOptions

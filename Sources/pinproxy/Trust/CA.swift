@@ -10,9 +10,8 @@ struct CA: ParsableCommand {
         commandName: "ca",
         abstract: "Manage the local authority that programs have to trust.",
         discussion: """
-            The proxy answers for each host with a certificate that this authority has issued, so \
-            programs have to trust it. Most can be told by variables (pinproxy env, pinproxy exec); \
-            for all programs of the machine:
+            The proxy answers for each host with a certificate that this authority has issued, so programs have to \
+            trust it. Most take it from variables (pinproxy env, pinproxy exec); for all programs of the machine:
               sudo pinproxy ca install
             For the browsers of one user (Chromium, Firefox), and for a JVM:
               pinproxy ca install --nss

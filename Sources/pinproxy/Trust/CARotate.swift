@@ -8,23 +8,21 @@ extension CA {
     struct Rotate: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "rotate",
-            abstract: "Replace the authority, with a time in which the old and the new one are trusted.",
+            abstract: "Replace the authority, with a period in which the old and the new one are trusted.",
             discussion: """
                 Three steps, days or weeks apart:
-                  pinproxy ca rotate             makes the next authority; the present one goes on signing
+                  pinproxy ca rotate             makes the next authority; the current one still signs
                   pinproxy ca rotate --activate  has the next one sign; the previous one is still trusted
                   pinproxy ca rotate --finish    forgets the previous one
                 After each, pinproxy reload. Between the first and the second, have every program trust both: sudo \
                 pinproxy ca \
-                install (with --nss, --java where you use them), pinproxy env anew, and what you distribute by \
-                pinproxy ca show --pem. After the second, wait until no connection of before is left.
+                install (with --nss, --java where you use them), pinproxy env again, and what you distribute by \
+                pinproxy ca show --pem. After the second, wait until no earlier connection is left.
 
-                The next authority lies beside the present one: authority.next.pem and authority.next.key; the \
-                certificate of the \
-                previous one is authority.previous.pem, and its key is gone. A step that was interrupted is completed \
-                by \
-                repeating it. If the present authority expires first, the next one signs at once. pinproxy ca show \
-                says how far it is.
+                The next authority is next to the current one: authority.next.pem and authority.next.key; the \
+                certificate of the previous one is authority.previous.pem, and its key is gone. A step that was \
+                interrupted is completed by repeating it. If the current authority expires first, the next one signs \
+                at once. pinproxy ca show says how far it is.
                 """)
 
         @OptionGroup var options: ConfigurationOptions
@@ -33,7 +31,7 @@ extension CA {
 
         func validate() throws {
             if activate && finish {
-                throw ValidationError("--activate and --finish are steps of their own: use one of them")
+                throw ValidationError("--activate and --finish are separate steps: use one of them")
             }
         }
 
@@ -55,16 +53,16 @@ extension CA {
             return [
                 "\(isNew ? "made" : "there is already") the next authority: \(next.subject), "
                     + "\(CalendarDate(next.notBefore)) to \(CalendarDate(next.notAfter))",
-                "the present one goes on signing. Next: pinproxy reload; have every program trust both (sudo pinproxy "
-                    + "ca install; pinproxy env anew); then pinproxy ca rotate --activate",
+                "the current one still signs. Next: pinproxy reload; have every program trust both (sudo pinproxy "
+                    + "ca install; pinproxy env again); then pinproxy ca rotate --activate",
             ]
         }
 
         private func activated(_ files: AuthorityFiles) throws -> [String] {
             let (current, isNew) = try files.activateNext(at: Clock.now)
             return [
-                "\(isNew ? "present authority now" : "already the present authority"): \(current.subject)",
-                "the previous one is still trusted. Next: pinproxy reload; when no connection of before is left, "
+                "\(isNew ? "current authority now" : "already the current authority"): \(current.subject)",
+                "the previous one is still trusted. Next: pinproxy reload; when no earlier connection is left, "
                     + "pinproxy ca rotate --finish",
             ]
         }

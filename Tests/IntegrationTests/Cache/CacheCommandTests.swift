@@ -157,8 +157,8 @@ struct CacheCommandTests {
         (fresh, ["-H", "Authorization: Bearer x"], "the request had credentials"),
         ("\(fresh)&field=Content-Type:text/event-stream", [], "it has no end"),
         ("\(fresh)&length=60000", [], "larger than a twentieth of the store"),
-        ("\(fresh)&length=60000&coding=chunked", [], "was too long"),
-        ("\(fresh)&length=5000&cut=3000", [], "it broke off"),
+        ("\(fresh)&length=60000&coding=chunked", [], "or too long"),
+        ("\(fresh)&length=5000&cut=3000", [], "it was interrupted"),
     ])
     func whyNothingIsStoredIsSaid(query: String, arguments: [String], reason: String) async throws {
         try await withTestBed { bed in

@@ -213,7 +213,7 @@ struct HTTP2ShownTests {
     @Test func explainSaysWhatRulesMakeOfAPath() async throws {
         let text = try await explain("own.test", "--path", "/a")
         #expect(text.output.contains("  session.http: [http/1.1]  (entry, "), "\(text)")
-        #expect(text.output.contains("over HTTP/1.1, on a connection of its own"), "\(text)")
+        #expect(text.output.contains("over HTTP/1.1, on a separate connection"), "\(text)")
     }
 
     @Test func lintWarnsOfUpgradesThatReachNobody() async throws {

@@ -84,6 +84,6 @@ import Testing
         for text in [dumped, "\(edits)", String(reflecting: edits), edits.map(\.description).joined()] {
             #expect(!text.contains("hunter2") && !text.contains(base64), "\(text)")
         }
-        #expect(edits.first?.description == "X-Key: ••• (where the request has none)")
+        #expect(edits.first?.description == "X-Key: ••• (if the request lacks it)")
     }
 }

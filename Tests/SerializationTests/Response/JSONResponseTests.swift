@@ -44,7 +44,7 @@ import Testing
         ("[0x1F]", 1, 3, "expected \",\" or \"]\""),
         ("[1e400]", 1, 2, "beyond the range of a double"), ("[-1E+999]", 1, 2, "beyond the range of a double"),
         ("[\"\\ud83d\"]", 1, 3, "half of a surrogate pair"), ("[\"\\ude00\"]", 1, 3, "half of a surrogate pair"),
-        ("[\"\\ud83d\\u0041\"]", 1, 3, "half of a surrogate pair"), ("[\"\\x\"]", 1, 3, "there is no escape \\x"),
+        ("[\"\\ud83d\\u0041\"]", 1, 3, "half of a surrogate pair"), ("[\"\\x\"]", 1, 3, "unknown escape \\x"),
         ("[\"\\u12g4\"]", 1, 7, "expected a hexadecimal digit"), ("[1,]", 1, 4, "expected a value"),
         ("{\"a\":1,}", 1, 8, "expected a name in quotes"), ("  ", 1, 3, "expected a value, found the end"),
         ("// x\n1", 1, 1, "expected a value"), ("['a']", 1, 2, "expected a value"), ("[tru]", 1, 2, "expected a value"),

@@ -83,7 +83,7 @@ struct FormReader {
     private static func text(_ bytes: [UInt8], in body: [UInt8], at range: Range<Int>) throws(BodyDefect) -> String {
         guard let text = String(validating: bytes, as: UTF8.self) else {
             throw TextPlaceOfByte(body: body, offset: range.lowerBound).defect(
-                "what follows isn't UTF-8 when it is decoded")
+                "the bytes from here aren't valid UTF-8 after decoding")
         }
         return text
     }

@@ -27,7 +27,7 @@ public enum HeaderEdit: Sendable, Hashable, CustomStringConvertible {
     public var description: String {
         switch self {
         case .set(let field): "\(field.name): \(field.value)"
-        case .setIfAbsent(let field): "\(field.name): \(field.value) (where the request has none)"
+        case .setIfAbsent(let field): "\(field.name): \(field.value) (if the request lacks it)"
         case .remove(let name): "\(name) removed"
         }
     }

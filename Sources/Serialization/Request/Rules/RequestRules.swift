@@ -34,7 +34,7 @@ public struct RequestRules: Sendable, Hashable {
         case multipart
     }
 
-    /// Set where the request has none.
+    /// Set if the request lacks it.
     public var headers: [HeaderField] = []
     /// Set in any case.
     public var setHeaders: [HeaderField] = []

@@ -17,7 +17,7 @@ enum AVIFImage {
         _ bytes: UnsafeBufferPointer<UInt8>, _ limits: ImageLimits
     ) throws(ImageDefect) -> ImageSummary {
         guard let library else {
-            throw ImageDefect("can't be judged: \(SHIM_AVIF_FILE) is not installed (Debian package \(package))")
+            throw ImageDefect("can't be checked: \(SHIM_AVIF_FILE) is not installed (Debian package \(package))")
         }
         try AVIFLayout.check(bytes)
         guard let decoder = library.decoderCreate() else { throw ImageDefect("no memory for a decoder") }

@@ -28,7 +28,7 @@ enum GIFImage {
 
     static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
         guard let library else {
-            throw ImageDefect("can't be judged: \(SHIM_GIF_FILE) is not installed (Debian package libgif7)")
+            throw ImageDefect("can't be checked: \(SHIM_GIF_FILE) is not installed (Debian package libgif7)")
         }
         return try decode(Reader(body, library), limits)
     }

@@ -13,7 +13,7 @@ enum JPEGImage {
 
     static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
         guard let library else {
-            throw ImageDefect("can't be judged: \(SHIM_JPEG_FILE) is not installed (Debian package libturbojpeg0)")
+            throw ImageDefect("can't be checked: \(SHIM_JPEG_FILE) is not installed (Debian package libturbojpeg0)")
         }
         guard let decoder = library.initDecompress() else { throw ImageDefect("no memory for a decoder") }
         defer { _ = library.destroy(decoder) }

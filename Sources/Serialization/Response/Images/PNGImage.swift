@@ -13,7 +13,7 @@ enum PNGImage {
 
     static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
         guard let library else {
-            throw ImageDefect("can't be judged: \(SHIM_PNG_FILE) is not installed (Debian package libpng16-16)")
+            throw ImageDefect("can't be checked: \(SHIM_PNG_FILE) is not installed (Debian package libpng16-16)")
         }
         try checkChunks(body)
         var image = png_image()

@@ -37,7 +37,7 @@ struct TIFFImage {
 
     static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
         guard let library else {
-            throw ImageDefect("can't be judged: \(SHIM_TIFF_FILE) is not installed (Debian package libtiff6)")
+            throw ImageDefect("can't be checked: \(SHIM_TIFF_FILE) is not installed (Debian package libtiff6)")
         }
         try TIFFLayout.check(body)
         let file = File(body)

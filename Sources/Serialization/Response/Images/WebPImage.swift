@@ -14,7 +14,7 @@ enum WebPImage {
         _ bytes: UnsafeBufferPointer<UInt8>, _ limits: ImageLimits
     ) throws(ImageDefect) -> ImageSummary {
         guard var library else {
-            throw ImageDefect("can't be judged: \(SHIM_WEBP_FILE) is not installed (Debian package libwebpdemux2)")
+            throw ImageDefect("can't be checked: \(SHIM_WEBP_FILE) is not installed (Debian package libwebpdemux2)")
         }
         try WebPLayout.check(bytes)
         var data = WebPData(bytes: bytes.baseAddress, size: bytes.count)

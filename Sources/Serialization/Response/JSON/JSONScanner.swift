@@ -270,7 +270,7 @@ struct JSONScanner: ~Escapable {
                 if low & 0xFC00 == 0xDC00, let scalar = Unicode.Scalar(pair) { return scalar }
             }
             throw defect("an escape is half of a surrogate pair", at: start)
-        default: throw defect("there is no escape \\\(shown(start + 1, quoted: false))", at: start)
+        default: throw defect("unknown escape \\\(shown(start + 1, quoted: false))", at: start)
         }
     }
 

@@ -51,7 +51,7 @@ enum XMLDocument {
     /// - Parameter events: nil: checks well-formedness only.
     static func read(_ body: [UInt8], _ events: (any XMLEvents)? = nil) throws(BodyDefect) {
         guard let library else {
-            throw BodyDefect("can't be judged: \(SHIM_XML_FILE) is not installed (Debian package libxml2)")
+            throw BodyDefect("can't be checked: \(SHIM_XML_FILE) is not installed (Debian package libxml2)")
         }
         let defect = body.withUnsafeBytes { bytes in
             let reading = XMLReading(bytes, events, library)
