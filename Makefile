@@ -50,7 +50,7 @@ TO_BUILD := git pkg-config libevent-dev libssl-dev libc-ares-dev libsystemd-dev 
 # package's dependencies are found while it is built (debian/rules).
 TO_RUN := ca-certificates publicsuffix
 # The modules' tests start these.
-TO_TEST_ROOMS := ca-certificates curl dnsmasq-base git iproute2 nodejs openssl publicsuffix python3
+TO_TEST_MODULES := ca-certificates curl dnsmasq-base git iproute2 nodejs openssl publicsuffix python3
 TO_TEST := nginx lighttpd lighttpd-mod-openssl openssl curl wget python3 python3-venv nodejs dnsmasq-base patch \
 	ca-certificates publicsuffix iproute2 faketime libnss3-tools fish zsh tcsh libwww-perl liblwp-protocol-https-perl \
 	prometheus chromium chromium-driver haproxy socat groff-base nghttp2-client nghttp2-server proxychains4 \
@@ -196,23 +196,23 @@ export PINPROXY_TESTS := $(WANTED)
 endif
 
 # Targets that depend on the program or start it are left out.
-ROOMS := Addresses EventLoop TLS HTTPWire Caching HTTP2 Security Serialization DiskStore Reachability LocalPeers \
+MODULES := Addresses EventLoop TLS HTTPWire Caching HTTP2 Security Serialization DiskStore Reachability LocalPeers \
 	Transport Isolation Session PinnedSession Bundles Configuration Records Clients Daemon
 ifneq ($(filter-out $(HERE),$(RELEASE)),)
 unit:
 	@.ci/install-packages python3 debootstrap
 	$(call in,$(RELEASE))make unit
 else
-unit: export PINPROXY_TESTS := $(ROOMS:%=%Tests)
+unit: export PINPROXY_TESTS := $(MODULES:%=%Tests)
 unit:
-	@.ci/install-packages $(TO_BUILD) $(TO_TEST_ROOMS)
+	@.ci/install-packages $(TO_BUILD) $(TO_TEST_MODULES)
 	swift build --build-tests $(CHECKED)
 	swift test --skip-build --experimental-maximum-parallelization-width $(AT_ONCE)
 endif
 
 # What the release, its package and the modules' tests need.
 packages:
-	@.ci/install-packages $(TO_BUILD) $(TO_RUN) $(TO_PACKAGE) $(TO_TEST_ROOMS)
+	@.ci/install-packages $(TO_BUILD) $(TO_RUN) $(TO_PACKAGE) $(TO_TEST_MODULES)
 
 # Without the booted machine; SKIP=IntegrationTests leaves those out.
 ifneq ($(filter-out $(HERE),$(RELEASE)),)

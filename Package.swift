@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// Each target is a room: it has one job, and imports only what stands here, which `make test` checks.
+/// Each target is a module: it has one job, and imports only what stands here, which `make test` checks.
 /// The language settings are the same for all of them.
 let settings: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
@@ -14,7 +14,7 @@ let settings: [SwiftSetting] = [
 ]
 
 /// A module's name. Swift allows each name once in a program, so that `TLS` could be another package's.
-func module(_ name: String) -> String {
+func moduleName(_ name: String) -> String {
     switch name {
     case "pinproxy": name
     case _ where name.hasPrefix("PinnedSession"): name
@@ -23,17 +23,17 @@ func module(_ name: String) -> String {
     }
 }
 
-func modules(_ names: [String]) -> [Target.Dependency] { names.map { .target(name: module($0)) } }
+func modules(_ names: [String]) -> [Target.Dependency] { names.map { .target(name: moduleName($0)) } }
 
 /// - Parameters:
 ///   - place: in `Sources`, unless given.
 ///   - settings: `.strictMemorySafety()` where each step that could break memory is marked `unsafe`.
-func room(
+func module(
     _ name: String, _ imports: [String], _ products: [Target.Dependency] = [], at place: String? = nil,
     resources: [Resource] = [], settings more: [SwiftSetting] = []
 ) -> Target {
     .target(
-        name: module(name), dependencies: modules(imports) + products, path: place ?? "Sources/" + name,
+        name: moduleName(name), dependencies: modules(imports) + products, path: place ?? "Sources/" + name,
         resources: resources, swiftSettings: settings + more)
 }
 
@@ -42,17 +42,17 @@ func program(
     exclude: [String] = []
 ) -> Target {
     .executableTarget(
-        name: module(name), dependencies: modules(imports) + products, path: place, exclude: exclude,
+        name: moduleName(name), dependencies: modules(imports) + products, path: place, exclude: exclude,
         swiftSettings: settings)
 }
 
-/// - Parameter room: nil: the one of that name.
+/// - Parameter target: nil: the one of that name.
 func tests(
-    _ name: String, of room: String? = nil, _ imports: [String] = [], _ products: [Target.Dependency] = [],
+    _ name: String, of target: String? = nil, _ imports: [String] = [], _ products: [Target.Dependency] = [],
     exclude: [String] = []
 ) -> Target {
     .testTarget(
-        name: name + "Tests", dependencies: modules([room ?? name] + imports) + products, exclude: exclude,
+        name: name + "Tests", dependencies: modules([target ?? name] + imports) + products, exclude: exclude,
         swiftSettings: settings)
 }
 
@@ -60,7 +60,7 @@ func tests(
 ///   be needed at every start of a program.
 func system(_ name: String, pkgConfig: String?, package: String) -> Target {
     .systemLibrary(
-        name: module(name), path: "Sources/" + name, pkgConfig: pkgConfig, providers: [.apt([package])])
+        name: moduleName(name), path: "Sources/" + name, pkgConfig: pkgConfig, providers: [.apt([package])])
 }
 
 /// A product of another package, which is fetched only with one of these traits.
@@ -118,7 +118,7 @@ let package = Package(
         system("CBrotli", pkgConfig: "libbrotlidec", package: "libbrotli-dev"),
         system("CZstd", pkgConfig: "libzstd", package: "libzstd-dev"),
         // Decoders of documents and images.
-        .target(name: module("CXML2"), path: "Sources/CXML2"),
+        .target(name: moduleName("CXML2"), path: "Sources/CXML2"),
         system("CPNG", pkgConfig: nil, package: "libpng-dev"),
         system("CTurboJPEG", pkgConfig: nil, package: "libturbojpeg0-dev"),
         system("CGIF", pkgConfig: nil, package: "libgif-dev"),
@@ -126,62 +126,63 @@ let package = Package(
         system("CTIFF", pkgConfig: nil, package: "libtiff-dev"),
         system("CAVIF", pkgConfig: nil, package: "libavif-dev"),
         .target(
-            name: module("CShims"), dependencies: modules(["CLibevent", "COpenSSL", "CCares"]), path: "Sources/CShims"),
+            name: moduleName("CShims"), dependencies: modules(["CLibevent", "COpenSSL", "CCares"]),
+            path: "Sources/CShims"),
 
-        room("Addresses", [], settings: [.strictMemorySafety()]),
-        room("EventLoop", ["Addresses", "CLibevent", "CCares", "CMNL", "CShims"]),
-        room("TLS", ["Addresses", "COpenSSL", "CShims"]),
-        room("HTTPWire", ["Addresses"], settings: [.strictMemorySafety()]),
-        room("Caching", ["HTTPWire"], settings: [.strictMemorySafety()]),
-        room("HTTP2", ["HTTPWire", "CNGHTTP2"]),
-        room("Security", ["Addresses", "TLS", "CShims", "CIDN2", "CPSL"]),
-        room("DiskStore", ["TLS", "CShims", "CSQLite"]),
-        room("Reachability", ["EventLoop", "CMNL"]),
-        room("LocalPeers", ["EventLoop", "CMNL", "CShims"]),
-        room(
+        module("Addresses", [], settings: [.strictMemorySafety()]),
+        module("EventLoop", ["Addresses", "CLibevent", "CCares", "CMNL", "CShims"]),
+        module("TLS", ["Addresses", "COpenSSL", "CShims"]),
+        module("HTTPWire", ["Addresses"], settings: [.strictMemorySafety()]),
+        module("Caching", ["HTTPWire"], settings: [.strictMemorySafety()]),
+        module("HTTP2", ["HTTPWire", "CNGHTTP2"]),
+        module("Security", ["Addresses", "TLS", "CShims", "CIDN2", "CPSL"]),
+        module("DiskStore", ["TLS", "CShims", "CSQLite"]),
+        module("Reachability", ["EventLoop", "CMNL"]),
+        module("LocalPeers", ["EventLoop", "CMNL", "CShims"]),
+        module(
             "Serialization",
             [
                 "CXML2", "CZlib", "CBrotli", "CZstd", "CPNG", "CTurboJPEG", "CGIF", "CWebP", "CTIFF", "CAVIF",
             ]),
-        room("Transport", ["EventLoop", "TLS"]),
-        room("Isolation", ["Transport", "HTTPWire", "EventLoop", "CMNL", "CShims"]),
-        room(
+        module("Transport", ["EventLoop", "TLS"]),
+        module("Isolation", ["Transport", "HTTPWire", "EventLoop", "CMNL", "CShims"]),
+        module(
             "Session",
             [
                 "Transport", "Security", "Serialization", "HTTPWire", "Caching", "DiskStore", "HTTP2", "Reachability",
                 "EventLoop", "TLS", "Addresses",
             ]),
         // What programs see of the session manager.
-        room(
+        module(
             "PinnedSession",
             ["Session", "Transport", "Security", "Serialization", "HTTPWire", "EventLoop", "TLS"],
             settings: [.strictMemorySafety()]),
         // A session among a server's services, with its log and its metrics.
-        room("PinnedSessionLogging", ["PinnedSession"], [logging]),
-        room("PinnedSessionMetrics", ["PinnedSession"], [metrics]),
-        room("PinnedSessionService", ["PinnedSession"], [lifecycle]),
+        module("PinnedSessionLogging", ["PinnedSession"], [logging]),
+        module("PinnedSessionMetrics", ["PinnedSession"], [metrics]),
+        module("PinnedSessionService", ["PinnedSession"], [lifecycle]),
         // The same with URLRequest and HTTPURLResponse, for programs that import FoundationNetworking.
-        room("PinnedSessionFoundation", ["PinnedSession"]),
-        room("Decoding", ["Session", "Serialization", "EventLoop", "CSeccomp", "CShims"]),
-        room("Bundles", ["Serialization", "Security", "TLS"], settings: [.strictMemorySafety()]),
-        room(
+        module("PinnedSessionFoundation", ["PinnedSession"]),
+        module("Decoding", ["Session", "Serialization", "EventLoop", "CSeccomp", "CShims"]),
+        module("Bundles", ["Serialization", "Security", "TLS"], settings: [.strictMemorySafety()]),
+        module(
             "Configuration",
             ["Bundles", "Security", "Serialization", "Session", "HTTPWire", "EventLoop", "TLS", "Addresses", "CYAML"]),
-        room(
+        module(
             "Records",
             [
                 "Configuration", "Session", "Serialization", "Security", "Transport", "HTTPWire", "HTTP2", "TLS",
                 "EventLoop",
             ],
             [logging]),
-        room(
+        module(
             "Clients",
             [
                 "Records", "Configuration", "Session", "Serialization", "Security", "Transport", "HTTPWire", "HTTP2",
                 "TLS", "LocalPeers", "EventLoop", "Addresses", "CCrypt",
             ],
             [logging]),
-        room(
+        module(
             "Daemon",
             [
                 "Clients", "Records", "Configuration", "Decoding", "Session", "Serialization", "Security", "Transport",
@@ -205,7 +206,7 @@ let package = Package(
         program("SerializationBenchmark", ["Serialization"], at: "Benchmarks/Serialization"),
 
         // Chains for the tests are minted here, by code that the product does not contain.
-        room("TestAuthority", ["COpenSSL", "CShims"], at: "Tests/TestAuthority"),
+        module("TestAuthority", ["COpenSSL", "CShims"], at: "Tests/TestAuthority"),
         tests("Addresses"),
         tests("EventLoop"),
         tests("TLS", ["COpenSSL", "TestAuthority"]),
@@ -214,7 +215,7 @@ let package = Package(
         tests("HTTP2", ["HTTPWire", "CNGHTTP2"]),
         tests("Security", ["Addresses", "TLS", "TestAuthority"]),
         // Images, for the tests of who decodes them, and where.
-        room("TestBodies", ["Serialization"], at: "Tests/TestBodies"),
+        module("TestBodies", ["Serialization"], at: "Tests/TestBodies"),
         tests("Serialization", ["TestBodies"]),
         // Stores without end, until a test kills it.
         program("StoringProbe", ["DiskStore", "TLS"], at: "Tests/StoringProbe"),
@@ -271,7 +272,7 @@ let package = Package(
             [logging, metrics, lifecycle, product("MetricsTestKit", of: "swift-metrics", with: ["Metrics"])],
             exclude: ["Peers"]),
         // What peers send, as functions of bytes: for `make fuzz`, and once for each committed file in `make test`.
-        room(
+        module(
             "FuzzTargets",
             [
                 "Daemon", "Clients", "Records", "Configuration", "Bundles", "Decoding", "Isolation", "Session",

@@ -1,8 +1,8 @@
 // How long it takes to read a pin file of 100,000 entries, and to find a host in it. See ../README.md.
 
-import PinproxyConfiguration
 import Foundation
 import Glibc
+import PinproxyConfiguration
 import PinproxySecurity
 
 @main struct HostBenchmark {

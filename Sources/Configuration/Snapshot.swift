@@ -1,7 +1,7 @@
 // Configuration: files in, one immutable and validated snapshot out, or every problem at once.
 
-package import PinproxyBundles
 internal import Glibc
+package import PinproxyBundles
 package import PinproxySecurity
 package import PinproxySession
 package import PinproxyTLS

@@ -1,5 +1,5 @@
-import PinproxyEventLoop
 import Glibc
+import PinproxyEventLoop
 
 /// The proxy's end of the socket to a decoder process. It never waits.
 struct DecoderSocket {

@@ -1,6 +1,6 @@
 internal import CPinproxyShims
-internal import PinproxyEventLoop
 internal import Glibc
+internal import PinproxyEventLoop
 
 struct DecoderStart: ~Copyable {
     let process: pid_t

@@ -1,6 +1,6 @@
 // Importers see the IP address type too.
-@_exported public import PinproxyAddresses
 internal import Glibc
+@_exported public import PinproxyAddresses
 
 package struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
     package var ip: IPAddress

@@ -1,5 +1,5 @@
-package import PinproxyEventLoop
 internal import Glibc
+package import PinproxyEventLoop
 internal import PinproxyTransport
 
 /// The way out of a command's network: forwards connections that its sockets accept to the proxy, and knows no policy.

@@ -4,8 +4,8 @@
 // namespace that they were made in. The command's process makes the listening ones there before it becomes the command.
 // A ``Door`` keeps them outside, and forwards the connections that they accept to the proxy.
 
-package import PinproxyEventLoop
 internal import Glibc
+package import PinproxyEventLoop
 
 package struct IsolatedNetwork: Sendable {
     /// Where the proxy listens. A door listens at the same address inside, so that the proxy's URL is the same.

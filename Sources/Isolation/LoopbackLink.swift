@@ -1,6 +1,6 @@
 internal import CPinproxyMNL
-internal import PinproxyEventLoop
 internal import Glibc
+internal import PinproxyEventLoop
 
 /// The loopback interface of a network namespace that is new: down, and without routes. Set up by rtnetlink(7).
 final class LoopbackLink {

@@ -1,5 +1,5 @@
-internal import PinproxyEventLoop
 internal import Glibc
+internal import PinproxyEventLoop
 internal import PinproxyTransport
 
 /// Answers questions for addresses that come as datagrams (RFC 1035 section 4.2.1).

@@ -1,6 +1,6 @@
 internal import CPinproxyShims
-internal import PinproxyEventLoop
 internal import Glibc
+internal import PinproxyEventLoop
 
 /// The numbers of users and groups that a user may use besides its own (subuid(5), subgid(5)).
 ///

@@ -1,6 +1,6 @@
 internal import CPinproxyMNL
-package import PinproxyEventLoop
 internal import Glibc
+package import PinproxyEventLoop
 
 /// The kernel's table of sockets (sock_diag(7)). A question takes some ten microseconds, unprivileged. Of one thread.
 package final class SocketTable {

@@ -1,5 +1,5 @@
-import PinproxyEventLoop
 import Glibc
+import PinproxyEventLoop
 import PinproxySerialization
 import PinproxySession
 import PinproxyTransport

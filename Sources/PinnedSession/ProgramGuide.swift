@@ -1,5 +1,5 @@
-import PinproxyEventLoop
 import Glibc
+import PinproxyEventLoop
 import PinproxyHTTPWire
 import PinproxySerialization
 import PinproxySession

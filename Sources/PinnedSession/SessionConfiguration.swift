@@ -18,7 +18,7 @@ import PinproxySession
 public struct SessionConfiguration: Sendable {
     /// Rules for hosts; the most specific pattern wins (``HostPattern``). The trust anchors verify other hosts.
     public var hosts: [HostRule] = []
-    /// Verify hosts whose policy doesn't name anchors of its own.
+    /// Verifies hosts without anchors in their policy.
     public var trust = TrustSource.system
     /// For relative URLs; a final slash is added (AFHTTPSessionManager). A pinned host needs https.
     public var baseURL: String?

@@ -57,7 +57,7 @@ public enum SessionError: Error, Sendable {
     /// Another local failure.
     case system(String)
 
-    /// The number of NSURLErrorDomain; -1 if it has none.
+    /// The number of NSURLErrorDomain; -1 without one.
     public var code: Int {
         switch self {
         case .configuration, .invalidRequest: -1000

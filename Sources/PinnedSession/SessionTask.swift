@@ -2,7 +2,7 @@ import PinproxySession
 import Synchronization
 
 /// One task of a ``SessionManager``: NSURLSessionTask. Made suspended; ``resume()``, or waiting for its ``result()``,
-/// begins it. Thread-safe. A task whose session has ended fails with ``SessionError/invalidated``.
+/// begins it. Thread-safe. A task of an ended session fails with ``SessionError/invalidated``.
 public final class SessionTask: Sendable {
     /// As NSURLSessionTaskState has it.
     public enum State: Sendable, Hashable {

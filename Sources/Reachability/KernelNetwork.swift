@@ -1,6 +1,6 @@
 internal import CPinproxyMNL
-import PinproxyEventLoop
 internal import Glibc
+import PinproxyEventLoop
 
 /// Asks the kernel for the network's state. It answers at once.
 final class KernelNetwork {

@@ -1,6 +1,6 @@
 internal import CPinproxyMNL
-package import PinproxyEventLoop
 internal import Glibc
+package import PinproxyEventLoop
 
 /// Follows the status of targets on a loop. On any notification it reads links, addresses and each target's route
 /// again: lost notifications (ENOBUFS) do no harm, and no status mixes different times.

@@ -1,6 +1,6 @@
 internal import CPinproxyMNL
-import PinproxyEventLoop
 internal import Glibc
+import PinproxyEventLoop
 
 /// The network at one moment, by the kernel. A value, which determines statuses.
 struct NetworkState: Equatable {

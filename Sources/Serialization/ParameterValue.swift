@@ -16,7 +16,7 @@ public indirect enum ParameterValue: Sendable, Hashable {
         }
     }
 
-    /// In the order in which it is sent; no key twice.
+    /// In the order of sending; no key twice.
     case dictionary([Pair])
     /// In order.
     case array([ParameterValue])
@@ -24,7 +24,7 @@ public indirect enum ParameterValue: Sendable, Hashable {
     case set(Set<ParameterValue>)
     /// A text.
     case string(String)
-    /// As it was written, in the grammar of JSON (RFC 8259 section 6), so that no digit is lost.
+    /// In the original digits, by the grammar of JSON (RFC 8259 section 6).
     case number(String)
     /// A truth value.
     case bool(Bool)

@@ -1,7 +1,7 @@
 // Transport: streams of bytes over sockets, plain or TLS, carried within a watermark.
 
-package import PinproxyEventLoop
 import Glibc
+package import PinproxyEventLoop
 package import PinproxyTLS
 
 /// Receives a stream's events on its loop, never from within a call into the stream but for

@@ -1,5 +1,5 @@
-package import PinproxyEventLoop
 import Glibc
+package import PinproxyEventLoop
 
 /// Carries bytes both ways between two streams until both have ended: a tunnel, or an upgraded connection (101). Each
 /// direction (``RelayDirection``) reads again when all was written. An end becomes a half-close; a failure resets the

@@ -1,9 +1,9 @@
 // pinproxy: the command line. Results go to standard output, problems to standard error.
 
 internal import ArgumentParser
+internal import Glibc
 internal import PinproxyDaemon
 internal import PinproxyDecoding
-internal import Glibc
 internal import PinproxySerialization
 
 @main

@@ -1,7 +1,7 @@
 import PinproxyHTTPWire
 import PinproxySession
-import Testing
 import PinproxyTransport
+import Testing
 
 @testable import PinproxyClients
 

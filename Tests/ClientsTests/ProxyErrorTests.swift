@@ -1,11 +1,11 @@
-import PinproxyEventLoop
 import Foundation
+import PinproxyEventLoop
 import PinproxyHTTPWire
 import PinproxyReachability
 import PinproxyRecords
 import PinproxySession
-import Testing
 import PinproxyTransport
+import Testing
 
 @testable import PinproxyClients
 @testable import PinproxyTLS

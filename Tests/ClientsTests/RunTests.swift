@@ -1,6 +1,6 @@
 import FoundationEssentials
-import PinproxyHTTPWire
 import Logging
+import PinproxyHTTPWire
 import Synchronization
 import Testing
 

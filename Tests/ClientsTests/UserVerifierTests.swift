@@ -1,7 +1,7 @@
-import PinproxyEventLoop
 import Foundation
-import PinproxyHTTPWire
 import Logging
+import PinproxyEventLoop
+import PinproxyHTTPWire
 import Synchronization
 import Testing
 

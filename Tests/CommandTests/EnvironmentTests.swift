@@ -1,6 +1,6 @@
+import Foundation
 import PinproxyConfiguration
 import PinproxyDaemon
-import Foundation
 import PinproxyTLS
 import PinproxyTestAuthority
 import Testing

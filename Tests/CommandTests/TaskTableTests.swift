@@ -1,5 +1,5 @@
-import PinproxyDaemon
 import Foundation
+import PinproxyDaemon
 import PinproxySession
 import Testing
 

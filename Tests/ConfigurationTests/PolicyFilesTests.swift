@@ -1,5 +1,5 @@
-import PinproxyBundles
 import Foundation
+import PinproxyBundles
 import PinproxySecurity
 import PinproxyTLS
 import Testing

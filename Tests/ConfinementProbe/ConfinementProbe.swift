@@ -1,6 +1,6 @@
 import CPinproxySeccomp
-import PinproxyDecoding
 import Glibc
+import PinproxyDecoding
 
 /// Confines itself like a decoder process, then makes one system call, and prints the result.
 ///

@@ -1,5 +1,5 @@
-import PinproxyClients
 import Foundation
+import PinproxyClients
 import Testing
 
 @testable import PinproxyDaemon

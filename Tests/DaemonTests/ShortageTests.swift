@@ -1,6 +1,6 @@
-import PinproxyEventLoop
 import Foundation
 import Logging
+import PinproxyEventLoop
 import PinproxyRecords
 import Testing
 

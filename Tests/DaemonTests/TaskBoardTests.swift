@@ -1,5 +1,5 @@
-import PinproxyClients
 import Dispatch
+import PinproxyClients
 import PinproxyEventLoop
 import PinproxyHTTPWire
 import PinproxyRecords

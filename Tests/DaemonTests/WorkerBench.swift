@@ -1,9 +1,9 @@
-import PinproxyClients
-import PinproxyConfiguration
 import Dispatch
-import PinproxyEventLoop
 import Foundation
 import Logging
+import PinproxyClients
+import PinproxyConfiguration
+import PinproxyEventLoop
 import PinproxyRecords
 import PinproxySecurity
 import PinproxySession

@@ -1,6 +1,6 @@
-import PinproxyDecoding
 import Dispatch
 import Foundation
+import PinproxyDecoding
 import PinproxySerialization
 import PinproxySession
 import Synchronization

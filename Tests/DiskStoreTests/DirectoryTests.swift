@@ -1,5 +1,5 @@
-import PinproxyDiskStore
 import Foundation
+import PinproxyDiskStore
 import Testing
 
 /// Which directories are accepted, and what happens to one that was changed.

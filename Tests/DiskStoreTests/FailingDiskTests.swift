@@ -1,5 +1,5 @@
-import PinproxyDiskStore
 import Foundation
+import PinproxyDiskStore
 import Testing
 
 /// A full disk only stops storing, for a while.

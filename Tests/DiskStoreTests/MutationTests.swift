@@ -1,5 +1,5 @@
-import PinproxyDiskStore
 import Foundation
+import PinproxyDiskStore
 import Synchronization
 import Testing
 

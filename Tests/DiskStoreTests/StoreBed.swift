@@ -1,7 +1,7 @@
-import PinproxyDiskStore
 import Foundation
-import Synchronization
+import PinproxyDiskStore
 import PinproxyTLS
+import Synchronization
 
 /// A directory for a store, a clock that the test sets, and the store's reports.
 final class StoreBed: Sendable {

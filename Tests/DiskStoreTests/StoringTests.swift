@@ -1,7 +1,7 @@
-import PinproxyDiskStore
 import Foundation
-import Testing
+import PinproxyDiskStore
 import PinproxyTLS
+import Testing
 
 @Suite struct StoringTests {
     @Test(arguments: [0, 1, 8192, 8193, 65535, 65536, 65537, 200_000]) func whatWasStoredIsReadAfterARestart(

@@ -1,7 +1,7 @@
 // Fuzz TARGET [options of libFuzzer] [folders]; Fuzz --list. `make fuzz` calls it; docs/testing.md says more.
 
-import PinproxyFuzzTargets
 import Glibc
+import PinproxyFuzzTargets
 
 /// The entry point of the fuzzer's runtime, which `-sanitize=fuzzer` links.
 @_silgen_name("LLVMFuzzerRunDriver")

@@ -1,6 +1,6 @@
+internal import Glibc
 import PinproxyClients
 import PinproxyEventLoop
-internal import Glibc
 import PinproxyHTTPWire
 import PinproxySession
 import Synchronization

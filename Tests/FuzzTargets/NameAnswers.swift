@@ -1,6 +1,6 @@
+internal import Glibc
 import PinproxyAddresses
 import PinproxyEventLoop
-internal import Glibc
 
 /// Answers of a name server: c-ares parses them, and the resolver turns them into addresses.
 enum NameAnswers {

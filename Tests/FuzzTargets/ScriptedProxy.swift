@@ -1,9 +1,9 @@
+internal import Glibc
+internal import Logging
 import PinproxyAddresses
 import PinproxyClients
 import PinproxyConfiguration
 import PinproxyEventLoop
-internal import Glibc
-internal import Logging
 import PinproxyRecords
 import PinproxySecurity
 import PinproxySerialization

@@ -1,5 +1,5 @@
-import PinproxyConfiguration
 import Foundation
+import PinproxyConfiguration
 import PinproxyTestAuthority
 import Testing
 

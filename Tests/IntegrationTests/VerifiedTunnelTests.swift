@@ -1,6 +1,6 @@
 import Foundation
-import Synchronization
 import PinproxyTestAuthority
+import Synchronization
 import Testing
 
 /// `action: verify-tunnel`: how it looks to real programs, and which chains pass.

@@ -1,6 +1,6 @@
-import PinproxyEventLoop
 import Foundation
 import Glibc
+import PinproxyEventLoop
 import Testing
 
 @testable import PinproxyLocalPeers

@@ -1,5 +1,5 @@
-import PinproxyEventLoop
 import Foundation
+import PinproxyEventLoop
 import Synchronization
 import Testing
 

@@ -1,9 +1,9 @@
-import PinproxyEventLoop
 import Foundation
 import Logging
-import Synchronization
+import PinproxyEventLoop
 import PinproxyTLS
 import PinproxyTestAuthority
+import Synchronization
 import Testing
 
 @testable import PinproxyConfiguration

@@ -1,8 +1,8 @@
 import Foundation
 import Logging
 import PinproxySecurity
-import Synchronization
 import PinproxyTLS
+import Synchronization
 import Testing
 
 @testable import PinproxyRecords

@@ -1,7 +1,7 @@
 import Dispatch
-import Synchronization
 import PinproxyTLS
 import PinproxyTestAuthority
+import Synchronization
 import Testing
 
 @testable import PinproxySecurity

@@ -1,8 +1,8 @@
-import PinproxyAddresses
 import Foundation
-import Synchronization
+import PinproxyAddresses
 import PinproxyTLS
 import PinproxyTestAuthority
+import Synchronization
 import Testing
 
 @testable import PinproxySecurity

@@ -1,6 +1,6 @@
 import Foundation
-import Synchronization
 import PinproxyTLS
+import Synchronization
 import Testing
 
 @testable import PinproxySecurity

@@ -1,9 +1,9 @@
-import PinproxyEventLoop
 import Glibc
+import PinproxyEventLoop
 import PinproxyTLS
 import PinproxyTestAuthority
-import Testing
 import PinproxyTransport
+import Testing
 
 /// The stream is driven by hand: the test makes the calls that readiness would make.
 @Suite struct ByteStreamTests {

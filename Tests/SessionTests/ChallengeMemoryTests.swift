@@ -1,7 +1,7 @@
 import PinproxyHTTPWire
 import PinproxySerialization
-import Synchronization
 import PinproxyTLS
+import Synchronization
 import Testing
 
 @testable import PinproxySession

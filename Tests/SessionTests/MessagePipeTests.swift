@@ -1,8 +1,8 @@
-import PinproxyEventLoop
 import Glibc
+import PinproxyEventLoop
 import PinproxyHTTPWire
-import Testing
 import PinproxyTransport
+import Testing
 
 @testable import PinproxySession
 

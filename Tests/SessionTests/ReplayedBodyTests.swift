@@ -1,6 +1,6 @@
 import PinproxyHTTPWire
-import Testing
 import PinproxyTransport
+import Testing
 
 @testable import PinproxySession
 

@@ -1,7 +1,7 @@
 import PinproxyEventLoop
 import PinproxySerialization
-import Testing
 import PinproxyTransport
+import Testing
 
 @testable import PinproxySession
 

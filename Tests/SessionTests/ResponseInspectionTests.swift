@@ -1,7 +1,7 @@
 import PinproxyHTTPWire
 import PinproxySerialization
-import Testing
 import PinproxyTransport
+import Testing
 
 @testable import PinproxySession
 

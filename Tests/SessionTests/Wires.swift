@@ -1,7 +1,7 @@
-import PinproxyEventLoop
 import Glibc
-import Testing
+import PinproxyEventLoop
 import PinproxyTransport
+import Testing
 
 /// Two streams over socket pairs; the test holds the outer ends. The loop doesn't run: the test makes the calls that
 /// readiness would make, in the order under test.

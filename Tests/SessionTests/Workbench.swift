@@ -3,8 +3,8 @@ import Foundation
 import PinproxySecurity
 import PinproxyTLS
 import PinproxyTestAuthority
-import Testing
 import PinproxyTransport
+import Testing
 
 @testable import PinproxyEventLoop
 @testable import PinproxySession

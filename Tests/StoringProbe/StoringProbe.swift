@@ -1,5 +1,5 @@
-import PinproxyDiskStore
 import Glibc
+import PinproxyDiskStore
 import PinproxyTLS
 
 /// Opens a store, verifies its contents, then stores and removes endlessly.

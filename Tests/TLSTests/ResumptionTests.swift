@@ -1,6 +1,6 @@
 import CPinproxyOpenSSL
-import Synchronization
 import PinproxyTestAuthority
+import Synchronization
 import Testing
 
 @testable import PinproxyTLS

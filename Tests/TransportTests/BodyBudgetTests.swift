@@ -1,6 +1,6 @@
+import PinproxyTransport
 import Synchronization
 import Testing
-import PinproxyTransport
 
 @Suite struct BodyBudgetTests {
     // MARK: Reservations

@@ -1,5 +1,5 @@
-import Testing
 import PinproxyTransport
+import Testing
 
 @Suite struct ByteBufferTests {
     private func filled(_ text: String, slabs: SlabPool) -> ByteBuffer {

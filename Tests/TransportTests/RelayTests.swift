@@ -1,7 +1,7 @@
-import PinproxyEventLoop
 import Foundation
-import Testing
+import PinproxyEventLoop
 import PinproxyTransport
+import Testing
 
 /// Relays between two socket pairs; the test holds the outer ends.
 @Suite struct RelayTests {

@@ -1,6 +1,6 @@
+import Logging
 import PinproxyConfiguration
 package import PinproxyEventLoop
-import Logging
 package import PinproxySession
 import PinproxyTransport
 

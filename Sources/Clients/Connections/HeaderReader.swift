@@ -1,5 +1,5 @@
-package import PinproxyEventLoop
 import Glibc
+package import PinproxyEventLoop
 
 /// Reads the PROXY header before a client's first byte, and nothing beyond.
 package final class HeaderReader: SocketHandler {

@@ -1,8 +1,8 @@
+import Logging
 import PinproxyConfiguration
 package import PinproxyEventLoop
 import PinproxyHTTP2
 package import PinproxyHTTPWire
-import Logging
 import PinproxyRecords
 package import PinproxySession
 

@@ -1,6 +1,6 @@
 import PinproxySession
-import Synchronization
 import PinproxyTLS
+import Synchronization
 
 /// The TLS settings inside CONNECT, by the protocols that clients are offered (`proxy.http`). Their ticket keys outlive
 /// reloads.

@@ -1,7 +1,7 @@
+import Logging
 import PinproxyConfiguration
 import PinproxyEventLoop
 import PinproxyHTTPWire
-import Logging
 import PinproxyRecords
 import PinproxySecurity
 import PinproxySession

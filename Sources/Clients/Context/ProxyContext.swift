@@ -1,11 +1,11 @@
-package import PinproxyEventLoop
 package import Logging
+package import PinproxyEventLoop
 package import PinproxyRecords
 import PinproxySecurity
 package import PinproxySession
-import Synchronization
 import PinproxyTLS
 package import PinproxyTransport
+import Synchronization
 
 /// What the workers share: immutable, or safe for threads.
 package final class ProxyContext: Sendable {

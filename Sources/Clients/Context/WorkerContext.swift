@@ -1,10 +1,10 @@
 // Clients: the client's side of HTTP, CONNECT and interception, tunnels, decisions about hosts, refusals, users, peers,
 // and the runs of pinproxy exec as values.
 
+package import Logging
 package import PinproxyConfiguration
 package import PinproxyEventLoop
 import PinproxyHTTPWire
-package import Logging
 package import PinproxyRecords
 package import PinproxySession
 import PinproxyTransport

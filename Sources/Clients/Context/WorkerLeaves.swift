@@ -1,9 +1,9 @@
-import PinproxyHTTPWire
 import Logging
+import PinproxyHTTPWire
 import PinproxyRecords
 import PinproxySecurity
-import Synchronization
 import PinproxyTLS
+import Synchronization
 
 /// The certificates that clients see, where a signer may have the authority's key.
 extension WorkerContext {

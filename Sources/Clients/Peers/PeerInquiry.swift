@@ -1,6 +1,6 @@
 import Dispatch
-import PinproxyEventLoop
 import Glibc
+import PinproxyEventLoop
 import PinproxyLocalPeers
 import Synchronization
 

@@ -1,6 +1,6 @@
+import Glibc
 import PinproxyAddresses
 import PinproxyConfiguration
-import Glibc
 package import PinproxyHTTPWire
 import PinproxyLocalPeers
 import PinproxySecurity

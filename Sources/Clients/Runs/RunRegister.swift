@@ -1,6 +1,6 @@
 import Logging
-import Synchronization
 import PinproxyTLS
+import Synchronization
 
 /// The runs in progress, by their tokens: each as long as its connection, so that a killed command leaves nothing.
 package final class RunRegister: Sendable {

@@ -2,8 +2,8 @@ import PinproxyConfiguration
 import PinproxyRecords
 import PinproxySecurity
 import PinproxySession
-import Synchronization
 import PinproxyTLS
+import Synchronization
 
 /// The configuration for ``Configuration/TestHost``: an authority of this process, trusted for nothing else, and an
 /// entry for each name. One pins the key of the origin (``TestOrigin``), the other a key that doesn't exist.

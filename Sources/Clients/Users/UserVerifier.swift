@@ -1,11 +1,11 @@
 import CPinproxyCrypt
+import Glibc
+import Logging
 import PinproxyConfiguration
 package import PinproxyEventLoop
-import Glibc
 import PinproxyHTTPWire
-import Logging
-import Synchronization
 import PinproxyTLS
+import Synchronization
 
 /// Who may use the proxy: the users of one htpasswd file.
 ///

@@ -1,5 +1,5 @@
-internal import PinproxyAddresses
 internal import FoundationEssentials
+internal import PinproxyAddresses
 internal import PinproxyHTTPWire
 internal import PinproxySecurity
 internal import PinproxySession

@@ -1,5 +1,5 @@
-package import PinproxyBundles
 internal import FoundationEssentials
+package import PinproxyBundles
 
 /// The bundle that this machine has accepted, as it is kept in the state directory: the file, and what was verified of
 /// it. Anyone who can write there can write the pin file too.

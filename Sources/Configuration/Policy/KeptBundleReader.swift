@@ -1,5 +1,5 @@
-internal import PinproxyBundles
 internal import Glibc
+internal import PinproxyBundles
 internal import PinproxySecurity
 internal import PinproxyTLS
 

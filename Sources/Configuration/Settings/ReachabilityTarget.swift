@@ -1,5 +1,5 @@
-internal import PinproxyAddresses
 internal import Glibc
+internal import PinproxyAddresses
 internal import PinproxyHTTPWire
 
 /// What is watched, to know whether the network can be reached (`reachability` in pinproxy.yaml).

@@ -1,5 +1,5 @@
-internal import PinproxyAddresses
 internal import FoundationEssentials
+internal import PinproxyAddresses
 internal import PinproxyHTTPWire
 
 /// A service that the proxy itself asks, by an http:// or https:// URL: a collector of reports (`report_uri`), of

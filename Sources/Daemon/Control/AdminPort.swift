@@ -1,9 +1,9 @@
+import Glibc
+import Logging
 import PinproxyClients
 import PinproxyConfiguration
 import PinproxyEventLoop
-import Glibc
 import PinproxyHTTPWire
-import Logging
 import PinproxySession
 import PinproxyTLS
 

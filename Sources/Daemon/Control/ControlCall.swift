@@ -1,6 +1,6 @@
-import PinproxyEventLoop
 import FoundationEssentials
 import Glibc
+import PinproxyEventLoop
 package import PinproxyHTTPWire
 
 /// A request to a running proxy over one of its sockets. Its methods block.

@@ -1,5 +1,5 @@
-import PinproxyClients
 import FoundationEssentials
+import PinproxyClients
 import PinproxyHTTPWire
 
 /// An answer of the control socket or the admin port: JSON by default, also for errors.

@@ -1,6 +1,6 @@
 package import PinproxyConfiguration
-import Synchronization
 package import PinproxyTLS
+import Synchronization
 
 /// The answer of `GET /files`: what the configuration in force was read from. For the control socket alone.
 package struct FilesReport: Codable, Sendable, Equatable {

@@ -1,7 +1,7 @@
-import PinproxyClients
-package import PinproxyEventLoop
 import Glibc
 import Logging
+import PinproxyClients
+package import PinproxyEventLoop
 import PinproxySecurity
 import PinproxySession
 import PinproxyTLS

@@ -1,8 +1,8 @@
+import Glibc
+import Logging
 import PinproxyClients
 import PinproxyEventLoop
-import Glibc
 import PinproxyLocalPeers
-import Logging
 import PinproxySession
 
 /// Accepts clients for the workers. On its own thread: no busy worker or reload delays a client.

@@ -1,6 +1,6 @@
-import PinproxyEventLoop
 import Glibc
 import Logging
+import PinproxyEventLoop
 
 /// Accepts clients on one address, or at one Unix socket.
 ///

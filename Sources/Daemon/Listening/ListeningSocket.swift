@@ -1,6 +1,6 @@
+import Glibc
 import PinproxyConfiguration
 import PinproxyEventLoop
-import Glibc
 
 struct ListeningSocket: Sendable {
     let raw: CInt

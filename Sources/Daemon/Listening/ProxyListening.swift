@@ -1,7 +1,7 @@
-import PinproxyConfiguration
-import PinproxyEventLoop
 import Glibc
 import Logging
+import PinproxyConfiguration
+import PinproxyEventLoop
 import PinproxySecurity
 import PinproxySession
 import PinproxyTLS

@@ -1,7 +1,7 @@
+import Logging
 import PinproxyBundles
 import PinproxyClients
 import PinproxyConfiguration
-import Logging
 import PinproxyRecords
 import PinproxyTLS
 

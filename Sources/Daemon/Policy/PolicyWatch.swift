@@ -1,9 +1,9 @@
+import Logging
 import PinproxyBundles
 import PinproxyClients
 import PinproxyConfiguration
 import PinproxyEventLoop
 import PinproxyHTTPWire
-import Logging
 import PinproxyRecords
 import PinproxySecurity
 import PinproxySession

@@ -1,7 +1,7 @@
-package import PinproxyClients
-package import PinproxyEventLoop
 import FoundationEssentials
 import Glibc
+package import PinproxyClients
+package import PinproxyEventLoop
 import PinproxyHTTPWire
 import PinproxyTransport
 

@@ -1,6 +1,6 @@
+import FoundationEssentials
 import PinproxyClients
 import PinproxyEventLoop
-import FoundationEssentials
 import PinproxyHTTPWire
 import PinproxySession
 import PinproxyTransport

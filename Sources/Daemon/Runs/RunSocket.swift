@@ -1,10 +1,10 @@
+import Glibc
+import Logging
 import PinproxyClients
 import PinproxyConfiguration
 import PinproxyEventLoop
-import Glibc
 import PinproxyHTTPWire
 import PinproxyLocalPeers
-import Logging
 import PinproxySession
 import PinproxyTLS
 import PinproxyTransport

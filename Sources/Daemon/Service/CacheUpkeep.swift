@@ -1,7 +1,7 @@
+import Logging
 import PinproxyConfiguration
 import PinproxyDiskStore
 import PinproxyEventLoop
-import Logging
 import PinproxySession
 
 /// Keeps the cache as the configuration says, and tells what happens to its files.

@@ -1,5 +1,5 @@
-package import PinproxyConfiguration
 import FoundationEssentials
+package import PinproxyConfiguration
 package import PinproxyTLS
 
 /// A start with the kept configuration, after the present one was refused.

@@ -1,10 +1,10 @@
+import Glibc
+import Logging
 import PinproxyClients
 import PinproxyConfiguration
 import PinproxyDecoding
 import PinproxyEventLoop
-import Glibc
 import PinproxyHTTPWire
-import Logging
 import PinproxyRecords
 import PinproxySecurity
 import PinproxySession

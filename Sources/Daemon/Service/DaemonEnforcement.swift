@@ -1,6 +1,6 @@
+import Logging
 import PinproxyClients
 import PinproxyConfiguration
-import Logging
 import PinproxyRecords
 import PinproxySecurity
 

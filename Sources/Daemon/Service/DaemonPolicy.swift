@@ -1,7 +1,7 @@
+import Logging
 import PinproxyClients
 import PinproxyConfiguration
 import PinproxyEventLoop
-import Logging
 import PinproxyRecords
 import PinproxySecurity
 import PinproxySession

@@ -1,8 +1,8 @@
+import Glibc
+import Logging
 import PinproxyClients
 import PinproxyConfiguration
 import PinproxyEventLoop
-import Glibc
-import Logging
 import PinproxyRecords
 import PinproxySecurity
 import PinproxySession

@@ -1,11 +1,11 @@
+import FoundationEssentials
+import Glibc
+import Logging
 import PinproxyClients
 import PinproxyConfiguration
 import PinproxyDecoding
 import PinproxyEventLoop
-import FoundationEssentials
-import Glibc
 import PinproxyLocalPeers
-import Logging
 import PinproxyRecords
 import PinproxySecurity
 import PinproxySession

@@ -1,6 +1,6 @@
+import Logging
 import PinproxyConfiguration
 import PinproxyEventLoop
-import Logging
 import PinproxyReachability
 import PinproxyRecords
 import PinproxySession

@@ -1,8 +1,8 @@
+import Logging
 import PinproxyClients
 import PinproxyConfiguration
 import PinproxyEventLoop
 import PinproxyLocalPeers
-import Logging
 import PinproxyRecords
 import PinproxySecurity
 import PinproxySession

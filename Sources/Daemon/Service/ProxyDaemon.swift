@@ -1,12 +1,12 @@
 // Daemon: the modules put together into the process that every program on the machine talks to: listening, workers,
 // reload, memory, network, control socket, admin port, and the runs of pinproxy exec.
 
+import Glibc
+package import Logging
 import PinproxyClients
 package import PinproxyConfiguration
 import PinproxyDecoding
 import PinproxyEventLoop
-import Glibc
-package import Logging
 package import PinproxyRecords
 import PinproxySecurity
 import PinproxySession

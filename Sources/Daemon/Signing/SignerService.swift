@@ -1,8 +1,8 @@
+import Glibc
+package import Logging
 import PinproxyClients
 package import PinproxyConfiguration
 import PinproxyEventLoop
-import Glibc
-package import Logging
 import PinproxyRecords
 import PinproxySecurity
 import PinproxyTLS

@@ -1,5 +1,5 @@
-import PinproxyEventLoop
 import Glibc
+import PinproxyEventLoop
 
 /// The daemon's signals, on their own thread: no handler interrupts anything.
 struct ControlSignals {

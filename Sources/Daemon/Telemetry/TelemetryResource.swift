@@ -1,6 +1,6 @@
-import PinproxyConfiguration
 import FoundationEssentials
 import Glibc
+import PinproxyConfiguration
 import PinproxyRecords
 import PinproxyTLS
 

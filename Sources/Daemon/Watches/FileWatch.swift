@@ -1,6 +1,6 @@
+import Glibc
 import PinproxyConfiguration
 import PinproxyEventLoop
-import Glibc
 
 /// Notices replaced or rewritten files, by inotify or ``look()``. Follows symbolic links. On the main loop.
 final class FileWatch: SocketHandler {

@@ -1,6 +1,6 @@
+import Logging
 import PinproxyClients
 import PinproxyEventLoop
-import Logging
 import PinproxySecurity
 import PinproxyTLS
 

@@ -1,5 +1,5 @@
-import PinproxyEventLoop
 import Logging
+import PinproxyEventLoop
 import PinproxyRecords
 import PinproxyTransport
 

@@ -1,8 +1,8 @@
+import Logging
 import PinproxyClients
 import PinproxyConfiguration
 import PinproxyEventLoop
 import PinproxyHTTPWire
-import Logging
 import PinproxySession
 import PinproxyTransport
 

@@ -1,5 +1,5 @@
-import Synchronization
 import PinproxyTLS
+import Synchronization
 
 /// Reads a stored body. It can be read to its end even if the record is removed meanwhile.
 package struct BodyReader: ~Copyable, Sendable {

@@ -1,6 +1,6 @@
 import Glibc
-import Synchronization
 package import PinproxyTLS
+import Synchronization
 
 /// Stored responses on disk: an index in SQLite with the small bodies, and a file for each of the others.
 ///

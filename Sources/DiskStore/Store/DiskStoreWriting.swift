@@ -1,5 +1,5 @@
-import Synchronization
 import PinproxyTLS
+import Synchronization
 
 extension DiskStore {
     /// Begins to store a body. Nothing of it is seen before ``BodyWriter/commit(head:metadata:)``.

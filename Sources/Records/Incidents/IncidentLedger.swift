@@ -1,10 +1,10 @@
+package import Logging
 import PinproxyConfiguration
 package import PinproxyEventLoop
-package import Logging
 import PinproxySecurity
 import PinproxySession
-import Synchronization
 package import PinproxyTLS
+import Synchronization
 
 /// Keeps incidents for all workers, in `incidents.json`, and the last chains of each host that met a pin, in
 /// `matched.json`, to compare them with.

@@ -1,6 +1,6 @@
+import FoundationEssentials
 import PinproxyConfiguration
 import PinproxyEventLoop
-import FoundationEssentials
 import PinproxySecurity
 import PinproxySession
 import PinproxyTLS

@@ -1,7 +1,7 @@
+import Logging
 package import PinproxyConfiguration
 package import PinproxyEventLoop
 import PinproxyHTTPWire
-import Logging
 import PinproxySecurity
 package import PinproxySession
 import PinproxyTLS

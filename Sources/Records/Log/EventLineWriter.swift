@@ -1,7 +1,7 @@
 // Records: the log, metrics, files in the state directory, and reports. The modules above it see them as values.
 
-package import PinproxyEventLoop
 package import Logging
+package import PinproxyEventLoop
 
 package enum LogFormat: Sendable, Equatable {
     /// `2026-11-21T04:12:00.123Z info proxy.ready listen=127.0.0.1:7467`, for people.

@@ -1,10 +1,10 @@
-package import PinproxyConfiguration
 internal import Dispatch
-package import PinproxyEventLoop
 import Glibc
 package import Logging
-internal import Synchronization
+package import PinproxyConfiguration
+package import PinproxyEventLoop
 import PinproxyTransport
+internal import Synchronization
 
 /// The destination of log lines, and their format.
 ///

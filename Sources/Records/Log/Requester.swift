@@ -1,5 +1,5 @@
-package import PinproxyEventLoop
 package import Logging
+package import PinproxyEventLoop
 package import PinproxySession
 import PinproxyTLS
 

@@ -1,6 +1,6 @@
+package import Logging
 package import PinproxyEventLoop
 import PinproxyHTTPWire
-package import Logging
 package import PinproxySerialization
 package import PinproxySession
 

@@ -1,11 +1,11 @@
-import PinproxyConfiguration
-package import PinproxyEventLoop
 import FoundationEssentials
 package import Logging
+import PinproxyConfiguration
+package import PinproxyEventLoop
 import PinproxySecurity
 import PinproxySession
-import Synchronization
 import PinproxyTLS
+import Synchronization
 
 /// Filters workers' pin failures, and sends reports on the main loop. No worker waits.
 package final class PinReporter: Sendable {

@@ -1,6 +1,6 @@
+package import Logging
 import PinproxyConfiguration
 package import PinproxyEventLoop
-package import Logging
 import PinproxySecurity
 package import PinproxySession
 package import PinproxyTLS

@@ -1,8 +1,8 @@
-import PinproxyConfiguration
 package import Logging
+import PinproxyConfiguration
 package import PinproxySecurity
-import Synchronization
 package import PinproxyTLS
+import Synchronization
 
 /// Records verified chains of entries with `record`, and while the proxy learns, of all hosts.
 package final class ChainRecorder: Sendable {

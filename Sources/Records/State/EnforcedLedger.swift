@@ -1,5 +1,5 @@
-package import PinproxyConfiguration
 package import Logging
+package import PinproxyConfiguration
 package import PinproxySecurity
 package import PinproxyTLS
 

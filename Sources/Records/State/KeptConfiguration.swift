@@ -1,6 +1,6 @@
-package import PinproxyConfiguration
 import FoundationEssentials
 import Glibc
+package import PinproxyConfiguration
 import PinproxySecurity
 package import PinproxyTLS
 

@@ -1,8 +1,8 @@
-package import PinproxyConfiguration
 package import Logging
+package import PinproxyConfiguration
 package import PinproxySecurity
-import Synchronization
 package import PinproxyTLS
+import Synchronization
 
 /// Counts matched and missed pins for all workers, in `pins.json`.
 package final class PinLedger: Sendable {

@@ -1,10 +1,10 @@
-package import PinproxyConfiguration
 package import Logging
+package import PinproxyConfiguration
 import PinproxySecurity
 package import PinproxySerialization
 package import PinproxySession
-import Synchronization
 package import PinproxyTLS
+import Synchronization
 
 /// Counts exchanges (``RuleCounts``, collected once a minute) and findings of rules for all workers, in `rules.json`.
 package final class RuleLedger: Sendable {

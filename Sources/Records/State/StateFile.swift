@@ -2,8 +2,8 @@ import FoundationEssentials
 import Glibc
 import Logging
 import PinproxySecurity
-import Synchronization
 import PinproxyTLS
+import Synchronization
 
 /// A JSON file in the state directory, replaced atomically.
 package struct StateFile<Value: Codable & Sendable>: Sendable {

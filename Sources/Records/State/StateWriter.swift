@@ -1,5 +1,5 @@
-package import PinproxyEventLoop
 package import Logging
+package import PinproxyEventLoop
 import Synchronization
 
 /// Writes files of the state directory on a separate thread: a disk that doesn't answer delays neither the daemon's

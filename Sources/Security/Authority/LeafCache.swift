@@ -1,5 +1,5 @@
-import Synchronization
 package import PinproxyTLS
+import Synchronization
 
 /// The issued leaves by host: bounded, and shared by all workers. Other authorities get a new cache. Each entry has a
 /// lock for signing (60 µs); the table's lock is held for a dictionary lookup only. A leaf is replaced after half of

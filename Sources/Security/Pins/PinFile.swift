@@ -75,7 +75,7 @@ private enum Contents {
 }
 
 private enum DERPrefix {
-    /// True for one whole SEQUENCE whose first element has the tag.
+    /// True for one whole SEQUENCE that begins with an element of the tag.
     static func isSequence(of tag: UInt8, _ bytes: [UInt8]) -> Bool {
         guard bytes.count > 2, bytes[0] == 0x30 else { return false }
         let octets = bytes[1] < 0x80 ? 0 : Int(bytes[1] & 0x7f)

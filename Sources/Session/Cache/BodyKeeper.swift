@@ -1,9 +1,9 @@
 import PinproxyDiskStore
 import PinproxyEventLoop
 import PinproxyHTTPWire
-import Synchronization
 import PinproxyTLS
 import PinproxyTransport
+import Synchronization
 
 /// Where the body of a response that is stored goes while it arrives.
 protocol BodyKeeper: AnyObject {

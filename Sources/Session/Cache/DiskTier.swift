@@ -2,8 +2,8 @@ import PinproxyCaching
 package import PinproxyDiskStore
 package import PinproxyEventLoop
 import PinproxyHTTPWire
-import Synchronization
 import PinproxyTLS
+import Synchronization
 
 /// The stored responses on disk, for loops. Threads of the tier wait for the disk.
 package final class DiskTier: Sendable {

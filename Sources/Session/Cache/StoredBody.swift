@@ -1,5 +1,5 @@
-import Synchronization
 import PinproxyTransport
+import Synchronization
 
 /// Bytes of stored bodies that are in memory: in the store, or still on their way to a client after they left it.
 final class MemoryAccount: Sendable {

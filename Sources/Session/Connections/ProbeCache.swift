@@ -1,7 +1,7 @@
 package import PinproxyEventLoop
 package import PinproxySecurity
-import Synchronization
 package import PinproxyTLS
+import Synchronization
 
 package struct ProbeFinding: Sendable {
     /// An accepting verdict, from an origin that proved its certificate's key.

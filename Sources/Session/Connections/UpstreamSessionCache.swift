@@ -1,6 +1,6 @@
 package import PinproxySecurity
-import Synchronization
 package import PinproxyTLS
+import Synchronization
 
 /// TLS sessions of origins, for abbreviated handshakes; shared by all workers. Resuming presents no certificate: a
 /// session is found only under the ``OriginKey`` of its verdict, while that is valid.

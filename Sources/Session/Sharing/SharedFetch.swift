@@ -1,6 +1,6 @@
 import PinproxyHTTPWire
-import Synchronization
 import PinproxyTransport
+import Synchronization
 
 /// One request in flight, and the readers of its response, each on its own loop at its own speed. The origin is read as
 /// fast as the fastest reader; one too far behind continues alone. With the budget for bodies spent, nothing is kept:

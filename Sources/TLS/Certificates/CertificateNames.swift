@@ -1,5 +1,5 @@
-import PinproxyAddresses
 import CPinproxyOpenSSL
+import PinproxyAddresses
 
 extension Certificate {
     /// The subjectAltName's DNS names in order, never the CN; bytes that are not printable ASCII become `\xHH`.

@@ -1,5 +1,5 @@
-import PinproxyAddresses
 import CPinproxyOpenSSL
+import PinproxyAddresses
 
 /// The required form of a server's subjectAltName (RFC 5280 section 4.2.1.6, baseline section 7.1.4.2). One invalid
 /// name shows that the issuer checked none.

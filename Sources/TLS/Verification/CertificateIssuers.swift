@@ -1,5 +1,5 @@
-import PinproxyAddresses
 import CPinproxyOpenSSL
+import PinproxyAddresses
 
 extension Certificate {
     /// This certificate and its issuers in order, by names and key identifiers; no signature is checked.

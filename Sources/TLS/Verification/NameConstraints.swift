@@ -1,5 +1,5 @@
-import PinproxyAddresses
 import CPinproxyOpenSSL
+import PinproxyAddresses
 
 /// Name constraints of an authority (RFC 5280 section 4.2.1.10). OpenSSL compares names as written. This also checks
 /// empty constraints, the requested name, and wildcards.

@@ -1,5 +1,5 @@
-internal import PinproxyEventLoop
 internal import Glibc
+internal import PinproxyEventLoop
 
 enum ChildProcess {
     /// - Parameter input: at most what a pipe takes, 64 KiB; none: it has this process's standard input.

@@ -1,7 +1,7 @@
-internal import PinproxyConfiguration
-internal import PinproxyDaemon
 internal import FoundationEssentials
 internal import Glibc
+internal import PinproxyConfiguration
+internal import PinproxyDaemon
 internal import PinproxyHTTPWire
 internal import PinproxySecurity
 

@@ -1,6 +1,6 @@
+internal import FoundationEssentials
 internal import PinproxyConfiguration
 internal import PinproxyDaemon
-internal import FoundationEssentials
 internal import PinproxyHTTPWire
 internal import PinproxyRecords
 internal import PinproxySecurity

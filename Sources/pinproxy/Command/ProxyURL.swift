@@ -1,8 +1,8 @@
+internal import FoundationEssentials
+internal import Glibc
 internal import PinproxyConfiguration
 internal import PinproxyDaemon
 internal import PinproxyEventLoop
-internal import FoundationEssentials
-internal import Glibc
 
 /// How programs of this machine reach the proxy.
 struct ProxyURL: CustomStringConvertible {

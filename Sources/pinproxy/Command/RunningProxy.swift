@@ -1,6 +1,6 @@
+internal import Glibc
 internal import PinproxyDaemon
 internal import PinproxyEventLoop
-internal import Glibc
 internal import PinproxyHTTPWire
 
 /// The proxy that runs with a state directory, reached over its control socket.

@@ -1,6 +1,6 @@
-internal import PinproxyDaemon
 internal import FoundationEssentials
 internal import Glibc
+internal import PinproxyDaemon
 internal import PinproxyRecords
 internal import PinproxySecurity
 internal import PinproxyTLS

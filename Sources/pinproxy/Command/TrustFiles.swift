@@ -1,6 +1,6 @@
-internal import PinproxyConfiguration
 internal import FoundationEssentials
 internal import Glibc
+internal import PinproxyConfiguration
 internal import PinproxyIsolation
 internal import PinproxySecurity
 internal import PinproxyTLS

@@ -1,5 +1,5 @@
-internal import PinproxyEventLoop
 internal import Glibc
+internal import PinproxyEventLoop
 internal import PinproxyIsolation
 
 /// Runs another program to its end or to a time limit, with everything that it starts in its process group.

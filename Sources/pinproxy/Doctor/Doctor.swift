@@ -1,7 +1,7 @@
 internal import ArgumentParser
+internal import Glibc
 internal import PinproxyConfiguration
 internal import PinproxyDaemon
-internal import Glibc
 internal import PinproxySecurity
 
 struct Doctor: ParsableCommand {

@@ -1,6 +1,6 @@
-internal import PinproxyEventLoop
 internal import FoundationEssentials
 internal import Glibc
+internal import PinproxyEventLoop
 
 /// Examines several programs at a time, each by its own process.
 final class DoctorCrew {

@@ -1,8 +1,8 @@
+internal import FoundationEssentials
+internal import Glibc
 internal import PinproxyConfiguration
 internal import PinproxyDaemon
 internal import PinproxyEventLoop
-internal import FoundationEssentials
-internal import Glibc
 internal import PinproxyIsolation
 
 /// Tries programs through the running proxy, against the hosts that it answers for itself.

@@ -1,9 +1,9 @@
 internal import ArgumentParser
+internal import FoundationEssentials
+internal import Glibc
 internal import PinproxyClients
 internal import PinproxyConfiguration
 internal import PinproxyDaemon
-internal import FoundationEssentials
-internal import Glibc
 internal import PinproxySecurity
 
 struct Env: ParsableCommand {

@@ -1,6 +1,6 @@
+internal import Glibc
 internal import PinproxyClients
 internal import PinproxyEventLoop
-internal import Glibc
 internal import PinproxyIsolation
 
 /// A command that runs as a child, as if it had replaced this process: signals, stops and waits reach the command.

@@ -1,5 +1,5 @@
-internal import PinproxyConfiguration
 internal import Glibc
+internal import PinproxyConfiguration
 internal import PinproxyIsolation
 internal import PinproxySecurity
 internal import PinproxyTLS

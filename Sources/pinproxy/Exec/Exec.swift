@@ -1,10 +1,10 @@
 internal import ArgumentParser
+internal import FoundationEssentials
+internal import Glibc
 internal import PinproxyClients
 internal import PinproxyConfiguration
 internal import PinproxyDaemon
 internal import PinproxyEventLoop
-internal import FoundationEssentials
-internal import Glibc
 internal import PinproxyIsolation
 internal import PinproxyLocalPeers
 

@@ -1,9 +1,9 @@
-internal import PinproxyClients
-internal import PinproxyDaemon
 internal import Dispatch
-internal import PinproxyEventLoop
 internal import FoundationEssentials
 internal import Glibc
+internal import PinproxyClients
+internal import PinproxyDaemon
+internal import PinproxyEventLoop
 internal import PinproxyIsolation
 
 /// The ``Door`` of a command's private network, on a separate thread: its traffic doesn't wait for a reader of standard

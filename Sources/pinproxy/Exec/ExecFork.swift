@@ -1,5 +1,5 @@
-internal import PinproxyEventLoop
 internal import Glibc
+internal import PinproxyEventLoop
 internal import PinproxyIsolation
 
 /// The process that becomes a command in private surroundings. It moves there, reports the result to `pinproxy exec`,

@@ -1,10 +1,10 @@
 internal import ArgumentParser
-internal import PinproxyConfiguration
-internal import PinproxyDaemon
-internal import PinproxyEventLoop
 internal import FoundationEssentials
 internal import Glibc
 internal import Logging
+internal import PinproxyConfiguration
+internal import PinproxyDaemon
+internal import PinproxyEventLoop
 internal import PinproxyRecords
 internal import PinproxySecurity
 internal import PinproxyTLS

@@ -1,8 +1,8 @@
+internal import FoundationEssentials
+internal import Glibc
 internal import PinproxyClients
 internal import PinproxyDaemon
 internal import PinproxyEventLoop
-internal import FoundationEssentials
-internal import Glibc
 internal import PinproxyLocalPeers
 
 /// The run of `pinproxy exec` with the running proxy, if it takes one. If the proxy restarts, the run begins again.

@@ -1,6 +1,6 @@
-internal import PinproxyClients
 internal import FoundationEssentials
 internal import Glibc
+internal import PinproxyClients
 internal import PinproxySecurity
 
 /// What `pinproxy exec` says of a run. Texts of clients and origins reach the terminal as nothing but text.

@@ -1,8 +1,8 @@
+internal import FoundationEssentials
+internal import Glibc
 internal import PinproxyClients
 internal import PinproxyConfiguration
 internal import PinproxyEventLoop
-internal import FoundationEssentials
-internal import Glibc
 internal import PinproxySecurity
 internal import PinproxySession
 internal import PinproxyTLS

@@ -1,5 +1,5 @@
-internal import PinproxyDaemon
 internal import Glibc
+internal import PinproxyDaemon
 internal import PinproxyHTTPWire
 internal import PinproxyLocalPeers
 internal import PinproxyRecords

@@ -1,5 +1,5 @@
-internal import PinproxyDaemon
 internal import FoundationEssentials
+internal import PinproxyDaemon
 internal import PinproxyRecords
 internal import PinproxySecurity
 internal import PinproxyTLS

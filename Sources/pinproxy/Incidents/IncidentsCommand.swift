@@ -1,6 +1,6 @@
 internal import ArgumentParser
-internal import PinproxyDaemon
 internal import Glibc
+internal import PinproxyDaemon
 internal import PinproxyHTTPWire
 internal import PinproxyRecords
 internal import PinproxySecurity

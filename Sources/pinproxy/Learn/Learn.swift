@@ -1,6 +1,6 @@
 internal import ArgumentParser
-internal import PinproxyConfiguration
 internal import FoundationEssentials
+internal import PinproxyConfiguration
 internal import PinproxyHTTPWire
 internal import PinproxyRecords
 internal import PinproxySecurity

@@ -1,6 +1,6 @@
 internal import ArgumentParser
-internal import PinproxyConfiguration
 internal import FoundationEssentials
+internal import PinproxyConfiguration
 internal import PinproxySecurity
 internal import PinproxySession
 internal import PinproxyTLS

@@ -1,7 +1,7 @@
 internal import ArgumentParser
+internal import Glibc
 internal import PinproxyBundles
 internal import PinproxyConfiguration
-internal import Glibc
 internal import PinproxySecurity
 internal import PinproxyTLS
 

@@ -1,6 +1,6 @@
 internal import ArgumentParser
-internal import PinproxyBundles
 internal import Glibc
+internal import PinproxyBundles
 internal import PinproxySecurity
 internal import PinproxyTLS
 

@@ -1,6 +1,6 @@
+internal import FoundationEssentials
 internal import PinproxyBundles
 internal import PinproxyConfiguration
-internal import FoundationEssentials
 internal import PinproxySecurity
 internal import PinproxyTLS
 

@@ -1,7 +1,7 @@
 internal import CPinproxySystemd
+internal import Glibc
 internal import PinproxyDaemon
 internal import PinproxyEventLoop
-internal import Glibc
 
 /// Tells systemd what the daemon is doing (sd_notify(3)); without systemd nothing happens.
 enum ServiceNotifier {

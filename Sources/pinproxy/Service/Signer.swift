@@ -1,9 +1,9 @@
 internal import ArgumentParser
+internal import Glibc
+internal import Logging
 internal import PinproxyConfiguration
 internal import PinproxyDaemon
 internal import PinproxyEventLoop
-internal import Glibc
-internal import Logging
 internal import PinproxyRecords
 internal import PinproxySecurity
 

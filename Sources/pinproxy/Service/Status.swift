@@ -1,8 +1,8 @@
 internal import ArgumentParser
-internal import PinproxyConfiguration
-internal import PinproxyDaemon
 internal import FoundationEssentials
 internal import Glibc
+internal import PinproxyConfiguration
+internal import PinproxyDaemon
 internal import PinproxyHTTPWire
 internal import PinproxyRecords
 internal import PinproxySecurity

@@ -1,6 +1,6 @@
+internal import Glibc
 internal import PinproxyDaemon
 internal import PinproxyEventLoop
-internal import Glibc
 
 /// The main process of a service that hands over: it runs the proxy as its child (`pinproxy run --handover`).
 ///

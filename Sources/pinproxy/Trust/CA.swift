@@ -1,7 +1,7 @@
 internal import ArgumentParser
-internal import PinproxyConfiguration
 internal import FoundationEssentials
 internal import Glibc
+internal import PinproxyConfiguration
 internal import PinproxySecurity
 internal import PinproxyTLS
 

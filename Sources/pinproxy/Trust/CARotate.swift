@@ -1,6 +1,6 @@
 internal import ArgumentParser
-internal import PinproxyConfiguration
 internal import Glibc
+internal import PinproxyConfiguration
 internal import PinproxySecurity
 internal import PinproxyTLS
 

@@ -12,7 +12,7 @@ enum Documentation {
     }
 
     static let all = [
-        "README.md", "docs/pinning.md", "docs/troubleshooting.md", "docs/log.md", "docs/state.md",
+        "README.md", "docs/README.md", "docs/pinning.md", "docs/troubleshooting.md", "docs/log.md", "docs/state.md",
         "docs/verify-tunnel.md",
         "docs/bundles.md", "docs/interception.md", "docs/rules.md", "docs/addresses.md", "docs/testing.md",
         "docs/architecture.md",

@@ -1,8 +1,8 @@
 import Foundation
 import PinnedSession
 import PinproxySecurity
-import Synchronization
 import PinproxyTestAuthority
+import Synchronization
 import Testing
 
 /// What the tests of the library share: an origin for the names below `localhost`, which need no hosts file, and
@@ -55,7 +55,7 @@ struct LibraryBed: Sendable {
         return origin.events.all("request").compactMap { $0["target"] }.filter { !$0.hasPrefix("/fence") }
     }
 
-    /// A URL whose answer is a redirect there.
+    /// A URL that redirects there.
     func redirect(to location: String, status: Int = 302, at base: String? = nil) -> String {
         let answer = "HTTP/1.1 \(status) Moved\r\nLocation: \(location)\r\nContent-Length: 5\r\n\r\nmoved"
         return (base ?? url) + "/answer/redirect/" + encoded(answer)

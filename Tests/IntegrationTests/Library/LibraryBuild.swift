@@ -2,7 +2,7 @@ import Foundation
 
 /// Compiles programs against the libraries that `swift build` has put beside the tests.
 enum LibraryBuild {
-    /// Folders of `Sources` whose modules a program is linked with.
+    /// Folders in `Sources` of the modules that a program is linked with.
     private static let folders = [
         "Addresses", "CShims", "CXML2", "Caching", "DiskStore", "EventLoop", "HTTP2", "HTTPWire", "PinnedSession",
         "Reachability", "Security", "Serialization", "Session", "TLS", "Transport",

@@ -64,7 +64,7 @@ struct LibraryTaskTests {
             for await progress in task.progress where progress.received == 6 { break }
             task.suspend()
             #expect(task.state == .suspended)
-            // The rest is on its way while others go on.
+            // The remainder arrives while other tasks continue.
             for _ in 0..<3 { _ = try await session.data(for: HTTPRequest(bed.url + "/release/pause")) }
             var iterator = task.progress.makeAsyncIterator()
             #expect(await iterator.next()?.received == 6)
@@ -125,7 +125,7 @@ struct LibraryTaskTests {
         }
     }
 
-    /// A hook may make tasks of its own, and end others.
+    /// A hook may create tasks, and end others.
     @Test func hooksMayUseTheSession() async throws {
         try await withLibraryBed { bed in
             let holder = Mutex<SessionManager?>(nil)

@@ -1,9 +1,9 @@
 import Dispatch
 import PinproxyEventLoop
 import PinproxySerialization
+import PinproxyTransport
 import Synchronization
 import Testing
-import PinproxyTransport
 
 @testable import PinproxySession
 

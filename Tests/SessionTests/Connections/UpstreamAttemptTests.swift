@@ -3,8 +3,8 @@ import PinproxySecurity
 import PinproxySession
 import PinproxyTLS
 import PinproxyTestAuthority
-import Testing
 import PinproxyTransport
+import Testing
 
 @testable import PinproxyEventLoop
 

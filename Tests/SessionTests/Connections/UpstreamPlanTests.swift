@@ -1,5 +1,5 @@
-import PinproxyEventLoop
 import Glibc
+import PinproxyEventLoop
 import PinproxyReachability
 import PinproxySecurity
 import PinproxyTLS

@@ -2,8 +2,8 @@ import PinproxyEventLoop
 import PinproxyHTTPWire
 import PinproxySecurity
 import PinproxySerialization
-import Testing
 import PinproxyTransport
+import Testing
 
 @testable import PinproxySession
 

@@ -2,8 +2,8 @@ import PinproxyHTTP2
 import PinproxyHTTPWire
 import PinproxySecurity
 import PinproxyTLS
-import Testing
 import PinproxyTransport
+import Testing
 
 @testable import PinproxyEventLoop
 @testable import PinproxySession

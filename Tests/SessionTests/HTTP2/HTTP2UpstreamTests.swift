@@ -1,8 +1,8 @@
 import PinproxyEventLoop
 import PinproxyHTTP2
 import PinproxyHTTPWire
-import Testing
 import PinproxyTransport
+import Testing
 
 @testable import PinproxySession
 

@@ -1,7 +1,7 @@
 import PinproxyHTTPWire
+import PinproxyTransport
 import Synchronization
 import Testing
-import PinproxyTransport
 
 @testable import PinproxySession
 

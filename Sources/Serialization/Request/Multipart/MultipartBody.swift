@@ -1,7 +1,7 @@
 /// The body of a form in parts, read from its beginning to its end. It holds the files open, not in memory.
 ///
 /// The length is that of the opened files. If one has grown, shrunk or been written to by its last byte, that read
-/// throws, so that the upload fails visibly. A file that is renamed, replaced or removed is sent as it was.
+/// throws, so that the upload fails visibly. A file that is renamed, replaced or removed is still sent whole.
 public final class MultipartBody {
     enum Segment {
         case bytes([UInt8])

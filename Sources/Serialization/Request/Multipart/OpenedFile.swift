@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// A regular file that is open for reading, and is to stay as it was then.
+/// A regular file that is open for reading, and must not change.
 final class OpenedFile {
     let length: Int
     private let path: String

@@ -3,7 +3,7 @@ public struct LanguageRange: Sendable, Hashable, CustomStringConvertible {
     /// As many as the original sends, with qualities from 1 down by 0.1.
     public static let most = 6
 
-    /// As it was written.
+    /// In its original spelling.
     public let description: String
 
     /// - Throws: if it isn't a language range (RFC 4647 section 2.1).

@@ -14,15 +14,15 @@ public struct RequestRules: Sendable, Hashable {
         case upgradeInsecure = "upgrade_insecure"
     }
 
-    /// What becomes of the Cookie field.
+    /// The treatment of the Cookie field.
     public enum Cookies: String, Sendable, CaseIterable {
-        /// It goes on as it came.
+        /// It is passed on unchanged.
         case pass
-        /// The request goes on without them.
+        /// The request is sent without them.
         case strip
     }
 
-    /// In which format parameters are sent.
+    /// The format of the parameters.
     public enum Serializer: String, Sendable, CaseIterable {
         /// Parameters as a form, or in the query.
         case http
@@ -44,9 +44,9 @@ public struct RequestRules: Sendable, Hashable {
     public var acceptLanguage: [LanguageRange] = []
     /// Sent as Basic, whatever the request says.
     public var authorization: Credentials?
-    /// What becomes of the Cookie field.
+    /// The treatment of the Cookie field.
     public var cookies = Cookies.pass
-    /// In which format ``parameters`` are sent.
+    /// The format of ``parameters``.
     public var serializer = Serializer.http
     /// Sent with every request.
     public var parameters: [ParameterValue.Pair] = []
