@@ -12,7 +12,9 @@ public struct ClientCertificate: Sendable, Hashable {
     private let source: Source
 
     /// PEM files.
-    /// - Parameter certificate: with the issuers after it.
+    /// - Parameters:
+    ///   - certificate: a file with the certificate, and the issuers after it.
+    ///   - privateKey: a file with its key.
     public static func pem(certificate: String, privateKey: String) -> ClientCertificate {
         ClientCertificate(source: .pem(certificate: certificate, privateKey: privateKey))
     }

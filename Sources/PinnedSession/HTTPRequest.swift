@@ -24,7 +24,11 @@ public struct HTTPRequest: Sendable {
     /// False: ``SessionConfiguration/cookies`` neither sends nor receives any.
     public var handlesCookies = true
 
-    /// - Parameter url: see ``url``; it is read when the request is made.
+    /// - Parameters:
+    ///   - method: not CONNECT.
+    ///   - url: see ``url``; it is read when the request is made.
+    ///   - fields: see ``fields``.
+    ///   - body: empty by default.
     public init(method: MethodName, url: String, fields: [HeaderField] = [], body: RequestBody = .none) {
         self.method = method
         self.url = url
@@ -35,6 +39,7 @@ public struct HTTPRequest: Sendable {
     /// - Parameters:
     ///   - url: see ``url``; it is read when the request is made.
     ///   - method: in capitals; not CONNECT.
+    ///   - body: empty by default.
     /// - Throws: ``SessionError/invalidRequest(_:)`` if the method isn't one.
     public init(_ url: String, method: String = "GET", body: RequestBody = .none) throws(SessionError) {
         do throws(InvalidValue) {
@@ -50,7 +55,10 @@ public struct HTTPRequest: Sendable {
     }
 
     /// Replaces the field's values.
-    /// - Parameter isSecret: a token or password, hidden in the description, as Authorization and Cookie always are.
+    /// - Parameters:
+    ///   - name: in any case.
+    ///   - value: without the white space around it.
+    ///   - isSecret: a token or password, hidden in the description, as Authorization and Cookie always are.
     /// - Throws: ``SessionError/invalidRequest(_:)`` if the field can't be set, or the value has a line break.
     public mutating func set(_ name: String, _ value: String, isSecret: Bool = false) throws(SessionError) {
         do throws(InvalidValue) {
@@ -64,7 +72,9 @@ public struct HTTPRequest: Sendable {
     }
 
     /// Puts parameters into the query or the body, as AFURLRequestSerialization does.
-    /// - Parameter parameters: a dictionary; for JSON and property lists, also an array.
+    /// - Parameters:
+    ///   - parameters: a dictionary; for JSON and property lists, also an array.
+    ///   - serializer: decides whether they go into the query or the body, and how.
     /// - Throws: ``SessionError/unserializable(_:)`` if the serializer can't express them. The request is unchanged.
     public mutating func set(
         _ parameters: ParameterValue, by serializer: some RequestSerializer

@@ -64,7 +64,9 @@ public struct RequestBody: Sendable {
     }
 
     /// A multipart form, with its Content-Type. Its files are read as it is sent.
-    /// - Parameter streams: parts that are generated; sent after those of the form.
+    /// - Parameters:
+    ///   - form: its parts and their boundary.
+    ///   - streams: parts that are generated; sent after those of the form.
     public static func form(_ form: MultipartForm, streams: [StreamedPart] = []) -> RequestBody {
         RequestBody(content: .form(form, streams), contentType: form.contentType)
     }
@@ -107,6 +109,8 @@ public struct StreamedPart: Sendable {
     let make: @Sendable () -> RequestBody.Stream?
 
     /// - Parameters:
+    ///   - name: of the form's field.
+    ///   - fileName: as the server sees it.
     ///   - type: nil: by the ending of the file's name, else `application/octet-stream`.
     ///   - length: in bytes. Another length fails the task.
     ///   - make: see ``RequestBody/stream(length:make:)``.

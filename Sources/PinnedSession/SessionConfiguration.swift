@@ -16,7 +16,7 @@ import PinproxySession
 /// let session = try SessionManager(configuration: configuration)
 /// ```
 public struct SessionConfiguration: Sendable {
-    /// Rules for hosts; the most specific pattern wins (``HostPattern``). The trust anchors verify other hosts.
+    /// Rules for hosts; the most specific pattern wins. The trust anchors verify other hosts.
     public var hosts: [HostRule] = []
     /// Verifies hosts without anchors in their policy.
     public var trust = TrustSource.system
@@ -77,6 +77,7 @@ public struct HostRule: Sendable {
     public var clientCertificate: ClientCertificate?
 
     /// - Parameters:
+    ///   - pattern: the hosts.
     ///   - policy: by default the trust anchors verify, without pins.
     ///   - credentials: sent only to these hosts over https.
     ///   - clientCertificate: presented to these hosts alone.
@@ -126,7 +127,10 @@ public struct ProxyServer: Sendable, Hashable {
     /// For Basic; sent only to the proxy.
     public var credentials: Credentials?
 
-    /// - Parameter host: a name, or an address without brackets.
+    /// - Parameters:
+    ///   - host: a name, or an address without brackets.
+    ///   - port: its TCP port.
+    ///   - credentials: for Basic; sent only to the proxy.
     public init(host: String, port: UInt16, credentials: Credentials? = nil) {
         self.host = host
         self.port = port

@@ -89,6 +89,6 @@ public enum ResponseDisposition: Sendable, Hashable {
     case allow
     /// The task is cancelled.
     case cancel
-    /// Its body goes to this file, as with ``SessionManager/download(for:to:)``.
+    /// Its body goes to this file, as with ``SessionManager/downloadTask(for:to:)``.
     case becomeDownload(to: String)
 }

@@ -142,7 +142,7 @@ public final class SessionManager: Sendable {
         return task(for: request, .data)
     }
 
-    /// A suspended task that downloads to a file; see ``download(for:to:)``.
+    /// A suspended task that downloads to a file, as `download(for:to:)` does.
     public func downloadTask(for request: HTTPRequest, to path: String) -> SessionTask {
         task(for: request, .download(to: path))
     }

@@ -6,8 +6,8 @@ public import PinnedSession
 
 extension HTTPRequest {
     /// A request with the URL, method, fields, body, cookie handling and cache policy of a URLRequest. Its other
-    /// properties, such as `timeoutInterval`, have no effect: see ``SessionConfiguration``.
-    /// - Throws: ``SessionError/invalidRequest(_:)`` for a missing URL, a field that the session writes itself, or an
+    /// properties, such as `timeoutInterval`, have no effect: see `SessionConfiguration`.
+    /// - Throws: `SessionError.invalidRequest` for a missing URL, a field that the session writes itself, or an
     ///   `httpBodyStream`, which can't be sent again.
     public init(_ request: URLRequest) throws(SessionError) {
         guard let url = request.url else { throw .invalidRequest("the URLRequest has no URL") }
@@ -53,7 +53,7 @@ extension HTTPResponse {
 }
 
 extension SessionManager {
-    /// Makes a request and collects the response's body: ``SessionManager/data(for:)``.
+    /// Makes a request and collects the response's body: `SessionManager.data(for:)`.
     public func data(for request: URLRequest) async throws(SessionError) -> (Data, HTTPURLResponse) {
         let (body, response) = try await data(for: try HTTPRequest(request))
         return (Data(body), try response.foundation)

@@ -1,10 +1,10 @@
 public import PinnedSession
 public import ServiceLifecycle
 
-/// A ``SessionManager`` as a service of a `ServiceGroup`.
+/// A `SessionManager` as a service of a `ServiceGroup`.
 ///
 /// On graceful shutdown no new task begins, the running ones finish, and their connections are closed. Tasks that are
-/// still under way after the grace period are cancelled, and so are all if the group is.
+/// still in flight after the grace period are cancelled, and so are all if the group is.
 ///
 /// A group shuts its services down in reverse order: list the session before the services that use it.
 ///
@@ -19,7 +19,9 @@ public struct SessionService: Service {
     public let session: SessionManager
     private let gracePeriod: Duration
 
-    /// - Parameter gracePeriod: for tasks to finish, at most.
+    /// - Parameters:
+    ///   - session: see ``session``.
+    ///   - gracePeriod: for tasks to finish, at most.
     public init(_ session: SessionManager, gracePeriod: Duration = .seconds(30)) {
         self.session = session
         self.gracePeriod = gracePeriod

@@ -34,8 +34,15 @@ public struct Cookie: Sendable, Hashable {
 
     /// A cookie of a program; the server's rules for names and lengths apply when it is stored.
     /// - Parameters:
+    ///   - name: see RFC 6265bis section 4.1.1.
+    ///   - value: the same.
     ///   - domain: a host.
     ///   - isHostOnly: false: for all hosts below it, too.
+    ///   - path: of the URLs that it is sent to, with those below.
+    ///   - expires: nil: with the store.
+    ///   - isSecure: for https only.
+    ///   - isHTTPOnly: not meant for scripts.
+    ///   - sameSite: nil: not given.
     public init(
         name: String, value: Secret, domain: String, isHostOnly: Bool = true, path: String = "/",
         expires: Date? = nil, isSecure: Bool = true, isHTTPOnly: Bool = true, sameSite: SameSite? = nil

@@ -47,7 +47,10 @@ public final class ImageDownloader: Sendable {
     private let state = Mutex(State())
 
     /// - Parameters:
+    ///   - session: makes the requests.
+    ///   - cache: see ``cache``.
     ///   - serializer: judges responses, and bounds images.
+    ///   - order: of the downloads that wait.
     ///   - maximumActive: downloads at one time, at least one.
     public init(
         session: SessionManager, cache: ImageCache? = ImageCache(),

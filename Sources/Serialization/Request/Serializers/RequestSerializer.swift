@@ -12,7 +12,9 @@ public protocol RequestSerializer: Sendable {
     /// The methods with parameters in the query (HTTPMethodsEncodingParametersInURI).
     var queryMethods: [MethodName] { get set }
 
-    /// - Parameter parameters: a dictionary; for formats that have it, any value.
+    /// - Parameters:
+    ///   - parameters: a dictionary; for formats that have it, any value.
+    ///   - request: what decides where they go.
     /// - Throws: if the format can't express the parameters. Then nothing may be sent.
     func serialize(
         _ parameters: ParameterValue, into request: RequestOutline
