@@ -116,8 +116,8 @@ RELEASES := bookworm trixie
 in = $(if $(filter-out $(HERE),$(1)),python3 -B Tests/System/release.py $(1) )
 folder = $(if $(filter-out $(HERE),$(1)),.build-$(1),.build)
 
-.PHONY: suite run release install manual packages deb test test-clients test-library test-programs test-system bench bench-many \
-	soak fleet bench-check faults fuzz fuzz-minimize desync lint format unit
+.PHONY: suite run release install manual packages deb test test-clients test-library test-programs test-system bench \
+	bench-many soak fleet bench-check faults fuzz fuzz-minimize desync lint format unit
 
 run: release
 	@.ci/first-steps
@@ -237,8 +237,9 @@ test-clients: $(CLIENTS)/installed $(PYTHON)/installed
 # The consumer's build stays in .build/consumer.
 test-library:
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST) binutils
+	swift build --package-path Tests/Consumer --scratch-path .build/consumer
 	swift build --build-tests
-	PINPROXY_TEST_LIBRARY=yes swift test --skip-build --filter ConsumerTests
+	PINPROXY_TEST_LIBRARY=$(CURDIR)/.build/consumer/debug/Consumer swift test --skip-build --filter ConsumerTests
 
 # Each program under `pinproxy exec`, inside a Debian of its own. ONLY has names that a shell needn't quote.
 test-programs: release
