@@ -242,8 +242,9 @@ test-clients: $(CLIENTS)/installed $(PYTHON)/installed
 # The consumer's build stays in .build/consumer.
 test-library:
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST) binutils
+	swift build --package-path Tests/Consumer --scratch-path .build/consumer
 	swift build --build-tests
-	PINPROXY_TEST_LIBRARY=yes swift test --skip-build --filter ConsumerTests
+	PINPROXY_TEST_LIBRARY=$(CURDIR)/.build/consumer/debug/Consumer swift test --skip-build --filter ConsumerTests
 
 # Each program under `pinproxy exec`, inside a new Debian. ONLY has names that a shell needn't quote.
 test-programs: release
