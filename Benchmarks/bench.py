@@ -100,7 +100,7 @@ def latencies(options, bench, origin, servers):
         for name, rounds in figures.items()
     }
     print(
-        f"\n{rate:.0f} requests a second over 32 connections, beyond what the origin takes without a proxy "
+        f"\nLatency added at {rate:.0f} requests a second over 32 connections, compared with no proxy "
         f"(p50 {median['origin'][0]:.0f} µs, p99 {median['origin'][1]:.0f}):"
     )
     for name in names[1:]:

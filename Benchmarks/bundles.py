@@ -130,7 +130,7 @@ def main():
     middle = {name: statistics.median(values) for name, values in figures.items()}
     size = len(text) / 1e6
     print(f"{options.entries:,} entries, {size:.1f} MB; medians of {options.rounds}, milliseconds of processor time")
-    print(f"bundle verify: {middle['verify']:.0f}, of which the program's start {middle['version']:.0f}")
+    print(f"bundle verify: {middle['verify']:.0f}, of which program start {middle['version']:.0f}")
     print(
         f"a new bundle put into force: {middle['bundle']:.0f}; a reload of the same pin file {middle['reload']:.0f} "
         f"({middle['bundle'] / middle['reload']:.2f})"

@@ -32,7 +32,7 @@ def per_unit(short, long, units):
     own = [profile.called(ALLOCATORS, but=OPENSSL) for profile in (short, long)]
     openssl = [profile.called(ALLOCATORS) - count for profile, count in zip((short, long), own)]
     if not own[0] or not openssl[0]:
-        raise SystemExit("no allocation was seen at all: callgrind doesn't know the allocators by name")
+        raise SystemExit("no allocations counted: callgrind doesn't know the allocators by name")
     return {
         "instructions": round((long.instructions - short.instructions) / units),
         "allocations": round((own[1] - own[0]) / units, 2),
@@ -88,9 +88,7 @@ def main():
             failed += verdict == "DEARER"
             print(f"{what + ', ' + kind:44} {count:>12,} expected {wanted or 0:>12,}  {verdict}")
     if failed:
-        print(
-            f'{failed} of these are more than {options.expected.name} allows: see Benchmarks/README.md, "What it costs"'
-        )
+        print(f'{failed} counts exceed {options.expected.name}: see Benchmarks/README.md, "What it costs"')
     return 1 if failed else 0
 
 

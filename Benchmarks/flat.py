@@ -58,7 +58,7 @@ class Watched:
         slope = statistics.linear_regression(done[quarter:], own[quarter:]).slope
         grown = quarters[3] - quarters[1]
         print(
-            f"{what}: {done[-1]:,} in all; memory of its own, median of each quarter: "
+            f"{what}: {done[-1]:,} in total; private memory, median of each quarter: "
             + ", ".join(f"{q / 1024:.2f}" for q in quarters)
             + f" MiB; slope over the last three {slope * 1024:+.2f} bytes {unit}",
             flush=True,

@@ -175,7 +175,7 @@ def _connect_many(way, port, origin_port, names, resumes):
             while some := secure.recv(65536):
                 response += some
             if not response.startswith(b"HTTP/1.1 200") or len(response) < 1024:
-                raise SystemExit(f"{way} {port}: odd response: {response[:300]!r}")
+                raise SystemExit(f"{way} {port}: unexpected response: {response[:300]!r}")
             if resumes:
                 session = secure.session
     return len(names)

@@ -142,11 +142,11 @@ def full(bench, origin, count):
         good, bad = clients.hear()
         again = clients.ask("/gate")
         print(
-            f"{count:,} clients, each with an upstream connection of its own: {held:,} requests in flight at one time, "
+            f"{count:,} clients, each with an upstream connection: {held:,} requests in flight at once, "
             f"{good:,} answered"
-            f"{f', {len(bad)} not ({bad[:3]})' if bad else ''}, {again:,} asked once more and answered; {used:,} "
+            f"{f', {len(bad)} not ({bad[:3]})' if bad else ''}, {again:,} answered a second time; {used:,} "
             "descriptors, "
-            f"{resident / 1024:.0f} MiB resident; {took:.0f} s for all to come, {spent:.1f} s of processor time"
+            f"{resident / 1024:.0f} MiB resident; {took:.0f} s to connect all, {spent:.1f} s of processor time"
         )
         print(
             "  the log: " + str(log_lines(server, "clients.limit", "accept.failed", "descriptors.lack", "proxy.crash"))
@@ -166,10 +166,10 @@ def burst(bench, origin, count, times=3):
             lost = overflows()
             seconds = clients.burst(count)
             print(
-                f"{count:,} connections in one go: {len(seconds):,} answered, the first after {seconds[0] * 1000:.0f} "
+                f"{count:,} connections at once: {len(seconds):,} answered, the first after {seconds[0] * 1000:.0f} "
                 "ms, half after "
                 f"{seconds[len(seconds) // 2] * 1000:.0f} ms, the last after {seconds[-1] * 1000:.0f} ms; "
-                f"{overflows() - lost} turned away by the kernel at first"
+                f"{overflows() - lost} dropped by the kernel at first"
             )
     finally:
         clients.end()
@@ -188,18 +188,18 @@ def short(bench, origin, limit, count):
         rest = limit // 4
         first.come(rest, names=f"n{{}}.{HOST}")
         print(
-            f"{limit:,} descriptors; {rest:,} clients rest with a pooled upstream connection each: "
+            f"{limit:,} descriptors; {rest:,} idle clients with a pooled upstream connection each: "
             f"{descriptors(server):,} used"
         )
         try:
             second.come(count, names=f"m{{}}.{HOST}", path="/1k")
-            print(f"  {count:,} more came and were answered")
+            print(f"  {count:,} more clients were answered")
         except SystemExit as error:
-            print(f"  of {count:,} more one was not served: {error}")
+            print(f"  one of {count:,} more clients was not served: {error}")
         before, began = server.processor_seconds(), time.monotonic()
         time.sleep(3)
         print(
-            f"  {descriptors(server):,} used; while nothing is asked: "
+            f"  {descriptors(server):,} used; while idle: "
             f"{(server.processor_seconds() - before) / (time.monotonic() - began):.3f} of a processor"
         )
         first.leave()
@@ -207,7 +207,7 @@ def short(bench, origin, limit, count):
         third = crowd.Crowd(server, origin)
         third.come(100)
         print(
-            f"  after all have gone: {third.ask()} clients served; "
+            f"  after all clients have left: {third.ask()} clients served; "
             + str(log_lines(server, "accept.failed", "descriptors.lack", "proxy.crash"))
         )
         third.end()
@@ -230,9 +230,7 @@ def main():
     # The proxy needs a few descriptors for itself.
     most = (limit - 100) // 2
     if options.clients > most:
-        print(
-            f"the hard limit of {limit:,} descriptors leaves room for {most:,} clients with an upstream connection each"
-        )
+        print(f"the hard limit of {limit:,} descriptors allows {most:,} clients with an upstream connection each")
         options.clients = most
 
     with tempfile.TemporaryDirectory(prefix="pinproxy-many.") as directory:

@@ -167,9 +167,8 @@ def main():
             if not options.only or options.only in "name":
                 both, leaf = (visited(bench, origin, 2000, idle) for idle in ("15m", "1s"))
                 print(
-                    f"a name that 2,000 clients have asked for, one after the other: {both:.1f} KiB own with an idle "
-                    "upstream "
-                    f"connection and a leaf, {leaf:.1f} without the connection",
+                    f"a name, of 2,000 requested in sequence: {both:.1f} KiB own with an idle upstream connection and "
+                    f"a leaf, {leaf:.1f} without the connection",
                     flush=True,
                 )
             if not options.only or options.only in "entry":

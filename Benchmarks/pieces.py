@@ -68,7 +68,7 @@ def times(way, port, origin, count):
                     raise SystemExit(f"ended after {response[:200]!r}")
                 response += some
             if not response.startswith(b"HTTP/1.1 200"):
-                raise SystemExit(f"odd response: {response[:200]!r}")
+                raise SystemExit(f"unexpected response: {response[:200]!r}")
             found.append((time.monotonic() - began) * 1000)
     return found
 

@@ -120,7 +120,7 @@ def judged(plain, ruled, origin, options):
     for name in costs:
         print(
             f"1 MiB of JSON {name}: {statistics.median(costs[name]):.2f} ms of processor time; p99 of small requests "
-            f"beside it {statistics.median(waits[name]):.2f} ms"
+            f"meanwhile {statistics.median(waits[name]):.2f} ms"
         )
 
 

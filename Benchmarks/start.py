@@ -111,7 +111,7 @@ def main():
         text = f"{name}: a client is taken after {statistics.median(taken):.1f} ms (longest {max(taken):.1f})"
         if ready[0]:
             text += f", READY=1 after {statistics.median(ready):.1f} ms (longest {max(ready):.1f})"
-        print(f"{text}, {statistics.median(resident):.1f} MiB resident at rest; {options.starts} starts")
+        print(f"{text}, {statistics.median(resident):.1f} MiB resident when idle; {options.starts} starts")
 
 
 if __name__ == "__main__":

@@ -301,7 +301,7 @@ class Fleet:
         )
         resumed = sum(reused == "r" for *_, reused in looks)
         print(
-            f"{what}: {len(looks)} looks in {seconds:.1f} s ({len(looks) / seconds:.1f}/s), {kinds}, "
+            f"{what}: {len(looks)} polls in {seconds:.1f} s ({len(looks) / seconds:.1f}/s), {kinds}, "
             f"{octets / len(looks):.0f} bytes each on the loopback, {resumed} TLS sessions resumed",
             flush=True,
         )
@@ -347,13 +347,13 @@ class Fleet:
         if looks:
             server = self.nginx_time() - server
             print(
-                f"processor time: nginx {1000 * server / len(looks):.2f} ms a look, a proxy "
-                f"{1000 * sum(spent) / len(looks):.2f} ms a look with all that it does besides",
+                f"processor time: nginx {1000 * server / len(looks):.2f} ms per poll, a proxy "
+                f"{1000 * sum(spent) / len(looks):.2f} ms per poll, including all its other work",
                 flush=True,
             )
         sizes = [memory(machine.process.pid) for machine in self.machines]
         print(
-            f"memory: {sum(rss for rss, _ in sizes) / count / 1024:.1f} MiB resident a proxy, "
+            f"memory: {sum(rss for rss, _ in sizes) / count / 1024:.1f} MiB resident per proxy, "
             f"{sum(pss for _, pss in sizes) / 1024:.0f} MiB for all of them (Pss)",
             flush=True,
         )
@@ -365,7 +365,7 @@ class Fleet:
         self.expect("machines whose log reports", meant, logged)
         self.expect("machines whose metrics report", meant, counted)
         print(
-            f"found: {len(logged)} machines by pin.report, {len(counted)} by metrics; bundles in force: {bundles}",
+            f"detected: {len(logged)} machines by pin.report, {len(counted)} by metrics; bundles in force: {bundles}",
             flush=True,
         )
         for machine in self.machines:
@@ -374,7 +374,7 @@ class Fleet:
         self.roll_out(3, [self.pin], 100)
         self.use("bundle 3")
         logged, _, bundles = self.reports()
-        self.expect("reports after it was taken back", [], logged)
+        self.expect("reports after the withdrawal", [], logged)
         self.expect("bundles in force", {"3": count}, bundles)
         for version, stage in ((4, 10), (5, 50), (6, 100)):
             took = self.roll_out(version, [self.pin, WRONG], stage)
@@ -382,7 +382,7 @@ class Fleet:
         self.expect("bundles in force", {"6": count}, self.reports()[2])
         looks = self.looks()
         busiest = collections.Counter(int(moment) for moment, *_ in looks).most_common(1)[0][1]
-        print(f"the server's busiest second: {busiest} looks; all {len(looks)}", flush=True)
+        print(f"the server's busiest second: {busiest} polls; in total {len(looks)}", flush=True)
         for machine in self.machines:
             self.expect(f"failures of machine {machine.number}", 0, machine.count("policy.failed"))
 

@@ -92,7 +92,7 @@ class Page:
                 return value
             if time.time() > end:
                 text = self.run("return document.body.innerText")
-                raise SystemExit(f"waited in vain for {script}\n{text[:3000]}\n{self.log('browser')}")
+                raise SystemExit(f"timed out waiting for {script}\n{text[:3000]}\n{self.log('browser')}")
             time.sleep(0.1)
 
     def log(self, kind):

@@ -1,5 +1,5 @@
-"""A client that closes TLS with the proxy right after the handshake. Programs do so if the certificate check follows
-it.
+"""A client that closes TLS with the proxy right after the handshake. Programs do that when they
+check the certificate afterwards.
 
 leave.py HOST:PORT STEP... with the steps
     notify, close, reset    completes the handshake, then closes: with close_notify, without, or with a reset

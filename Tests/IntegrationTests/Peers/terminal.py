@@ -43,7 +43,7 @@ for wanted, typed in steps:
         if found:
             break
         if not read(until):
-            print(f"waited in vain for {wanted!r}\n{shown}")
+            print(f"timed out waiting for {wanted!r}\n{shown}")
             sys.exit(1)
     seen = found.end()
     os.write(terminal, typed.encode())
