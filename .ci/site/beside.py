@@ -1,6 +1,6 @@
 """Adds the man pages and the library's reference to the site.
 
-beside.py FOLDER   makes the DocC archives below FOLDER work wherever the site is served
+beside.py FOLDER   rewrites the DocC archives below FOLDER to work at any base path
 """
 
 import html

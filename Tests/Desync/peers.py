@@ -37,7 +37,7 @@ class Programs:
         """Fails if one of them has exited, since the trial shows nothing without it."""
         for process in self.all:
             if process.poll() is not None:
-                raise SystemExit(f"{process.args[0]} has ended: {process.returncode}")
+                raise SystemExit(f"{process.args[0]} has exited: {process.returncode}")
 
     def stop(self):
         for process in self.all:
@@ -149,7 +149,7 @@ class ReaderProcess:
     def ready(self):
         data = os.read(self.process.stdout.fileno(), 1 << 18)
         if not data:
-            raise SystemExit(f"{self.name} has ended: {self.process.wait()}")
+            raise SystemExit(f"{self.name} has exited: {self.process.wait()}")
         *lines, self.rest = (self.rest + data).split(b"\n")
         for line in lines:
             method, target, length, digest = line.decode().split(" ")

@@ -140,7 +140,7 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(options.at_once) as crew:
         results = list(crew.map(lambda program: tried(program, site, document), programs))
     if proxy.poll() is not None:
-        raise SystemExit("the proxy has ended during the trial")
+        raise SystemExit("the proxy has exited during the trial")
     proxy.terminate()
     proxy.wait(30)
     named = {program.label: result for program, result in zip(programs, results)}

@@ -85,7 +85,7 @@ class HTTP1Door:
     async def ask(self, exchange, host, habit, chance, heard):
         """
         - Parameter habit: if small, the client leaves in the middle, reads late, or closes its side.
-        - Parameter heard: is called when the first byte of a head has come.
+        - Parameter heard: is called at the first byte of a head.
         """
         self.is_usable = False
         data = self.request(exchange, host)

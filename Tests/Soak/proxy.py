@@ -206,7 +206,7 @@ class Proxy:
                 # Before the log begins, the command prints the warnings of `pinproxy check`.
                 if b": warning: " in line and not self.is_ready.is_set():
                     continue
-                # A full disk leaves half a line, which must be the last.
+                # A full disk truncates a line. Nothing may follow on that line.
                 if b'{"time":' in line[1:] or not self.is_in_gap:
                     self.trouble(f"a line of the log that isn't one: {line[:300]!r}")
                 continue

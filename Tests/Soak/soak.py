@@ -93,7 +93,7 @@ class Lane:
             f"{clients.late.total():,} time-outs while the trial itself was late: {dict(clients.late)}; troubles "
             f"{trouble.done}; "
             f"{origin.reports:,} reports; {proxy.policy.version} bundles in {proxy.policy.looks:,} polls; "
-            f"{names.asked:,} names asked; own memory in the last life {proxy.memories} KiB; "
+            f"{names.asked:,} names queried; private memory in the last life {proxy.memories} KiB; "
             f"events {dict(proxy.events)}",
             flush=True,
         )

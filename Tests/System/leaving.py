@@ -105,7 +105,7 @@ def removal_leaves_the_state(machine):
 
 @case
 def purge_leaves_nothing_but_the_user(machine):
-    # Files that the administrator put there are kept.
+    # Purge keeps files that the administrator put there, like this one.
     machine("rm /etc/pinproxy/test-root.pem", check=True)
     machine("apt-get purge --yes --quiet pinproxy", check=True)
     left = machine(

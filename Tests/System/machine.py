@@ -215,7 +215,7 @@ class Machine:
 
     def is_up(self, container):
         if container.poll() is not None:
-            raise SystemExit(f"systemd-nspawn ended:\n{(self.folder / 'console').read_text()[-2000:]}")
+            raise SystemExit(f"systemd-nspawn exited:\n{(self.folder / 'console').read_text()[-2000:]}")
         children = pathlib.Path(f"/proc/{container.pid}/task/{container.pid}/children").read_text().split()
         if not children:
             return False

@@ -179,7 +179,7 @@ def an_upgrade_under_load_refuses_nobody_and_keeps_everything(machine):
 
 @case
 def an_upgrade_with_a_broken_pin_file_refuses_nobody(machine):
-    """The service uses the last configuration in force, and reports that until the files are fixed."""
+    """The service uses the last configuration in force. It reports that until the files are fixed."""
     pins(machine, "hosts: 1\n")
     said = under_load(machine, "dpkg --install --force-confold /root/pinproxy.deb > /root/upgrade 2>&1")
     contains(machine("cat /root/upgrade").stdout, "/etc/pinproxy/pins.yaml:1:")

@@ -39,7 +39,7 @@ def killed(machine):
 
 
 def limits(machine, name):
-    """Whether systemd has control groups of that kind on this machine."""
+    """Skips the case unless systemd has control groups of that kind here."""
     if not properties(machine, name)[name].isdigit():
         raise Skipped(f"this machine's systemd can't limit anything ({name} isn't known)")
 

@@ -53,7 +53,7 @@ def the_address_is_the_units_where_the_configuration_says_systemd(machine):
                 machine("setpriv --reuid nobody --regid nogroup --clear-groups env HOME=/tmp pinproxy env").stdout,
                 "export HTTPS_PROXY='http://127.0.0.3:7470'",
             )
-            # Its unit keeps it, once.
+            # Its unit keeps it; the descriptor store has no second copy.
             machine("systemctl restart pinproxy", check=True)
             equal(machine(f"{elsewhere} {URL}", check=True).stdout, "origin\n")
             equal(machine("systemctl show pinproxy -P NFileDescriptorStore").stdout, "0\n", "stored")
